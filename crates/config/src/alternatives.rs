@@ -6,6 +6,7 @@ use toml::Spanned;
 
 use crate::file;
 use crate::file::{File, known_keys};
+use crate::read::pricing::Pricing;
 use crate::read::release;
 use crate::select::Terms;
 use crate::settings::{Coordinates, Payment, Release, Settings, WindowKind};
@@ -17,19 +18,19 @@ use bernstream_synopsis::description::{Definition, Method, Target};
 use bernstream_synopsis::machine::Loss;
 use bernstream_synopsis::price::Price;
 
-/// The place of what no text says.
+/// The place of a value that no text has.
 const NOWHERE: Range<usize> = 0..0;
-/// How wide the bandwidths of cells are tried, in those of the file.
+/// Bandwidths of cells that are tried, in those of the file.
 const WIDTHS: [f64; 5] = [1.0, 0.5, 2.0, 4.0, 8.0];
-/// What a release is called that says nothing of how narrow its readers want to look: cells start with this part of every axis.
+/// Part of every axis that cells start with where a release says nothing of how narrow its readers want to look.
 const A_TENTH: f64 = 0.1;
 
 /// A function that answers the question of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// Those of a kind differ in a number that is free: of several the best counts.
+    /// Its kind. Those of a kind differ in a number that is free: of several the best counts.
     pub kind: String,
-    /// The noise and the size that suit one of a family suit the others, nearly.
+    /// Its family: the noise and the size that suit one of a family suit the others, nearly.
     pub family: String,
     /// Its table in the file.
     function: String,
@@ -39,16 +40,15 @@ pub struct Alternative {
 impl Alternative {
     /// The lines of `[release]` that are its own: noise and size, chosen by `"auto"` or those of another release, and its table.
     pub fn lines(&self, noise: Option<&str>) -> String {
-        let auto = || format!("noise = \"auto\"\nexpected_records = {}\n", self.records);
-        format!(
-            "{}\n{}",
-            noise.map_or_else(auto, str::to_owned),
-            self.function
-        )
+        let noise = match noise {
+            Some(lines) => lines.to_owned(),
+            None => format!("noise = \"auto\"\nexpected_records = {}\n", self.records),
+        };
+        format!("{noise}\n{}", self.function)
     }
 }
 
-/// Why a release cannot be compared.
+/// A reason why a release cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incomparable {
     #[error(
@@ -92,7 +92,7 @@ impl Release {
         found
     }
 
-    /// What it is called in a table.
+    /// Its name in a table of releases.
     pub fn kind(&self) -> String {
         let method = match &self.function.about {
             Target::Cells(_) => return format!("cells, bandwidths {}", list(&self.narrowest())),
@@ -145,66 +145,66 @@ impl Release {
 
     /// The smallest bandwidths that readers want, in natural units.
     pub fn narrowest(&self) -> Vec<f64> {
-        let widths = || self.axes.iter().map(|axis| axis.max - axis.min);
-        let tenths = || widths().map(|width| rounded(A_TENTH * width)).collect();
-        match (&self.function.about, &self.shape().basis) {
-            (Target::Cells(_), Basis::Tables(basis)) => basis
-                .bandwidths
-                .iter()
-                .zip(widths())
-                .map(|(b, width)| rounded(b * width))
-                .collect(),
-            (Target::Regression(regression), _) => match regression.method {
-                Method::PriestleyChao { bandwidth, .. } => vec![bandwidth],
-                _ => tenths(),
-            },
-            (Target::Classifier(classifier), _) => match &classifier.method {
-                Method::KernelBayes { bandwidths } => bandwidths.clone(),
-                _ => tenths(),
-            },
-            _ => tenths(),
+        let mut parts = vec![A_TENTH; self.axes.len()];
+        match &self.function.about {
+            Target::Cells(_) => {
+                if let Basis::Tables(basis) = self.shape().basis {
+                    parts = basis.bandwidths;
+                }
+            }
+            Target::Regression(regression) => {
+                if let Method::PriestleyChao { bandwidth, .. } = regression.method {
+                    return vec![bandwidth];
+                }
+            }
+            Target::Classifier(classifier) => {
+                if let Method::KernelBayes { bandwidths } = &classifier.method {
+                    return bandwidths.clone();
+                }
+            }
+            _ => {}
         }
+        let axes = self.axes.iter().zip(parts);
+        axes.map(|(axis, part)| rounded(part * (axis.max - axis.min)))
+            .collect()
     }
 
     /// Machines with a wide kernel of every weight, and one with a narrower kernel.
     fn machines(&self, kind: &str, loss: &str, records: u64) -> Vec<Alternative> {
         let landmarks = if self.axes.len() == 3 { 4 } else { 6 };
         let [middle, less, more] = self.weights(records);
-        let machine = |(bandwidth, c): (f64, f64)| {
-            let function = format!(
-                "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = {bandwidth} }} }}\nc = {c}\n\
-                 max_records = {records}\nlandmarks = {landmarks}\n"
-            );
-            Alternative {
-                kind: kind.to_owned(),
-                family: format!("{loss} {bandwidth}"),
-                function,
-                records,
-            }
+        let machines = MachineFamily {
+            kind,
+            loss,
+            landmarks,
+            records,
         };
-        let tried = match loss {
-            // A score far beyond its corner takes long to find, and only its sign counts.
-            "hinge" => vec![(0.5, middle), (0.5, less)],
-            _ => vec![(0.5, middle), (0.5, less), (0.5, more), (0.25, middle)],
-        };
-        tried.into_iter().map(machine).collect()
+        let mut found = vec![
+            machines.alternative(0.5, middle),
+            machines.alternative(0.5, less),
+        ];
+        // A score far beyond its corner takes long to find, and only its sign counts.
+        if loss != "hinge" {
+            found.push(machines.alternative(0.5, more));
+            found.push(machines.alternative(0.25, middle));
+        }
+        found
     }
 
     /// Logistic regressions, as probabilities.
     fn logistic(&self, records: u64) -> Vec<Alternative> {
-        let regression = |c: f64| {
-            let function = format!(
-                "[release.logistic]\nscore = \"sigmoid\"\nc = {c}\nmax_records = {records}\n"
-            );
-            let kind = "logistic regression".to_owned();
-            Alternative {
-                family: kind.clone(),
-                kind,
-                function,
+        let mut found = Vec::new();
+        for c in self.weights(records) {
+            found.push(Alternative {
+                kind: "logistic regression".to_owned(),
+                family: "logistic regression".to_owned(),
+                function: format!(
+                    "[release.logistic]\nscore = \"sigmoid\"\nc = {c}\nmax_records = {records}\n"
+                ),
                 records,
-            }
-        };
-        self.weights(records).into_iter().map(regression).collect()
+            });
+        }
+        found
     }
 
     /// Its noise and size as a file has them; `None` of cells, whose grid goes with their bandwidths.
@@ -218,13 +218,41 @@ impl Release {
         Some(format!("noise = \"{}\"\n{size}\n", self.noise))
     }
 
-    /// Weights of the records against smoothness, the middle one first, and a tenth and ten times of it. The noise is in proportion to the weight, and falls with records
-    /// and price; on the flights, 28,000 for epsilon = 1, the best is about 100 to 300.
+    /// Weights of the records against smoothness, the middle one first, and a tenth and ten times of it. The noise is in proportion to
+    /// the weight, and falls with records and price; on the flights, 28,000 for epsilon = 1, the best is about 100 to 300.
     #[expect(clippy::cast_precision_loss, reason = "a number to try")]
     fn weights(&self, records: u64) -> [f64; 3] {
         let paid = records as f64 * self.payment.epsilon().to_f64();
         let middle = 10.0_f64.powf((paid / 280.0).log10().round().clamp(1.0, 3.0));
         [middle, middle / 10.0, 10.0 * middle]
+    }
+}
+
+/// Kernel machines that differ in their kernel and in the weight of the records.
+struct MachineFamily<'a> {
+    kind: &'a str,
+    loss: &'a str,
+    landmarks: u32,
+    records: u64,
+}
+
+impl MachineFamily<'_> {
+    fn alternative(&self, bandwidth: f64, c: f64) -> Alternative {
+        let MachineFamily {
+            kind,
+            loss,
+            landmarks,
+            records,
+        } = *self;
+        Alternative {
+            kind: kind.to_owned(),
+            family: format!("{loss} {bandwidth}"),
+            function: format!(
+                "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = {bandwidth} }} }}\nc = {c}\n\
+                 max_records = {records}\nlandmarks = {landmarks}\n"
+            ),
+            records,
+        }
     }
 }
 
@@ -256,7 +284,7 @@ impl Settings {
         release.label.as_ref().ok_or(Incomparable::NoLabel)
     }
 
-    /// What `release` would be if its file had `lines` in place of its function, noise and size: the same label and domain, for
+    /// The release that `release` would be if its file had `lines` in place of its function, noise and size: the same label and domain, for
     /// windows of their own, at the same price.
     ///
     /// # Errors
@@ -266,14 +294,14 @@ impl Settings {
         let text = format!(
             "[release]\nname = {}\n{}{lines}",
             quoted(&release.name),
-            asked(release)
+            domain_lines(release)
         );
         let (mut document, file) = Document::read::<File>(&text, "the comparison", known_keys());
-        let found = file.and_then(|file| self.of_file(&mut document, file, release));
+        let found = file.and_then(|file| self.read_alternative(&mut document, file, release));
         document.finish(found)
     }
 
-    fn of_file(
+    fn read_alternative(
         &self,
         document: &mut Document<'_>,
         file: File,
@@ -293,7 +321,10 @@ impl Settings {
             Payment::Converted { rho, .. } => Payment::Own(Price::Concentrated(rho)),
             payment => payment,
         };
-        let pricing = (Spanned::new(NOWHERE, payment), None);
+        let pricing = Pricing {
+            payment: Spanned::new(NOWHERE, payment),
+            policy: None,
+        };
         let written = Spanned::new(place, *written);
         let mut draft = release::release(document, written, Ok(terms), Ok(pricing), None)?;
         draft.charge_own_rho(&self.privacy, WindowKind::Tumbling);
@@ -306,37 +337,36 @@ impl Settings {
 }
 
 /// The domain and the label of a release, as a file has them.
-fn asked(release: &Release) -> String {
-    let axis = |column: &str, Axis { min, max, outside }: &Axis| {
-        let outside = match outside {
-            Outside::Clamp => "clamp",
-            Outside::Drop => "drop",
-        };
-        format!(
-            "column = {}, min = {min:?}, max = {max:?}, outside = \"{outside}\"",
-            quoted(column)
-        )
-    };
-    let axes: Vec<String> = release
-        .columns
-        .iter()
-        .zip(&release.axes)
-        .map(|(column, of)| format!("{{ {} }}", axis(column, of)))
-        .collect();
+fn domain_lines(release: &Release) -> String {
+    let mut axes = Vec::new();
+    for (column, axis) in release.columns.iter().zip(&release.axes) {
+        axes.push(format!("{{ {} }}", axis_keys(column, axis)));
+    }
     let domain = format!("domain = [{}]\n", axes.join(", "));
-    let Some((label, column)) = release
-        .label
-        .as_ref()
-        .zip(release.columns.get(release.axes.len()))
-    else {
+    let Some(label) = &release.label else {
+        return domain;
+    };
+    let Some(column) = release.columns.get(release.axes.len()) else {
         return domain;
     };
     let label = match label {
-        Label::Number(bounds) => axis(column, bounds),
+        Label::Number(bounds) => axis_keys(column, bounds),
         Label::Above(above) => format!("column = {}, above = {above:?}", quoted(column)),
         Label::Classes(values) => format!("column = {}, values = {values:?}", quoted(column)),
     };
     format!("{domain}label = {{ {label} }}\n")
+}
+
+fn axis_keys(column: &str, axis: &Axis) -> String {
+    let Axis { min, max, outside } = axis;
+    let outside = match outside {
+        Outside::Clamp => "clamp",
+        Outside::Drop => "drop",
+    };
+    format!(
+        "column = {}, min = {min:?}, max = {max:?}, outside = \"{outside}\"",
+        quoted(column)
+    )
 }
 
 /// A text in quotes: one of JSON is one of TOML too.

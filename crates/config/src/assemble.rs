@@ -1,256 +1,377 @@
 //! From the file to the settings: every section, then the rules between sections, with all faults at once.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use toml::Spanned;
 
 use crate::file::{File, known_keys};
-use crate::read::releases::{ROOT, privacy_and_releases};
+use crate::read::draft::ReleaseDraft;
+use crate::read::input::InputSettings;
+use crate::read::ledger::LedgerSettings;
+use crate::read::output::{OutputSettings, publishes_to_kafka};
+use crate::read::releases::{PrivateReleases, ROOT, WrittenReleases, privacy_and_releases};
 use crate::read::scale::Around;
+use crate::read::schedule::Schedule;
+use crate::read::serve::ServeSettings;
 use crate::read::{
     format, input, ledger, output, registry, sampled, scale, schedule, serve, windowing,
 };
 use crate::recorded::Recorded;
-use crate::settings::{Input, Period, Release, Settings, Unit, WindowKind};
-use crate::text::{Checked, Document, values};
-use crate::{canonical, validate};
-use bernstream_kafka::source::record::{Declared, Format};
+use crate::settings::{Input, Period, Privacy, Release, Settings, Unit, WindowKind};
+use crate::text::{Checked, Document, Field, values};
+use crate::{canonical, file, validate};
+use bernstream_kafka::ledger::log;
+use bernstream_kafka::source::record::{Declared, Format, TimeFormat};
+use bernstream_kafka::source::registry::SchemaRegistry;
 use bernstream_ledger::Params;
 use bernstream_release::source::Columns;
 use bernstream_release::window::{Cap, Rules};
 use bernstream_synopsis::grid::{Blocks, Grid};
 use bernstream_worker::metrics::Detail;
+use bernstream_worker::scale as scale_out;
 
-/// Where the ledger of a file is; `None` if the file does not say.
+/// The place of the ledger of a file; `None` if the file does not say.
 pub fn ledger(text: &str, name: &str) -> Option<Params> {
     let (mut document, file) = Document::read::<File>(text, name, known_keys());
-    ledger::ledger(&mut document, file.ok()?.ledger?)
-        .ok()
-        .map(|ledger| ledger.params)
+    let ledger = ledger::ledger(&mut document, file.ok()?.ledger?).ok()?;
+    Some(ledger.params)
 }
 
-/// All settings, with the choices of `"auto"` that are `recorded`. Every section is read before the first `?`, so that the
-/// faults of all are told.
+/// All settings, with the choices of `"auto"` that are `recorded`. Every section is read and every rule is checked before the first
+/// `?`, so that the faults of all are told.
 pub fn settings(
     document: &mut Document<'_>,
-    mut file: File,
+    file: File,
     recorded: Option<&Recorded>,
 ) -> Checked<Settings> {
-    let form_place = format::place(&file);
-    let registry = registry::registry(document, &mut file);
-    let form = format::format(document, &mut file);
-    let time_format = format::of_columns(&file, form.as_ref().ok());
-    let declared = form
-        .as_ref()
-        .map_or_else(|_| Declared::default(), |(_, declared)| *declared);
-    let pipeline = document.required(&ROOT, "pipeline", file.pipeline, values::name);
-    // Known even if the section has faults, so that the keys of [windows] are checked in any case.
-    let from_kafka = file.input.as_ref().and_then(|input| {
-        let input = input.get_ref();
-        (input.kafka.is_some() != input.files.is_some()).then_some(input.kafka.is_some())
-    });
-    let to_kafka = file
-        .output
-        .as_ref()
-        .is_some_and(|output| output.get_ref().kafka.is_some());
-    let input = document
-        .required(&ROOT, "input", file.input, Ok)
-        .and_then(|t| input::input(document, t, form));
-    let windows = document.required(&ROOT, "windows", file.windows, Ok);
-    let windows = windows.and_then(|t| schedule::schedule(document, t, from_kafka));
-    let grid = windows.as_ref().ok().map(|schedule| schedule.grid);
-    let shared_place = file
-        .privacy
-        .as_ref()
-        .and_then(|privacy| privacy.get_ref().budget.as_ref())
-        .map(Spanned::span);
-    let (mut privacy, mut drafts) = privacy_and_releases(
-        document,
-        file.privacy,
-        file.release,
-        grid,
-        to_kafka,
-        recorded,
-    );
-    let default_broker = input.as_ref().ok().map(|input| input.from.broker());
-    let output = document.required(&ROOT, "output", file.output, Ok);
-    let output = output.and_then(|t| output::output(document, t, default_broker));
-    let ledger = document
-        .required(&ROOT, "ledger", file.ledger, Ok)
-        .and_then(|t| ledger::ledger(document, t));
-    let serve = file.serve.map(|t| serve::serve(document, t)).transpose();
+    let mut sections = Sections::read(document, file, recorded);
+    let window_kinds = sections.window_kinds(document);
+    sections.settle_prices(document, &window_kinds);
+    sections.check(document);
+    let log = sections.ledger_log(document);
+    let scale = sections.scale(document);
+    sections.finish(document, window_kinds, log, scale)
+}
 
-    let mut overs = Ok(Vec::new());
-    if let (Ok(schedule), Ok(drafts)) = (&windows, &drafts) {
-        let all: Vec<_> = drafts
-            .iter()
-            .map(|draft| windowing::windowing(document, draft, schedule))
-            .collect();
-        overs = all.into_iter().collect();
+/// The sections of a file, each as read or with the proof that it has a fault.
+struct Sections {
+    pipeline: Checked<Spanned<String>>,
+    /// The place where the file says how messages are written.
+    form_place: Option<Range<usize>>,
+    registry: Checked<Option<SchemaRegistry>>,
+    time_format: Option<TimeFormat>,
+    declared: Declared,
+    input: Checked<InputSettings>,
+    windows: Checked<Schedule>,
+    /// The place of a shared budget.
+    shared_place: Option<Range<usize>>,
+    privacy: Checked<Privacy>,
+    drafts: Checked<Vec<ReleaseDraft>>,
+    output: Checked<OutputSettings>,
+    ledger: Checked<LedgerSettings>,
+    serve: Checked<Option<ServeSettings>>,
+    scale: Field<file::SplitReading>,
+}
+
+impl Sections {
+    fn read(document: &mut Document<'_>, mut file: File, recorded: Option<&Recorded>) -> Self {
+        let form_place = format::place(&file);
+        let registry = registry::registry(document, &mut file);
+        let form = format::format(document, &mut file);
+        let time_format = format::of_columns(&file, &form);
+        let declared = match &form {
+            Ok(form) => form.declared,
+            Err(_) => Declared::default(),
+        };
+        let pipeline = document.required(&ROOT, "pipeline", file.pipeline.take(), values::name);
+        let from_kafka = reads_from_kafka(&file);
+        let to_kafka = publishes_to_kafka(&file);
+        let input = document
+            .required(&ROOT, "input", file.input, Ok)
+            .and_then(|table| input::input(document, table, form));
+        let windows = document
+            .required(&ROOT, "windows", file.windows, Ok)
+            .and_then(|table| schedule::schedule(document, table, from_kafka));
+        let shared_place = file
+            .privacy
+            .as_ref()
+            .and_then(|privacy| privacy.get_ref().budget.as_ref())
+            .map(Spanned::span);
+        let written = WrittenReleases {
+            privacy: file.privacy,
+            releases: file.release,
+            grid: windows.as_ref().ok().map(|schedule| schedule.grid),
+            to_kafka,
+        };
+        let PrivateReleases { privacy, drafts } = privacy_and_releases(document, written, recorded);
+        let default_broker = input.as_ref().ok().map(|input| input.from.broker());
+        let output = document
+            .required(&ROOT, "output", file.output, Ok)
+            .and_then(|table| output::output(document, table, default_broker));
+        let ledger = document
+            .required(&ROOT, "ledger", file.ledger, Ok)
+            .and_then(|table| ledger::ledger(document, table));
+        let serve = match file.serve {
+            Some(table) => serve::serve(document, table).map(Some),
+            None => Ok(None),
+        };
+        Sections {
+            pipeline,
+            form_place,
+            registry,
+            time_format,
+            declared,
+            input,
+            windows,
+            shared_place,
+            privacy,
+            drafts,
+            output,
+            ledger,
+            serve,
+            scale: file.scale,
+        }
     }
-    if let (Ok(privacy), Ok(drafts)) = (&privacy, &mut drafts) {
-        let kinds = overs
-            .iter()
-            .flatten()
-            .copied()
-            .chain(std::iter::repeat(WindowKind::Tumbling));
-        drafts
-            .iter_mut()
-            .zip(kinds)
-            .for_each(|(draft, over)| draft.charge_own_rho(privacy, over));
+
+    /// The windows of each release; none where they depend on a section with faults.
+    fn window_kinds(&self, document: &mut Document<'_>) -> Checked<Vec<WindowKind>> {
+        let Ok(schedule) = &self.windows else {
+            return Ok(Vec::new());
+        };
+        let Ok(drafts) = &self.drafts else {
+            return Ok(Vec::new());
+        };
+        let mut kinds = Vec::new();
+        for draft in drafts {
+            kinds.push(windowing::windowing(document, draft, schedule));
+        }
+        kinds.into_iter().collect()
+    }
+
+    /// Works out what the noise of each release costs, and checks that it can be paid for and drawn.
+    fn settle_prices(
+        &mut self,
+        document: &mut Document<'_>,
+        window_kinds: &Checked<Vec<WindowKind>>,
+    ) {
+        let Ok(privacy) = &mut self.privacy else {
+            return;
+        };
+        let Ok(drafts) = &mut self.drafts else {
+            return;
+        };
+        let mut kinds = window_kinds.iter().flatten();
+        for draft in drafts.iter_mut() {
+            let kind = kinds.next().copied().unwrap_or(WindowKind::Tumbling);
+            draft.charge_own_rho(privacy, kind);
+        }
         validate::can_pay_once(document, privacy, drafts);
-    }
-    if let (Ok(privacy), Ok(drafts)) = (&mut privacy, &mut drafts)
-        && sampled::settle(document, drafts, privacy).is_ok()
-    {
+        if sampled::settle(document, drafts, privacy).is_err() {
+            return;
+        }
         for draft in drafts.iter() {
             validate::can_be_drawn(document, privacy, draft);
         }
         if document.reported().is_none() {
+            let grid = self.windows.as_ref().ok().map(|schedule| schedule.grid);
             let _reported = validate::holds(document, privacy, drafts, grid);
         }
     }
-    if let (Ok(input), Ok(schedule)) = (&input, &windows) {
-        validate::delays_past_the_slack(document, &input.from, schedule);
-        validate::grace_exceeds_the_producer_delay(document, input, schedule);
-    }
-    if let (Ok(output), Ok(drafts)) = (&output, &drafts) {
-        for draft in drafts {
-            validate::fits_a_message(document, output, draft);
+
+    /// Checks the rules between sections, each where these are read.
+    fn check(&self, document: &mut Document<'_>) {
+        if let Ok(input) = &self.input
+            && let Ok(schedule) = &self.windows
+        {
+            validate::delays_past_the_slack(document, &input.from, schedule);
+            validate::grace_exceeds_the_producer_delay(document, input, schedule);
         }
-    }
-    if let (Ok(input), Ok(drafts)) = (&input, &drafts) {
-        validate::fits_a_row(document, input, drafts.len());
-    }
-    if let (Ok(input), Ok(output)) = (&input, &output) {
+        if let Ok(output) = &self.output
+            && let Ok(drafts) = &self.drafts
+        {
+            for draft in drafts {
+                validate::fits_a_message(document, output, draft);
+            }
+        }
+        let Ok(input) = &self.input else {
+            return;
+        };
+        if let Ok(drafts) = &self.drafts {
+            validate::fits_a_row(document, input, drafts.len());
+        }
+        let Ok(output) = &self.output else {
+            return;
+        };
         validate::reads_no_output(document, input, output);
-    }
-    if let (Some(place), Ok(privacy), Ok(input), Ok(output)) =
-        (shared_place, &privacy, &input, &output)
-    {
-        validate::shares_through_a_topic(document, place, privacy, input, output);
-    }
-    let log = match (&ledger, &output) {
-        (Ok(ledger), Ok(output)) => ledger.log(document, &output.to),
-        _ => Ok(None),
-    };
-    if let (Ok(input), Ok(ledger), Ok(Some(log))) = (&input, &ledger, &log) {
-        validate::logs_no_input(document, input, log, ledger.log_place());
+        if let Some(place) = &self.shared_place
+            && let Ok(privacy) = &self.privacy
+        {
+            validate::shares_through_a_topic(document, place.clone(), privacy, input, output);
+        }
     }
 
-    let scale = match (file.scale, &pipeline, &input, &windows, &privacy) {
-        (Some(table), Ok(pipeline), Ok(input), Ok(schedule), Ok(privacy)) => {
-            let publish_delay = schedule
-                .delay
-                .as_ref()
-                .map_or(Duration::ZERO, |delay| *delay.get_ref());
-            let has_users = matches!(privacy.unit, Unit::User { .. });
-            let is_for_operators =
-                matches!(&serve, Ok(Some(serve)) if serve.detail == Detail::Operator);
-            let pipeline = pipeline.get_ref();
+    /// The log of the ledger, beside the witness.
+    fn ledger_log(&self, document: &mut Document<'_>) -> Checked<Option<log::Params>> {
+        let Ok(ledger) = &self.ledger else {
+            return Ok(None);
+        };
+        let Ok(output) = &self.output else {
+            return Ok(None);
+        };
+        let log = ledger.log(document, &output.to);
+        if let Ok(Some(log)) = &log
+            && let Ok(input) = &self.input
+        {
+            validate::logs_no_input(document, input, log, ledger.log_place());
+        }
+        log
+    }
+
+    /// `[scale]`, where the sections that it follows from are read.
+    fn scale(&mut self, document: &mut Document<'_>) -> Checked<Option<scale_out::Params>> {
+        if let Some(table) = self.scale.take()
+            && let Ok(pipeline) = &self.pipeline
+            && let Ok(input) = &self.input
+            && let Ok(schedule) = &self.windows
+            && let Ok(privacy) = &self.privacy
+        {
+            let delay = schedule.delay.as_ref().map(Spanned::get_ref);
             let around = Around {
-                pipeline,
+                pipeline: pipeline.get_ref(),
                 input: &input.from,
-                publish_delay,
-                has_users,
-                is_for_operators,
+                publish_delay: delay.copied().unwrap_or(Duration::ZERO),
+                has_users: matches!(privacy.unit, Unit::User { .. }),
+                is_for_operators: matches!(&self.serve, Ok(Some(serve)) if serve.detail == Detail::Operator),
             };
-            Some(scale::scale(document, table, around))
+            return scale::scale(document, table, around).map(Some);
         }
-        _ => None,
-    };
+        Ok(None)
+    }
 
-    let pipeline = pipeline?.into_inner();
-    let input = input?;
-    let schedule = windows?;
-    let privacy = privacy?;
-    let drafts = drafts?;
-    let output = output?;
-    let ledger = ledger?;
-    let serve = serve?;
-    let cap = match privacy.unit {
-        Unit::Record => None,
-        Unit::User {
-            per,
-            max_records_per_window: records,
-            ..
-        } => {
-            let period = match per {
-                Period::Every(length) => {
-                    Grid::new(schedule.grid.origin(), length).map(Blocks::from)
-                }
-                Period::Ever => Some(Blocks::Forever),
-            };
-            period.map(|period| Cap { period, records })
+    fn finish(
+        self,
+        document: &mut Document<'_>,
+        window_kinds: Checked<Vec<WindowKind>>,
+        log: Checked<Option<log::Params>>,
+        scale: Checked<Option<scale_out::Params>>,
+    ) -> Checked<Settings> {
+        let pipeline = self.pipeline?.into_inner();
+        let input = self.input?;
+        let schedule = self.windows?;
+        let privacy = self.privacy?;
+        let drafts = self.drafts?;
+        let output = self.output?;
+        let ledger = self.ledger?;
+        let serve = self.serve?;
+        let places: Vec<_> = drafts.iter().map(|draft| draft.payment.span()).collect();
+        let mut releases = Vec::new();
+        for (draft, kind) in drafts.into_iter().zip(window_kinds?) {
+            releases.push(draft.finish(kind));
         }
-    };
-    let unit = match &privacy.unit {
+        validate::share_the_slot(privacy.total, &mut releases);
+        let mut key = None;
+        let mut keys = None;
+        if let Some(settings) = input.key {
+            key = Some(settings.column);
+            keys = Some(settings.values);
+        }
+        let columns = Columns {
+            time: input.time,
+            time_format: self.time_format,
+            key,
+            key_type: self.declared.key,
+            unit: user_column(&privacy.unit),
+            unit_type: self.declared.unit,
+            values: value_columns(&releases),
+        };
+        if let Input::Kafka(kafka) = &input.from
+            && let Some(place) = self.form_place
+            && let Format::Records { form, declared } = &kafka.format
+        {
+            format::fields_can_be_there(document, place, form, declared, &columns)?;
+        }
+        let cap = user_cap(&privacy.unit, schedule.grid);
+        let mut settings = Settings {
+            pipeline,
+            columns,
+            producer_delay: input.producer_delay,
+            registry: self.registry?,
+            input: input.from,
+            blocks: cap.as_ref().map_or(schedule.grid.into(), |cap| cap.period),
+            windows: Rules {
+                grid: schedule.grid,
+                end: schedule.end,
+                allowed_lateness: schedule.allowed_lateness,
+                max_future_skew: schedule.max_future_skew,
+                keys,
+                cap,
+            },
+            privacy,
+            releases,
+            publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
+            output: output.to,
+            standby: ledger.standby,
+            ledger: ledger.params,
+            ledger_log: log?,
+            scale: scale?,
+            serve: serve.as_ref().map(|serve| serve.listen),
+            dashboard: serve.as_ref().and_then(|serve| serve.dashboard),
+            hosts: serve
+                .as_ref()
+                .map(|serve| serve.hosts.clone())
+                .unwrap_or_default(),
+            detail: serve.map_or(Detail::Safe, |serve| serve.detail),
+            normalised: String::new(),
+        };
+        validate::can_go_on(document, &settings, &places)?;
+        settings.normalised = canonical::json(&settings);
+        Ok(settings)
+    }
+}
+
+/// Returns whether the input is a topic; `None` if the file does not say.
+///
+/// Known even if the section has faults, so that the keys of `[windows]` are checked in any case.
+fn reads_from_kafka(file: &File) -> Option<bool> {
+    let input = file.input.as_ref()?.get_ref();
+    let is_kafka = input.kafka.is_some();
+    (is_kafka != input.files.is_some()).then_some(is_kafka)
+}
+
+fn user_column(unit: &Unit) -> Option<String> {
+    match unit {
         Unit::Record => None,
         Unit::User { column, .. } => Some(column.clone()),
+    }
+}
+
+fn user_cap(unit: &Unit, windows: Grid) -> Option<Cap> {
+    let Unit::User {
+        per,
+        max_records_per_window,
+        ..
+    } = unit
+    else {
+        return None;
     };
-    let (key, keys) = input.key.unzip();
-    let places: Vec<_> = drafts.iter().map(|draft| draft.payment.span()).collect();
-    let mut releases: Vec<Release> = drafts
-        .into_iter()
-        .zip(overs?)
-        .map(|(draft, over)| draft.finish(over))
-        .collect();
-    validate::share_the_slot(privacy.total, &mut releases);
-    let mut values: Vec<String> = Vec::new();
+    let period: Blocks = match per {
+        Period::Every(length) => Grid::new(windows.origin(), *length)?.into(),
+        Period::Ever => Blocks::Forever,
+    };
+    Some(Cap {
+        period,
+        records: *max_records_per_window,
+    })
+}
+
+/// The columns of all releases, each once.
+fn value_columns(releases: &[Release]) -> Vec<String> {
+    let mut columns: Vec<String> = Vec::new();
     for column in releases.iter().flat_map(|release| &release.columns) {
-        if !values.contains(column) {
-            values.push(column.clone());
+        if !columns.contains(column) {
+            columns.push(column.clone());
         }
     }
-    let key_type = declared.key;
-    let unit_type = declared.unit;
-    let columns = Columns {
-        time: input.time,
-        time_format,
-        key,
-        key_type,
-        unit,
-        unit_type,
-        values,
-    };
-    if let (Input::Kafka(kafka), Some(place)) = (&input.from, form_place)
-        && let Format::Records { form, declared } = &kafka.format
-    {
-        format::fields_can_be_there(document, place, (form, declared), &columns)?;
-    }
-    let mut settings = Settings {
-        pipeline,
-        columns,
-        producer_delay: input.producer_delay,
-        registry: registry?,
-        input: input.from,
-        blocks: cap.as_ref().map_or(schedule.grid.into(), |cap| cap.period),
-        windows: Rules {
-            grid: schedule.grid,
-            end: schedule.end,
-            allowed_lateness: schedule.allowed_lateness,
-            max_future_skew: schedule.max_future_skew,
-            keys,
-            cap,
-        },
-        privacy,
-        releases,
-        publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
-        output: output.to,
-        standby: ledger.standby,
-        ledger: ledger.params,
-        ledger_log: log?,
-        scale: scale.transpose()?,
-        serve: serve.as_ref().map(|serve| serve.listen),
-        dashboard: serve.as_ref().and_then(|serve| serve.dashboard),
-        hosts: serve
-            .as_ref()
-            .map(|serve| serve.hosts.clone())
-            .unwrap_or_default(),
-        detail: serve.map_or(Detail::Safe, |serve| serve.detail),
-        normalised: String::new(),
-    };
-    validate::can_go_on(document, &settings, &places)?;
-    settings.normalised = canonical::json(&settings);
-    Ok(settings)
+    columns
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::schemas;
 use crate::settings::{
-    Calibration, CellGrid, Choice, Coordinates, DRAWN, Input, NoiseKind, Payment, Period, Release,
-    Settings, Unit, WindowKind,
+    Calibration, CellGrid, Choice, Coordinates, DRAWN, Input, NoiseKind, Payment, Period, Privacy,
+    Release, Settings, Unit, WindowKind,
 };
 use bernstream_kafka::source::kafka::OnBadMessage;
 use bernstream_kafka::source::record::{Declared, Format, RecordForm};
@@ -29,76 +30,37 @@ use bernstream_synopsis::{Adjacency, Basis};
 /// from a future window on.
 /// Messages that the operator gave up (`skip`, `lost`) are absent: they are events of the input, not rules. So is `producer_delay`, a
 /// statement about producers: synopses say it, and no rule of the worker depends on it.
-pub fn json(settings: &Settings) -> String {
-    let Settings {
-        pipeline,
-        input,
-        columns,
-        windows,
-        blocks,
-        privacy,
-        releases,
-        ..
-    } = settings;
-    let unit = match &privacy.unit {
-        Unit::Record => json!("record"),
-        Unit::User {
-            column,
-            per,
-            max_records_per_window,
-        } => {
-            let per = match per {
-                Period::Every(length) => json!(micros(*length)),
-                Period::Ever => json!("ever"),
-            };
-            json!({ "column": column, "per": per, "max_records_per_window": max_records_per_window })
-        }
-    };
-    let adjacency = match privacy.adjacency {
-        Adjacency::AddRemove => json!("add_remove"),
-        Adjacency::ReplaceOne => json!({ "records_per_window": privacy.records_per_window }),
-    };
-    let input = match input {
-        Input::Kafka(kafka) => json!({
-            "kind": "kafka",
-            "topic": kafka.topic,
-            "clock_slack": micros(kafka.clock_slack),
-            "trust_producer_time": kafka.trust_producer_time,
-            "skips_bad_messages": kafka.on_bad_message == OnBadMessage::Skip,
-        }),
-        Input::Files(_) => json!({ "kind": "files" }),
-    };
-    let blocks = match blocks {
-        Blocks::Every(grid) => json!({ "origin": grid.origin(), "length": micros(grid.length()) }),
-        Blocks::Forever => json!("ever"),
-    };
-    let releases: Map<String, Value> = releases
-        .iter()
-        .map(|one| (one.name.clone(), release(settings, one)))
-        .collect();
+pub(crate) fn json(settings: &Settings) -> String {
+    let privacy = &settings.privacy;
+    let mut releases = Map::new();
+    for one in &settings.releases {
+        releases.insert(one.name.clone(), release(settings, one));
+    }
     // Sorted: `serde_json` keeps an object's keys in order.
     let mut normalised = json!({
         "ledger": {
-            "pipeline": pipeline,
-            "input": input,
-            "time": columns.time,
-            "unit": unit,
-            "adjacency": adjacency,
+            "pipeline": settings.pipeline,
+            "input": input(&settings.input),
+            "time": settings.columns.time,
+            "unit": unit(&privacy.unit),
+            "adjacency": adjacency(privacy),
             "total": privacy.total,
-            "blocks": blocks,
+            "blocks": blocks(settings.blocks),
         },
-        "keys": { "column": columns.key, "values": windows.keys },
-        "windows": membership(windows),
+        "keys": { "column": settings.columns.key, "values": settings.windows.keys },
+        "windows": membership(&settings.windows),
         "releases": releases,
     });
     normalised["windows"]["publish_delay"] = json!(micros(settings.publish_delay));
     declared(settings, &mut normalised);
-    if let Definition::Gaussian = &privacy.definition {
-        normalised["ledger"]["definition"] = json!(privacy.definition);
-        normalised["ledger"]["drawn"] = json!([DRAWN.values, DRAWN.sigma.units()]);
-    }
-    if let Definition::Planned = &privacy.definition {
-        normalised["ledger"]["plan"] = json!(plan(settings));
+    match &privacy.definition {
+        Definition::Gaussian => {
+            normalised["ledger"]["definition"] = json!(privacy.definition);
+            normalised["ledger"]["drawn"] = json!([DRAWN.values, DRAWN.sigma.units()]);
+        }
+        Definition::Planned => normalised["ledger"]["plan"] = plan(settings),
+        Definition::Random(_) => normalised["ledger"]["definition"] = json!(privacy.definition),
+        _ => {}
     }
     if let Some(implies) = &privacy.implies {
         normalised["ledger"]["implies"] = json!(implies);
@@ -109,14 +71,58 @@ pub fn json(settings: &Settings) -> String {
     if privacy.limit() != privacy.total {
         normalised["limit"] = json!(privacy.limit());
     }
-    if let definition @ Definition::Random(_) = &privacy.definition {
-        normalised["ledger"]["definition"] = json!(definition);
-    }
     normalised.to_string()
 }
 
-/// What decides to which window a record belongs.
-pub fn membership(rules: &Rules) -> Value {
+/// The input that a ledger is bound to; [`declared`] adds the form of its records.
+fn input(input: &Input) -> Value {
+    match input {
+        Input::Kafka(kafka) => json!({
+            "kind": "kafka",
+            "topic": kafka.topic,
+            "clock_slack": micros(kafka.clock_slack),
+            "trust_producer_time": kafka.trust_producer_time,
+            "skips_bad_messages": kafka.on_bad_message == OnBadMessage::Skip,
+        }),
+        Input::Files(_) => json!({ "kind": "files" }),
+    }
+}
+
+/// The privacy unit.
+pub(crate) fn unit(unit: &Unit) -> Value {
+    let Unit::User {
+        column,
+        per,
+        max_records_per_window,
+    } = unit
+    else {
+        return json!("record");
+    };
+    let per = match per {
+        Period::Every(length) => json!(micros(*length)),
+        Period::Ever => json!("ever"),
+    };
+    json!({ "column": column, "per": per, "max_records_per_window": max_records_per_window })
+}
+
+/// The adjacency, with the public number of records under `replace_one`.
+pub(crate) fn adjacency(privacy: &Privacy) -> Value {
+    match privacy.adjacency {
+        Adjacency::AddRemove => json!("add_remove"),
+        Adjacency::ReplaceOne => json!({ "records_per_window": privacy.records_per_window }),
+    }
+}
+
+/// A grid of blocks or periods.
+pub(crate) fn blocks(blocks: Blocks) -> Value {
+    match blocks {
+        Blocks::Every(grid) => json!({ "origin": grid.origin(), "length": micros(grid.length()) }),
+        Blocks::Forever => json!("ever"),
+    }
+}
+
+/// The rules that decide to which window a record belongs.
+pub(crate) fn membership(rules: &Rules) -> Value {
     json!({
         "origin": rules.grid.origin(),
         "length": micros(rules.grid.length()),
@@ -127,41 +133,24 @@ pub fn membership(rules: &Rules) -> Value {
 }
 
 /// Adds the form of records, and the types that are declared of their fields; for Arrow, those that are declared of its columns.
-pub fn declared(settings: &Settings, normalised: &mut Value) {
-    let (form, declared) = match &settings.input {
+pub(crate) fn declared(settings: &Settings, normalised: &mut Value) {
+    let columns = &settings.columns;
+    let time_format = match &settings.input {
         Input::Kafka(kafka) => match &kafka.format {
-            Format::Arrow => {
-                // What was not declared is not there, as in the digests of files that were written before it could be.
-                if let Some(format) = settings.columns.time_format {
-                    normalised["ledger"]["input"]["time_format"] = json!(format);
-                }
-                types(&settings.columns, normalised);
-                return;
+            // What was not declared is not there, as in the digests of files that were written before it could be.
+            Format::Arrow => columns.time_format,
+            Format::Records { form, declared } => {
+                normalised["ledger"]["input"]["format"] = json!(form.name());
+                record_schemas(columns, form, normalised);
+                Some(declared.time)
             }
-            Format::Records { form, declared } => (Some(form), declared),
         },
         Input::Files(files) if files.declared == Declared::default() => return,
-        Input::Files(files) => (None, &files.declared),
+        Input::Files(files) => Some(files.declared.time),
     };
-    if let Some(form) = form {
-        normalised["ledger"]["input"]["format"] = json!(form.name());
+    if let Some(format) = time_format {
+        normalised["ledger"]["input"]["time_format"] = json!(format);
     }
-    normalised["ledger"]["input"]["time_format"] = json!(declared.time);
-    // A topic gets new schemas in the course of time: they may change from a future window on, but for what a ledger is bound to.
-    match form {
-        None | Some(RecordForm::Json) => {}
-        Some(RecordForm::Avro(schemas)) => normalised["schemas"] = schemas::pinned(schemas),
-        Some(RecordForm::Protobuf(kind)) => {
-            normalised["schemas"] =
-                json!({ "message": kind.name(), "descriptor": schemas::digest(&kind.file) });
-            normalised["ledger"]["fields"] = schemas::fields(&settings.columns, kind);
-        }
-    }
-    types(&settings.columns, normalised);
-}
-
-/// Adds the types that are declared of the key and the user.
-fn types(columns: &Columns, normalised: &mut Value) {
     if let Some(unit) = columns.unit_type {
         normalised["ledger"]["unit"]["type"] = json!(unit);
     }
@@ -170,8 +159,22 @@ fn types(columns: &Columns, normalised: &mut Value) {
     }
 }
 
-/// What [`choice`] reads of one release.
-pub fn chosen(settings: &Settings, one: &Release) -> Value {
+/// Adds the schemas of records. A topic gets new ones in the course of time: they may change from a future window on, but for what a
+/// ledger is bound to.
+fn record_schemas(columns: &Columns, form: &RecordForm, normalised: &mut Value) {
+    match form {
+        RecordForm::Json => {}
+        RecordForm::Avro(schemas) => normalised["schemas"] = schemas::pinned(schemas),
+        RecordForm::Protobuf(kind) => {
+            normalised["schemas"] =
+                json!({ "message": kind.name(), "descriptor": schemas::digest(&kind.file) });
+            normalised["ledger"]["fields"] = schemas::fields(columns, kind);
+        }
+    }
+}
+
+/// The part of one release that [`choice`] reads.
+pub(crate) fn chosen(settings: &Settings, one: &Release) -> Value {
     let Value::Object(mut about) = release(settings, one) else {
         return Value::Null;
     };
@@ -179,83 +182,87 @@ pub fn chosen(settings: &Settings, one: &Release) -> Value {
     about.into()
 }
 
-/// What a ledger keeps of the settings: the canonical text, and what was left to `"auto"`, which is no setting of its own
+/// The text that a ledger keeps of the settings: the canonical one, and what was left to `"auto"`, which is no setting of its own
 /// and in no digest. Absent in the ledgers of earlier versions.
 pub fn recorded(settings: &Settings) -> String {
-    let one = |release: &Release| {
-        let auto = release.auto.as_ref()?;
-        Some((
-            release.name.clone(),
-            json!({ "open": auto.open, "expected_records": release.expected_records }),
-        ))
-    };
-    let asked: Map<String, Value> = settings.releases.iter().filter_map(one).collect();
-    let mut recorded: Value = serde_json::from_str(&settings.normalised).unwrap_or_default();
+    let mut asked = Map::new();
+    for release in &settings.releases {
+        if let Some(auto) = &release.auto {
+            let about = json!({ "open": auto.open, "expected_records": release.expected_records });
+            asked.insert(release.name.clone(), about);
+        }
+    }
+    let mut recorded = parsed(&settings.normalised);
     recorded["auto"] = asked.into();
     recorded.to_string()
 }
 
-/// How far the event time of a record may exceed its message timestamp, in recorded settings.
+/// Recorded settings as JSON; null if they are none.
+pub(crate) fn parsed(recorded: &str) -> Value {
+    serde_json::from_str(recorded).unwrap_or_default()
+}
+
+/// The value of `key`; `None` if it is missing, or has a form that this program does not know.
+pub(crate) fn field<T: DeserializeOwned>(about: &Value, key: &str) -> Option<T> {
+    serde_json::from_value(about.get(key)?.clone()).ok()
+}
+
+/// The time by which the event time of a record may exceed its message timestamp, in recorded settings.
 pub fn ahead(recorded: &str) -> Option<Duration> {
-    let settings: Value = serde_json::from_str(recorded).ok()?;
-    settings
-        .pointer("/windows/ahead")?
-        .as_u64()
-        .map(Duration::from_micros)
+    let micros = parsed(recorded).pointer("/windows/ahead")?.as_u64()?;
+    Some(Duration::from_micros(micros))
 }
 
 /// The noise and the size of a release in recorded settings; `None` if this program does not know them.
-pub fn choice(recorded: &str, release: &str) -> Option<Choice> {
-    let settings: Value = serde_json::from_str(recorded).ok()?;
+pub(crate) fn choice(recorded: &str, release: &str) -> Option<Choice> {
+    let settings = parsed(recorded);
     let release = settings.get("releases")?.get(release)?;
-    let number = |key| {
-        release
-            .get(key)
-            .and_then(Value::as_u64)
-            .and_then(|number| u32::try_from(number).ok())
-    };
-    let noise: NoiseKind = serde_json::from_value(release.get("noise")?.clone()).ok()?;
-    let on = if noise.is_on_cells() {
-        let cells = release.get("cells")?;
-        let steps: Vec<u32> = serde_json::from_value(cells.get("steps")?.clone()).ok()?;
-        Coordinates::Cells(CellGrid::new(
-            serde_json::from_value(cells.get("spline")?.clone()).ok()?,
-            &steps,
-        ))
-    } else {
-        match release.get("points") {
-            None => Coordinates::Lattice {
-                degree: number("degree")?,
-            },
-            Some(Value::Array(along)) => {
-                let along: Option<Vec<u32>> = along
-                    .iter()
-                    .map(|count| u32::try_from(count.as_u64()?).ok())
-                    .collect();
-                Coordinates::Tensor(Counts::new(&along?)?)
-            }
-            Some(_) => Coordinates::Points {
-                most: number("points")?,
-            },
-        }
-    };
+    let noise: NoiseKind = field(release, "noise")?;
     Some(Choice {
         noise,
-        on,
-        order: number("order")?,
+        on: coordinates(release, noise)?,
+        order: field(release, "order")?,
     })
 }
 
+/// The coordinates of a recorded release with this noise.
+fn coordinates(release: &Value, noise: NoiseKind) -> Option<Coordinates> {
+    if noise.is_on_cells() {
+        let cells = release.get("cells")?;
+        let steps: Vec<u32> = field(cells, "steps")?;
+        let grid = CellGrid::new(field(cells, "spline")?, &steps);
+        return Some(Coordinates::Cells(grid));
+    }
+    Some(match release.get("points") {
+        None => Coordinates::Lattice {
+            degree: field(release, "degree")?,
+        },
+        Some(Value::Array(_)) => {
+            let along: Vec<u32> = field(release, "points")?;
+            Coordinates::Tensor(Counts::new(&along)?)
+        }
+        Some(_) => Coordinates::Points {
+            most: field(release, "points")?,
+        },
+    })
+}
+
+/// A total that was worked out from a promise.
+pub(crate) struct DerivedTotal {
+    pub promise: Implied,
+    pub total: Rho,
+}
+
 /// The promise and the total of recorded settings under `composition = "gaussian"`; `None` under any other.
-pub fn gaussian_total(recorded: &str) -> Option<(Implied, Rho)> {
+pub(crate) fn gaussian_total(recorded: &str) -> Option<DerivedTotal> {
     if definition(recorded)? != Definition::Gaussian {
         return None;
     }
-    let settings: Value = serde_json::from_str(recorded).ok()?;
+    let settings = parsed(recorded);
     let ledger = settings.get("ledger")?;
-    let promise = serde_json::from_value(ledger.get("implies")?.clone()).ok()?;
-    match serde_json::from_value(ledger.get("total")?.clone()).ok()? {
-        Price::Concentrated(total) => Some((promise, total)),
+    let promise = field(ledger, "implies")?;
+    match field(ledger, "total")? {
+        Price::Concentrated(total) => Some(DerivedTotal { promise, total }),
         Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => None,
     }
 }
@@ -280,13 +287,12 @@ pub fn identity(settings: &Settings, release: &Release) -> String {
 
 /// One release with its price.
 fn release(settings: &Settings, release: &Release) -> Value {
-    let (domain, label) = domain(&release.columns, &release.axes, release.label.as_ref());
     let mut normalised = json!({
         "price": release.payment.price(),
         "degree": release.shape().degree,
         "order": release.order,
-        "domain": domain,
-        "label": label,
+        "domain": domain(&release.columns, &release.axes),
+        "label": label(&release.columns, release.label.as_ref()),
         "function": release.function.about,
         "noise": release.noise,
     });
@@ -308,11 +314,14 @@ fn release(settings: &Settings, release: &Release) -> Value {
         Coordinates::Points { .. } => normalised["points"] = json!(release.shape().values()),
         Coordinates::Tensor(counts) => normalised["points"] = json!(counts.along()),
     }
-    if let Basis::Cells(cells) = release.shape().basis {
-        normalised["cells"] = json!({ "spline": cells.spline, "steps": cells.steps });
-    }
-    if let Basis::Tables(tables) = release.shape().basis {
-        normalised["cells"] = json!({ "spline": tables.spline, "steps": tables.steps, "bandwidths": tables.bandwidths });
+    match release.shape().basis {
+        Basis::Cells(cells) => {
+            normalised["cells"] = json!({ "spline": cells.spline, "steps": cells.steps });
+        }
+        Basis::Tables(tables) => {
+            normalised["cells"] = json!({ "spline": tables.spline, "steps": tables.steps, "bandwidths": tables.bandwidths });
+        }
+        _ => {}
     }
     if release.calibration == Calibration::Paper {
         normalised["scale"] = json!("paper");
@@ -341,53 +350,49 @@ fn release(settings: &Settings, release: &Release) -> Value {
 }
 
 /// The declared plan that a ledger is bound to.
-fn plan(settings: &Settings) -> Vec<Value> {
-    let one = |release: &Release| {
-        json!({
+fn plan(settings: &Settings) -> Value {
+    let mut plan = Vec::new();
+    for release in &settings.releases {
+        let mechanism = settings.mechanism_of(release, &release.function).ok();
+        plan.push(json!({
             "noise": release.payment.own(),
             "law": release.noise.law(),
             "values": release.shape().values(),
-            "scale": settings.mechanism_of(release, &release.function).map(|noise| noise.scale().units()).ok(),
+            "scale": mechanism.map(|noise| noise.scale().units()),
             "choices": [
                 release.private_bandwidths.as_ref().map(|choice| choice.price),
                 release.private_order.as_ref().map(|choice| choice.price),
             ],
-        })
-    };
-    settings.releases.iter().map(one).collect()
+        }));
+    }
+    plan.into()
 }
 
 /// The definition of privacy of a ledger with these settings; `None` if this program does not know it.
 pub fn definition(settings: &str) -> Option<Definition> {
-    let settings: Value = serde_json::from_str(settings).ok()?;
+    let settings = parsed(settings);
     let ledger = settings.get("ledger")?;
-    match ledger.get("definition") {
-        Some(definition) => serde_json::from_value(definition.clone()).ok(),
-        None => serde_json::from_value::<Price>(ledger.get("total")?.clone())
-            .ok()
-            .map(Definition::of),
+    if ledger.get("definition").is_some() {
+        return field(ledger, "definition");
     }
+    field(ledger, "total").map(Definition::of)
 }
 
-/// The bounds of the axes, and of the label if there is one; its column is the last.
-pub fn domain(
-    columns: &[String],
-    axes: &[Axis],
-    label: Option<&Label>,
-) -> (Vec<Value>, Option<Value>) {
-    let domain = columns
-        .iter()
-        .zip(axes)
-        .map(|(column, axis)| bounds(column, axis))
-        .collect();
-    let label = label
-        .zip(columns.last())
-        .map(|(label, column)| match label {
-            Label::Number(axis) => bounds(column, axis),
-            Label::Above(above) => json!({ "column": column, "above": above }),
-            Label::Classes(values) => json!({ "column": column, "values": values }),
-        });
-    (domain, label)
+/// The bounds of the axes.
+pub(crate) fn domain(columns: &[String], axes: &[Axis]) -> Vec<Value> {
+    let axes = columns.iter().zip(axes);
+    axes.map(|(column, axis)| bounds(column, axis)).collect()
+}
+
+/// The label, if there is one; its column is the last of `columns`.
+pub(crate) fn label(columns: &[String], label: Option<&Label>) -> Option<Value> {
+    let label = label?;
+    let column = columns.last()?;
+    Some(match label {
+        Label::Number(axis) => bounds(column, axis),
+        Label::Above(above) => json!({ "column": column, "above": above }),
+        Label::Classes(values) => json!({ "column": column, "values": values }),
+    })
 }
 
 fn bounds(column: &str, axis: &Axis) -> Value {

@@ -3,70 +3,13 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::canonical::parsed;
 use crate::schemas;
 use bernstream_kafka::source::record::TimeFormat;
 
-/// Settings that have another name in the file; a longer path comes before its prefix.
-const NAMES: [(&str, &str); 33] = [
-    ("ledger.input.kind", "the kind of [input]"),
-    (
-        "ledger.input.skips_bad_messages",
-        "input.kafka.on_bad_message = \"skip\"",
-    ),
-    ("ledger.input.time_format", "input.time_format"),
-    ("ledger.input", "input.kafka"),
-    ("ledger.time", "input.time"),
-    (
-        "ledger.fields.time.numbers",
-        "the field number of input.time",
-    ),
-    ("ledger.fields.time.type", "the type of input.time"),
-    ("ledger.fields.time", "the field of input.time"),
-    (
-        "ledger.fields.user.numbers",
-        "the field number of privacy.unit.user.column",
-    ),
-    (
-        "ledger.fields.user.type",
-        "the type of privacy.unit.user.column",
-    ),
-    (
-        "ledger.fields.user",
-        "the field of privacy.unit.user.column",
-    ),
-    (
-        "ledger.fields",
-        "the fields of event times and users, which earlier programs did not record",
-    ),
-    ("ledger.unit.column", "privacy.unit.user.column"),
-    ("ledger.unit.type", "privacy.unit.user.type"),
-    ("ledger.unit.per", "privacy.unit.user.per"),
-    (
-        "ledger.unit.max_records_per_window",
-        "privacy.unit.user.max_records_per_window",
-    ),
-    ("ledger.unit", "privacy.unit"),
-    ("ledger.adjacency", "privacy.adjacency"),
-    ("ledger.total", "the total of [privacy]"),
-    ("ledger.budget.total", "the whole total of [privacy]"),
-    ("ledger.budget", "privacy.budget"),
-    ("ledger.blocks.origin", "windows.origin, where blocks begin"),
-    ("ledger.blocks.length", "the length of a block"),
-    ("ledger.blocks", "the blocks of the total"),
-    ("ledger.implies", "epsilon and delta of [privacy]"),
-    ("ledger.definition", "privacy.composition"),
-    ("ledger.drawn", "privacy.composition"),
-    ("ledger.plan", "the plan of [privacy]"),
-    ("ledger", ""),
-    ("schemas.descriptor", "the descriptor of input.kafka.format"),
-    ("schemas", "the schemas of input.kafka.format"),
-    ("keys.type", "input.key.type"),
-    ("keys", "input.key"),
-];
-
-/// Durations, in microseconds.
+/// Names of durations, in microseconds.
 const SPANS: [&str; 7] = [
     "length",
     "grace",
@@ -90,19 +33,18 @@ const SLACK: &str = "/input/clock_slack";
 /// The slack may grow: later windows then wait longer for records that their cutoff lets in, and miss fewer of them. What
 /// [`schemas`] says may be added too.
 pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
-    let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);
-    let mut recorded: Value = read(ledger);
-    let settings: Value = read(file);
+    let mut recorded = parsed(ledger);
+    let settings = parsed(file);
     let mut found = schemas::changes(&recorded, &settings);
     schemas::add_what_may_grow(&mut recorded, &settings);
-    let (mut ledger, mut file) = (recorded["ledger"].take(), settings["ledger"].clone());
-    for bound in [&mut ledger, &mut file] {
-        declare_default_time(bound);
-    }
-    let slack = |settings: &Value| settings.pointer(SLACK).and_then(Value::as_u64);
-    if let (Some(had), Some(has)) = (slack(&ledger), slack(&file))
+    let mut ledger = recorded["ledger"].take();
+    let mut file = settings["ledger"].clone();
+    declare_default_time(&mut ledger);
+    declare_default_time(&mut file);
+    if let Some(slack) = ledger.pointer_mut(SLACK)
+        && let Some(had) = slack.as_u64()
+        && let Some(has) = file.pointer(SLACK).and_then(Value::as_u64)
         && has > had
-        && let Some(slack) = ledger.pointer_mut(SLACK)
     {
         *slack = has.into();
     }
@@ -121,11 +63,12 @@ fn declare_default_time(bound: &mut Value) {
 
 /// All differences between recorded settings ([`canonical::recorded`](crate::canonical::recorded)), a line each.
 pub fn differences(ledger: &str, file: &str) -> Vec<String> {
-    let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);
-    let ledger: Value = read(ledger);
-    let mut file: Value = read(file);
+    let ledger = parsed(ledger);
+    let mut file = parsed(file);
     // Earlier versions did not record what was left to "auto".
-    if let (None, Some(file)) = (ledger.get("auto"), file.as_object_mut()) {
+    if ledger.get("auto").is_none()
+        && let Some(file) = file.as_object_mut()
+    {
         file.remove("auto");
     }
     let mut found = Vec::new();
@@ -134,61 +77,58 @@ pub fn differences(ledger: &str, file: &str) -> Vec<String> {
 }
 
 fn compare(path: &str, ledger: &Value, file: &Value, found: &mut Vec<String>) {
-    match (ledger, file) {
-        (Value::Object(one), Value::Object(other)) => {
-            let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            for name in names {
-                let path = if path.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{path}.{name}")
-                };
-                let at =
-                    |object: &Map<String, Value>| object.get(name).cloned().unwrap_or(Value::Null);
-                compare(&path, &at(one), &at(other), found);
-            }
+    if let Value::Object(recorded) = ledger
+        && let Value::Object(written) = file
+    {
+        let names: BTreeSet<&String> = recorded.keys().chain(written.keys()).collect();
+        for name in names {
+            let path = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
+            let ledger = recorded.get(name).unwrap_or(&Value::Null);
+            let file = written.get(name).unwrap_or(&Value::Null);
+            compare(&path, ledger, file, found);
         }
-        _ if ledger == file => {}
-        _ => found.push(line(path, ledger, file)),
+    } else if ledger != file {
+        found.push(difference_line(path, ledger, file));
     }
 }
 
-fn line(path: &str, ledger: &Value, file: &Value) -> String {
-    let release = path.strip_prefix("releases.");
-    match (release, ledger, file) {
-        // The fields of an added or removed release are no differences of their own.
-        (Some(name), Value::Null, Value::Object(_)) => {
-            format!("release {name:?}: not in the ledger, new in the file")
+fn difference_line(path: &str, ledger: &Value, file: &Value) -> String {
+    // The fields of an added or removed release are no differences of their own.
+    if let Some(release) = path.strip_prefix("releases.") {
+        if ledger.is_null() && file.is_object() {
+            return format!("release {release:?}: not in the ledger, new in the file");
         }
-        (Some(name), Value::Object(_), Value::Null) => {
-            format!("release {name:?}: in the ledger, no longer in the file")
-        }
-        (None, Value::Array(had), Value::Array(has))
-            if path == KEYS && had.len().max(has.len()) > LISTED =>
-        {
-            let [had, has]: [HashSet<&str>; 2] =
-                [had, has].map(|keys| keys.iter().filter_map(Value::as_str).collect());
-            let new = has.difference(&had).count();
-            let gone = had.difference(&has).count();
-            let had = had.len();
-            let has = has.len();
-            format!(
-                "{}: {had} keys in the ledger, {has} in the file: {new} are new, {gone} gone",
-                named(path)
-            )
-        }
-        _ => {
-            let [ledger, file] = [ledger, file].map(|value| shown(path, value));
-            format!(
-                "{}: {ledger} in the ledger, {file} in the file",
-                named(path)
-            )
+        if ledger.is_object() && file.is_null() {
+            return format!("release {release:?}: in the ledger, no longer in the file");
         }
     }
+    let name = name_in_file(path);
+    if path == KEYS
+        && let Value::Array(recorded) = ledger
+        && let Value::Array(written) = file
+        && recorded.len().max(written.len()) > LISTED
+    {
+        let recorded: HashSet<&str> = recorded.iter().filter_map(Value::as_str).collect();
+        let written: HashSet<&str> = written.iter().filter_map(Value::as_str).collect();
+        let new = written.difference(&recorded).count();
+        let gone = recorded.difference(&written).count();
+        let had = recorded.len();
+        let has = written.len();
+        return format!(
+            "{name}: {had} keys in the ledger, {has} in the file: {new} are new, {gone} gone"
+        );
+    }
+    let ledger = shown_value(path, ledger);
+    let file = shown_value(path, file);
+    format!("{name}: {ledger} in the ledger, {file} in the file")
 }
 
-/// Its name in the file.
-fn named(path: &str) -> String {
+/// The name in the file of the setting at `path`.
+fn name_in_file(path: &str) -> String {
     if let Some(asked) = path.strip_prefix("auto.") {
         return match asked.split_once('.') {
             None => format!("what is \"auto\" in release {asked:?}"),
@@ -196,44 +136,85 @@ fn named(path: &str) -> String {
             Some((name, key)) => format!("{key} of release {name:?}"),
         };
     }
-    if let Some((name, key)) = path
-        .strip_prefix("releases.")
-        .and_then(|release| release.split_once('.'))
+    if let Some(release) = path.strip_prefix("releases.")
+        && let Some((name, key)) = release.split_once('.')
     {
         return format!("{key} of release {name:?}");
     }
-    let found = NAMES.iter().find_map(|(ours, theirs)| {
-        let rest = path.strip_prefix(ours)?;
-        (rest.is_empty() || rest.starts_with('.')).then(|| format!("{theirs}{rest}"))
-    });
-    match found {
-        Some(name) => name.trim_start_matches('.').to_owned(),
-        None if path == "limit" => {
-            "what windows may spend of the total (privacy.reserve)".to_owned()
+    if path == "limit" {
+        return "what windows may spend of the total (privacy.reserve)".to_owned();
+    }
+    let mut known = path;
+    loop {
+        if let Some(name) = own_name(known) {
+            let rest = path.strip_prefix(known).unwrap_or_default();
+            return format!("{name}{rest}").trim_start_matches('.').to_owned();
         }
-        None => path.to_owned(),
+        match known.rsplit_once('.') {
+            Some((parent, _)) => known = parent,
+            None => return path.to_owned(),
+        }
     }
 }
 
-fn shown(path: &str, value: &Value) -> String {
-    let is_span = path
-        .rsplit('.')
-        .next()
-        .is_some_and(|name| SPANS.contains(&name));
+/// The name in the file of a setting that has another one there; what is within it keeps its own.
+fn own_name(path: &str) -> Option<&'static str> {
+    let name = match path {
+        "ledger.input.kind" => "the kind of [input]",
+        "ledger.input.skips_bad_messages" => "input.kafka.on_bad_message = \"skip\"",
+        "ledger.input.time_format" => "input.time_format",
+        "ledger.input" => "input.kafka",
+        "ledger.time" => "input.time",
+        "ledger.fields.time.numbers" => "the field number of input.time",
+        "ledger.fields.time.type" => "the type of input.time",
+        "ledger.fields.time" => "the field of input.time",
+        "ledger.fields.user.numbers" => "the field number of privacy.unit.user.column",
+        "ledger.fields.user.type" => "the type of privacy.unit.user.column",
+        "ledger.fields.user" => "the field of privacy.unit.user.column",
+        "ledger.fields" => {
+            "the fields of event times and users, which earlier programs did not record"
+        }
+        "ledger.unit.column" => "privacy.unit.user.column",
+        "ledger.unit.type" => "privacy.unit.user.type",
+        "ledger.unit.per" => "privacy.unit.user.per",
+        "ledger.unit.max_records_per_window" => "privacy.unit.user.max_records_per_window",
+        "ledger.unit" => "privacy.unit",
+        "ledger.adjacency" => "privacy.adjacency",
+        "ledger.total" => "the total of [privacy]",
+        "ledger.budget.total" => "the whole total of [privacy]",
+        "ledger.budget" => "privacy.budget",
+        "ledger.blocks.origin" => "windows.origin, where blocks begin",
+        "ledger.blocks.length" => "the length of a block",
+        "ledger.blocks" => "the blocks of the total",
+        "ledger.implies" => "epsilon and delta of [privacy]",
+        "ledger.definition" => "privacy.composition",
+        "ledger.drawn" => "privacy.composition",
+        "ledger.plan" => "the plan of [privacy]",
+        "ledger" => "",
+        "schemas.descriptor" => "the descriptor of input.kafka.format",
+        "schemas" => "the schemas of input.kafka.format",
+        "keys.type" => "input.key.type",
+        "keys" => "input.key",
+        _ => return None,
+    };
+    Some(name)
+}
+
+fn shown_value(path: &str, value: &Value) -> String {
+    let name = path.rsplit('.').next().unwrap_or_default();
     match value {
         Value::Null => "nothing".to_owned(),
-        Value::Number(micros) if is_span => micros.as_u64().map_or_else(
-            || micros.to_string(),
-            |micros| bernstream_synopsis::clock::show(Duration::from_micros(micros)),
-        ),
+        Value::Number(micros) if SPANS.contains(&name) => match micros.as_u64() {
+            Some(micros) => bernstream_synopsis::clock::show(Duration::from_micros(micros)),
+            None => micros.to_string(),
+        },
         Value::Object(fields) => {
-            let field = |(name, value): (&String, &Value)| {
-                format!("{name} = {}", shown(&format!("{path}.{name}"), value))
-            };
-            format!(
-                "{{ {} }}",
-                fields.iter().map(field).collect::<Vec<_>>().join(", ")
-            )
+            let mut shown = Vec::new();
+            for (name, value) in fields {
+                let value = shown_value(&format!("{path}.{name}"), value);
+                shown.push(format!("{name} = {value}"));
+            }
+            format!("{{ {} }}", shown.join(", "))
         }
         other => other.to_string(),
     }

@@ -80,7 +80,7 @@ impl Settings {
     /// All faults of the file, or that it cannot be read.
     pub fn load(path: &Path) -> Result<Self, Faults> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        let text = read_text(path)?;
         Settings::parse(&text, &name)
     }
 
@@ -95,25 +95,21 @@ impl Settings {
         recorded: impl Fn(&ledger::Params) -> Option<String>,
     ) -> Result<Self, Faults> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        let text = read_text(path)?;
         let Some(settings) = assemble::ledger(&text, &name).and_then(|params| recorded(&params))
         else {
             return Settings::parse(&text, &name);
         };
-        let recorded = Recorded {
+        let mut recorded = Recorded {
             settings,
             keeps_choices: true,
         };
         match Settings::parse_with(&text, &name, Some(&recorded)) {
             Ok(settings) if recorded.is_of(&settings) => Ok(settings),
-            _ => Settings::parse_with(
-                &text,
-                &name,
-                Some(&Recorded {
-                    keeps_choices: false,
-                    ..recorded
-                }),
-            ),
+            _ => {
+                recorded.keeps_choices = false;
+                Settings::parse_with(&text, &name, Some(&recorded))
+            }
         }
     }
 
@@ -121,10 +117,10 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// As for [`Settings::load`]. Choices that the file does not allow are none.
+    /// Those of [`Settings::load`]. Choices that the file does not allow are none.
     pub fn load_choosing(path: &Path, choices: &str) -> Result<Self, Faults> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        let text = read_text(path)?;
         let recorded = Recorded {
             settings: choices.to_owned(),
             keeps_choices: true,
@@ -146,4 +142,9 @@ impl Settings {
         let settings = file.and_then(|file| assemble::settings(&mut document, file, recorded));
         document.finish(settings)
     }
+}
+
+fn read_text(path: &Path) -> Result<String, Faults> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Faults::unreadable(&path.display().to_string(), &error))
 }

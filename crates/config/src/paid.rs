@@ -1,7 +1,10 @@
-//! What the releases of recorded settings pay for their windows: for whoever asks later where a budget went.
+//! The prices that the releases of recorded settings pay for their windows: for whoever asks later where a budget went.
+
+use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::canonical::{field, parsed};
 use bernstream_noise::accountant::policy::{Policy, number};
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::clock::Timestamp;
@@ -20,50 +23,39 @@ pub struct Recorded {
 struct Release {
     name: String,
     policy: Policy,
-    /// How many windows it is computed from, each of whose blocks pays.
+    /// Number of windows that it is computed from, each of whose blocks pays.
     panes: u32,
 }
 
 /// The most releases of which it is tried whether they are over.
 const MOST_ENDING: usize = 8;
 
-/// What one release is charged for one window.
+/// The name of a release, and what each block is charged for one window of it.
 pub type Charge<'a> = (&'a str, Vec<(Span, Price)>);
 
 impl Recorded {
     /// Reads recorded settings ([`canonical::recorded`](super::canonical::recorded)); `None` if this program does not understand them.
     pub fn read(settings: &str) -> Option<Self> {
-        let settings: Value = serde_json::from_str(settings).ok()?;
-        let grid = |about: &Value| {
-            let origin: Timestamp = serde_json::from_value(about.get("origin")?.clone()).ok()?;
-            Grid::new(
-                origin,
-                std::time::Duration::from_micros(about.get("length")?.as_u64()?),
-            )
-        };
-        let windows = grid(settings.get("windows")?)?;
-        let bound = settings.get("ledger")?;
-        let blocks = match bound.get("blocks")? {
+        let settings = parsed(settings);
+        let windows = recorded_grid(settings.get("windows")?)?;
+        let ledger = settings.get("ledger")?;
+        let blocks = match ledger.get("blocks")? {
             Value::String(_) => Blocks::Forever,
-            about => grid(about)?.into(),
+            about => recorded_grid(about)?.into(),
         };
-        let total: Price = serde_json::from_value(bound.get("total")?.clone()).ok()?;
-        let releases = match total {
+        let mut releases = Vec::new();
+        if let Price::Slots(_) = field(ledger, "total")? {
             // A window takes one, for all its releases together.
-            Price::Slots(_) => {
-                let name = "all releases of the plan".to_owned();
-                vec![Release {
-                    name,
-                    policy: Policy::Fixed(Price::SLOT),
-                    panes: 1,
-                }]
+            releases.push(Release {
+                name: "all releases of the plan".to_owned(),
+                policy: Policy::Fixed(Price::SLOT),
+                panes: 1,
+            });
+        } else {
+            for (name, about) in settings.get("releases")?.as_object()? {
+                releases.push(recorded_release(name, about)?);
             }
-            _ => {
-                let all = settings.get("releases")?.as_object()?.iter();
-                all.map(|(name, about)| release(name, about))
-                    .collect::<Option<_>>()?
-            }
-        };
+        }
         Some(Recorded {
             windows,
             blocks,
@@ -75,7 +67,7 @@ impl Recorded {
         self.blocks
     }
 
-    /// Which release was charged what for `window`, if that adds up to what its row says, `charged`, exactly; `None` if it does not.
+    /// The charge of each release for `window`, if they add up to what its row says, `charged`, exactly; `None` if they do not.
     ///
     /// `first` is the first window of the ledger, and no release covers what was before `covered_from`.
     pub fn of(
@@ -92,106 +84,110 @@ impl Recorded {
             .map(|release| release.name.as_str())
             .take(MOST_ENDING)
             .collect();
-        let mut found = (0..1_u32 << ending.len()).filter_map(|over| {
-            let is_over = |name: &str| {
-                ending
-                    .iter()
-                    .position(|ending| *ending == name)
-                    .is_some_and(|at| over >> at & 1 == 1)
-            };
-            self.without(is_over, window, [first, covered_from], charged)
-        });
-        // Where it could be one release or another, nobody knows which.
-        let only = found.next()?;
-        found.next().is_none().then_some(only)
+        let mut found = None;
+        for over in 0..1_u32 << ending.len() {
+            let mut charges = Vec::new();
+            for release in &self.releases {
+                let place = ending.iter().position(|name| *name == release.name);
+                if place.is_none_or(|place| over >> place & 1 == 0) {
+                    charges.extend(self.charge(release, window, first, covered_from));
+                }
+            }
+            if !add_up(&charges, charged) {
+                continue;
+            }
+            if found.is_some() {
+                // It could be one release or another, and nobody knows which.
+                return None;
+            }
+            found = Some(charges);
+        }
+        found
     }
 
-    /// The same if the releases that `is_over` names paid for nothing.
-    fn without(
+    /// The charge of one release for `window`; `None` if it has no price then.
+    fn charge<'a>(
         &self,
-        is_over: impl Fn(&str) -> bool,
+        release: &'a Release,
         window: Span,
-        [first, covered_from]: [Timestamp; 2],
-        charged: &[(Span, Price)],
-    ) -> Option<Vec<Charge<'_>>> {
-        let mut parts = Vec::new();
-        for release in self
-            .releases
-            .iter()
-            .filter(|release| !is_over(&release.name))
-        {
-            let start = self
-                .windows
-                .before(window, release.panes.saturating_sub(1))
-                .max(covered_from);
-            let block = self.blocks.span_of(start);
-            let Some(price) = release
-                .policy
-                .price(number(self.windows, block, first, window))
-            else {
-                continue;
-            };
-            let span = Span {
-                start,
-                end: window.end,
-            };
-            let blocks = self
-                .blocks
-                .spans_meeting(span)
-                .map(|block| (block, price))
-                .collect();
-            parts.push((release.name.as_str(), blocks));
-        }
-        let is_whole = |(block, price): &(Span, Price)| {
-            let own = parts
-                .iter()
-                .flat_map(|(_, charges): &Charge<'_>| charges)
-                .filter(|(charged, _)| charged == block);
-            own.copied()
-                .try_fold(price.zero(), |sum, (_, part)| sum.checked_add(part))
-                == Some(*price)
+        first: Timestamp,
+        covered_from: Timestamp,
+    ) -> Option<Charge<'a>> {
+        let earlier = release.panes.saturating_sub(1);
+        let start = self.windows.before(window, earlier).max(covered_from);
+        let block = self.blocks.span_of(start);
+        let number = number(self.windows, block, first, window);
+        let price = release.policy.price(number)?;
+        let covered = Span {
+            start,
+            end: window.end,
         };
-        let is_known =
-            |(block, _): &(Span, Price)| charged.iter().any(|(charged, _)| charged == block);
-        let is_all = parts.iter().flat_map(|(_, charges)| charges).all(is_known);
-        (is_all && charged.iter().all(is_whole)).then_some(parts)
+        let blocks = self.blocks.spans_meeting(covered);
+        let charged = blocks.map(|block| (block, price)).collect();
+        Some((&release.name, charged))
     }
 }
 
-fn release(name: &str, about: &Value) -> Option<Release> {
-    let read = |value: &Value| serde_json::from_value::<Price>(value.clone()).ok();
-    let price = about.get("price")?;
-    let policy = if let (Some(share), Some(windows)) = (price.get("share"), price.get("horizon")) {
-        Policy::Horizon {
-            share: read(share)?,
-            windows: windows.as_u64()?.try_into().ok()?,
+/// Returns whether the charges of the releases add up to what each block was charged.
+fn add_up(charges: &[Charge<'_>], charged: &[(Span, Price)]) -> bool {
+    let mut parts = Vec::new();
+    for (_, of_release) in charges {
+        parts.extend(of_release);
+    }
+    for (block, price) in charged {
+        let mut sum = Some(price.zero());
+        for (_, part) in parts.iter().filter(|(charged, _)| charged == block) {
+            sum = sum.and_then(|sum| sum.checked_add(*part));
         }
-    } else if let (Some(share), Some(windows)) = (price.get("share"), price.get("half_after")) {
+        if sum != Some(*price) {
+            return false;
+        }
+    }
+    parts
+        .iter()
+        .all(|(block, _)| charged.iter().any(|(known, _)| known == block))
+}
+
+fn recorded_grid(about: &Value) -> Option<Grid> {
+    let origin: Timestamp = field(about, "origin")?;
+    Grid::new(origin, Duration::from_micros(field(about, "length")?))
+}
+
+fn recorded_release(name: &str, about: &Value) -> Option<Release> {
+    let price = about.get("price")?;
+    let has_share = price.get("share").is_some();
+    let policy = if has_share && price.get("horizon").is_some() {
+        Policy::Horizon {
+            share: field(price, "share")?,
+            windows: field(price, "horizon")?,
+        }
+    } else if has_share && price.get("half_after").is_some() {
         Policy::Decaying {
-            share: read(share)?,
-            half_after: windows.as_u64()?.try_into().ok()?,
+            share: field(price, "share")?,
+            half_after: field(price, "half_after")?,
         }
     } else {
-        let choices = ["private_bandwidths", "private_order"]
-            .into_iter()
-            .filter_map(|choice| about.get(choice));
-        let choices: Option<Vec<Epsilon>> = choices
-            .map(|choice| serde_json::from_value(choice.get("price")?.clone()).ok())
-            .collect();
-        Policy::Fixed(choices?.into_iter().fold(read(price)?, Price::with_pure))
+        let mut fixed: Price = field(about, "price")?;
+        for choice in ["private_bandwidths", "private_order"] {
+            if let Some(choice) = about.get(choice) {
+                let epsilon: Epsilon = field(choice, "price")?;
+                fixed = fixed.with_pure(epsilon);
+            }
+        }
+        Policy::Fixed(fixed)
     };
     // Sums over records pay for each window once: their noise is correlated.
     let kind = about.get("function")?.as_object()?.keys().next()?;
     let is_sum = ["density", "sum", "moments", "cells"].contains(&kind.as_str());
-    let panes = about
-        .pointer("/windows/hopping/panes")
-        .and_then(Value::as_u64)
-        .filter(|_| !is_sum)
-        .unwrap_or(1);
+    let panes = about.pointer("/windows/hopping/panes");
+    let panes = match panes.and_then(Value::as_u64) {
+        Some(panes) if !is_sum => panes.try_into().ok()?,
+        _ => 1,
+    };
     Some(Release {
         name: name.to_owned(),
         policy,
-        panes: panes.try_into().ok()?,
+        panes,
     })
 }
 

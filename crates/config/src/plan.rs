@@ -2,6 +2,7 @@
 
 use crate::settings::{Error, Function, Input, Release, Settings, Unit, WindowKind};
 use crate::{canonical, guarantee};
+use bernstream_ledger::Digest;
 use bernstream_noise::Mechanism;
 use bernstream_release::choice::Candidates;
 use bernstream_release::window::ReleaseInput;
@@ -27,31 +28,10 @@ impl Settings {
         bands: impl Fn(&Release) -> Candidates<Band>,
         is_synthetic: bool,
     ) -> Result<Plan, Error> {
-        let release = |release: &Release| {
-            let bands = bands(release);
-            let series = self.series(release)?;
-            let bandwidth = release.private_bandwidths.as_ref();
-            Ok(pipeline::Release {
-                form: ReleaseInput {
-                    panes: match release.window_kind {
-                        WindowKind::Hopping { panes } if series.is_none() => panes,
-                        _ => 1,
-                    },
-                    ..self.form(release)
-                },
-                bandwidth: bandwidth
-                    .map(|choice| choice.mechanism(self.protected()))
-                    .transpose()?,
-                variants: release
-                    .functions()
-                    .try_map(|function| self.variant(release, function, &bands, is_synthetic))?,
-                price_schedule: self.price_schedule(release),
-                series: series.map(|series| pipeline::NoiseSeries {
-                    series,
-                    identity: canonical::identity(self, release),
-                }),
-            })
-        };
+        let mut releases = Vec::new();
+        for release in &self.releases {
+            releases.push(self.release_plan(release, &bands(release), is_synthetic)?);
+        }
         let publication = match self.input {
             Input::Kafka(_) => Publication::AfterCutoff(self.publish_delay),
             Input::Files(_) => Publication::AtWindowEnd,
@@ -59,25 +39,51 @@ impl Settings {
         Ok(Plan {
             rules: self.windows.clone(),
             blocks: self.blocks,
-            releases: self
-                .releases
-                .iter()
-                .map(release)
-                .collect::<Result<_, Error>>()?,
+            releases,
             total: self.privacy.total,
             limit: self.privacy.limit(),
             publication,
         })
     }
 
-    /// What a release takes of the records of a single window.
+    fn release_plan(
+        &self,
+        release: &Release,
+        bands: &Candidates<Band>,
+        is_synthetic: bool,
+    ) -> Result<pipeline::Release, Error> {
+        let series = self.series(release)?;
+        let bandwidth = match &release.private_bandwidths {
+            Some(choice) => Some(choice.mechanism(self.protected())?),
+            None => None,
+        };
+        let functions = release.functions();
+        Ok(pipeline::Release {
+            form: ReleaseInput {
+                panes: release.panes_charged(),
+                ..self.form(release)
+            },
+            bandwidth,
+            variants: functions
+                .try_map(|function| self.variant(release, function, bands, is_synthetic))?,
+            price_schedule: self.price_schedule(release),
+            series: series.map(|series| pipeline::NoiseSeries {
+                series,
+                identity: canonical::identity(self, release),
+            }),
+        })
+    }
+
+    /// The values that a release takes of the records of a single window.
     pub fn form(&self, release: &Release) -> ReleaseInput {
-        let position =
-            |column: &String| self.columns.values.iter().position(|value| value == column);
+        let mut columns = Vec::new();
+        for column in &release.columns {
+            columns.extend(self.columns.values.iter().position(|value| value == column));
+        }
         ReleaseInput {
             axes: release.axes.clone(),
             label: release.label.clone(),
-            columns: release.columns.iter().filter_map(position).collect(),
+            columns,
             accumulator: release.function.target.accumulator(),
             panes: 1,
         }
@@ -97,23 +103,30 @@ impl Settings {
     ) -> Result<ReleaseVariant, Error> {
         let mechanism = self.mechanism_of(release, function)?;
         let calibrated = self.calibrated(release, function)?;
-        let choice = release.private_order.as_ref();
-        let order = choice
-            .map(|choice| choice.mechanism(function, &mechanism, self.protected()))
-            .transpose()?;
+        let order = match &release.private_order {
+            Some(choice) => Some(choice.mechanism(function, &mechanism, self.protected())?),
+            None => None,
+        };
         let change = self.sensitivity(release, function, release.calibration)?;
-        let touched = self.privacy.touched(function.target.shape().values());
-        let mut place = 0..;
+        let variant = DescribedVariant {
+            release,
+            function,
+            mechanism,
+            calibrated,
+            change,
+            is_synthetic,
+        };
+        let mut at = 0;
         let descriptions = release.orders().try_map(|order| {
-            let band = bands.get(place.next().unwrap_or(0));
-            let noise = (mechanism, calibrated, change);
-            Ok::<_, Error>(self.description((release, function), *order, noise, band, is_synthetic))
+            let band = bands.get(at);
+            at += 1;
+            Ok::<_, Error>(self.description(&variant, *order, band))
         })?;
         Ok(ReleaseVariant {
             target: function.target.clone(),
             mechanism,
             change,
-            touched,
+            touched: self.privacy.touched(function.target.shape().values()),
             scaling: function.scaling,
             order,
             descriptions,
@@ -121,36 +134,19 @@ impl Settings {
     }
 
     /// The description in every synopsis; window, key, blocks and ledger row are filled in later.
-    fn description(
-        &self,
-        (release, function): (&Release, &Function),
-        order: u32,
-        (mechanism, calibrated, change): (Mechanism, Calibrated, Change),
-        band: &Band,
-        is_synthetic: bool,
-    ) -> Description {
-        let grid = function.unit();
+    fn description(&self, variant: &DescribedVariant<'_>, order: u32, band: &Band) -> Description {
+        let release = variant.release;
+        let function = variant.function;
         let shape = release.shape();
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a scale to show; the noise itself is drawn from the integer"
-        )]
-        let scale = mechanism.scale().units() as f64 * grid;
-        let noise = Noise {
-            law: mechanism.distribution(),
-            scale,
-            grid,
-            calibrated,
-        };
+        let noise = variant.noise();
         let start = self.windows.grid.origin();
         let target = self.target_description(release, function);
-        let definition = self.privacy.definition.clone();
         let sensitivity = Sensitivity {
             norm: noise.law.norm(),
-            units: change.0,
+            units: variant.change.0,
             records: self.privacy.unit.contributions(),
             values: self.privacy.touched(shape.values()) as u64,
-            derived: calibrated.derived(&target, &shape.basis),
+            derived: variant.calibrated.derived(&target, &shape.basis),
             fresh: None,
         };
         let domain = release.domain();
@@ -177,15 +173,7 @@ impl Settings {
             order,
             noise,
             sensitivity: Some(sensitivity),
-            privacy: Privacy {
-                definition,
-                unit: self.unit_description(),
-                in_words: guarantee::promise(self).join(" "),
-                adjacency: self.privacy.adjacency,
-                implies: self.privacy.implies,
-                price: release.policy.price(0).unwrap_or(self.privacy.total.zero()),
-                blocks: Vec::new(),
-            },
+            privacy: self.privacy_description(release),
             choices: release.choices(function, order),
             band: band.scaled(&noise),
             smoothness: release.smoothness.clone(),
@@ -194,11 +182,7 @@ impl Settings {
             not_protected: guarantee::not_protected(self),
             incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
             digests: Digests {
-                configuration: self
-                    .digest()
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect(),
+                configuration: Digest::from(self.digest()).to_string(),
                 program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
             },
             ledger: Entry {
@@ -206,16 +190,31 @@ impl Settings {
                 sequence: 0,
             },
             panes: None,
-            synthetic: is_synthetic,
+            synthetic: variant.is_synthetic,
         };
         // Of a sum of panes neither the noise nor the records are those of a pane.
+        if release.is_sum_of_panes() {
+            return about;
+        }
         let records = self.divide_by(release).or(release.expected_records);
-        let records = records.filter(|_| !release.is_sum_of_panes());
         Description {
             reading: records.and_then(|records| {
                 Recommended::of(&about.target, &about.basis, about.band.half_width, records)
             }),
             ..about
+        }
+    }
+
+    /// The promise as a synopsis states it; the blocks are filled in later.
+    fn privacy_description(&self, release: &Release) -> Privacy {
+        Privacy {
+            definition: self.privacy.definition.clone(),
+            unit: self.unit_description(),
+            in_words: guarantee::promise(self).join(" "),
+            adjacency: self.privacy.adjacency,
+            implies: self.privacy.implies,
+            price: release.policy.price(0).unwrap_or(self.privacy.total.zero()),
+            blocks: Vec::new(),
         }
     }
 
@@ -238,11 +237,10 @@ impl Settings {
     }
 
     fn meaning(&self, release: &Release, function: &Function) -> String {
-        match (&function.about, self.divide_by(release)) {
-            (Target::Density(_), Some(_)) => {
-                format!("{}; divide by 'divide_by' for a density", function.quantity)
-            }
-            _ => function.meaning.clone(),
+        if matches!(function.about, Target::Density(_)) && self.divide_by(release).is_some() {
+            format!("{}; divide by 'divide_by' for a density", function.quantity)
+        } else {
+            function.meaning.clone()
         }
     }
 
@@ -265,36 +263,71 @@ impl Settings {
 impl Release {
     /// The private choices of a window with this function and order.
     fn choices(&self, function: &Function, order: u32) -> Vec<Choice> {
-        let bandwidths = |function: &Function| match &function.about {
-            Target::Density(Density {
-                kernel: Smoothing::Bandwidths(bandwidths),
-                ..
-            }) => bandwidths.clone(),
-            _ => Vec::new(),
-        };
-        let of_bandwidths = self
-            .private_bandwidths
-            .as_ref()
-            .map(|choice| Choice::Bandwidths {
-                taken: bandwidths(function),
-                candidates: choice.candidates.iter().map(bandwidths).collect(),
+        let mut choices = Vec::new();
+        if let Some(choice) = &self.private_bandwidths {
+            choices.push(Choice::Bandwidths {
+                taken: density_bandwidths(function),
+                candidates: choice.candidates.iter().map(density_bandwidths).collect(),
                 price: choice.price,
             });
-        let of_order = self.private_order.as_ref().map(|choice| Choice::Order {
-            taken: order,
-            candidates: choice.candidates.iter().copied().collect(),
-            price: choice.price,
-        });
-        of_bandwidths.into_iter().chain(of_order).collect()
+        }
+        if let Some(choice) = &self.private_order {
+            choices.push(Choice::Order {
+                taken: order,
+                candidates: choice.candidates.iter().copied().collect(),
+                price: choice.price,
+            });
+        }
+        choices
     }
 
     fn domain(&self) -> Vec<Axis> {
-        let axes = self.columns.iter().zip(&self.axes);
-        axes.map(|(column, axis)| Axis {
-            column: column.clone(),
-            min: axis.min,
-            max: axis.max,
-        })
-        .collect()
+        let mut domain = Vec::new();
+        for (column, axis) in self.columns.iter().zip(&self.axes) {
+            domain.push(Axis {
+                column: column.clone(),
+                min: axis.min,
+                max: axis.max,
+            });
+        }
+        domain
+    }
+}
+
+/// The bandwidths of a density; none of any other function.
+fn density_bandwidths(function: &Function) -> Vec<f64> {
+    match &function.about {
+        Target::Density(Density {
+            kernel: Smoothing::Bandwidths(bandwidths),
+            ..
+        }) => bandwidths.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// A release with one of its functions, as every description of it is written.
+struct DescribedVariant<'a> {
+    release: &'a Release,
+    function: &'a Function,
+    mechanism: Mechanism,
+    calibrated: Calibrated,
+    change: Change,
+    is_synthetic: bool,
+}
+
+impl DescribedVariant<'_> {
+    fn noise(&self) -> Noise {
+        let grid = self.function.unit();
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a scale to show; the noise itself is drawn from the integer"
+        )]
+        let scale = self.mechanism.scale().units() as f64 * grid;
+        Noise {
+            law: self.mechanism.distribution(),
+            scale,
+            grid,
+            calibrated: self.calibrated,
+        }
     }
 }

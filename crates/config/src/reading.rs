@@ -1,26 +1,24 @@
-//! What of the settings bears on reading: processes that read for one another compare a digest of it.
+//! The settings that bear on reading: processes that read for one another compare a digest of them.
 //!
 //! It is not what affects privacy: prices, totals, noise and delays change nothing in what a window keeps of its records, while the
 //! messages that an operator has given up do.
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::canonical;
 use crate::settings::{Input, Settings};
 use bernstream_kafka::source::kafka;
 use bernstream_kafka::source::kafka::OnBadMessage;
+use bernstream_ledger::Digest;
 use bernstream_release::window::accumulator::{AccumulatorSpec, TableLabel};
 use bernstream_release::window::{Cap, ReleaseInput};
-use bernstream_synopsis::clock::micros;
-use bernstream_synopsis::grid::Blocks;
 use bernstream_synopsis::histogram::Nodes;
 
 /// Raised whenever a field of the text gets another meaning.
 const VERSION: u32 = 1;
 
 impl Settings {
-    /// What each release takes of the records of a single window, in order.
+    /// The input that each release takes of the records of a single window, in order.
     pub fn forms(&self) -> Vec<ReleaseInput> {
         self.releases
             .iter()
@@ -34,16 +32,13 @@ impl Settings {
         self.reading_into(&self.forms())
     }
 
-    /// The same, if windows kept what `forms` say.
+    /// [`Settings::reading`], if windows kept what `forms` say.
     pub fn reading_into(&self, forms: &[ReleaseInput]) -> String {
-        Sha256::digest(self.text_of(forms))
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        Digest::of(self.reading_text(forms).as_bytes()).to_string()
     }
 
     /// Canonical JSON, as the text of a ledger's settings is: keys sorted, no spaces.
-    fn text_of(&self, forms: &[ReleaseInput]) -> String {
+    fn reading_text(&self, forms: &[ReleaseInput]) -> String {
         let windows = &self.windows;
         let mut about = json!({
             "version": VERSION,
@@ -53,78 +48,79 @@ impl Settings {
             "ledger": { "unit": { "column": self.columns.unit } },
             "keys": { "column": self.columns.key, "values": windows.keys },
             "windows": canonical::membership(windows),
-            "cap": windows.cap.as_ref().map(cap),
-            "forms": forms.iter().map(|one| self.taken(one)).collect::<Vec<_>>(),
+            "cap": windows.cap.as_ref().map(cap_text),
+            "forms": forms.iter().map(|form| self.input_text(form)).collect::<Vec<_>>(),
         });
         canonical::declared(self, &mut about);
         if let Input::Kafka(input) = &self.input {
-            about["messages"] = messages(input);
+            about["messages"] = messages_text(input);
         }
         about.to_string()
     }
 
-    /// What was left to `"auto"`, and what is in use for it: [`Recorded`](super::recorded::Recorded) reads it, as it reads what a ledger
+    /// The choices that were left to `"auto"`, and what is in use for them: [`Recorded`](super::recorded::Recorded) reads it, as it reads what a ledger
     /// has recorded.
     pub fn choices(&self) -> String {
-        let asked = self
-            .releases
-            .iter()
-            .filter(|release| release.auto.is_some());
-        let chosen: Map<String, Value> = asked
-            .map(|release| (release.name.clone(), canonical::chosen(self, release)))
-            .collect();
+        let mut chosen = Map::new();
+        for release in &self.releases {
+            if release.auto.is_some() {
+                chosen.insert(release.name.clone(), canonical::chosen(self, release));
+            }
+        }
         json!({ "releases": chosen }).to_string()
     }
 
-    /// What one release takes of a record, and what it keeps of it. Columns go by their names.
-    fn taken(&self, form: &ReleaseInput) -> Value {
-        let name = |at: &usize| self.columns.values.get(*at).cloned().unwrap_or_default();
-        let columns: Vec<String> = form.columns.iter().map(name).collect();
-        let (domain, label) = canonical::domain(&columns, &form.axes, form.label.as_ref());
-        json!({ "domain": domain, "label": label, "keeps": kept(&form.accumulator) })
+    /// The values that one release takes of a record, and the form in which it keeps them. Columns go by their names.
+    fn input_text(&self, form: &ReleaseInput) -> Value {
+        let names = &self.columns.values;
+        let columns: Vec<String> = form
+            .columns
+            .iter()
+            .map(|at| names.get(*at).cloned().unwrap_or_default())
+            .collect();
+        json!({
+            "domain": canonical::domain(&columns, &form.axes),
+            "label": canonical::label(&columns, form.label.as_ref()),
+            "keeps": accumulator_text(&form.accumulator),
+        })
     }
 }
 
 /// The form in which a window keeps the records that a release takes, written out.
-fn kept(spec: &AccumulatorSpec) -> Value {
+fn accumulator_text(spec: &AccumulatorSpec) -> Value {
     match spec {
-        AccumulatorSpec::Histogram(nodes) => json!({ "histogram": grid(nodes) }),
+        AccumulatorSpec::Histogram(nodes) => json!({ "histogram": grid_text(nodes) }),
         AccumulatorSpec::Tables {
             nodes,
             by: TableLabel::Number,
-        } => json!({ "tables_by_number": grid(nodes) }),
+        } => json!({ "tables_by_number": grid_text(nodes) }),
         AccumulatorSpec::Tables {
             nodes,
             by: TableLabel::Classes(count),
         } => {
-            json!({ "tables_by_class": grid(nodes), "classes": count })
+            json!({ "tables_by_class": grid_text(nodes), "classes": count })
         }
         AccumulatorSpec::Marginals(axes) => {
-            json!({ "marginals": axes.iter().map(grid).collect::<Vec<_>>() })
+            json!({ "marginals": axes.iter().map(grid_text).collect::<Vec<_>>() })
         }
         AccumulatorSpec::Sums(feature) => json!({ "sums": feature.about() }),
         AccumulatorSpec::Records { most } => json!({ "records": most }),
     }
 }
 
-fn grid(nodes: &Nodes) -> Value {
+fn grid_text(nodes: &Nodes) -> Value {
     json!({ "steps": nodes.per_axis(), "spline": nodes.spline(), "of_angles": nodes.is_of_angles() })
 }
 
-fn cap(cap: &Cap) -> Value {
-    let period = match cap.period {
-        Blocks::Every(grid) => json!({ "origin": grid.origin(), "length": micros(grid.length()) }),
-        Blocks::Forever => json!("ever"),
-    };
-    json!({ "period": period, "records": cap.records })
+fn cap_text(cap: &Cap) -> Value {
+    json!({ "period": canonical::blocks(cap.period), "records": cap.records })
 }
 
-/// Which messages are read, and which are given up.
-fn messages(input: &kafka::Params) -> Value {
-    let lost: Vec<_> = input
-        .lost
-        .iter()
-        .map(|lost| (lost.partition, lost.from, lost.to))
+/// The messages that are read, and those that are given up.
+fn messages_text(input: &kafka::Params) -> Value {
+    let lost = input.lost.iter();
+    let lost: Vec<Value> = lost
+        .map(|lost| json!([lost.partition, lost.from, lost.to]))
         .collect();
     json!({
         "trust_producer_time": input.trust_producer_time,
@@ -241,7 +237,7 @@ path = "ledger"
     }
 
     fn text(settings: &Settings) -> String {
-        settings.text_of(&settings.forms())
+        settings.reading_text(&settings.forms())
     }
 
     /// If this fails, worker and absorbers of this commit and of the last one refuse each other: say so in the changelog, and raise the
@@ -366,7 +362,10 @@ path = "ledger"
             AccumulatorSpec::Records { most: 30 },
             AccumulatorSpec::Records { most: 31 },
         ];
-        let texts: Vec<String> = specs.iter().map(|spec| kept(spec).to_string()).collect();
+        let texts: Vec<String> = specs
+            .iter()
+            .map(|spec| accumulator_text(spec).to_string())
+            .collect();
         assert_eq!(
             texts.iter().collect::<BTreeSet<_>>().len(),
             specs.len(),

@@ -1,11 +1,9 @@
-//! What a ledger has recorded of its settings: with it, a choice of `"auto"` holds until the file changes, and a total that was
+//! Settings that a ledger has recorded: with them, a choice of `"auto"` holds until the file changes, and a total that was
 //! worked out from a promise holds for ever.
 //!
 //! A new version may choose otherwise for the same file, or work out more from the same promise. Its settings are then those of
 //! the ledger again: every setting follows from the file and what is recorded, and where nothing else differs, nothing has
 //! changed.
-
-use serde_json::Value;
 
 use crate::settings::{Choice, Settings};
 use crate::{canonical, diff, schemas};
@@ -16,7 +14,7 @@ use bernstream_synopsis::description::Implied;
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub settings: String,
-    /// Whether its choices hold; its total does in any case.
+    /// Its choices hold; its total does in any case.
     pub keeps_choices: bool,
 }
 
@@ -24,20 +22,22 @@ impl Recorded {
     /// The noise and the size of a release; `None` if they do not hold, if it has no such release, or if this version cannot
     /// read it.
     pub fn choice(&self, release: &str) -> Option<Choice> {
-        self.keeps_choices
-            .then(|| canonical::choice(&self.settings, release))?
+        if !self.keeps_choices {
+            return None;
+        }
+        canonical::choice(&self.settings, release)
     }
 
     /// The total under `composition = "gaussian"` of a promise that leaves `today`: what the ledger has recorded for the same
     /// promise, where that is less. What keeps less keeps the promise too.
     pub fn total(&self, promise: Implied, today: Rho) -> Rho {
         match canonical::gaussian_total(&self.settings) {
-            Some((recorded, total)) if recorded == promise => total.min(today),
+            Some(recorded) if recorded.promise == promise => recorded.total.min(today),
             _ => today,
         }
     }
 
-    /// Whether these settings are the recorded ones, chosen for the same request where the ledger says for which. What a written
+    /// Returns whether these settings are the recorded ones, chosen for the same request where the ledger says for which. What a written
     /// epsilon is charged in rho may have changed.
     pub fn is_of(&self, settings: &Settings) -> bool {
         let ours = canonical::recorded(settings);
@@ -45,24 +45,27 @@ impl Recorded {
     }
 }
 
-/// The `recorded` settings with the fields of messages, which older ledgers do not have, with the prices of `ours` where the same epsilon is converted, and with the epsilon that the same price
-/// of a ball buys now: older ledgers record none.
+/// The `recorded` settings with the fields of messages, which older ledgers do not have, with the prices of `ours` where the same
+/// epsilon is converted, and with the epsilon that the same price of a ball buys now: older ledgers record none.
 fn charged_like(recorded: &str, ours: &str) -> String {
-    let [mut recorded, ours] =
-        [recorded, ours].map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
+    let mut recorded = canonical::parsed(recorded);
+    let ours = canonical::parsed(ours);
     schemas::add_what_may_grow(&mut recorded, &ours);
-    for (name, release) in recorded["releases"].as_object_mut().into_iter().flatten() {
+    let Some(releases) = recorded["releases"].as_object_mut() else {
+        return recorded.to_string();
+    };
+    for (name, release) in releases {
         let ours = &ours["releases"][name];
-        if release
-            .get("epsilon")
-            .is_some_and(|epsilon| ours.get("epsilon") == Some(epsilon))
-        {
-            release["price"] = ours["price"].clone();
-        }
-        let is_ball = release.get("noise").is_some_and(|noise| noise == "ball");
-        if is_ball && release.get("epsilon").is_none() && release.get("price") == ours.get("price")
-        {
-            release["epsilon"] = ours["epsilon"].clone();
+        match release.get("epsilon") {
+            Some(epsilon) if ours.get("epsilon") == Some(epsilon) => {
+                release["price"] = ours["price"].clone();
+            }
+            None if release.get("noise").is_some_and(|noise| noise == "ball")
+                && release.get("price") == ours.get("price") =>
+            {
+                release["epsilon"] = ours["epsilon"].clone();
+            }
+            Some(_) | None => {}
         }
     }
     recorded.to_string()

@@ -1,22 +1,22 @@
-//! What a pipeline says of the budget that it shares, and where that is.
+//! The terms of the budget that a pipeline shares, and its topic.
 
 use serde_json::json;
 
-use crate::schemas;
-use crate::settings::{Input, Period, Settings, Unit};
+use crate::settings::{Input, Settings};
+use crate::{canonical, schemas};
 use bernstream_kafka::ledger::budget::topic::Params;
 use bernstream_kafka::sink::Output;
-use bernstream_kafka::source::record::{Declared, Format};
+use bernstream_kafka::source::record::{Format, TimeFormat};
 use bernstream_ledger::budget::entry::Shared;
-use bernstream_synopsis::Adjacency;
-use bernstream_synopsis::clock::micros;
 
 impl Settings {
     /// The topic of the budget, on the cluster of the input; `None` without one.
     pub fn budget_topic(&self) -> Option<Params> {
         let budget = self.privacy.budget.as_ref()?;
-        let (Input::Kafka(input), Output::Kafka { witness, .. }) = (&self.input, &self.output)
-        else {
+        let Input::Kafka(input) = &self.input else {
+            return None;
+        };
+        let Output::Kafka { witness, .. } = &self.output else {
             return None;
         };
         Some(Params {
@@ -27,53 +27,36 @@ impl Settings {
         })
     }
 
-    /// What all pipelines of the budget must say alike, where the input topic has the id `input`; `None` without a budget.
+    /// The facts that all pipelines of the budget must say alike, where the input topic has the id `input`; `None` without a budget.
     pub fn shared(&self, input: String) -> Option<Shared> {
         let budget = self.privacy.budget.as_ref()?;
-        let unit = match &self.privacy.unit {
-            Unit::Record => json!("record"),
+        let mut unit = canonical::unit(&self.privacy.unit);
+        if let Some(user) = unit.as_object_mut() {
             // How many of a user's records count is each pipeline's own matter.
-            Unit::User { column, per, .. } => {
-                let per = match per {
-                    Period::Every(length) => json!(micros(*length)),
-                    Period::Ever => json!("ever"),
-                };
-                let mut unit = json!({ "column": column, "per": per });
-                if let Some(kind) = self.columns.unit_type {
-                    unit["type"] = json!(kind);
-                }
-                unit
+            user.remove("max_records_per_window");
+            if let Some(kind) = self.columns.unit_type {
+                user.insert("type".to_owned(), json!(kind));
             }
-        };
-        let adjacency = match self.privacy.adjacency {
-            Adjacency::AddRemove => json!("add_remove"),
-            Adjacency::ReplaceOne => {
-                json!({ "records_per_window": self.privacy.records_per_window })
-            }
-        };
+        }
         Some(Shared {
             input,
             unit,
             time: self.columns.time.clone(),
             fields: schemas::shared(self),
-            time_format: self
-                .declared()
-                .map(|declared| declared.time)
-                .or(self.columns.time_format),
+            time_format: self.declared_time_format(),
             blocks: self.blocks.into(),
-            adjacency,
+            adjacency: canonical::adjacency(&self.privacy),
             total: budget.whole,
         })
     }
 
-    /// What the configuration declares of records that have no schema of their own.
-    fn declared(&self) -> Option<&Declared> {
-        match &self.input {
-            Input::Kafka(kafka) => match &kafka.format {
-                Format::Records { declared, .. } => Some(declared),
-                Format::Arrow => None,
-            },
-            Input::Files(_) => None,
+    /// The form of event times: as declared of records, which have no schema of their own, or of columns.
+    fn declared_time_format(&self) -> Option<TimeFormat> {
+        if let Input::Kafka(kafka) = &self.input
+            && let Format::Records { declared, .. } = &kafka.format
+        {
+            return Some(declared.time);
         }
+        self.columns.time_format
     }
 }

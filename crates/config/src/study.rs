@@ -4,8 +4,10 @@ use std::path::Path;
 
 use crate::file::{File, known_keys};
 use crate::read::draft::ReleaseDraft;
-use crate::read::releases::privacy_and_releases;
+use crate::read::output::publishes_to_kafka;
+use crate::read::releases::{PrivateReleases, WrittenReleases, privacy_and_releases};
 use crate::read::sampled::{Study, alone, study};
+use crate::read_text;
 use crate::text::{Checked, Document, Faults};
 
 impl Study {
@@ -16,44 +18,41 @@ impl Study {
     /// All faults of these sections, or that the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, Faults> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        let text = read_text(path)?;
         let (mut document, file) = Document::read::<File>(&text, &name, known_keys());
-        let study = file.and_then(|file| {
-            let to_kafka = file
-                .output
-                .as_ref()
-                .is_some_and(|output| output.get_ref().kafka.is_some());
-            let (privacy, draft) = privacy_and_releases(
-                &mut document,
-                file.privacy,
-                file.release,
-                None,
-                to_kafka,
-                None,
-            );
-            let privacy = privacy?;
-            let drafts = draft?;
-            let mut draft = only(&mut document, drafts)?;
-            match draft.sampled.take() {
-                Some(table) => {
-                    study(&mut document, table, &draft, &privacy).map(|(study, _)| study)
-                }
-                None => {
-                    let what = "has no [release.sampled]";
-                    let hint = "add it, with a public prior: config/reference.toml shows how";
-                    Err(document.fault(draft.function.span(), what, hint))
-                }
-            }
-        });
+        let study = file.and_then(|file| read_study(&mut document, file));
         document.finish(study)
     }
 }
 
-/// The only release of the file.
-fn only(document: &mut Document<'_>, mut drafts: Vec<ReleaseDraft>) -> Checked<ReleaseDraft> {
-    match (drafts.pop(), drafts.is_empty()) {
-        (Some(draft), true) => Ok(draft),
-        (Some(draft), false) => Err(alone(document, draft.function.span())),
-        (None, _) => Err(document.missing(0..0, "release")),
+fn read_study(document: &mut Document<'_>, file: File) -> Checked<Study> {
+    let written = WrittenReleases {
+        to_kafka: publishes_to_kafka(&file),
+        privacy: file.privacy,
+        releases: file.release,
+        grid: None,
+    };
+    let PrivateReleases { privacy, drafts } = privacy_and_releases(document, written, None);
+    let privacy = privacy?;
+    let mut draft = only_release(document, drafts?)?;
+    let Some(table) = draft.sampled.take() else {
+        let what = "has no [release.sampled]";
+        let hint = "add it, with a public prior: config/reference.toml shows how";
+        return Err(document.fault(draft.function.span(), what, hint));
+    };
+    study(document, table, &draft, &privacy)
+}
+
+fn only_release(
+    document: &mut Document<'_>,
+    mut drafts: Vec<ReleaseDraft>,
+) -> Checked<ReleaseDraft> {
+    let Some(draft) = drafts.pop() else {
+        return Err(document.missing(0..0, "release"));
+    };
+    if drafts.is_empty() {
+        Ok(draft)
+    } else {
+        Err(alone(document, draft.function.span()))
     }
 }

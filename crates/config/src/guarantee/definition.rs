@@ -9,52 +9,19 @@ use bernstream_synopsis::price::Price;
 
 const EVERYTHING: &str = "everything that is ever published, retries and restarts included";
 
-/// What `replace_one` hides of validity, and what it does not hide. `tests/properties/absent.rs` and
+/// The part of validity that `replace_one` hides, and the facts that it does not hide. `tests/properties/absent.rs` and
 /// `tests/properties/neighbours.rs` test just that.
 const REPLACED: &str = " The other values may also make it invalid, or valid: null, not a number, outside a domain that drops. That a \
                         record is there, its time and its key are not hidden.";
 
 /// A guarantee of plain differential privacy: pure, approximate, concentrated or Gaussian.
 pub fn plain(settings: &Settings) -> Vec<String> {
-    let (who, changes, of, hidden) = match (&settings.privacy.unit, settings.privacy.adjacency) {
-        (Unit::Record, Adjacency::AddRemove) => (
-            "One record more or less".to_owned(),
-            "changes",
-            "records",
-            "",
-        ),
-        (Unit::Record, Adjacency::ReplaceOne) => (
-            "Other values in one record".to_owned(),
-            "change",
-            "the values of records",
-            REPLACED,
-        ),
-        (
-            Unit::User {
-                column,
-                per: Period::Ever,
-                ..
-            },
-            _,
-        ) => {
-            let who = format!(
-                "All records of one user ({column}) more or less, whenever they were sent,"
-            );
-            (who, "change", "a user", "")
-        }
-        (
-            Unit::User {
-                column,
-                per: per @ Period::Every(_),
-                ..
-            },
-            _,
-        ) => {
-            let who =
-                format!("All records of one user ({column}) in one period of {per} more or less");
-            (who, "change", "a user's period", "")
-        }
-    };
+    let NeighbourWords {
+        who,
+        changes,
+        of,
+        hidden,
+    } = neighbour_words(settings);
     match settings.privacy.total {
         Price::Pure(epsilon) => vec![format!(
             "{who} {changes} the probability of {EVERYTHING}, by at most a factor of exp({epsilon}): pure differential privacy of \
@@ -101,20 +68,75 @@ pub fn plain(settings: &Settings) -> Vec<String> {
     }
 }
 
-/// What a rho implies as (epsilon, delta): the tightest known bound `[CKS20]`, corollary 13, rounded up.
+/// The parts of a sentence about neighbouring streams.
+struct NeighbourWords {
+    /// The difference between two neighbours.
+    who: String,
+    /// Its verb.
+    changes: &'static str,
+    /// The records that are protected.
+    of: &'static str,
+    /// A sentence about what is hidden and what is not; empty if there is nothing to add.
+    hidden: &'static str,
+}
+
+fn neighbour_words(settings: &Settings) -> NeighbourWords {
+    match &settings.privacy.unit {
+        Unit::Record => match settings.privacy.adjacency {
+            Adjacency::AddRemove => NeighbourWords {
+                who: "One record more or less".to_owned(),
+                changes: "changes",
+                of: "records",
+                hidden: "",
+            },
+            Adjacency::ReplaceOne => NeighbourWords {
+                who: "Other values in one record".to_owned(),
+                changes: "change",
+                of: "the values of records",
+                hidden: REPLACED,
+            },
+        },
+        Unit::User {
+            column,
+            per: Period::Ever,
+            ..
+        } => NeighbourWords {
+            who: format!(
+                "All records of one user ({column}) more or less, whenever they were sent,"
+            ),
+            changes: "change",
+            of: "a user",
+            hidden: "",
+        },
+        Unit::User {
+            column,
+            per: per @ Period::Every(_),
+            ..
+        } => NeighbourWords {
+            who: format!("All records of one user ({column}) in one period of {per} more or less"),
+            changes: "change",
+            of: "a user's period",
+            hidden: "",
+        },
+    }
+}
+
+/// The (epsilon, delta) that a rho implies: the tightest known bound `[CKS20]`, corollary 13, rounded up.
 pub fn implied(rho: Rho) -> String {
-    let at = |quintillionths: u64| {
-        let epsilon = concentrated::epsilon_of(rho, Delta::from_quintillionths(quintillionths));
-        epsilon.map_or(f64::INFINITY, |epsilon| {
-            (epsilon.to_f64() * 1e3 + 1e-6).ceil() / 1e3
-        })
-    };
     format!(
         "A rho implies (epsilon, delta)-differential privacy for every delta: of this total, epsilon = {} at delta = 1e-6, or {} \
          at delta = 1e-9.",
-        at(1_000_000_000_000),
-        at(1_000_000_000)
+        implied_epsilon(rho, Delta::from_quintillionths(1_000_000_000_000)),
+        implied_epsilon(rho, Delta::from_quintillionths(1_000_000_000))
     )
+}
+
+/// The epsilon that a rho implies at `delta`, rounded up to thousandths.
+fn implied_epsilon(rho: Rho, delta: Delta) -> f64 {
+    match concentrated::epsilon_of(rho, delta) {
+        Some(epsilon) => (epsilon.to_f64() * 1e3 + 1e-6).ceil() / 1e3,
+        None => f64::INFINITY,
+    }
 }
 
 /// The (epsilon, delta) that was asked for and that the total implies.
@@ -132,10 +154,18 @@ pub fn random(settings: &Settings, random: &Random) -> Vec<String> {
     let total = settings.privacy.total;
     let gamma = random.gamma;
     let records = random.records;
-    let (change, rest) = match settings.privacy.adjacency {
-        Adjacency::AddRemove => ("one of them left out", ""),
-        Adjacency::ReplaceOne => ("one of them drawn anew or made invalid", REPLACED),
-    };
+    let change;
+    let rest;
+    match settings.privacy.adjacency {
+        Adjacency::AddRemove => {
+            change = "one of them left out";
+            rest = "";
+        }
+        Adjacency::ReplaceOne => {
+            change = "one of them drawn anew or made invalid";
+            rest = REPLACED;
+        }
+    }
     let [lo, hi] = random.range;
     vec![
         format!(

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::settings::{Input, PRODUCTS_A_SECOND, Period, Settings, Unit, most_blocks};
 use bernstream_ledger::Standby;
-use bernstream_synopsis::clock::micros;
+use bernstream_synopsis::clock::{micros, show};
 
-/// What it takes a standby to wait its turn and to claim, at most.
+/// Time that it takes a standby to wait its turn and to claim, at most.
 const CLAIMING: Duration = Duration::from_secs(1);
 
 /// Settings that are allowed but may surprise: slow windows, and windows and periods that do not align.
@@ -58,32 +58,29 @@ fn hasty(settings: &Settings) -> Option<String> {
     } = settings.patience();
     // It waits, draws, claims, and publishes.
     let needed = kafka.clock_slack + patience + drawing + CLAIMING;
-    let show = bernstream_synopsis::clock::show;
-    let is_slow = settings.drawing() > patience / 2;
-    let slow = || {
-        format!(
+    let writing = settings.drawing();
+    if writing > patience / 2 {
+        return Some(format!(
             "a window can take {} to compute, draw and write, and others wait {} (ledger.standby) for it: two workers may draw it, and one \
              of them in vain; give it at least twice that",
-            show(settings.drawing()),
+            show(writing),
             show(patience)
-        )
-    };
-    let writing = match settings.drawing() {
+        ));
+    }
+    if needed <= settings.publish_delay {
+        return None;
+    }
+    let writing = match writing {
         Duration::ZERO => String::new(),
-        drawing => format!("{} to compute, draw and write a window, ", show(drawing)),
+        writing => format!("{} to compute, draw and write a window, ", show(writing)),
     };
-    let late = || {
-        format!(
-            "if the worker that acts dies, a standby publishes a window up to {} after its cutoff (input.kafka.clock_slack, \
-             ledger.standby, {writing}and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
-             see. That is of no consequence where only one worker runs",
-            show(needed),
-            show(settings.publish_delay)
-        )
-    };
-    is_slow
-        .then(slow)
-        .or_else(|| (needed > settings.publish_delay).then(late))
+    Some(format!(
+        "if the worker that acts dies, a standby publishes a window up to {} after its cutoff (input.kafka.clock_slack, \
+         ledger.standby, {writing}and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
+         see. That is of no consequence where only one worker runs",
+        show(needed),
+        show(settings.publish_delay)
+    ))
 }
 
 /// A window can take longer to compute than the time until it is due.

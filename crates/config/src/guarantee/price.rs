@@ -26,7 +26,7 @@ pub fn price_policy(policy: Policy) -> String {
     }
 }
 
-/// How noise of pure differential privacy is priced in a budget of another kind.
+/// A sentence about the price of pure noise in a budget of another kind.
 pub fn pure_noise(release: &Release) -> Option<String> {
     if !release.noise.is_pure() {
         return None;

@@ -4,7 +4,7 @@ use crate::guarantee::price;
 use crate::guarantee::price::price_policy;
 use crate::guarantee::{definition, windows};
 use crate::settings::{Period, Release, Settings, Unit, WindowKind};
-use bernstream_noise::accountant::policy::Policy;
+use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::description::Definition;
 use bernstream_synopsis::price::Price;
 
@@ -21,12 +21,12 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     } else {
         ""
     };
-    let is_fixed = |release: &Release| matches!(release.policy, Policy::Fixed(_));
-    match settings.releases.iter().all(is_fixed) {
-        true => lines.push(format!("A window costs {price}{keys}.")),
-        false => lines.push(format!(
+    if settings.releases.iter().all(Release::has_fixed_price) {
+        lines.push(format!("A window costs {price}{keys}."));
+    } else {
+        lines.push(format!(
             "What a window costs{keys} follows from how many windows met its block before; the first costs {price}."
-        )),
+        ));
     }
     if let Some(budget) = &settings.privacy.budget {
         lines.push(format!(
@@ -41,34 +41,17 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         ));
     }
     for release in &settings.releases {
-        let own = of_release(settings, release);
-        if !is_fixed(release) {
-            lines.push(format!(
-                "The release {:?} costs {}.",
-                release.name,
-                price_policy(release.policy)
-            ));
-        } else if settings.releases.len() > 1 {
-            lines.extend(
-                release
-                    .policy
-                    .price(0)
-                    .filter(|price| !price.is_zero())
-                    .map(|price| {
-                        format!("Of that, {price} pays for the release {:?}.", release.name)
-                    }),
-            );
-        }
-        if settings.privacy.definition == Definition::Planned {
-            lines.push(format!(
-                "The noise of the release {:?} is declared at {}.",
-                release.name,
-                release.payment.own()
-            ));
-        }
-        lines.extend(own);
+        lines.extend(release_lines(settings, release));
         lines.extend(windows::shared(release, settings.windows.grid.length()));
     }
+    lines.extend(composition_lines(settings));
+    lines
+}
+
+/// Sentences about how the prices of windows add up, and what a cap is for.
+fn composition_lines(settings: &Settings) -> Vec<String> {
+    let total = settings.privacy.total;
+    let mut lines = Vec::new();
     match &settings.privacy.unit {
         Unit::Record if settings.releases.iter().all(|release| release.window_kind == WindowKind::Tumbling) => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
@@ -89,7 +72,7 @@ pub fn promise(settings: &Settings) -> Vec<String> {
             lines.push(format!(
                 "At most {max_records_per_window} records of a user count in {}, over all keys; which ones depends on that \
                  user's records alone.",
-                window(settings)
+                capped_window(settings)
             ));
         }
         Unit::User { per: Period::Every(_), max_records_per_window, .. } => {
@@ -100,15 +83,15 @@ pub fn promise(settings: &Settings) -> Vec<String> {
             lines.push(format!(
                 "At most {max_records_per_window} records of a user and period count in {}, over all keys; which ones \
                  depends on that user's records alone.",
-                window(settings)
+                capped_window(settings)
             ));
         }
     }
     lines
 }
 
-/// What a cap is for: of several releases each can take rows that another one drops.
-fn window(settings: &Settings) -> &'static str {
+/// The windows that a cap is for: of several releases each can take rows that another one drops.
+fn capped_window(settings: &Settings) -> &'static str {
     if settings.releases.len() > 1 {
         "a window of each release"
     } else {
@@ -116,49 +99,53 @@ fn window(settings: &Settings) -> &'static str {
     }
 }
 
-/// What one release pays for apart from its noise, and what is unusual about it.
-fn of_release(settings: &Settings, release: &Release) -> Vec<String> {
+/// The price of one release, what it pays for apart from its noise, and what is unusual about it.
+fn release_lines(settings: &Settings, release: &Release) -> Vec<String> {
     let total = settings.privacy.total;
-    // The noise of a sum is not that of a window of its own.
-    let mut lines: Vec<String> = price::pure_noise(release)
-        .filter(|_| !release.is_sum_of_panes())
-        .into_iter()
-        .collect();
-    for (choice, paid) in [
-        (
-            "bandwidths",
-            release
-                .private_bandwidths
-                .as_ref()
-                .map(|choice| choice.price),
-        ),
-        (
-            "order",
-            release.private_order.as_ref().map(|choice| choice.price),
-        ),
-    ] {
-        // What a window of a plan chooses was declared with the plan.
-        if let Some((epsilon, paid)) =
-            paid.and_then(|epsilon| Some((epsilon, total.of_pure(epsilon)?)))
-        {
-            let pure = format!(", of pure differential privacy with epsilon = {epsilon}");
-            let pure = if matches!(total, Price::Concentrated(_)) {
-                &pure
-            } else {
-                ""
-            };
-            lines.push(format!(
-                "Of that, {paid} pays for the choice of the {choice}{pure}, which each window and key makes from its own records."
-            ));
-        }
+    let name = &release.name;
+    let mut lines = Vec::new();
+    if !release.has_fixed_price() {
+        let prices = price_policy(release.policy);
+        lines.push(format!("The release {name:?} costs {prices}."));
+    } else if settings.releases.len() > 1
+        && let Some(price) = release.policy.price(0)
+        && !price.is_zero()
+    {
+        lines.push(format!("Of that, {price} pays for the release {name:?}."));
     }
-    lines.extend(
-        settings
-            .calibrated(release, &release.function)
-            .ok()
-            .and_then(|calibrated| calibrated.remark()),
-    );
+    if settings.privacy.definition == Definition::Planned {
+        let own = release.payment.own();
+        lines.push(format!(
+            "The noise of the release {name:?} is declared at {own}."
+        ));
+    }
+    // The noise of a sum is not that of a window of its own.
+    if !release.is_sum_of_panes() {
+        lines.extend(price::pure_noise(release));
+    }
+    if let Some(choice) = &release.private_bandwidths {
+        lines.extend(choice_line(total, "bandwidths", choice.price));
+    }
+    if let Some(choice) = &release.private_order {
+        lines.extend(choice_line(total, "order", choice.price));
+    }
+    if let Ok(calibrated) = settings.calibrated(release, &release.function) {
+        lines.extend(calibrated.remark());
+    }
     lines
+}
+
+/// The price of a private choice. `None` in a declared plan: what a window of it chooses was declared with the plan.
+fn choice_line(total: Price, choice: &str, epsilon: Epsilon) -> Option<String> {
+    let paid = total.of_pure(epsilon)?;
+    let pure = if matches!(total, Price::Concentrated(_)) {
+        format!(", of pure differential privacy with epsilon = {epsilon}")
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "Of that, {paid} pays for the choice of the {choice}{pure}, which each window and key makes from its own records."
+    ))
 }
 
 #[cfg(test)]

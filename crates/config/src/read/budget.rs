@@ -19,7 +19,7 @@ pub struct Amounts {
     pub rho: Field<f64>,
 }
 
-/// What a block may spend, and the definition of privacy that this gives.
+/// The total that a block may spend, and the definition of privacy that this gives.
 pub struct BudgetSpec {
     pub total: Price,
     pub definition: Definition,
@@ -38,8 +38,10 @@ pub fn budget(
     let kind = composition
         .as_ref()
         .map_or(Composition::Sum, |composition| *composition.get_ref());
-    let at = composition.map_or(place.clone(), |composition| composition.span());
-    if let (Some(windows), false) = (&windows, kind == Composition::Plan) {
+    let composition_place = composition.map_or(place.clone(), |composition| composition.span());
+    if let Some(windows) = &windows
+        && kind != Composition::Plan
+    {
         let hint = r#"remove it, or add composition = "plan""#;
         return Err(document.fault(
             windows.span(),
@@ -70,33 +72,32 @@ pub fn budget(
     let delta = delta?.into_inner();
     let windows = windows.transpose()?;
     let implies = Some(Implied { epsilon, delta });
-    let (rho, definition) = match (kind, windows) {
-        (_, Some(windows)) => {
-            let total = Price::Slots(windows.into_inner());
-            return Ok(BudgetSpec {
-                total,
-                definition: Definition::Planned,
-                implies,
-            });
+    if let Some(windows) = windows {
+        return Ok(BudgetSpec {
+            total: Price::Slots(windows.into_inner()),
+            definition: Definition::Planned,
+            implies,
+        });
+    }
+    let mut rho;
+    let definition;
+    if kind == Composition::Gaussian {
+        definition = Definition::Gaussian;
+        rho = gaussian::rho_for(DRAWN, epsilon, delta);
+        if let Some(recorded) = recorded {
+            rho = recorded.total(Implied { epsilon, delta }, rho);
         }
-        (Composition::Gaussian, _) => {
-            let today = gaussian::rho_for(DRAWN, epsilon, delta);
-            let total = recorded.map_or(today, |recorded| {
-                recorded.total(Implied { epsilon, delta }, today)
-            });
-            (total, Definition::Gaussian)
-        }
-        _ => (
-            concentrated::rho_for(epsilon, delta),
-            Definition::Concentrated,
-        ),
-    };
+    } else {
+        definition = Definition::Concentrated;
+        rho = concentrated::rho_for(epsilon, delta);
+    }
     let total = Price::Concentrated(rho);
     if total.is_zero() {
         let what = format!(
             "leaves no rho: epsilon = {epsilon} with delta = {delta} is too small for this composition"
         );
-        return Err(document.fault(at, what, r#"raise them, or use composition = "sum""#));
+        let hint = r#"raise them, or use composition = "sum""#;
+        return Err(document.fault(composition_place, what, hint));
     }
     Ok(BudgetSpec {
         total,
@@ -112,26 +113,23 @@ fn total(document: &mut Document<'_>, place: &Range<usize>, written: Amounts) ->
         delta,
         rho,
     } = written;
-    match (epsilon, delta, rho) {
-        (None, None, Some(rho)) => document
-            .required(place, "rho", Some(rho), values::rho)
-            .map(|rho| Price::Concentrated(rho.into_inner())),
-        (_, _, Some(rho)) => {
+    let has_epsilon = epsilon.is_some() || delta.is_some();
+    if let Some(rho) = rho {
+        if has_epsilon {
             let what = "cannot be combined with others: a budget has `epsilon`, `epsilon` and `delta`, or `rho`";
-            Err(document.fault(rho.span(), what, "keep only one of them"))
+            return Err(document.fault(rho.span(), what, "keep only one of them"));
         }
-        (None, None, None) => Err(document.not_one_of(place.clone(), &["epsilon", "rho"], false)),
-        (epsilon, delta, None) => {
-            let epsilon = document.required(place, "epsilon", epsilon, values::epsilon);
-            let delta = document.optional(delta, values::delta);
-            let epsilon = epsilon?.into_inner();
-            let delta = delta?.map(Spanned::into_inner);
-            Ok(
-                delta.map_or(Price::Pure(epsilon), |delta| Price::Approximate {
-                    epsilon,
-                    delta,
-                }),
-            )
-        }
+        let rho = document.required(place, "rho", Some(rho), values::rho)?;
+        return Ok(Price::Concentrated(rho.into_inner()));
     }
+    if !has_epsilon {
+        return Err(document.not_one_of(place.clone(), &["epsilon", "rho"], false));
+    }
+    let epsilon = document.required(place, "epsilon", epsilon, values::epsilon);
+    let delta = document.optional(delta, values::delta);
+    let epsilon = epsilon?.into_inner();
+    Ok(match delta?.map(Spanned::into_inner) {
+        Some(delta) => Price::Approximate { epsilon, delta },
+        None => Price::Pure(epsilon),
+    })
 }

@@ -8,7 +8,7 @@ use crate::text::{Checked, Document, Field};
 use bernstream_release::window::Axis;
 use bernstream_synopsis::histogram::Spline;
 
-/// How far a number of steps may be from a whole one, relative to it: what rounding a step in decimals leaves.
+/// The largest distance of a number of steps from a whole one, relative to it: rounding a step in decimals leaves that.
 const ROUNDING: f64 = 1e-6;
 
 /// The keys of `[release]` that it is read from; what is left out is chosen.
@@ -18,7 +18,7 @@ pub struct Keys {
     pub step: Field<Auto<Vec<f64>>>,
 }
 
-/// What the file gives of a grid.
+/// The part of a grid that the file gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GivenGrid {
     pub spline: Option<Spline>,
@@ -27,17 +27,16 @@ pub struct GivenGrid {
 }
 
 impl Keys {
-    /// Whether the spline, and the steps, are chosen.
-    pub fn open(&self) -> (bool, bool) {
-        let is_spline_fixed = matches!(
-            self.spline.as_ref().map(Spanned::get_ref),
-            Some(Auto::Fixed(_))
-        );
-        let are_steps_fixed = matches!(
-            self.step.as_ref().map(Spanned::get_ref),
-            Some(Auto::Fixed(_))
-        );
-        (!is_spline_fixed, !are_steps_fixed)
+    /// Returns whether the spline is chosen.
+    pub fn is_spline_open(&self) -> bool {
+        let spline = self.spline.as_ref().map(Spanned::get_ref);
+        !matches!(spline, Some(Auto::Fixed(_)))
+    }
+
+    /// Returns whether the steps are chosen.
+    pub fn are_steps_open(&self) -> bool {
+        let step = self.step.as_ref().map(Spanned::get_ref);
+        !matches!(step, Some(Auto::Fixed(_)))
     }
 
     /// The grid in whole steps.
@@ -46,32 +45,30 @@ impl Keys {
             Some(Auto::Fixed(spline)) => Some(*spline),
             _ => None,
         };
-        let Some((place, Auto::Fixed(lengths))) =
-            self.step.as_ref().map(|step| (step.span(), step.get_ref()))
-        else {
-            return Ok(GivenGrid {
-                spline,
-                steps: None,
-            });
+        let none = GivenGrid {
+            spline,
+            steps: None,
+        };
+        let Some(step) = &self.step else {
+            return Ok(none);
+        };
+        let Auto::Fixed(lengths) = step.get_ref() else {
+            return Ok(none);
         };
         if lengths.len() != axes.len() {
             let what = format!("has {} numbers for {} axes", lengths.len(), axes.len());
-            return Err(document.fault(place, what, "write one number for each axis"));
+            return Err(document.fault(step.span(), what, "write one number for each axis"));
         }
-        let steps: Vec<Checked<u32>> = lengths
-            .iter()
-            .zip(axes)
-            .map(|(length, axis)| {
-                let width = axis.max - axis.min;
-                let steps = whole(width / length);
-                steps.ok_or_else(|| {
-                    let what = format!(
-                        "must divide the width of the domain, {width}, into a whole number of steps"
-                    );
-                    document.fault(place.clone(), what, nearest(width, *length))
-                })
-            })
-            .collect();
+        let mut steps = Vec::new();
+        for (length, axis) in lengths.iter().zip(axes) {
+            let width = axis.max - axis.min;
+            steps.push(whole_steps(width / length).ok_or_else(|| {
+                let what = format!(
+                    "must divide the width of the domain, {width}, into a whole number of steps"
+                );
+                document.fault(step.span(), what, nearest_length(width, *length))
+            }));
+        }
         let steps = steps.into_iter().collect::<Checked<Vec<u32>>>()?;
         Ok(GivenGrid {
             spline,
@@ -81,7 +78,7 @@ impl Keys {
 }
 
 /// The whole number that `steps` stands for.
-fn whole(steps: f64) -> Option<u32> {
+fn whole_steps(steps: f64) -> Option<u32> {
     let near = steps.round();
     let is_whole =
         near >= 1.0 && near <= f64::from(u32::MAX) && (steps - near).abs() <= ROUNDING * near;
@@ -93,8 +90,8 @@ fn whole(steps: f64) -> Option<u32> {
     is_whole.then_some(near as u32)
 }
 
-/// A length that divides the domain.
-fn nearest(width: f64, length: f64) -> String {
+/// The nearest length that divides the domain, as a hint.
+fn nearest_length(width: f64, length: f64) -> String {
     let steps = (width / length).round();
     if steps.is_finite() && steps >= 1.0 {
         format!("such as {}", width / steps)
@@ -110,14 +107,14 @@ mod tests {
     #[test]
     fn a_step_divides_the_domain_but_for_its_rounding() {
         assert_eq!(
-            [10.0, 100.0 / 14.2857143, 1.0].map(whole),
+            [10.0, 100.0 / 14.2857143, 1.0].map(whole_steps),
             [Some(10), Some(7), Some(1)]
         );
         assert_eq!(
-            [0.4, 9.9, 0.0, -3.0, f64::NAN, f64::INFINITY].map(whole),
+            [0.4, 9.9, 0.0, -3.0, f64::NAN, f64::INFINITY].map(whole_steps),
             [None; 6]
         );
-        assert_eq!(nearest(100.0, 30.0), "such as 33.333333333333336");
-        assert_eq!(nearest(100.0, 0.0), "such as 10");
+        assert_eq!(nearest_length(100.0, 30.0), "such as 33.333333333333336");
+        assert_eq!(nearest_length(100.0, 0.0), "such as 10");
     }
 }

@@ -11,32 +11,49 @@ use crate::text::{Checked, Document, Field, values};
 use bernstream_release::window::{Axis, Label, Outside};
 use bernstream_synopsis::MOST_CLASSES;
 
-/// The axes, each with its column.
+/// The axes, and the column of each.
+pub struct Domain {
+    pub columns: Vec<String>,
+    pub axes: Vec<Axis>,
+}
+
+/// An axis and its column.
+struct NamedAxis {
+    column: String,
+    axis: Axis,
+}
+
+/// Reads `domain`.
 pub fn domain(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: Field<Vec<Spanned<file::Axis>>>,
-) -> Checked<Vec<(String, Axis)>> {
+) -> Checked<Domain> {
     let axes = document.required(place, "domain", written, |axes| match axes.len() {
         1..=3 => Ok(axes),
         count => Err(format!("has {count} axes, must have 1 to 3")),
     })?;
     let mut seen = HashSet::new();
     // Every axis before the first `?`, so that the faults of all are recorded.
-    let axes: Vec<_> = axes
-        .into_inner()
-        .into_iter()
-        .map(|written| axis(document, written, &mut seen))
-        .collect();
-    axes.into_iter().collect()
+    let mut named = Vec::new();
+    for written in axes.into_inner() {
+        named.push(named_axis(document, written, &mut seen));
+    }
+    let mut columns = Vec::new();
+    let mut axes = Vec::new();
+    for named in named {
+        let NamedAxis { column, axis } = named?;
+        columns.push(column);
+        axes.push(axis);
+    }
+    Ok(Domain { columns, axes })
 }
 
-/// One axis: its column and its bounds.
-fn axis(
+fn named_axis(
     document: &mut Document<'_>,
     table: Spanned<file::Axis>,
     seen: &mut HashSet<String>,
-) -> Checked<(String, Axis)> {
+) -> Checked<NamedAxis> {
     let place = table.span();
     let written = table.into_inner();
     let column = document.required(&place, "column", written.column, |column| {
@@ -47,8 +64,11 @@ fn axis(
             Err("is already an axis".to_owned())
         }
     });
-    let bounds = bounds(document, &place, written.min, written.max, written.outside);
-    Ok((column?.into_inner(), bounds?))
+    let axis = bounds(document, &place, written.min, written.max, written.outside);
+    Ok(NamedAxis {
+        column: column?.into_inner(),
+        axis: axis?,
+    })
 }
 
 fn bounds(
@@ -91,33 +111,9 @@ pub fn label(
     table: Spanned<file::Label>,
 ) -> Checked<Spanned<Labelled>> {
     let place = table.span();
-    let written = table.into_inner();
-    let column = document.required(&place, "column", written.column, values::words);
-    let class = written
-        .above
-        .as_ref()
-        .map(Spanned::span)
-        .or(written.values.as_ref().map(Spanned::span));
-    let is_number = written.min.is_some() || written.max.is_some() || written.outside.is_some();
-    let label = match (class, written.above, written.values) {
-        (Some(class), _, _) if is_number => Err(document.fault(
-            class,
-            "a label is a class or a number, not both",
-            "keep `above` or `values`, or keep `min`, `max` and `outside`",
-        )),
-        (Some(class), Some(_), Some(_)) => Err(document.fault(
-            class,
-            "classes are told by a threshold or by their values, not both",
-            "keep one of them",
-        )),
-        (_, above @ Some(_), _) => document
-            .required(&place, "above", above, values::finite)
-            .map(|above| Label::Above(above.into_inner())),
-        (_, _, classes @ Some(_)) => document
-            .required(&place, "values", classes, several)
-            .map(|classes| Label::Classes(classes.into_inner())),
-        _ => bounds(document, &place, written.min, written.max, written.outside).map(Label::Number),
-    };
+    let mut written = table.into_inner();
+    let column = document.required(&place, "column", written.column.take(), values::words);
+    let label = label_values(document, &place, written);
     Ok(Spanned::new(
         place,
         Labelled {
@@ -127,10 +123,51 @@ pub fn label(
     ))
 }
 
-/// The values of several classes.
-fn several(classes: Vec<f64>) -> Result<Vec<f64>, String> {
-    let is_twice =
-        |(at, class): (usize, &f64)| classes.iter().skip(at + 1).any(|other| other == class);
+/// The keys of a label but for its column.
+fn label_values(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: file::Label,
+) -> Checked<Label> {
+    let file::Label {
+        above,
+        values: classes,
+        min,
+        max,
+        outside,
+        ..
+    } = written;
+    let above_place = above.as_ref().map(Spanned::span);
+    let class_place = above_place.or(classes.as_ref().map(Spanned::span));
+    if let Some(class_place) = class_place {
+        if min.is_some() || max.is_some() || outside.is_some() {
+            return Err(document.fault(
+                class_place,
+                "a label is a class or a number, not both",
+                "keep `above` or `values`, or keep `min`, `max` and `outside`",
+            ));
+        }
+        if above.is_some() && classes.is_some() {
+            return Err(document.fault(
+                class_place,
+                "classes are told by a threshold or by their values, not both",
+                "keep one of them",
+            ));
+        }
+    }
+    if above.is_some() {
+        let above = document.required(place, "above", above, values::finite)?;
+        return Ok(Label::Above(above.into_inner()));
+    }
+    if classes.is_some() {
+        let classes = document.required(place, "values", classes, several_classes)?;
+        return Ok(Label::Classes(classes.into_inner()));
+    }
+    bounds(document, place, min, max, outside).map(Label::Number)
+}
+
+/// Checks the values of several classes.
+fn several_classes(classes: Vec<f64>) -> Result<Vec<f64>, String> {
     if !(2..=MOST_CLASSES).contains(&classes.len()) {
         return Err(format!(
             "has {} classes, must have 2 to {MOST_CLASSES}",
@@ -140,8 +177,10 @@ fn several(classes: Vec<f64>) -> Result<Vec<f64>, String> {
     if !classes.iter().all(|class| class.is_finite()) {
         return Err("has a class that is not a finite number".to_owned());
     }
-    match classes.iter().enumerate().find(|class| is_twice(*class)) {
-        Some((_, class)) => Err(format!("has the class {class} twice")),
-        None => Ok(classes),
+    for (at, class) in classes.iter().enumerate() {
+        if classes.iter().skip(at + 1).any(|other| other == class) {
+            return Err(format!("has the class {class} twice"));
+        }
     }
+    Ok(classes)
 }

@@ -11,13 +11,14 @@ use crate::settings::{
 };
 use bernstream_noise::accountant::policy::Policy;
 use bernstream_noise::concentrated::epsilon_of_ball;
+use bernstream_noise::continual;
 use bernstream_noise::continual::Series;
 use bernstream_noise::{Mechanism, noise};
 use bernstream_release::choice::Candidates;
 use bernstream_release::window::{Axis, Label};
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Sensitivity;
-use bernstream_synopsis::calibrate::Epsilon;
+use bernstream_synopsis::calibrate::{Epsilon, Rho};
 use bernstream_synopsis::description::{Names, Smoothness};
 use bernstream_synopsis::price::Price;
 
@@ -51,6 +52,13 @@ pub struct ReleaseDraft {
     pub sampled: Option<Spanned<file::Sampled>>,
 }
 
+/// The sensitivity of a function, and how many values it has.
+#[derive(Clone, Copy)]
+struct FunctionChange {
+    sensitivity: Sensitivity,
+    values: usize,
+}
+
 impl ReleaseDraft {
     /// The prices of the private choices of a window.
     pub fn choice_prices(&self) -> impl Iterator<Item = Epsilon> {
@@ -65,13 +73,13 @@ impl ReleaseDraft {
         )
     }
 
-    /// Where a private choice of its windows is written.
+    /// The place where a private choice of its windows is written.
     pub fn choice_place(&self) -> Option<Range<usize>> {
         let bandwidths = self.private_bandwidths.as_ref().map(Spanned::span);
         bandwidths.or_else(|| self.private_order.as_ref().map(Spanned::span))
     }
 
-    /// Which bound the noise is calibrated to.
+    /// The bound that the noise is calibrated to.
     pub fn calibration(&self) -> Calibration {
         self.calibration
             .as_ref()
@@ -80,10 +88,10 @@ impl ReleaseDraft {
 
     /// Every function that a window can have.
     pub fn functions(&self) -> Candidates<Function> {
-        let fixed = || Candidates::new(self.function.get_ref().clone(), Vec::new());
-        self.private_bandwidths
-            .as_ref()
-            .map_or_else(fixed, |choice| choice.get_ref().candidates.clone())
+        match &self.private_bandwidths {
+            Some(choice) => choice.get_ref().candidates.clone(),
+            None => Candidates::new(self.function.get_ref().clone(), Vec::new()),
+        }
     }
 
     /// Charges noise that is priced in epsilon under a total in rho its own constant, which for Laplace noise and the ball is less
@@ -94,64 +102,17 @@ impl ReleaseDraft {
     /// A ball that is priced in rho is made for the largest epsilon that costs no more, but in a sum over windows and where prices fall.
     pub fn charge_own_rho(&mut self, privacy: &Privacy, over: WindowKind) {
         let payment = *self.payment.get_ref();
-        let series = over
-            .series()
-            .filter(|_| self.function.get_ref().target.is_sum());
-        let law = self.noise.law();
-        let change = |function: &Function| {
-            let target = &*function.target;
-            Some((
-                self.calibration().sensitivity(target, law, privacy).ok()?,
-                target.shape().values(),
-            ))
-        };
-        let changes = || {
-            self.functions()
-                .iter()
-                .map(change)
-                .collect::<Option<Vec<_>>>()
-        };
-        let own_rho = |price: Price, change: Sensitivity, values: usize| {
-            let touched = privacy.touched(values);
-            if let Some(over_panes) = series {
-                let series =
-                    Series::calibrated(over_panes, law, change, touched, 1, price, over.horizon())
-                        .ok()?;
-                return series
-                    .own_rho(change, values)
-                    .filter(|_| privacy.unit == Unit::Record);
-            }
-            noise::own_rho(
-                law,
-                change,
-                values,
-                Mechanism::calibrated(law, change, touched, price)
-                    .ok()?
-                    .scale(),
-            )
-        };
         let is_decaying = matches!(self.policy, Some(Policy::Decaying { .. }));
         let charged = match payment {
-            Payment::Converted { .. } => changes().and_then(|changes| {
-                let each = changes
-                    .into_iter()
-                    .map(|(change, values)| own_rho(payment.own(), change, values));
-                each.collect::<Option<Vec<_>>>()?
-                    .into_iter()
-                    .max()
-                    .map(|own| payment.costing(own))
-            }),
+            Payment::Converted { .. } => self
+                .largest_own_rho(privacy, over, payment.own())
+                .map(|own| payment.costing(own)),
             Payment::Own(Price::Concentrated(rho))
-                if law == NoiseDistribution::Ball && series.is_none() && !is_decaying =>
+                if self.noise.law() == NoiseDistribution::Ball
+                    && self.series(over).is_none()
+                    && !is_decaying =>
             {
-                let each = |changes: Vec<_>| {
-                    changes
-                        .into_iter()
-                        .map(|(change, values)| epsilon_of_ball(change, values, rho))
-                        .min()
-                };
-                changes()
-                    .and_then(each)
+                self.smallest_ball_epsilon(privacy, rho)
                     .map(|epsilon| Payment::Converted { epsilon, rho })
             }
             Payment::Own(_) | Payment::Planned(_) => None,
@@ -159,6 +120,71 @@ impl ReleaseDraft {
         if let Some(charged) = charged {
             self.payment = Spanned::new(self.payment.span(), charged);
         }
+    }
+
+    /// The windows of correlated noise; none for a single pane, and for functions that are no sums.
+    fn series(&self, over: WindowKind) -> Option<continual::WindowKind> {
+        over.series()
+            .filter(|_| self.function.get_ref().target.is_sum())
+    }
+
+    /// The sensitivity and the number of values of every function; `None` if one has no sensitivity.
+    fn changes(&self, privacy: &Privacy) -> Option<Vec<FunctionChange>> {
+        let law = self.noise.law();
+        let mut changes = Vec::new();
+        for function in self.functions().iter() {
+            let target = &*function.target;
+            let sensitivity = self.calibration().sensitivity(target, law, privacy).ok()?;
+            changes.push(FunctionChange {
+                sensitivity,
+                values: target.shape().values(),
+            });
+        }
+        Some(changes)
+    }
+
+    /// The largest rho of the noise that `price` buys, over all functions.
+    fn largest_own_rho(&self, privacy: &Privacy, over: WindowKind, price: Price) -> Option<Rho> {
+        let mut largest = None;
+        for change in self.changes(privacy)? {
+            largest = largest.max(Some(self.own_rho(privacy, over, price, change)?));
+        }
+        largest
+    }
+
+    /// The rho of the noise that `price` buys for one function, by the constant of the noise itself.
+    fn own_rho(
+        &self,
+        privacy: &Privacy,
+        over: WindowKind,
+        price: Price,
+        change: FunctionChange,
+    ) -> Option<Rho> {
+        let law = self.noise.law();
+        let FunctionChange {
+            sensitivity,
+            values,
+        } = change;
+        let touched = privacy.touched(values);
+        let Some(panes) = self.series(over) else {
+            let mechanism = Mechanism::calibrated(law, sensitivity, touched, price).ok()?;
+            return noise::own_rho(law, sensitivity, values, mechanism.scale());
+        };
+        let horizon = over.horizon();
+        let series =
+            Series::calibrated(panes, law, sensitivity, touched, 1, price, horizon).ok()?;
+        series
+            .own_rho(sensitivity, values)
+            .filter(|_| privacy.unit == Unit::Record)
+    }
+
+    /// The smallest epsilon of a ball that costs at most `rho`, over all functions.
+    fn smallest_ball_epsilon(&self, privacy: &Privacy, rho: Rho) -> Option<Epsilon> {
+        let changes = self.changes(privacy)?;
+        changes
+            .iter()
+            .map(|change| epsilon_of_ball(change.sensitivity, change.values, rho))
+            .min()
     }
 
     /// The release, once all rules are checked.

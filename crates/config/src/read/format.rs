@@ -1,5 +1,6 @@
 //! `input.kafka.format`, and what records need declared: the form of times, and the type of keys and users.
 
+use std::io;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
@@ -16,10 +17,17 @@ use bernstream_kafka::source::record::{
 };
 use bernstream_release::source::Columns;
 
-/// How much is read of a file with a schema.
+/// The most bytes that are read of a file with a schema.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// Where the file says how messages are written.
+/// The format of messages, and what is declared of the fields of records.
+#[derive(Clone)]
+pub struct MessageForm {
+    pub format: Format,
+    pub declared: Declared,
+}
+
+/// The place where the file says how messages are written.
 pub fn place(file: &file::File) -> Option<Range<usize>> {
     let kafka = file
         .input
@@ -30,14 +38,17 @@ pub fn place(file: &file::File) -> Option<Range<usize>> {
         .map(Spanned::span)
 }
 
-/// How messages are written, and what is declared of the fields of records.
-pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Format, Declared)> {
+/// Reads how messages are written, and what is declared of the fields of records.
+pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<MessageForm> {
     let kafka = file
         .input
         .as_mut()
         .and_then(|input| input.get_mut().kafka.as_mut());
     let written = kafka.and_then(|kafka| kafka.get_mut().format.take());
-    let form = written.map_or(Ok(None), |written| form(document, written));
+    let form = match written {
+        Some(written) => record_form(document, written),
+        None => Ok(None),
+    };
     let input = file.input.as_ref().map(Spanned::get_ref);
     let kafka = input
         .and_then(|input| input.kafka.as_ref())
@@ -47,46 +58,61 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Fo
         Ok(None) => kafka.is_none() && input.is_some_and(names_lines),
         Ok(Some(_)) | Err(_) => true,
     };
-    let time = input.and_then(|input| input.time_format.clone());
-    let key = input.and_then(|input| input.key.as_ref()).map(|key| {
-        let kind = kind(document, needs_types, key, |key| key.kind.clone());
-        if let Ok(Some(IdType::Integer)) = kind {
+    let mut key_type = Ok(None);
+    if let Some(key) = input.and_then(|input| input.key.as_ref()) {
+        let written = key.get_ref().kind.clone();
+        key_type = id_type(document, needs_types, &key.span(), written);
+        if let Ok(Some(IdType::Integer)) = key_type {
             listed_keys_can_match(document, key.get_ref());
         }
-        kind
-    });
+    }
     let unit = file
         .privacy
         .as_ref()
         .and_then(|privacy| privacy.get_ref().unit.as_ref());
-    let unit = match unit.map(Spanned::get_ref) {
+    let unit_type = match unit.map(Spanned::get_ref) {
         Some(file::Unit::User(user)) => {
-            Some(kind(document, needs_types, user, |user| user.kind.clone()))
+            let written = user.get_ref().kind.clone();
+            id_type(document, needs_types, &user.span(), written)
         }
-        Some(file::Unit::Record) | None => None,
+        Some(file::Unit::Record) | None => Ok(None),
     };
     let declared = Declared {
-        time: time.map_or_else(Default::default, Spanned::into_inner),
-        key: key.transpose()?.flatten(),
-        unit: unit.transpose()?.flatten(),
+        time: input.and_then(time_format).unwrap_or_default(),
+        key: key_type?,
+        unit: unit_type?,
     };
     let Some(form) = form? else {
-        return Ok((Format::Arrow, declared));
+        return Ok(MessageForm {
+            format: Format::Arrow,
+            declared,
+        });
     };
     if let Some(kafka) = kafka {
         nothing_stops_records(document, kafka);
     }
-    Ok((Format::Records { form, declared }, declared))
+    Ok(MessageForm {
+        format: Format::Records { form, declared },
+        declared,
+    })
 }
 
-/// How a column of event times is written, where the file says it of Arrow or of files; records have it among what is [`Declared`].
-pub fn of_columns(file: &file::File, form: Option<&(Format, Declared)>) -> Option<TimeFormat> {
-    let input = file.input.as_ref().map(Spanned::get_ref)?;
-    matches!(form, Some((Format::Arrow, _)))
-        .then(|| input.time_format.as_ref().map(|format| *format.get_ref()))?
+/// The form of a column of event times, where the file says it of Arrow or of files; records have it among what is [`Declared`].
+pub fn of_columns(file: &file::File, form: &Checked<MessageForm>) -> Option<TimeFormat> {
+    match form {
+        Ok(MessageForm {
+            format: Format::Arrow,
+            ..
+        }) => time_format(file.input.as_ref()?.get_ref()),
+        _ => None,
+    }
 }
 
-/// Whether the input is one file of lines, by its name.
+fn time_format(input: &file::Input) -> Option<TimeFormat> {
+    input.time_format.as_ref().map(|format| *format.get_ref())
+}
+
+/// Returns whether the input is one file of lines, by its name.
 fn names_lines(input: &file::Input) -> bool {
     let path = input
         .files
@@ -96,7 +122,7 @@ fn names_lines(input: &file::Input) -> bool {
 }
 
 /// The form of records; `None` for Arrow.
-fn form(
+fn record_form(
     document: &mut Document<'_>,
     written: Spanned<file::Format>,
 ) -> Checked<Option<RecordForm>> {
@@ -124,22 +150,31 @@ fn schemas(document: &mut Document<'_>, table: Spanned<file::Avro>) -> Checked<S
     })?;
     let mut all = Ok(Schemas::default());
     for element in listed.into_inner() {
-        let schema = schema(document, element, all.as_ref().ok());
-        all = all.and_then(|mut all: Schemas| {
-            let (id, schema) = schema?;
-            all.0.insert(id, schema);
-            Ok(all)
-        });
+        let pinned = pinned_schema(document, element, all.as_ref().ok());
+        if let Ok(known) = &mut all {
+            match pinned {
+                Ok(PinnedSchema { id, schema }) => {
+                    known.0.insert(id, schema);
+                }
+                Err(reported) => all = Err(reported),
+            }
+        }
     }
     all
 }
 
+/// A schema with the id that a registry gave it.
+struct PinnedSchema {
+    id: u32,
+    schema: Schema,
+}
+
 /// A schema that is not among those before it.
-fn schema(
+fn pinned_schema(
     document: &mut Document<'_>,
     element: Spanned<file::AvroSchema>,
     before: Option<&Schemas>,
-) -> Checked<(u32, Schema)> {
+) -> Checked<PinnedSchema> {
     let place = element.span();
     let written = element.into_inner();
     let id = document.required(&place, "id", written.id, Ok);
@@ -153,16 +188,23 @@ fn schema(
             "a registry gives each schema an id of its own",
         ));
     }
-    let text = read(document, &file)?;
-    let schema = std::str::from_utf8(&text).map_err(|e| e.to_string());
-    match schema.and_then(|text| Schema::parse(text).map_err(|e| e.to_string())) {
-        Ok(schema) => Ok((id.into_inner(), schema)),
+    let text = read_file(document, &file)?;
+    match parsed_schema(&text) {
+        Ok(schema) => Ok(PinnedSchema {
+            id: id.into_inner(),
+            schema,
+        }),
         Err(why) => {
             let hint =
                 "it must be the Avro schema of a record, in JSON, as the registry returns it";
             Err(document.fault(file.span(), format!("cannot be used: {why}"), hint))
         }
     }
+}
+
+fn parsed_schema(text: &[u8]) -> Result<Schema, String> {
+    let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+    Schema::parse(text).map_err(|error| error.to_string())
 }
 
 fn message_type(
@@ -175,7 +217,7 @@ fn message_type(
     let name = document.required(&place, "message", written.message, values::words);
     let file = file?;
     let name = name?;
-    let bytes = read(document, &file)?;
+    let bytes = read_file(document, &file)?;
     MessageType::parse(bytes, name.get_ref()).map_err(|why| {
         let hint =
             "write it with `protoc --include_imports --descriptor_set_out=FILE`, and name the message with its package";
@@ -183,25 +225,27 @@ fn message_type(
     })
 }
 
-/// What a file holds that says how records are to be read.
-fn read(document: &mut Document<'_>, file: &Spanned<String>) -> Checked<Vec<u8>> {
-    let bytes = std::fs::File::open(file.get_ref()).and_then(|open| {
-        let mut bytes = Vec::new();
-        open.take(LARGEST_FILE)
-            .read_to_end(&mut bytes)
-            .map(|_| bytes)
-    });
-    bytes.map_err(|why| {
+/// The bytes of a file that says how records are to be read.
+fn read_file(document: &mut Document<'_>, file: &Spanned<String>) -> Checked<Vec<u8>> {
+    bytes_of(file.get_ref()).map_err(|why| {
         let hint = "paths are relative to the working directory of the command";
         document.fault(file.span(), format!("cannot be opened: {why}"), hint)
     })
+}
+
+fn bytes_of(path: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path)?;
+    file.take(LARGEST_FILE).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A field that no record can have is misspelt, or declared as something else.
 pub fn fields_can_be_there(
     document: &mut Document<'_>,
     place: Range<usize>,
-    (form, declared): (&RecordForm, &Declared),
+    form: &RecordForm,
+    declared: &Declared,
     columns: &Columns,
 ) -> Checked<()> {
     let mut found = Ok(());
@@ -212,50 +256,45 @@ pub fn fields_can_be_there(
         requirement,
     } in form.impossible(columns, declared).unwrap_or_default()
     {
-        let (what, hint) = if types.is_empty() {
-            let hint = "correct the name, or the path to it, such as \"after.amount\"";
-            (
-                format!("has no field '{field}', so every record would lack it"),
-                hint,
-            )
+        let what;
+        let hint;
+        if types.is_empty() {
+            what = format!("has no field '{field}', so every record would lack it");
+            hint = "correct the name, or the path to it, such as \"after.amount\"";
         } else {
             let types = types.into_iter().collect::<Vec<_>>().join(" or ");
-            let hint = "correct the name, or what is declared of it";
-            (
-                format!(
-                    "the field '{field}' is {types}, so every record would lack it: {requirement}"
-                ),
-                hint,
-            )
-        };
+            what = format!(
+                "the field '{field}' is {types}, so every record would lack it: {requirement}"
+            );
+            hint = "correct the name, or what is declared of it";
+        }
         found = Err(document.fault(place.clone(), what, hint));
     }
     found
 }
 
-/// The declared type of a key or a user: needed where no column has one.
-fn kind<T>(
+/// The declared type of a key or a user, in the table at `place`: needed where no column has one.
+fn id_type(
     document: &mut Document<'_>,
     is_needed: bool,
-    table: &Spanned<T>,
-    field: impl Fn(&T) -> Field<IdType>,
+    place: &Range<usize>,
+    written: Field<IdType>,
 ) -> Checked<Option<IdType>> {
-    let field = field(table.get_ref());
-    match is_needed {
-        true => document
-            .required(&table.span(), "type", field, Ok)
-            .map(|kind| Some(kind.into_inner())),
-        false => Ok(field.map(Spanned::into_inner)),
+    if !is_needed {
+        return Ok(written.map(Spanned::into_inner));
     }
+    let kind = document.required(place, "type", written, Ok)?;
+    Ok(Some(kind.into_inner()))
 }
 
 fn listed_keys_can_match(document: &mut Document<'_>, key: &file::Key) {
-    let listed = key.values.as_ref().map(Spanned::get_ref);
-    for value in listed
-        .into_iter()
-        .flatten()
-        .filter(|value| !is_integer(value.get_ref()))
-    {
+    let Some(listed) = &key.values else {
+        return;
+    };
+    for value in listed.get_ref() {
+        if is_integer(value.get_ref()) {
+            continue;
+        }
         let what = format!(
             "no integer is written as {:?}, so no record can have this key",
             value.get_ref()

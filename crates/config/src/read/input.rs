@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::Spanned;
 
 use crate::file;
+use crate::read::format::MessageForm;
 use crate::read::key_file;
 use crate::read::key_file::MOST_KEYS;
 use crate::read::security;
@@ -16,45 +17,53 @@ use bernstream_kafka::Broker;
 use bernstream_kafka::security::Security;
 use bernstream_kafka::source;
 use bernstream_kafka::source::kafka::{Lost, OnBadMessage};
-use bernstream_kafka::source::record::{Declared, Format, IdType, is_integer};
+use bernstream_kafka::source::record::{IdType, is_integer};
 
 /// `[input]`
 pub struct InputSettings {
     pub time: String,
-    /// The key's column and its values.
-    pub key: Option<(String, Vec<String>)>,
-    /// Where the key is declared.
+    pub key: Option<KeySettings>,
+    /// The place of the declaration of the key.
     pub key_place: Option<Range<usize>>,
     /// Within it of its event time a producer sends a record, as the operator declares.
     pub producer_delay: Option<Duration>,
     pub from: Input,
 }
 
-/// `form` is how messages are written, and what is declared of fields.
+/// The column of the key, and the keys that are published.
+pub struct KeySettings {
+    pub column: String,
+    pub values: Vec<String>,
+}
+
+/// Reads `[input]`; `form` is how messages are written, and what is declared of fields.
 pub fn input(
     document: &mut Document<'_>,
     table: Spanned<file::Input>,
-    form: Checked<(Format, Declared)>,
+    form: Checked<MessageForm>,
 ) -> Checked<InputSettings> {
     let place = table.span();
     let mut written = table.into_inner();
     let time = document.required(&place, "time", written.time, values::words);
     let key_place = written.key.as_ref().map(Spanned::span);
-    let key = written.key.map(|t| key(document, t)).transpose();
+    let key = match written.key {
+        Some(table) => key(document, table).map(Some),
+        None => Ok(None),
+    };
     let producer_delay = written
         .kafka
         .as_mut()
         .and_then(|kafka| kafka.get_mut().producer_delay.take());
     let producer_delay = document.optional(producer_delay, values::duration);
-    let from = match (written.kafka, written.files) {
-        (Some(kafka), None) => input_kafka(document, kafka, form).map(Input::Kafka),
-        (None, Some(files)) => files_path(document, files).and_then(|path| {
-            Ok(Input::Files(source::files::Params {
-                path,
-                declared: form?.1,
-            }))
-        }),
-        (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
+    let from = match written.kafka {
+        Some(kafka) if written.files.is_none() => {
+            input_kafka(document, kafka, form).map(Input::Kafka)
+        }
+        Some(_) => Err(document.not_one_of(place, &["kafka", "files"], true)),
+        None => match written.files {
+            Some(files) => input_files(document, files, form).map(Input::Files),
+            None => Err(document.not_one_of(place, &["kafka", "files"], false)),
+        },
     };
     let producer_delay = producer_delay?.map(Spanned::into_inner);
     Ok(InputSettings {
@@ -66,28 +75,29 @@ pub fn input(
     })
 }
 
-fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(String, Vec<String>)> {
+fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<KeySettings> {
     let place = table.span();
     let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);
-    let keys = match (written.values, written.values_file) {
-        (Some(_), Some(_)) => Err(document.not_one_of(place, &["values", "values_file"], true)),
-        (None, Some(path)) => {
-            let header = column.as_ref().map_or("", |column| column.get_ref());
-            keys_of_file(
-                document,
-                path,
-                header,
-                written.kind.map(Spanned::into_inner),
-            )
+    let values = match written.values_file {
+        Some(_) if written.values.is_some() => {
+            Err(document.not_one_of(place, &["values", "values_file"], true))
         }
-        (values, None) => listed(document, &place, values),
+        Some(path) => {
+            let header = column.as_ref().map_or("", |column| column.get_ref());
+            let kind = written.kind.map(Spanned::into_inner);
+            keys_of_file(document, path, header, kind)
+        }
+        None => listed_keys(document, &place, written.values),
     };
-    Ok((column?.into_inner(), keys?))
+    Ok(KeySettings {
+        column: column?.into_inner(),
+        values: values?,
+    })
 }
 
 /// The keys of `values`.
-fn listed(
+fn listed_keys(
     document: &mut Document<'_>,
     place: &Range<usize>,
     values: Field<Vec<Spanned<String>>>,
@@ -121,8 +131,10 @@ fn keys_of_file(
     kind: Option<IdType>,
 ) -> Checked<Vec<String>> {
     let place = path.span();
-    let is_possible = |key: &str| kind != Some(IdType::Integer) || is_integer(key);
-    key_file::read(path.get_ref(), header, is_possible).map_err(|faults| {
+    let keys = key_file::read(path.get_ref(), header, |key| {
+        kind != Some(IdType::Integer) || is_integer(key)
+    });
+    keys.map_err(|faults| {
         let hint = "one key a line, each once; no header, quotes, commas or comments: keys that have them are listed in `values`";
         document.fault(place, faults.join("; "), hint)
     })
@@ -131,7 +143,7 @@ fn keys_of_file(
 fn input_kafka(
     document: &mut Document<'_>,
     table: Spanned<file::InputKafka>,
-    form: Checked<(Format, Declared)>,
+    form: Checked<MessageForm>,
 ) -> Checked<source::kafka::Params> {
     let place = table.span();
     let written = table.into_inner();
@@ -164,13 +176,14 @@ fn input_kafka(
         let partition =
             document.required(&place, "partition", element.partition, values::partition);
         let offset = document.required(&place, "offset", element.offset, values::offset);
-        skip.push(
-            partition.and_then(|partition| Ok((partition.into_inner(), offset?.into_inner()))),
-        );
+        skip.push(match partition {
+            Ok(partition) => offset.map(|offset| (partition.into_inner(), offset.into_inner())),
+            Err(reported) => Err(reported),
+        });
     }
     let mut lost = Vec::new();
     for element in written.lost.map_or(Vec::new(), Spanned::into_inner) {
-        lost.push(interval(document, element));
+        lost.push(lost_interval(document, element));
     }
     let topic = topic?.into_inner();
     let clock = clock?.map_or_else(|| format!("{topic}-clock"), Spanned::into_inner);
@@ -188,7 +201,7 @@ fn input_kafka(
         clock_slack: slack?.into_inner(),
         readers: readers?.map(Spanned::into_inner),
         trust_producer_time,
-        format: form?.0,
+        format: form?.format,
         on_bad_message: match written.on_bad_message.map(Spanned::into_inner) {
             Some(file::OnBadMessage::Skip) => OnBadMessage::Skip,
             Some(file::OnBadMessage::Stop) | None => OnBadMessage::Stop,
@@ -198,7 +211,7 @@ fn input_kafka(
     })
 }
 
-fn interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checked<Lost> {
+fn lost_interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checked<Lost> {
     let place = element.span();
     let written = element.into_inner();
     let partition = document.required(&place, "partition", written.partition, values::partition);
@@ -221,14 +234,16 @@ fn interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checke
 }
 
 /// The path of a file or a folder.
-pub fn files_path(
+fn input_files(
     document: &mut Document<'_>,
     table: Spanned<file::Files>,
-) -> Checked<std::path::PathBuf> {
+    form: Checked<MessageForm>,
+) -> Checked<source::files::Params> {
     let place = table.span();
     let written = table.into_inner();
-    Ok(document
-        .required(&place, "path", written.path, values::words)?
-        .into_inner()
-        .into())
+    let path = document.required(&place, "path", written.path, values::words)?;
+    Ok(source::files::Params {
+        path: path.into_inner().into(),
+        declared: form?.declared,
+    })
 }

@@ -6,18 +6,18 @@ use std::fs;
 /// The most keys of a pipeline: a row of the ledger has a digest for each of them, and so many were tried.
 pub const MOST_KEYS: usize = 100_000;
 const QUOTES: [char; 2] = ['"', '\''];
-/// So many faults of one file are told.
+/// The most faults of one file that are told.
 const TOLD: usize = 5;
 
 /// The keys of the file `path`, in the order of its lines.
 ///
 /// A line is a key as it stands: no quotes, no comments. The last one may end without a line break, and lines may end as on
-/// Windows. Whether a record can have a key is what `is_possible` says; `header` is the name of their column, which stands above them where the
+/// Windows. `is_possible` tells whether a record can have a key; `header` is the name of their column, which stands above them where the
 /// file was written as a table.
 ///
 /// # Errors
 ///
-/// What is wrong with the file, each fault with its line.
+/// Every fault of the file, with its line.
 pub fn read(
     path: &str,
     header: &str,
@@ -77,13 +77,15 @@ fn keys(
         faults.truncate(TOLD);
         faults.push(format!("{path}: {more} further lines are wrong"));
     }
-    match (faults.is_empty(), keys.len()) {
-        (false, _) => Err(faults),
-        (true, 0) => Err(vec![format!("{path}: has no key")]),
-        (true, count) if count > MOST_KEYS => Err(vec![format!(
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    match keys.len() {
+        0 => Err(vec![format!("{path}: has no key")]),
+        1..=MOST_KEYS => Ok(keys),
+        count => Err(vec![format!(
             "{path}: has {count} keys, more than {MOST_KEYS}"
         )]),
-        (true, _) => Ok(keys),
     }
 }
 

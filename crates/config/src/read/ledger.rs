@@ -13,20 +13,25 @@ use bernstream_kafka::ordered;
 use bernstream_kafka::sink::Output;
 use bernstream_ledger as ledger;
 
-/// How long published bytes are kept by default.
+/// Time that published bytes are kept by default.
 const KEEP_PUBLISHED: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long workers that follow wait for the one that acts by default, and at least: they look a few times meanwhile.
+/// Time that workers that follow wait for the one that acts by default, and at least: they look a few times meanwhile.
 const STANDBY: Duration = Duration::from_secs(10);
 const LEAST_STANDBY: Duration = Duration::from_secs(1);
 
 /// `[ledger]`
 pub struct LedgerSettings {
     pub params: ledger::Params,
-    /// The topic of its log, and the file of the key.
-    log: Option<(Spanned<String>, PathBuf)>,
-    /// How long workers that follow wait for the one that acts.
+    log: Option<LogSettings>,
+    /// Time that workers that follow wait for the one that acts.
     pub standby: Duration,
+}
+
+/// The topic of the log of a ledger, and the file of its key.
+struct LogSettings {
+    topic: Spanned<String>,
+    key_file: PathBuf,
 }
 
 pub fn ledger(
@@ -81,20 +86,23 @@ fn log(
     place: &Range<usize>,
     log: Option<Spanned<String>>,
     key_file: Option<Spanned<String>>,
-) -> Checked<Option<(Spanned<String>, PathBuf)>> {
-    match (log, key_file) {
-        (None, None) => Ok(None),
-        (None, Some(key)) => Err(document.fault(
-            key.span(),
-            "is the key of a ledger log, and there is none",
-            "add ledger.log, or remove it",
-        )),
-        (Some(log), key_file) => {
-            let log = document.required(place, "log", Some(log), values::name);
-            let key_file = document.required(place, "key_file", key_file, values::words);
-            Ok(Some((log?, key_file?.into_inner().into())))
-        }
+) -> Checked<Option<LogSettings>> {
+    if log.is_none() {
+        return match key_file {
+            None => Ok(None),
+            Some(key) => Err(document.fault(
+                key.span(),
+                "is the key of a ledger log, and there is none",
+                "add ledger.log, or remove it",
+            )),
+        };
     }
+    let topic = document.required(place, "log", log, values::name);
+    let key_file = document.required(place, "key_file", key_file, values::words);
+    Ok(Some(LogSettings {
+        topic: topic?,
+        key_file: key_file?.into_inner().into(),
+    }))
 }
 
 impl LedgerSettings {
@@ -104,7 +112,7 @@ impl LedgerSettings {
         document: &mut Document<'_>,
         output: &Output,
     ) -> Checked<Option<log::Params>> {
-        let Some((topic, key_file)) = &self.log else {
+        let Some(LogSettings { topic, key_file }) = &self.log else {
             return Ok(None);
         };
         let Output::Kafka { sink, witness } = output else {
@@ -130,8 +138,8 @@ impl LedgerSettings {
         }))
     }
 
-    /// Where the topic is named.
+    /// The place where the topic is named.
     pub fn log_place(&self) -> Option<Range<usize>> {
-        self.log.as_ref().map(|(topic, _)| topic.span())
+        self.log.as_ref().map(|log| log.topic.span())
     }
 }

@@ -1,5 +1,7 @@
 //! The sections of the file, one by one: they become settings, and drafts of releases, which keep their positions in the text.
 
+use crate::text::Checked;
+
 mod budget;
 mod cells;
 mod domain;
@@ -27,3 +29,11 @@ mod security;
 pub mod serve;
 mod targets;
 pub mod windowing;
+
+/// A section by reference, or the proof that it has a fault.
+pub fn as_checked<T>(section: &Checked<T>) -> Checked<&T> {
+    match section {
+        Ok(read) => Ok(read),
+        Err(reported) => Err(*reported),
+    }
+}

@@ -18,23 +18,15 @@ pub fn of_release(
     let title = name(document, title, MOST[0]);
     let description = name(document, description, MOST[1]);
     let record = name(document, record, MOST[2]);
-    let mut of_axis = |axis: &mut Spanned<file::Axis>| {
-        let axis = axis.get_mut();
-        let label = name(document, axis.label.take(), MOST[2]);
-        let unit = name(document, axis.unit.take(), MOST[2]);
-        Ok(AxisNames {
-            label: label?,
-            unit: unit?,
-        })
-    };
     // Every axis before the first `?`, so that the faults of all are recorded.
-    let axes: Vec<_> = axes.into_iter().flatten().map(&mut of_axis).collect();
-    let axes: Vec<AxisNames> = axes.into_iter().collect::<Checked<_>>()?;
-    let axes = if axes.iter().all(|axis| *axis == AxisNames::default()) {
-        Vec::new()
-    } else {
-        axes
-    };
+    let mut of_axes = Vec::new();
+    for axis in axes.into_iter().flatten() {
+        of_axes.push(axis_names(document, axis.get_mut()));
+    }
+    let mut axes = of_axes.into_iter().collect::<Checked<Vec<AxisNames>>>()?;
+    if axes.iter().all(|axis| *axis == AxisNames::default()) {
+        axes.clear();
+    }
     let names = Names {
         title: title?,
         description: description?,
@@ -44,22 +36,33 @@ pub fn of_release(
     Ok((names != Names::default()).then_some(names))
 }
 
+fn axis_names(document: &mut Document<'_>, axis: &mut file::Axis) -> Checked<AxisNames> {
+    let label = name(document, axis.label.take(), MOST[2]);
+    let unit = name(document, axis.unit.take(), MOST[2]);
+    Ok(AxisNames {
+        label: label?,
+        unit: unit?,
+    })
+}
+
 fn name(
     document: &mut Document<'_>,
     written: Field<String>,
     most: usize,
 ) -> Checked<Option<String>> {
-    let checked = |text: String| {
-        let text = values::words(text)?;
-        match text.chars().count() {
-            _ if text.chars().any(char::is_control) => Err("must be one line of text".to_owned()),
-            count if count > most => {
-                Err(format!("has {count} characters, must have at most {most}"))
-            }
-            _ => Ok(text),
-        }
-    };
-    Ok(document
-        .optional(written, checked)?
-        .map(Spanned::into_inner))
+    let name = document.optional(written, |text| short_line(text, most))?;
+    Ok(name.map(Spanned::into_inner))
+}
+
+/// Checks that a text is one line of at most so many characters.
+fn short_line(text: String, most: usize) -> Result<String, String> {
+    let text = values::words(text)?;
+    if text.chars().any(char::is_control) {
+        return Err("must be one line of text".to_owned());
+    }
+    let count = text.chars().count();
+    if count > most {
+        return Err(format!("has {count} characters, must have at most {most}"));
+    }
+    Ok(text)
 }

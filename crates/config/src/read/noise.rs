@@ -18,7 +18,7 @@ use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::whitened::Counts;
 use bernstream_synopsis::whitened::points::MOST_POINTS;
 
-/// What the file asks for; `None` within a key is left to `"auto"`.
+/// The noise that the file asks for; `None` within a key is left to `"auto"`.
 pub struct NoiseRequest {
     /// Never empty.
     pub kinds: Vec<NoiseKind>,
@@ -50,103 +50,87 @@ impl NoiseRequest {
         payment: Option<&Payment>,
     ) -> Checked<NoiseRequest> {
         let noise = keys.noise.as_ref().map_or(place.clone(), Spanned::span);
-        let kinds = match keys.noise.map(Spanned::into_inner) {
+        let kinds = match keys.noise.as_ref().map(Spanned::get_ref) {
             None => vec![NoiseKind::Laplace],
-            Some(Auto::Fixed(kind)) => vec![kind],
+            Some(Auto::Fixed(kind)) => vec![*kind],
             Some(Auto::Auto(_)) => NoiseKind::paid_with(payment),
         };
         if let [kind] = kinds[..] {
             pays_for(document, noise.clone(), kind, payment)?;
         }
-        match &kinds[..] {
+        match kinds[..] {
             [kind] if kind.is_on_cells() => {
                 let why = "does not apply: this noise is added to counts of cells";
-                unwanted(document, keys.degree, why)?;
-                unwanted(document, keys.order, why)?;
-                unwanted(document, keys.private_order, why)?;
-                unwanted(document, keys.points, why)?;
+                no_lattice(document, &keys, why)?;
+                no_key(document, &keys.points, why)?;
                 let place = keys.cells.step.as_ref().map_or(noise, Spanned::span);
                 Ok(NoiseRequest {
                     cells: Some(keys.cells),
-                    ..NoiseRequest::of(kinds, place)
+                    ..NoiseRequest::of_kinds(kinds, place)
                 })
             }
             [kind] if kind.is_on_points() => {
                 let why = "does not apply: this noise is added to kernel points, not to a lattice";
-                unwanted(document, keys.degree, why)?;
-                unwanted(document, keys.order, why)?;
-                unwanted(document, keys.private_order, why)?;
-                no_cells(
-                    document,
-                    keys.cells,
-                    "does not apply: this noise is added to kernel points",
-                )?;
+                no_lattice(document, &keys, why)?;
+                let why = "does not apply: this noise is added to kernel points";
+                no_cells(document, &keys.cells, why)?;
                 let points = document.required(place, "points", keys.points, points)?;
                 let place = points.span();
                 Ok(NoiseRequest {
                     points: Some(points),
-                    ..NoiseRequest::of(kinds, place)
+                    ..NoiseRequest::of_kinds(kinds, place)
                 })
             }
-            [_] => {
-                let why = "does not apply: this noise is added to a lattice";
-                unwanted(document, keys.points, why)?;
-                no_cells(document, keys.cells, why)?;
-                let degree =
-                    document.required(place, "degree", keys.degree, |degree| match degree {
-                        Auto::Fixed(degree) if degree > MAX_DEGREE => {
-                            Err(format!("must be from 1 to {MAX_DEGREE}"))
-                        }
-                        degree => auto(degree),
-                    });
-                let private_order = match (&keys.order, keys.private_order) {
-                    (Some(_), Some(_)) => {
-                        Err(document.not_one_of(place.clone(), &["order", "private_order"], true))
-                    }
-                    (_, private) => private
-                        .map(|table| private_order::read(document, table))
-                        .transpose(),
-                };
-                let order = match &private_order {
-                    // The first of the candidates stands for all.
-                    Ok(Some(private)) => Ok(Spanned::new(
-                        private.span(),
-                        Some(*private.get_ref().candidates.first()),
-                    )),
-                    Err(reported) => Err(*reported),
-                    Ok(None) => {
-                        document.required(place, "order", keys.order, |order| match order {
-                            Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
-                            Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
-                            Auto::Auto(_) => Ok(None),
-                        })
-                    }
-                };
-                let degree = degree?;
-                let order = order?;
-                let private_order = private_order?;
-                let place = degree.span();
-                let chosen = NoiseRequest::of(kinds, place);
-                Ok(NoiseRequest {
-                    degree: Some(degree),
-                    order: Some(order),
-                    private_order,
-                    ..chosen
-                })
-            }
+            [_] => NoiseRequest::on_lattice(document, place, keys, kinds),
             _ => {
                 let why = "is chosen together with the noise";
-                unwanted(document, keys.degree, why)?;
-                unwanted(document, keys.order, why)?;
-                unwanted(document, keys.private_order, why)?;
-                unwanted(document, keys.points, why)?;
-                no_cells(document, keys.cells, why)?;
-                Ok(NoiseRequest::of(kinds, noise))
+                no_lattice(document, &keys, why)?;
+                no_key(document, &keys.points, why)?;
+                no_cells(document, &keys.cells, why)?;
+                Ok(NoiseRequest::of_kinds(kinds, noise))
             }
         }
     }
 
-    /// The same for moments, which have no lattice and no kernel. Cube noise is always the smaller pure noise for them: a
+    fn on_lattice(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        kinds: Vec<NoiseKind>,
+    ) -> Checked<NoiseRequest> {
+        let why = "does not apply: this noise is added to a lattice";
+        no_key(document, &keys.points, why)?;
+        no_cells(document, &keys.cells, why)?;
+        let degree = document.required(place, "degree", keys.degree, degree);
+        let private_order = match keys.private_order {
+            Some(_) if keys.order.is_some() => {
+                Err(document.not_one_of(place.clone(), &["order", "private_order"], true))
+            }
+            Some(table) => private_order::read(document, table).map(Some),
+            None => Ok(None),
+        };
+        let order = match &private_order {
+            // The first of the candidates stands for all.
+            Ok(Some(private)) => Ok(Spanned::new(
+                private.span(),
+                Some(*private.get_ref().candidates.first()),
+            )),
+            Err(reported) => Err(*reported),
+            Ok(None) => document.required(place, "order", keys.order, order),
+        };
+        let degree = degree?;
+        let order = order?;
+        let private_order = private_order?;
+        let place = degree.span();
+        Ok(NoiseRequest {
+            degree: Some(degree),
+            order: Some(order),
+            private_order,
+            ..NoiseRequest::of_kinds(kinds, place)
+        })
+    }
+
+    /// Reads the noise of moments, which have no lattice and no kernel. Cube noise is always the smaller pure noise for them: a
     /// record can change every moment by nearly as much as any single one.
     pub fn of_moments(
         document: &mut Document<'_>,
@@ -155,45 +139,40 @@ impl NoiseRequest {
         payment: Option<&Payment>,
     ) -> Checked<NoiseRequest> {
         let why = "does not apply: [release.moments] alone says how many moments there are";
-        unwanted(document, keys.degree, why)?;
-        unwanted(document, keys.order, why)?;
-        unwanted(document, keys.private_order, why)?;
-        unwanted(document, keys.points, why)?;
-        no_cells(document, keys.cells, why)?;
-        let kind = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
-            None => NoiseKind::Laplace,
-            Some((noise, Auto::Fixed(kind))) if kind.is_on_points() => {
+        no_lattice(document, &keys, why)?;
+        no_key(document, &keys.points, why)?;
+        no_cells(document, &keys.cells, why)?;
+        let Some(noise) = keys.noise else {
+            return Ok(NoiseRequest::of_kinds(
+                vec![NoiseKind::Laplace],
+                place.clone(),
+            ));
+        };
+        let kind = match *noise.get_ref() {
+            Auto::Fixed(kind) if kind.is_on_points() => {
                 let what = "is added to kernel points, and moments have none";
-                return Err(document.fault(
-                    noise,
-                    what,
-                    "use noise = \"cube\", the smallest for moments",
-                ));
+                let hint = "use noise = \"cube\", the smallest for moments";
+                return Err(document.fault(noise.span(), what, hint));
             }
-            Some((noise, Auto::Fixed(kind))) if kind.is_on_cells() => {
+            Auto::Fixed(kind) if kind.is_on_cells() => {
                 let what = "is added to counts of cells, and moments have none";
-                return Err(document.fault(
-                    noise,
-                    what,
-                    "use noise = \"cube\", the smallest for moments",
-                ));
+                let hint = "use noise = \"cube\", the smallest for moments";
+                return Err(document.fault(noise.span(), what, hint));
             }
-            Some((noise, Auto::Fixed(kind))) => {
-                pays_for(document, noise, kind, payment)?;
+            Auto::Fixed(kind) => {
+                pays_for(document, noise.span(), kind, payment)?;
                 kind
             }
             // Of those that are paid for the smallest, whatever the weights of a question.
-            Some((_, Auto::Auto(_)))
-                if payment.is_some_and(|payment| payment.pays_for_gaussian()) =>
-            {
+            Auto::Auto(_) if payment.is_some_and(|payment| payment.pays_for_gaussian()) => {
                 NoiseKind::Gaussian
             }
-            Some((_, Auto::Auto(_))) => NoiseKind::Cube,
+            Auto::Auto(_) => NoiseKind::Cube,
         };
-        Ok(NoiseRequest::of(vec![kind], place.clone()))
+        Ok(NoiseRequest::of_kinds(vec![kind], place.clone()))
     }
 
-    /// The same for tables of cells: whatever the law, the noise is added to counts.
+    /// Reads the noise of tables of cells: whatever the law, it is added to counts.
     pub fn of_tables(
         document: &mut Document<'_>,
         place: &Range<usize>,
@@ -201,43 +180,38 @@ impl NoiseRequest {
         payment: Option<&Payment>,
     ) -> Checked<NoiseRequest> {
         let why = "does not apply: [release.cells] publishes counts of cells";
-        unwanted(document, keys.degree, why)?;
-        unwanted(document, keys.order, why)?;
-        unwanted(document, keys.private_order, why)?;
-        unwanted(document, keys.points, why)?;
-        let pays_for_gaussian = payment.is_some_and(|payment| payment.pays_for_gaussian());
-        let kinds = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
-            None | Some((_, Auto::Fixed(NoiseKind::Laplace))) => vec![NoiseKind::Cells],
-            Some((noise, Auto::Fixed(NoiseKind::Gaussian))) => {
-                pays_for(document, noise, NoiseKind::GaussianCells, payment)?;
-                vec![NoiseKind::GaussianCells]
+        no_lattice(document, &keys, why)?;
+        no_key(document, &keys.points, why)?;
+        let mut kinds = vec![NoiseKind::Cells];
+        if let Some(noise) = keys.noise {
+            match *noise.get_ref() {
+                Auto::Fixed(NoiseKind::Laplace) => {}
+                Auto::Fixed(NoiseKind::Gaussian) => {
+                    kinds = vec![NoiseKind::GaussianCells];
+                    pays_for(document, noise.span(), NoiseKind::GaussianCells, payment)?;
+                }
+                Auto::Fixed(_) => {
+                    let what = "is not for [release.cells], whose noise is added to counts";
+                    let hint = "use noise = \"laplace\", \"gaussian\" or \"auto\"";
+                    return Err(document.fault(noise.span(), what, hint));
+                }
+                Auto::Auto(_) => {
+                    if payment.is_some_and(|payment| payment.pays_for_gaussian()) {
+                        kinds.push(NoiseKind::GaussianCells);
+                    }
+                }
             }
-            Some((noise, Auto::Fixed(_))) => {
-                let what = "is not for [release.cells], whose noise is added to counts";
-                return Err(document.fault(
-                    noise,
-                    what,
-                    "use noise = \"laplace\", \"gaussian\" or \"auto\"",
-                ));
-            }
-            Some((_, Auto::Auto(_))) if pays_for_gaussian => {
-                vec![NoiseKind::Cells, NoiseKind::GaussianCells]
-            }
-            Some((_, Auto::Auto(_))) => vec![NoiseKind::Cells],
-        };
-        let place = keys
-            .cells
-            .step
-            .as_ref()
-            .map_or(place.clone(), Spanned::span);
+        }
+        let step = keys.cells.step.as_ref();
+        let place = step.map_or(place.clone(), Spanned::span);
         Ok(NoiseRequest {
             cells: Some(keys.cells),
-            ..NoiseRequest::of(kinds, place)
+            ..NoiseRequest::of_kinds(kinds, place)
         })
     }
 
     /// Kinds of noise alone.
-    fn of(kinds: Vec<NoiseKind>, place: Range<usize>) -> Self {
+    fn of_kinds(kinds: Vec<NoiseKind>, place: Range<usize>) -> Self {
         NoiseRequest {
             kinds,
             degree: None,
@@ -256,22 +230,28 @@ impl NoiseRequest {
                 .as_ref()
                 .is_some_and(|written| written.get_ref().is_none())
         }
-        let (spline, step) = self
-            .cells
-            .as_ref()
-            .map_or((false, false), cells::Keys::open);
-        let keys = [
-            ("noise", self.kinds.len() > 1),
-            ("degree", is_auto(&self.degree)),
-            ("order", is_auto(&self.order)),
-            ("points", is_auto(&self.points)),
-            ("spline", spline),
-            ("step", step),
-        ];
-        keys.into_iter()
-            .filter(|(_, is_open)| *is_open)
-            .map(|(key, _)| key)
-            .collect()
+        let mut open = Vec::new();
+        if self.kinds.len() > 1 {
+            open.push("noise");
+        }
+        if is_auto(&self.degree) {
+            open.push("degree");
+        }
+        if is_auto(&self.order) {
+            open.push("order");
+        }
+        if is_auto(&self.points) {
+            open.push("points");
+        }
+        if let Some(cells) = &self.cells {
+            if cells.is_spline_open() {
+                open.push("spline");
+            }
+            if cells.are_steps_open() {
+                open.push("step");
+            }
+        }
+        open
     }
 
     /// The coordinates to build first: those asked for, or the smallest that are tried.
@@ -313,16 +293,35 @@ fn pays_for(
     ))
 }
 
-fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {
+fn degree(written: Auto<u32>) -> Result<Option<u32>, String> {
     match written {
-        Auto::Fixed(count) => values::count(count).map(Some),
+        Auto::Fixed(degree) if degree > MAX_DEGREE => {
+            Err(format!("must be from 1 to {MAX_DEGREE}"))
+        }
+        Auto::Fixed(degree) => values::count(degree).map(Some),
         Auto::Auto(_) => Ok(None),
     }
 }
 
-fn no_cells(document: &mut Document<'_>, keys: cells::Keys, why: &str) -> Checked<()> {
-    unwanted(document, keys.spline, why)?;
-    unwanted(document, keys.step, why)
+fn order(written: Auto<u32>) -> Result<Option<u32>, String> {
+    match written {
+        Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
+        Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+        Auto::Auto(_) => Ok(None),
+    }
+}
+
+/// Checks that no key of a lattice is there.
+fn no_lattice(document: &mut Document<'_>, keys: &Keys, why: &str) -> Checked<()> {
+    no_key(document, &keys.degree, why)?;
+    no_key(document, &keys.order, why)?;
+    no_key(document, &keys.private_order, why)
+}
+
+/// Checks that no key of a grid of cells is there.
+fn no_cells(document: &mut Document<'_>, keys: &cells::Keys, why: &str) -> Checked<()> {
+    no_key(document, &keys.spline, why)?;
+    no_key(document, &keys.step, why)
 }
 
 fn points(written: Auto<file::PointCounts>) -> Result<Option<Coordinates>, String> {
@@ -340,7 +339,7 @@ fn points(written: Auto<file::PointCounts>) -> Result<Option<Coordinates>, Strin
     }
 }
 
-fn unwanted<T>(document: &mut Document<'_>, field: Field<T>, why: &str) -> Checked<()> {
+fn no_key<T>(document: &mut Document<'_>, field: &Field<T>, why: &str) -> Checked<()> {
     match field {
         None => Ok(()),
         Some(field) => Err(document.fault(field.span(), why, "remove it")),

@@ -15,7 +15,7 @@ use bernstream_kafka::security::Security;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Output;
 
-/// How many in-sync replicas the witness must have by default.
+/// Number of in-sync replicas that the witness must have by default.
 const MIN_INSYNC_REPLICAS: u32 = 2;
 
 /// `[output]`
@@ -33,11 +33,20 @@ pub fn output(
 ) -> Checked<OutputSettings> {
     let place = table.span();
     let written = table.into_inner();
-    match (written.kafka, written.files) {
-        (Some(kafka), None) => output_kafka(document, kafka, default),
-        (None, Some(files)) => output_files(document, files),
-        (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
+    match written.kafka {
+        Some(kafka) if written.files.is_none() => output_kafka(document, kafka, default),
+        Some(_) => Err(document.not_one_of(place, &["kafka", "files"], true)),
+        None => match written.files {
+            Some(files) => output_files(document, files),
+            None => Err(document.not_one_of(place, &["kafka", "files"], false)),
+        },
     }
+}
+
+/// Returns whether the file names a topic for synopses, however many faults that has.
+pub fn publishes_to_kafka(file: &file::File) -> bool {
+    let output = file.output.as_ref();
+    output.is_some_and(|output| output.get_ref().kafka.is_some())
 }
 
 fn output_files(
@@ -50,9 +59,7 @@ fn output_files(
     let witness = document.optional(written.witness, values::words);
     let path = PathBuf::from(path?.into_inner());
     let witness = witness?;
-    let witness_place = witness
-        .as_ref()
-        .map_or_else(|| place.clone(), Spanned::span);
+    let witness_place = witness.as_ref().map_or(place.clone(), Spanned::span);
     let witness = witness.map(|witness| PathBuf::from(witness.into_inner()));
     if let Some(witness) = &witness
         && !is_elsewhere(witness, &path)
@@ -70,7 +77,7 @@ fn output_files(
     })
 }
 
-/// Whether `file` is absolute and not in `folder`.
+/// Returns whether `file` is absolute and not in `folder`.
 fn is_elsewhere(file: &Path, folder: &Path) -> bool {
     let is_plain = !file.components().any(|part| part == Component::ParentDir);
     let folder = std::path::absolute(folder);
@@ -87,13 +94,16 @@ fn output_kafka(
     // Another cluster is told no password of the input's.
     let inherited = default.flatten().filter(|_| written.brokers.is_none());
     let security = inherited.map_or_else(Security::default, |broker| broker.security().clone());
-    let servers = match (written.brokers, default) {
-        (Some(brokers), _) => document
-            .optional(Some(brokers), values::brokers)
-            .map(|b| b.map(Spanned::into_inner)),
-        (None, Some(Some(broker))) => Ok(Some(broker.servers.clone())),
-        (None, Some(None)) => Err(document.missing(place.clone(), "brokers")),
-        (None, None) => Ok(None),
+    let servers = if written.brokers.is_some() {
+        document
+            .required(&place, "brokers", written.brokers, values::brokers)
+            .map(Spanned::into_inner)
+    } else {
+        match default {
+            Some(Some(broker)) => Ok(broker.servers.clone()),
+            Some(None) => Err(document.missing(place.clone(), "brokers")),
+            None => Ok(Default::default()),
+        }
     };
     let security = security::security(document, written.tls, written.sasl, &security);
     let topic = document.required(&place, "topic", written.topic, values::name);
@@ -112,7 +122,7 @@ fn output_kafka(
             "the witness is a topic of its own, of one partition",
         );
     }
-    let broker = Broker::new(servers?.unwrap_or_default(), security?);
+    let broker = Broker::new(servers?, security?);
     Ok(OutputSettings {
         place: topic.span(),
         witness_place: witness.span(),

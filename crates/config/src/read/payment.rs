@@ -22,15 +22,19 @@ pub fn payment(
         delta,
         rho,
     } = written;
-    let total = total.unwrap_or(match (&delta, &rho) {
-        (_, Some(_)) => Price::Concentrated(Rho::ZERO),
-        (Some(_), None) => Price::Approximate {
+    let total = total.unwrap_or(if rho.is_some() {
+        Price::Concentrated(Rho::ZERO)
+    } else if delta.is_some() {
+        Price::Approximate {
             epsilon: Epsilon::ZERO,
             delta: Delta::ZERO,
-        },
-        (None, None) => Price::Pure(Epsilon::ZERO),
+        }
+    } else {
+        Price::Pure(Epsilon::ZERO)
     });
-    if let (Price::Pure(_) | Price::Approximate { .. }, Some(rho)) = (total, &rho) {
+    if let Some(rho) = &rho
+        && matches!(total, Price::Pure(_) | Price::Approximate { .. })
+    {
         let hint = "give the price in `epsilon`, or give [privacy] `rho` in place of its total";
         document.fault(
             rho.span(),
@@ -38,66 +42,69 @@ pub fn payment(
             hint,
         );
     }
-    match (total, &delta) {
-        (Price::Pure(_), Some(delta)) => {
-            let hint = "remove it, or add `delta` to [privacy]";
-            document.fault(
-                delta.span(),
-                "[privacy] has only `epsilon`, a pure budget, which cannot pay for a delta",
-                hint,
-            );
-        }
-        (Price::Slots(_), Some(delta)) => {
-            let hint = "give the noise's own price in `rho`, or in `epsilon` for noise of pure differential privacy";
-            document.fault(
-                delta.span(),
-                "a window of a declared plan has no delta of its own",
-                hint,
-            );
-        }
-        (Price::Concentrated(_), Some(delta)) => {
-            let hint = "give the price in `rho`; for noise of pure differential privacy, `epsilon` alone will do";
-            document.fault(
-                delta.span(),
-                "[privacy] has `rho`, which cannot pay for a delta",
-                hint,
-            );
-        }
-        _ => {}
+    if let Some(delta) = &delta {
+        total_pays_for_delta(document, delta.span(), total);
     }
-    match (total, epsilon, rho) {
-        (Price::Pure(_), epsilon, _) => document
-            .required(place, "epsilon", epsilon, values::epsilon)
-            .map(|epsilon| at(epsilon, |epsilon| Payment::Own(Price::Pure(epsilon)))),
-        (Price::Approximate { .. }, epsilon, _) => {
+    match total {
+        Price::Pure(_) => {
+            let epsilon = document.required(place, "epsilon", epsilon, values::epsilon)?;
+            let paid = Payment::Own(Price::Pure(*epsilon.get_ref()));
+            Ok(Spanned::new(epsilon.span(), paid))
+        }
+        Price::Approximate { .. } => {
             let epsilon = document.required(place, "epsilon", epsilon, values::epsilon);
             let delta = document.optional(delta, values::delta);
             let epsilon = epsilon?;
-            let delta = delta?.map_or(Delta::ZERO, Spanned::into_inner);
-            Ok(at(epsilon, |epsilon| {
-                Payment::Own(Price::Approximate { epsilon, delta })
-            }))
+            let paid = Payment::Own(Price::Approximate {
+                epsilon: *epsilon.get_ref(),
+                delta: delta?.map_or(Delta::ZERO, Spanned::into_inner),
+            });
+            Ok(Spanned::new(epsilon.span(), paid))
         }
-        (Price::Slots(_), Some(epsilon), None) => document
-            .required(place, "epsilon", Some(epsilon), values::epsilon)
-            .map(|epsilon| at(epsilon, |epsilon| Payment::Planned(Price::Pure(epsilon)))),
-        (Price::Slots(_), None, Some(rho)) => document
-            .required(place, "rho", Some(rho), values::rho)
-            .map(|rho| at(rho, |rho| Payment::Planned(Price::Concentrated(rho)))),
-        (Price::Concentrated(_), Some(epsilon), None) => document
-            .required(place, "epsilon", Some(epsilon), values::epsilon)
-            .map(|epsilon| at(epsilon, Payment::converted)),
-        (Price::Concentrated(_), None, Some(rho)) => document
-            .required(place, "rho", Some(rho), values::rho)
-            .map(|rho| at(rho, |rho| Payment::Own(Price::Concentrated(rho)))),
-        (Price::Slots(_) | Price::Concentrated(_), epsilon, _) => {
-            Err(document.not_one_of(place.clone(), &["rho", "epsilon"], epsilon.is_some()))
+        Price::Slots(_) | Price::Concentrated(_) => {
+            if epsilon.is_some() == rho.is_some() {
+                let keys = ["rho", "epsilon"];
+                return Err(document.not_one_of(place.clone(), &keys, epsilon.is_some()));
+            }
+            let is_planned = matches!(total, Price::Slots(_));
+            if epsilon.is_some() {
+                let epsilon = document.required(place, "epsilon", epsilon, values::epsilon)?;
+                let paid = if is_planned {
+                    Payment::Planned(Price::Pure(*epsilon.get_ref()))
+                } else {
+                    Payment::converted(*epsilon.get_ref())
+                };
+                return Ok(Spanned::new(epsilon.span(), paid));
+            }
+            let rho = document.required(place, "rho", rho, values::rho)?;
+            let price = Price::Concentrated(*rho.get_ref());
+            let paid = if is_planned {
+                Payment::Planned(price)
+            } else {
+                Payment::Own(price)
+            };
+            Ok(Spanned::new(rho.span(), paid))
         }
     }
 }
 
-/// Applies `make` to a value, and keeps its position.
-fn at<T, U>(value: Spanned<T>, make: impl FnOnce(T) -> U) -> Spanned<U> {
-    let place = value.span();
-    Spanned::new(place, make(value.into_inner()))
+/// Checks that the total is one of the kind that can pay for a delta.
+fn total_pays_for_delta(document: &mut Document<'_>, place: Range<usize>, total: Price) {
+    match total {
+        Price::Approximate { .. } => {}
+        Price::Pure(_) => {
+            let what = "[privacy] has only `epsilon`, a pure budget, which cannot pay for a delta";
+            document.fault(place, what, "remove it, or add `delta` to [privacy]");
+        }
+        Price::Slots(_) => {
+            let what = "a window of a declared plan has no delta of its own";
+            let hint = "give the noise's own price in `rho`, or in `epsilon` for noise of pure differential privacy";
+            document.fault(place, what, hint);
+        }
+        Price::Concentrated(_) => {
+            let what = "[privacy] has `rho`, which cannot pay for a delta";
+            let hint = "give the price in `rho`; for noise of pure differential privacy, `epsilon` alone will do";
+            document.fault(place, what, hint);
+        }
+    }
 }

@@ -1,14 +1,14 @@
 //! `epsilon`, `delta`, `rho`, `horizon`, `half_after` and `share` of the releases: the prices of all windows.
 
 use std::num::NonZeroU64;
-use std::ops::Range;
 
 use toml::Spanned;
 
 use crate::file;
+use crate::read::as_checked;
 use crate::read::budget::Amounts;
 use crate::read::payment::payment;
-use crate::settings::{Payment, Period, Privacy, Unit, most_blocks};
+use crate::settings::{Payment, Privacy, Unit};
 use crate::text::{Checked, Document, values};
 use bernstream_noise::accountant::policy::{Policy, PolicyInput, Unfair, divide};
 use bernstream_synopsis::Fraction;
@@ -17,14 +17,59 @@ use bernstream_synopsis::clock::micros;
 use bernstream_synopsis::grid::Grid;
 use bernstream_synopsis::price::Price;
 
-/// The price of the noise in the first window, and the policy for all windows if the price is not fixed.
-pub type Pricing = (Spanned<Payment>, Option<Policy>);
+/// The prices of the windows of a release.
+pub struct Pricing {
+    /// The price of the noise in the first window.
+    pub payment: Spanned<Payment>,
+    /// The prices of all windows; `None` if the price is fixed.
+    pub policy: Option<Policy>,
+}
 
 /// The price that one release asks for.
-enum Request {
+enum PriceRequest {
     Fixed(Spanned<Payment>),
-    Horizon(Spanned<NonZeroU64>, Option<Fraction>),
-    Decaying(Spanned<NonZeroU64>, Option<Fraction>),
+    Divided(DividedRequest),
+}
+
+/// A share of the total that is divided among windows.
+struct DividedRequest {
+    division: Division,
+    windows: Spanned<NonZeroU64>,
+    share: Option<Fraction>,
+}
+
+/// The way in which a share is divided among windows.
+#[derive(Clone, Copy, PartialEq)]
+enum Division {
+    /// Evenly, among so many.
+    Horizon,
+    /// In ever smaller parts, half of it among the first so many.
+    HalfAfter,
+}
+
+/// The price that one release asks for, and the prices of its private choices.
+struct ReleaseRequest {
+    price: Checked<PriceRequest>,
+    choices: Vec<Epsilon>,
+}
+
+impl Division {
+    fn key(self) -> &'static str {
+        match self {
+            Division::Horizon => "horizon",
+            Division::HalfAfter => "half_after",
+        }
+    }
+
+    fn policy(self, share: Price, windows: NonZeroU64) -> Policy {
+        match self {
+            Division::Horizon => Policy::Horizon { share, windows },
+            Division::HalfAfter => Policy::Decaying {
+                share,
+                half_after: windows,
+            },
+        }
+    }
 }
 
 /// Reads the prices of all releases and divides the total among them. `grid` is `None` if it has a fault.
@@ -34,52 +79,46 @@ pub fn pricing(
     privacy: Checked<&Privacy>,
     grid: Option<Grid>,
 ) -> Vec<Checked<Pricing>> {
-    let choices: Vec<Vec<Epsilon>> = releases
-        .iter()
-        .map(|release| choices(release.get_ref()))
-        .collect();
-    let written: Vec<Checked<Request>> = releases
-        .iter_mut()
-        .map(|release| read(document, release, privacy, grid))
-        .collect();
-    let is_fixed = |written: &Checked<Request>| matches!(written, Ok(Request::Fixed(_)) | Err(_));
-    let shares = match (privacy, written.iter().all(is_fixed)) {
-        (Ok(privacy), false) => shares(document, privacy, grid, &written, &choices),
-        (Err(reported), _) => Err(reported),
-        (Ok(_), true) => Ok(Vec::new()),
+    let mut requests = Vec::new();
+    let mut is_divided = false;
+    for release in releases {
+        let choices = choice_prices(release.get_ref());
+        let price = read_request(document, release, privacy, grid);
+        is_divided |= matches!(price, Ok(PriceRequest::Divided(_)));
+        requests.push(ReleaseRequest { price, choices });
+    }
+    let shares = match privacy {
+        Ok(privacy) if is_divided => block_shares(document, privacy, grid, &requests),
+        Ok(_) => Ok(Vec::new()),
+        Err(reported) => Err(reported),
     };
     let mut prices = Vec::new();
-    for (at, (written, choices)) in written.into_iter().zip(&choices).enumerate() {
-        let share = shares
-            .as_ref()
-            .map(|shares| shares.get(at).copied())
-            .map_err(|reported| *reported);
-        prices.push(written.and_then(|written| match written {
-            Request::Fixed(payment) => Ok((payment, None)),
-            Request::Horizon(windows, _) => {
-                let place = windows.span();
-                let windows = windows.into_inner();
-                let policy = share?.map(|share| Policy::Horizon { share, windows });
-                first(document, place, policy, choices)
-            }
-            Request::Decaying(half_after, _) => {
-                let place = half_after.span();
-                let half_after = half_after.into_inner();
-                let policy = share?.map(|share| Policy::Decaying { share, half_after });
-                first(document, place, policy, choices)
-            }
-        }));
+    for (at, request) in requests.into_iter().enumerate() {
+        prices.push(match request.price {
+            Ok(PriceRequest::Fixed(payment)) => Ok(Pricing {
+                payment,
+                policy: None,
+            }),
+            Ok(PriceRequest::Divided(divided)) => match &shares {
+                Ok(shares) => {
+                    let share = shares.get(at).copied();
+                    divided_pricing(document, divided, share, &request.choices)
+                }
+                Err(reported) => Err(*reported),
+            },
+            Err(reported) => Err(reported),
+        });
     }
     prices
 }
 
 /// The request of one release.
-fn read(
+fn read_request(
     document: &mut Document<'_>,
     release: &mut Spanned<file::Release>,
     privacy: Checked<&Privacy>,
     grid: Option<Grid>,
-) -> Checked<Request> {
+) -> Checked<PriceRequest> {
     let place = release.span();
     let release = release.get_mut();
     let amounts = Amounts {
@@ -90,35 +129,32 @@ fn read(
     let horizon = release.horizon.take();
     let half_after = release.half_after.take();
     let share = document.optional(release.share.take(), values::share);
-    let (key, length) = match (horizon, half_after) {
-        (None, None) => {
-            if let Ok(Some(share)) = share {
-                let hint = "add `horizon` or `half_after`, or remove it";
-                document.fault(
-                    share.span(),
-                    "is a share of the total, but this release has a fixed price",
-                    hint,
-                );
-            }
-            let total = privacy.ok().map(|privacy| privacy.total);
-            return payment(document, &place, amounts, total).map(Request::Fixed);
-        }
-        (Some(horizon), None) => ("horizon", horizon),
-        (None, Some(half_after)) => ("half_after", half_after),
-        (Some(_), Some(_)) => {
-            return Err(document.not_one_of(place, &["horizon", "half_after"], true));
-        }
-    };
-    let priced = [amounts.epsilon, amounts.delta, amounts.rho]
-        .into_iter()
-        .flatten()
-        .map(|price| price.span())
-        .next();
-    if let Some(priced) = priced {
-        let what = format!("`{key}` already determines the price of a window");
-        return Err(document.fault(priced, what, "keep only one of them"));
+    if horizon.is_some() && half_after.is_some() {
+        return Err(document.not_one_of(place, &["horizon", "half_after"], true));
     }
-    if let Some((what, hint)) = refusal(release, key, privacy) {
+    let division = if horizon.is_some() {
+        Division::Horizon
+    } else {
+        Division::HalfAfter
+    };
+    let Some(length) = horizon.or(half_after) else {
+        if let Ok(Some(share)) = share {
+            let hint = "add `horizon` or `half_after`, or remove it";
+            document.fault(
+                share.span(),
+                "is a share of the total, but this release has a fixed price",
+                hint,
+            );
+        }
+        let total = privacy.ok().map(|privacy| privacy.total);
+        return payment(document, &place, amounts, total).map(PriceRequest::Fixed);
+    };
+    let key = division.key();
+    if let Some(price) = amounts.epsilon.or(amounts.delta).or(amounts.rho) {
+        let what = format!("`{key}` already determines the price of a window");
+        return Err(document.fault(price.span(), what, "keep only one of them"));
+    }
+    if let Some(Refusal { what, hint }) = refusal(release, division, privacy) {
         return Err(document.fault(length.span(), what, hint));
     }
     let length = document.required(&place, key, Some(length), values::positive_duration)?;
@@ -130,112 +166,98 @@ fn read(
     };
     let whole = micros(*length.get_ref()).unsigned_abs();
     let pane = micros(grid.length()).unsigned_abs();
-    let windows = NonZeroU64::new(whole / pane.max(1)).filter(|_| whole.is_multiple_of(pane));
-    let Some(windows) = windows else {
+    let windows = NonZeroU64::new(whole / pane.max(1));
+    let Some(windows) = windows.filter(|_| whole.is_multiple_of(pane)) else {
         let what = format!(
             "must be a multiple of windows.length, {}",
             bernstream_synopsis::clock::show(grid.length())
         );
         return Err(document.fault(length.span(), what, ""));
     };
-    let share = share?.map(Spanned::into_inner);
-    let windows = Spanned::new(length.span(), windows);
-    Ok(if key == "horizon" {
-        Request::Horizon(windows, share)
-    } else {
-        Request::Decaying(windows, share)
-    })
+    Ok(PriceRequest::Divided(DividedRequest {
+        division,
+        windows: Spanned::new(length.span(), windows),
+        share: share?.map(Spanned::into_inner),
+    }))
 }
 
-/// Why this release cannot have a share of the total, and what to do.
+/// The reason why a release cannot have a share of the total, and what to do.
+struct Refusal {
+    what: &'static str,
+    hint: &'static str,
+}
+
 fn refusal(
     release: &file::Release,
-    key: &str,
+    division: Division,
     privacy: Checked<&Privacy>,
-) -> Option<(&'static str, &'static str)> {
-    let is_decaying = key == "half_after";
-    let over = release.windows.as_ref().map(Spanned::get_ref);
-    let privacy = privacy.ok();
-    if privacy.is_some_and(|privacy| privacy.unit == Unit::Record) {
-        let what = "divides the total of a block among its windows, but for single records every window is a block";
-        return Some((
-            what,
-            "give the price of a window, which can be the whole total",
-        ));
-    }
-    if privacy.is_some_and(|privacy| matches!(privacy.total, Price::Slots(_))) {
-        let what =
-            "divides a total, but a declared plan has a number of windows, `privacy.windows`";
-        return Some((what, "give the noise's own price in `epsilon` or `rho`"));
+) -> Option<Refusal> {
+    if let Ok(privacy) = privacy {
+        if privacy.unit == Unit::Record {
+            return Some(Refusal {
+                what: "divides the total of a block among its windows, but for single records every window is a block",
+                hint: "give the price of a window, which can be the whole total",
+            });
+        }
+        if matches!(privacy.total, Price::Slots(_)) {
+            return Some(Refusal {
+                what: "divides a total, but a declared plan has a number of windows, `privacy.windows`",
+                hint: "give the noise's own price in `epsilon` or `rho`",
+            });
+        }
     }
     if release.sampled.is_some() {
-        return Some((
-            "a release with a sampled sensitivity needs a fixed price",
-            "give `epsilon`",
-        ));
+        return Some(Refusal {
+            what: "a release with a sampled sensitivity needs a fixed price",
+            hint: "give `epsilon`",
+        });
     }
-    if is_decaying
-        && matches!(
-            release.scale.as_ref().map(Spanned::get_ref),
-            Some(file::Scale::Paper)
-        )
-    {
-        return Some((
-            "the scale of the papers needs a fixed price",
-            r#"remove scale = "paper""#,
-        ));
+    if division == Division::Horizon {
+        return None;
     }
-    if is_decaying
-        && matches!(
-            over,
-            Some(file::WindowKind::Hopping(_) | file::WindowKind::Cumulative(_))
-        )
-    {
-        let what =
-            "changes the noise from window to window, but overlapping windows share their noise";
-        return Some((what, r#"use `horizon`, or windows = "tumbling""#));
+    let scale = release.scale.as_ref().map(Spanned::get_ref);
+    if matches!(scale, Some(file::Scale::Paper)) {
+        return Some(Refusal {
+            what: "the scale of the papers needs a fixed price",
+            hint: r#"remove scale = "paper""#,
+        });
     }
-    None
+    match release.windows.as_ref().map(Spanned::get_ref) {
+        Some(file::WindowKind::Hopping(_) | file::WindowKind::Cumulative(_)) => Some(Refusal {
+            what: "changes the noise from window to window, but overlapping windows share their noise",
+            hint: r#"use `horizon`, or windows = "tumbling""#,
+        }),
+        Some(file::WindowKind::Tumbling) | None => None,
+    }
 }
 
 /// The share of a block of each release.
-fn shares(
+fn block_shares(
     document: &mut Document<'_>,
     privacy: &Privacy,
     grid: Option<Grid>,
-    written: &[Checked<Request>],
-    choices: &[Vec<Epsilon>],
+    requests: &[ReleaseRequest],
 ) -> Checked<Vec<Price>> {
     let mut asked = Vec::new();
     let mut fixed = 0..0;
     let mut divided = 0..0;
-    for (written, choices) in written.iter().zip(choices) {
-        asked.push(match written.as_ref().map_err(|reported| *reported)? {
-            Request::Fixed(payment) => {
+    for request in requests {
+        asked.push(match as_checked(&request.price)? {
+            PriceRequest::Fixed(payment) => {
                 fixed = payment.span();
-                PolicyInput::Fixed(
-                    choices
-                        .iter()
-                        .copied()
-                        .fold(payment.get_ref().price(), Price::with_pure),
-                )
+                let mut price = payment.get_ref().price();
+                for choice in &request.choices {
+                    price = price.with_pure(*choice);
+                }
+                PolicyInput::Fixed(price)
             }
-            Request::Horizon(windows, share) | Request::Decaying(windows, share) => {
-                divided = windows.span();
-                share.map_or(PolicyInput::Rest, PolicyInput::Part)
+            PriceRequest::Divided(request) => {
+                divided = request.windows.span();
+                request.share.map_or(PolicyInput::Rest, PolicyInput::Part)
             }
         });
     }
-    let windows = match (&privacy.unit, grid) {
-        (
-            Unit::User {
-                per: Period::Every(per),
-                ..
-            },
-            Some(grid),
-        ) => Some(most_blocks(*per, grid.length())),
-        _ => None,
-    };
+    let windows = privacy.windows_of_period(grid);
     divide(privacy.limit(), windows, &asked).map_err(|unfair| match unfair {
         Unfair::Endless => document.fault(fixed, unfair.to_string(), "give it a `horizon`"),
         Unfair::TooMuch | Unfair::Nothing => {
@@ -244,38 +266,47 @@ fn shares(
     })
 }
 
-/// The price of the noise in the first window.
-fn first(
+/// The prices of a release that has this share of a block.
+fn divided_pricing(
     document: &mut Document<'_>,
-    place: Range<usize>,
-    policy: Option<Policy>,
+    request: DividedRequest,
+    share: Option<Price>,
     choices: &[Epsilon],
 ) -> Checked<Pricing> {
-    let price = policy.and_then(|policy| policy.price(0));
-    let Some(price) = price else {
+    let place = request.windows.span();
+    let windows = request.windows.into_inner();
+    let policy = share.map(|share| request.division.policy(share, windows));
+    let Some(price) = policy.and_then(|policy| policy.price(0)) else {
         let what = "leaves nothing for a window, because prices are rounded down";
         return Err(document.fault(place, what, "use a shorter one, or raise the total"));
     };
-    let own = choices.iter().try_fold(price, |left, choice| {
-        left.checked_sub(left.of_pure(*choice)?)
-    });
-    match own.filter(|own| !own.is_zero()) {
-        Some(own) => Ok((Spanned::new(place, Payment::Own(own)), policy)),
-        None => {
-            let what = format!(
-                "leaves {price} for the first window, which does not pay for its private choices"
-            );
-            Err(document.fault(
-                place,
-                what,
-                "lower the prices of the choices, or remove them",
-            ))
-        }
+    let Some(own) = left_for_noise(price, choices) else {
+        let what = format!(
+            "leaves {price} for the first window, which does not pay for its private choices"
+        );
+        return Err(document.fault(
+            place,
+            what,
+            "lower the prices of the choices, or remove them",
+        ));
+    };
+    Ok(Pricing {
+        payment: Spanned::new(place, Payment::Own(own)),
+        policy,
+    })
+}
+
+/// The part of a price that private choices leave for the noise; `None` if that is nothing.
+fn left_for_noise(price: Price, choices: &[Epsilon]) -> Option<Price> {
+    let mut left = price;
+    for choice in choices {
+        left = left.checked_sub(left.of_pure(*choice)?)?;
     }
+    (!left.is_zero()).then_some(left)
 }
 
 /// The prices of the private choices that can be read; their faults are recorded elsewhere.
-fn choices(release: &file::Release) -> Vec<Epsilon> {
+fn choice_prices(release: &file::Release) -> Vec<Epsilon> {
     let of_order = release
         .private_order
         .as_ref()

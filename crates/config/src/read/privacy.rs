@@ -3,6 +3,7 @@
 use toml::Spanned;
 
 use crate::file;
+use crate::read::as_checked;
 use crate::read::budget;
 use crate::read::budget::{Amounts, BudgetSpec};
 use crate::read::share::share;
@@ -26,7 +27,7 @@ pub fn privacy(
         rho: written.rho,
     };
     let composition = written.composition.clone();
-    let book = budget::budget(
+    let own = budget::budget(
         document,
         &place,
         amounts,
@@ -34,14 +35,13 @@ pub fn privacy(
         written.windows,
         recorded,
     );
-    let whole = book
-        .as_ref()
-        .map(|book| book.total)
-        .map_err(|reported| *reported);
-    let shared = written
-        .budget
-        .map(|table| share(document, table, &composition, whole))
-        .transpose();
+    let shared = match written.budget {
+        Some(table) => {
+            let whole = as_checked(&own).map(|own| own.total);
+            share(document, table, &composition, whole).map(Some)
+        }
+        None => Ok(None),
+    };
     let unit = document.required(&place, "unit", written.unit, Ok);
     let is_user = unit
         .as_ref()
@@ -52,42 +52,20 @@ pub fn privacy(
     });
     let adjacency = document
         .required(&place, "adjacency", written.adjacency, Ok)
-        .and_then(|adjacency| {
-            let place = adjacency.span();
-            match adjacency.into_inner() {
-                file::Adjacency::AddRemove => Ok((Adjacency::AddRemove, None)),
-                file::Adjacency::ReplaceOne(_) if is_user => {
-                    let what =
-                        "replace_one protects the values of a record, not all records of a user";
-                    Err(document.fault(place, what, r#"use "add_remove""#))
-                }
-                file::Adjacency::ReplaceOne(replace) => {
-                    let place = replace.span();
-                    let written = replace.into_inner();
-                    let n = document.required(
-                        &place,
-                        "records_per_window",
-                        written.records_per_window,
-                        values::count,
-                    )?;
-                    Ok((Adjacency::ReplaceOne, Some(n.into_inner())))
-                }
-            }
-        });
+        .and_then(|adjacency| neighbours(document, adjacency, is_user));
     let reserve = document.optional(written.reserve, values::reserve);
-    let (adjacency, records_per_window) = adjacency?;
+    let Neighbours {
+        adjacency,
+        records_per_window,
+    } = adjacency?;
     let unit = unit?;
     let BudgetSpec {
         total,
         definition,
         implies,
-    } = book?;
+    } = own?;
     let reserve = reserve?.map_or(Fraction::ZERO, Spanned::into_inner);
-    let (total, budget) = match shared? {
-        Some((own, budget)) => (own, Some(budget)),
-        None => (total, None),
-    };
-    Ok(Privacy {
+    let mut privacy = Privacy {
         unit,
         adjacency,
         records_per_window,
@@ -95,8 +73,51 @@ pub fn privacy(
         total,
         implies,
         reserve,
-        budget,
-    })
+        budget: None,
+    };
+    if let Some(share) = shared? {
+        privacy.total = share.own;
+        privacy.budget = Some(share.budget);
+    }
+    Ok(privacy)
+}
+
+/// The adjacency, and the public number of records under `replace_one`.
+struct Neighbours {
+    adjacency: Adjacency,
+    records_per_window: Option<u64>,
+}
+
+fn neighbours(
+    document: &mut Document<'_>,
+    written: Spanned<file::Adjacency>,
+    is_user: bool,
+) -> Checked<Neighbours> {
+    let place = written.span();
+    match written.into_inner() {
+        file::Adjacency::AddRemove => Ok(Neighbours {
+            adjacency: Adjacency::AddRemove,
+            records_per_window: None,
+        }),
+        file::Adjacency::ReplaceOne(_) if is_user => {
+            let what = "replace_one protects the values of a record, not all records of a user";
+            Err(document.fault(place, what, r#"use "add_remove""#))
+        }
+        file::Adjacency::ReplaceOne(replace) => {
+            let place = replace.span();
+            let written = replace.into_inner();
+            let records = document.required(
+                &place,
+                "records_per_window",
+                written.records_per_window,
+                values::count,
+            )?;
+            Ok(Neighbours {
+                adjacency: Adjacency::ReplaceOne,
+                records_per_window: Some(records.into_inner()),
+            })
+        }
+    }
 }
 
 fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Checked<Unit> {

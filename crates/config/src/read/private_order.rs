@@ -22,8 +22,10 @@ pub fn read(
     let price = document.required(&place, "epsilon", written.epsilon, values::epsilon);
     let candidates = document.required(&place, "candidates", written.candidates, |candidates| {
         let candidates = several(candidates)?;
-        let is_known = |order: &u32| (1..=LARGEST_ORDER).contains(order);
-        if !candidates.iter().all(is_known) || !candidates.is_sorted_by(|a, b| a < b) {
+        let known = 1..=LARGEST_ORDER;
+        if !candidates.iter().all(|order| known.contains(order))
+            || !candidates.is_sorted_by(|a, b| a < b)
+        {
             return Err(format!(
                 "must be in ascending order, from 1 to {LARGEST_ORDER}"
             ));

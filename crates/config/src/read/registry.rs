@@ -1,11 +1,11 @@
 //! `input.kafka.format.avro.registry`
 
-use std::path::PathBuf;
+use std::ops::Range;
 
 use toml::Spanned;
 
 use crate::file;
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Field, values};
 use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry, address};
 
 /// The registry that the file names, beside the schemas that it pins; taken out of `file`.
@@ -36,20 +36,7 @@ pub fn registry(
     let written = table.into_inner();
     let url = document.required(&place, "url", written.url, |text| address(&text));
     let subject = document.required(&place, "subject", written.subject, values::words);
-    let login = match (written.username, written.password_file) {
-        (None, None) => Ok(None),
-        (username, file) => {
-            let username = document.required(&place, "username", username, username_of);
-            let file = document.required(&place, "password_file", file, values::words);
-            username.and_then(|username| {
-                let password_file = PathBuf::from(file?.into_inner());
-                Ok(Some(RegistryLogin {
-                    username: username.into_inner(),
-                    password_file,
-                }))
-            })
-        }
-    };
+    let login = login(document, &place, written.username, written.password_file);
     let url = url?;
     let registry = SchemaRegistry {
         url: url.get_ref().clone(),
@@ -66,6 +53,23 @@ pub fn registry(
         ));
     }
     Ok(Some(registry))
+}
+
+fn login(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    username: Field<String>,
+    password_file: Field<String>,
+) -> Checked<Option<RegistryLogin>> {
+    if username.is_none() && password_file.is_none() {
+        return Ok(None);
+    }
+    let username = document.required(place, "username", username, username_of);
+    let password_file = document.required(place, "password_file", password_file, values::words);
+    Ok(Some(RegistryLogin {
+        username: username?.into_inner(),
+        password_file: password_file?.into_inner().into(),
+    }))
 }
 
 /// A name that a registry can tell from the password behind it.

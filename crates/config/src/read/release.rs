@@ -6,25 +6,26 @@ use toml::Spanned;
 
 use crate::file;
 use crate::read::cells::GivenGrid;
-use crate::read::domain::{domain, label};
+use crate::read::domain::{Domain, domain, label};
 use crate::read::draft::ReleaseDraft;
 use crate::read::noise::{Keys, NoiseRequest};
 use crate::read::pricing::Pricing;
-use crate::read::{cells, names, private_order, targets};
+use crate::read::targets::Reader;
+use crate::read::{as_checked, cells, names, private_order, targets};
 use crate::recorded::Recorded;
 use crate::select;
 use crate::select::{Search, Terms};
-use crate::settings::{Calibration, Coordinates, Function, NoiseKind, Selection};
+use crate::settings::{Calibration, Choice, Coordinates, Function, NoiseKind, Payment, Selection};
 use crate::targets::cells as cells_target;
-use crate::targets::{FrequencyPlan, ReadTarget, TargetContext, moments};
-use crate::text::{Checked, Document, Reported, values};
+use crate::targets::{FrequencyPlan, Labelled, ReadTarget, TargetContext, moments};
+use crate::text::{Checked, Document, Field, Reported, values};
 use bernstream_noise::Mechanism;
 use bernstream_release::window::Axis;
 use bernstream_synopsis::Basis;
-use bernstream_synopsis::description::{Smoothness, Target};
+use bernstream_synopsis::description::{Names, Smoothness, Target};
 use bernstream_synopsis::price::Price;
 
-/// `terms` are what a choice by `"auto"` depends on; one that is `recorded` is kept.
+/// Reads `[release]`. A choice by `"auto"` depends on `terms`; one that is `recorded` is kept.
 pub fn release(
     document: &mut Document<'_>,
     table: Spanned<file::Release>,
@@ -32,216 +33,208 @@ pub fn release(
     pricing: Checked<Pricing>,
     recorded: Option<&Recorded>,
 ) -> Checked<ReleaseDraft> {
-    let place = table.span();
-    let mut written = table.into_inner();
-    let name = document.required(&place, "name", written.name.take(), values::name);
-    let (payment, policy) = match pricing {
-        Ok((payment, policy)) => (Ok(payment), policy),
-        Err(reported) => (Err(reported), None),
-    };
-    a_step_as_bandwidth(&mut written);
-    let keys = Keys {
-        noise: written.noise.take(),
-        degree: written.degree.take(),
-        order: written.order.take(),
-        private_order: written.private_order.take(),
-        points: written.points.take(),
-        cells: cells::Keys {
-            spline: written.spline.take(),
-            step: written.step.take(),
-        },
-    };
-    let paid = payment.as_ref().ok().map(Spanned::get_ref);
-    // Which other keys belong to it depends on the noise, and on whether it is for moments or tables of cells.
-    let unknown = document
-        .reported_of(&place, "noise")
-        .or_else(|| document.reported_of(&place, "moments"));
-    let unknown = unknown.or_else(|| document.reported_of(&place, "cells"));
-    let request = match (&written.moments, &written.cells, unknown) {
-        (_, _, Some(reported)) => Err(reported),
-        (Some(_), ..) => NoiseRequest::of_moments(document, &place, keys, paid),
-        (_, Some(_), None) => NoiseRequest::of_tables(document, &place, keys, paid),
-        _ => NoiseRequest::read(document, &place, keys, paid),
-    };
-    let expected = document.optional(written.expected_records.take(), values::count);
-    // Moments choose their number by themselves: nothing is left to search for.
-    let (expected, records) = match (&written.moments, expected) {
-        (Some(moments), Ok(expected)) => (
-            Ok(None),
-            of_moments(document, &place, moments.get_ref(), expected)?,
-        ),
-        (None, Ok(expected)) => (expectation(document, &place, &request, expected), None),
-        (_, Err(reported)) => (Err(reported), None),
-    };
-    let is_laplace = request
+    let payment = pricing
         .as_ref()
-        .map_or(true, |request| request.kinds == [NoiseKind::Laplace]);
-    let calibration = document.optional(written.scale.take(), |scale| match scale {
-        file::Scale::Tight => Ok(Calibration::Tight),
-        file::Scale::Paper if is_laplace => Ok(Calibration::Paper),
-        file::Scale::Paper => {
-            Err("\"paper\" is for Laplace noise: remove `scale` or `noise`".to_owned())
-        }
-    });
-    let about = [
-        written.title.take(),
-        written.description.take(),
-        written.record.take(),
-    ];
-    let names = names::of_release(
-        document,
-        about,
-        written.domain.as_mut().map(Spanned::get_mut),
-    );
-    let axes = domain(document, &place, written.domain.take());
-    let has_tables = written.cells.is_some();
-    let label = written
-        .label
-        .take()
-        .map(|written| label(document, written))
-        .transpose();
-    let target = targets::only(document, place, &mut written);
-    let axes = axes?;
-    let label = label?;
-    let request = request?;
-    let target = target?;
-    let (columns, axes): (Vec<String>, Vec<Axis>) = axes.into_iter().unzip();
+        .ok()
+        .map(|pricing| *pricing.payment.get_ref());
+    let parts = ReleaseParts::read(document, table, payment)?;
+    let Domain { mut columns, axes } = parts.domain?;
+    let label = parts.label?;
+    let request = parts.request?;
+    let reader = parts.reader?;
     if let Some(label) = &label
         && columns.contains(&label.get_ref().column)
     {
         let what = format!("{} is already an axis", label.get_ref().column);
         return Err(document.fault(label.span(), what, "the label cannot be an axis"));
     }
-    let epsilon = payment
-        .as_ref()
-        .ok()
-        .map(|payment| payment.get_ref().epsilon().to_f64());
-    let planned = records
-        .zip(epsilon)
-        .map(|(records, epsilon)| FrequencyPlan { records, epsilon });
-    let build = |document: &mut Document<'_>, on| {
-        target(
-            document,
-            &TargetContext {
-                axes: &axes,
-                columns: &columns,
-                label: label.as_ref(),
-                on,
-                planned,
-            },
-        )
+    let grid = match &request.cells {
+        Some(keys) => keys.read(document, &axes)?,
+        None => GivenGrid::default(),
     };
-    // Built even where it is not what will be chosen, so that its own faults are told.
-    let grid = request
-        .cells
-        .as_ref()
-        .map_or(Ok(GivenGrid::default()), |keys| keys.read(document, &axes))?;
-    let tables = if has_tables {
+    let tables = if parts.has_tables {
         cells_target::tables(label.as_ref().map(Spanned::get_ref))
     } else {
         1
     };
-    let first = request.first(&grid, axes.len(), tables);
-    let function = build(document, first);
-    let name = name?;
-    let payment = payment?;
-    let expected = expected?;
-    let mut function = function?;
-    let shape = function.get_ref().function.target.shape();
-    if let Some(orders) = &request.private_order {
-        private_order::can_be_chosen(document, orders, &shape)?;
-    }
-    if shape.basis == Basis::Affine {
-        is_one(document, "degree", &request.degree)?;
-        is_one(document, "order", &request.order)?;
-    }
-    if let Some(expected) = &expected
-        && request.open().is_empty()
-        && !matches!(function.get_ref().function.about, Target::Density(_))
-    {
-        let what = "has no effect: noise and size are fixed";
-        return Err(document.fault(
-            expected.span(),
-            what,
-            r#"remove it, or set one of them to "auto""#,
-        ));
-    }
-    let expected = expected.map(Spanned::into_inner);
-    let selection = match expected.filter(|_| !request.open().is_empty()) {
-        None => None,
-        Some(expected_records) => {
-            // What is chosen for a file with faults is of no use, and choosing takes seconds.
-            if let Some(reported) = document.reported() {
-                return Err(reported);
-            }
-            let open = request.open();
-            let search = search(
-                &request,
-                (grid, tables, &open),
-                expected_records,
-                payment.get_ref().own(),
-                terms?,
-                &axes,
-            );
-            let mut found = choose(document, &request, &function, &search, build)?;
-            let kept = recorded.and_then(|recorded| search.only(&recorded.choice(name.get_ref())?));
-            if let Some(kept) = kept {
-                found.taken = choose(document, &request, &function, &kept, build)?.best;
-            }
-            function = build(document, found.taken.on)?;
-            Some(found)
-        }
+    let builder = FunctionBuilder {
+        reader: &reader,
+        axes: &axes,
+        columns: &columns,
+        label: label.as_ref(),
+        planned: parts.planned,
+        grid,
+        tables,
     };
-    let taken = selection.as_ref().map(|selection| selection.taken);
-    let order = NoiseRequest::fixed(&request.order)
-        .or(taken.map(|taken| taken.order))
-        .unwrap_or(1);
-    let noise = taken
-        .map(|taken| taken.noise)
-        .or(request.kinds.first().copied())
-        .unwrap_or(NoiseKind::Laplace);
+    // Built even where it is not what will be chosen, so that its own faults are told.
+    let first = request.first(&grid, axes.len(), tables);
+    let function = builder.build(document, first);
+    let name = parts.name?;
+    let pricing = pricing?;
+    let expected = parts.expected?;
+    let mut function = function?;
+    fits_the_request(document, &request, &function.get_ref().function, &expected)?;
+    let expected = expected.map(Spanned::into_inner);
+    let open = request.open();
+    let mut selection = None;
+    if let Some(expected_records) = expected
+        && !open.is_empty()
+    {
+        // What is chosen for a file with faults is of no use, and choosing takes seconds.
+        if let Some(reported) = document.reported() {
+            return Err(reported);
+        }
+        let price = pricing.payment.get_ref().own();
+        let search = builder.search(&request, &open, expected_records, price, terms?);
+        let kept = recorded.and_then(|recorded| recorded.choice(name.get_ref()));
+        let found = builder.select(document, &request, &function, &search, kept)?;
+        function = builder.build(document, found.taken.on)?;
+        selection = Some(found);
+    }
+    let Choice { noise, on, order } = final_choice(&request, selection.as_ref(), first);
     let target_place = function.span();
     let ReadTarget {
         function,
         private_bandwidths,
     } = function.into_inner();
     let function = Spanned::new(target_place, function);
-    let smoothness = written
-        .smoothness
-        .map(|smoothness| vouched(document, smoothness, &function))
-        .transpose()?;
-    let (label_column, label) = label
-        .map(|label| label.into_inner())
-        .map(|l| (l.column, l.label))
-        .unzip();
-    let on = taken.map_or(first, |taken| taken.on);
+    let smoothness = match parts.smoothness {
+        Some(smoothness) => Some(fitting_smoothness(document, smoothness, &function)?),
+        None => None,
+    };
+    let label = label.map(Spanned::into_inner);
+    columns.extend(label.as_ref().map(|label| label.column.clone()));
     Ok(ReleaseDraft {
         name: name.into_inner(),
-        windows: written.windows,
-        payment,
-        policy,
+        windows: parts.windows,
+        payment: pricing.payment,
+        policy: pricing.policy,
         size: request.place,
         order,
         noise,
         on,
-        calibration: calibration?,
+        calibration: parts.calibration?,
         expected_records: expected,
         auto: selection,
         private_order: request.private_order,
         smoothness,
         private_bandwidths,
-        columns: columns.into_iter().chain(label_column).collect(),
+        columns,
         axes,
-        names: names?,
-        label,
+        names: parts.names?,
+        label: label.map(|label| label.label),
         function,
-        sampled: written.sampled,
+        sampled: parts.sampled,
     })
 }
 
-/// Of tables of cells whose step is given alone, that is the smallest bandwidth too: every spline can be read with it.
-fn a_step_as_bandwidth(written: &mut file::Release) {
-    if let (Some(cells), Some(step)) = (&mut written.cells, &written.step)
+/// The choice that is in use: that of the search, if there was one, with the order that the file gives.
+fn final_choice(
+    request: &NoiseRequest,
+    selection: Option<&Selection>,
+    first: Coordinates,
+) -> Choice {
+    let mut choice = match selection {
+        Some(selection) => selection.taken.choice(),
+        None => Choice {
+            noise: request.kinds.first().copied().unwrap_or(NoiseKind::Laplace),
+            on: first,
+            order: 1,
+        },
+    };
+    if let Some(order) = NoiseRequest::fixed(&request.order) {
+        choice.order = order;
+    }
+    choice
+}
+
+/// The keys of `[release]`, each as read or with the proof that it has a fault.
+struct ReleaseParts {
+    name: Checked<Spanned<String>>,
+    request: Checked<NoiseRequest>,
+    expected: Checked<Option<Spanned<u64>>>,
+    /// For moments with a smoothness, where the price is known.
+    planned: Option<FrequencyPlan>,
+    calibration: Checked<Option<Spanned<Calibration>>>,
+    names: Checked<Option<Names>>,
+    domain: Checked<Domain>,
+    label: Checked<Option<Spanned<Labelled>>>,
+    reader: Checked<Reader>,
+    /// The function is one of tables of cells.
+    has_tables: bool,
+    windows: Field<file::WindowKind>,
+    smoothness: Field<Smoothness>,
+    sampled: Field<file::Sampled>,
+}
+
+impl ReleaseParts {
+    fn read(
+        document: &mut Document<'_>,
+        table: Spanned<file::Release>,
+        payment: Option<Payment>,
+    ) -> Checked<Self> {
+        let place = table.span();
+        let mut written = table.into_inner();
+        let name = document.required(&place, "name", written.name.take(), values::name);
+        step_as_bandwidth(&mut written);
+        let request = noise_request(document, &place, &mut written, payment);
+        let expected = document.optional(written.expected_records.take(), values::count);
+        // Moments choose their number by themselves: nothing is left to search for.
+        let mut planned = None;
+        let expected = match expected {
+            Ok(expected) => match &written.moments {
+                Some(moments) => {
+                    let records =
+                        records_of_moments(document, &place, moments.get_ref(), expected)?;
+                    if let Some(records) = records
+                        && let Some(payment) = payment
+                    {
+                        let epsilon = payment.epsilon().to_f64();
+                        planned = Some(FrequencyPlan { records, epsilon });
+                    }
+                    Ok(None)
+                }
+                None => expectation(document, &place, &request, expected),
+            },
+            Err(reported) => Err(reported),
+        };
+        let calibration = calibration(document, written.scale.take(), &request);
+        let about = [
+            written.title.take(),
+            written.description.take(),
+            written.record.take(),
+        ];
+        let axes = written.domain.as_mut().map(Spanned::get_mut);
+        let names = names::of_release(document, about, axes);
+        let domain = domain(document, &place, written.domain.take());
+        let has_tables = written.cells.is_some();
+        let label = match written.label.take() {
+            Some(written) => label(document, written).map(Some),
+            None => Ok(None),
+        };
+        let reader = targets::only(document, place, &mut written);
+        Ok(ReleaseParts {
+            name,
+            request,
+            expected,
+            planned,
+            calibration,
+            names,
+            domain,
+            label,
+            reader,
+            has_tables,
+            windows: written.windows,
+            smoothness: written.smoothness,
+            sampled: written.sampled,
+        })
+    }
+}
+
+/// Makes the step of tables of cells, where it is given alone, their smallest bandwidth too: every spline can be read with it.
+fn step_as_bandwidth(written: &mut file::Release) {
+    if let Some(cells) = &mut written.cells
+        && let Some(step) = &written.step
         && let file::Auto::Fixed(lengths) = step.get_ref()
         && cells.get_ref().bandwidths.is_none()
     {
@@ -253,60 +246,180 @@ fn a_step_as_bandwidth(written: &mut file::Release) {
     }
 }
 
-/// The search of `"auto"` over everything that the file leaves open.
-fn search<'a>(
-    request: &'a NoiseRequest,
-    (grid, tables, open): (GivenGrid, u32, &'a [&'static str]),
-    expected_records: u64,
-    price: Price,
-    terms: Terms,
-    axes: &'a [Axis],
-) -> Search<'a> {
-    let private = request.private_order.as_ref().map(Spanned::get_ref);
-    let fixed = NoiseRequest::fixed(&request.order).map(|order| vec![order]);
-    Search {
-        kinds: request.kinds.clone(),
-        degree: NoiseRequest::fixed(&request.degree),
-        orders: private.map_or(fixed, |private| {
-            Some(private.candidates.iter().copied().collect())
-        }),
-        points: NoiseRequest::fixed(&request.points),
-        open,
-        spline: grid.spline,
-        steps: grid.steps,
-        tables,
-        expected_records,
-        price,
-        terms,
-        axes,
+/// Reads what the file says of noise and size; the keys are taken out of `written`.
+fn noise_request(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: &mut file::Release,
+    payment: Option<Payment>,
+) -> Checked<NoiseRequest> {
+    let keys = Keys {
+        noise: written.noise.take(),
+        degree: written.degree.take(),
+        order: written.order.take(),
+        private_order: written.private_order.take(),
+        points: written.points.take(),
+        cells: cells::Keys {
+            spline: written.spline.take(),
+            step: written.step.take(),
+        },
+    };
+    // Which other keys belong to it depends on the noise, and on whether it is for moments or tables of cells.
+    for key in ["noise", "moments", "cells"] {
+        if let Some(reported) = document.reported_of(place, key) {
+            return Err(reported);
+        }
+    }
+    let payment = payment.as_ref();
+    if written.moments.is_some() {
+        NoiseRequest::of_moments(document, place, keys, payment)
+    } else if written.cells.is_some() {
+        NoiseRequest::of_tables(document, place, keys, payment)
+    } else {
+        NoiseRequest::read(document, place, keys, payment)
     }
 }
 
-/// The best candidate of `search`; `build` returns the function on given coordinates.
-fn choose(
+fn calibration(
+    document: &mut Document<'_>,
+    written: Field<file::Scale>,
+    request: &Checked<NoiseRequest>,
+) -> Checked<Option<Spanned<Calibration>>> {
+    let is_laplace = match request {
+        Ok(request) => request.kinds == [NoiseKind::Laplace],
+        Err(_) => true,
+    };
+    document.optional(written, |scale| match scale {
+        file::Scale::Tight => Ok(Calibration::Tight),
+        file::Scale::Paper if is_laplace => Ok(Calibration::Paper),
+        file::Scale::Paper => {
+            Err("\"paper\" is for Laplace noise: remove `scale` or `noise`".to_owned())
+        }
+    })
+}
+
+/// Checks that the keys of `[release]` suit its function: its orders, its degree, and the expected number of records.
+fn fits_the_request(
     document: &mut Document<'_>,
     request: &NoiseRequest,
-    target: &Spanned<ReadTarget>,
-    search: &Search<'_>,
-    build: impl Fn(&mut Document<'_>, Coordinates) -> Checked<Spanned<ReadTarget>>,
-) -> Checked<Selection> {
-    // Tried in a clone: what cannot be built is no candidate.
-    let trial = document.clone();
-    let private = request.private_order.as_ref().map(Spanned::get_ref);
-    let is_quick = |function: &Function| {
-        private.is_none_or(|orders| orders.is_quick(&function.target.shape()))
-    };
-    let built = |on| {
-        let target = build(&mut trial.clone(), on).ok()?;
-        Some(target.into_inner().function).filter(is_quick)
-    };
-    search
-        .choose(built)
-        .ok_or_else(|| no_choice(document, request, target, search))
+    function: &Function,
+    expected: &Option<Spanned<u64>>,
+) -> Checked<()> {
+    let shape = function.target.shape();
+    if let Some(orders) = &request.private_order {
+        private_order::can_be_chosen(document, orders, &shape)?;
+    }
+    if shape.basis == Basis::Affine {
+        is_one(document, "degree", &request.degree)?;
+        is_one(document, "order", &request.order)?;
+    }
+    if let Some(expected) = expected
+        && request.open().is_empty()
+        && !matches!(function.about, Target::Density(_))
+    {
+        let what = "has no effect: noise and size are fixed";
+        return Err(document.fault(
+            expected.span(),
+            what,
+            r#"remove it, or set one of them to "auto""#,
+        ));
+    }
+    Ok(())
+}
+
+/// Builds the function of a release on the coordinates that are tried for it.
+struct FunctionBuilder<'a> {
+    reader: &'a Reader,
+    axes: &'a [Axis],
+    columns: &'a [String],
+    label: Option<&'a Spanned<Labelled>>,
+    planned: Option<FrequencyPlan>,
+    grid: GivenGrid,
+    /// Number of tables of cells.
+    tables: u32,
+}
+
+impl<'a> FunctionBuilder<'a> {
+    fn build(&self, document: &mut Document<'_>, on: Coordinates) -> Checked<Spanned<ReadTarget>> {
+        let context = TargetContext {
+            axes: self.axes,
+            columns: self.columns,
+            label: self.label,
+            on,
+            planned: self.planned,
+        };
+        (self.reader)(document, &context)
+    }
+
+    /// The search of `"auto"` over everything that the file leaves open.
+    fn search(
+        &self,
+        request: &NoiseRequest,
+        open: &'a [&'static str],
+        expected_records: u64,
+        price: Price,
+        terms: Terms,
+    ) -> Search<'a> {
+        let orders = match &request.private_order {
+            Some(private) => Some(private.get_ref().candidates.iter().copied().collect()),
+            None => NoiseRequest::fixed(&request.order).map(|order| vec![order]),
+        };
+        Search {
+            kinds: request.kinds.clone(),
+            degree: NoiseRequest::fixed(&request.degree),
+            orders,
+            points: NoiseRequest::fixed(&request.points),
+            open,
+            spline: self.grid.spline,
+            steps: self.grid.steps,
+            tables: self.tables,
+            expected_records,
+            price,
+            terms,
+            axes: self.axes,
+        }
+    }
+
+    /// The best candidate of `search`, and the choice that is `kept` in its place, if it is one that the file allows.
+    fn select(
+        &self,
+        document: &mut Document<'_>,
+        request: &NoiseRequest,
+        target: &Spanned<ReadTarget>,
+        search: &Search<'_>,
+        kept: Option<Choice>,
+    ) -> Checked<Selection> {
+        let mut found = self.choose(document, request, target, search)?;
+        if let Some(kept) = kept.and_then(|choice| search.only(&choice)) {
+            found.taken = self.choose(document, request, target, &kept)?.best;
+        }
+        Ok(found)
+    }
+
+    /// The best candidate of `search`; a fault at `target` if there is none.
+    fn choose(
+        &self,
+        document: &mut Document<'_>,
+        request: &NoiseRequest,
+        target: &Spanned<ReadTarget>,
+        search: &Search<'_>,
+    ) -> Checked<Selection> {
+        // Tried in a clone: what cannot be built is no candidate.
+        let trial = document.clone();
+        let chosen = search.choose(|on| {
+            let target = self.build(&mut trial.clone(), on).ok()?;
+            let function = target.into_inner().function;
+            match &request.private_order {
+                Some(orders) if !orders.get_ref().is_quick(&function.target.shape()) => None,
+                _ => Some(function),
+            }
+        });
+        chosen.ok_or_else(|| no_choice(document, request, target, search))
+    }
 }
 
 /// Checks that the smoothness fits the form of the function.
-fn vouched(
+fn fitting_smoothness(
     document: &mut Document<'_>,
     smoothness: Spanned<Smoothness>,
     function: &Spanned<Function>,
@@ -330,32 +443,30 @@ fn expectation(
     request: &Checked<NoiseRequest>,
     expected: Option<Spanned<u64>>,
 ) -> Checked<Option<Spanned<u64>>> {
-    let is_open = !request
-        .as_ref()
-        .map_err(|reported| *reported)?
-        .open()
-        .is_empty();
-    if expected.is_some() || !is_open {
+    let is_fixed = as_checked(request)?.open().is_empty();
+    if expected.is_some() || is_fixed {
         return Ok(expected);
     }
     // Misspelt, it is not left to the program.
-    Err(["spline", "step", "degree", "order", "points"]
-        .into_iter()
-        .find_map(|key| document.reported_of(place, key))
-        .unwrap_or_else(|| document.missing(place.clone(), "expected_records")))
+    for key in ["spline", "step", "degree", "order", "points"] {
+        if let Some(reported) = document.reported_of(place, key) {
+            return Err(reported);
+        }
+    }
+    Err(document.missing(place.clone(), "expected_records"))
 }
 
 /// The expected number of records of moments: required with a smoothness, refused without it.
-fn of_moments(
+fn records_of_moments(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: &moments::Table,
     expected: Option<Spanned<u64>>,
 ) -> Checked<Option<u64>> {
-    match (&written.smoothness, expected) {
-        (Some(_), Some(expected)) => Ok(Some(expected.into_inner())),
-        (Some(_), None) => Err(document.missing(place.clone(), "expected_records")),
-        (None, Some(expected)) => {
+    let has_smoothness = written.smoothness.is_some();
+    match expected {
+        Some(expected) if has_smoothness => Ok(Some(expected.into_inner())),
+        Some(expected) => {
             let what = "has no effect: the number of frequencies is fixed";
             Err(document.fault(
                 expected.span(),
@@ -363,7 +474,8 @@ fn of_moments(
                 "remove it, or give a smoothness in place of frequencies",
             ))
         }
-        (None, None) => Ok(None),
+        None if has_smoothness => Err(document.missing(place.clone(), "expected_records")),
+        None => Ok(None),
     }
 }
 
@@ -386,7 +498,7 @@ fn is_one(
     }
 }
 
-/// Why `"auto"` found no candidate.
+/// The fault that `"auto"` found no candidate, with the reason.
 fn no_choice(
     document: &mut Document<'_>,
     request: &NoiseRequest,
@@ -408,20 +520,19 @@ fn no_choice(
         return document.fault(place, what, "give the order too, or use a smaller degree");
     }
     let Search { price, terms, .. } = *search;
-    let law = request
-        .kinds
-        .first()
-        .map_or(NoiseKind::Laplace, |body| *body)
-        .law();
-    let sensitivity = function
-        .target
-        .sensitivity_in(law.norm(), terms.adjacency, terms.contributions)
-        .map_err(|e| e.to_string());
+    let kind = request.kinds.first().copied();
+    let law = kind.unwrap_or(NoiseKind::Laplace).law();
     let values = function.target.shape().values();
-    match sensitivity
-        .and_then(|s| Mechanism::calibrated(law, s, values, price).map_err(|e| e.to_string()))
-    {
-        Err(why) => document.fault(target.span(), why, ""),
+    let sensitivity =
+        function
+            .target
+            .sensitivity_in(law.norm(), terms.adjacency, terms.contributions);
+    let sensitivity = match sensitivity {
+        Ok(sensitivity) => sensitivity,
+        Err(why) => return document.fault(target.span(), why.to_string(), ""),
+    };
+    match Mechanism::calibrated(law, sensitivity, values, price) {
+        Err(why) => document.fault(target.span(), why.to_string(), ""),
         Ok(_) => document.fault(place, "no lattice fits into a message", "publish to files"),
     }
 }

@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use crate::file;
 use crate::read::draft::ReleaseDraft;
-use crate::read::{pricing, privacy, release};
+use crate::read::{as_checked, pricing, privacy, release};
 use crate::recorded::Recorded;
 use crate::select::Terms;
 use crate::settings::{Privacy, most_values};
@@ -20,66 +20,80 @@ pub const ROOT: Range<usize> = 0..0;
 /// The largest message that Kafka accepts by default: the smaller of the defaults of producers and brokers.
 pub const MESSAGE_LIMIT: usize = 1_000_000;
 
+/// The two sections as written, and what else of the file they depend on.
+pub struct WrittenReleases {
+    pub privacy: Field<file::Privacy>,
+    pub releases: Field<file::Releases>,
+    /// `None` if it has a fault.
+    pub grid: Option<Grid>,
+    pub to_kafka: bool,
+}
+
 /// `[privacy]`, and every release under it.
+pub struct PrivateReleases {
+    pub privacy: Checked<Privacy>,
+    pub drafts: Checked<Vec<ReleaseDraft>>,
+}
+
+/// Reads `[privacy]`, and every release under it.
 pub fn privacy_and_releases(
     document: &mut Document<'_>,
-    privacy: Field<file::Privacy>,
-    releases: Field<file::Releases>,
-    grid: Option<Grid>,
-    to_kafka: bool,
+    written: WrittenReleases,
     recorded: Option<&Recorded>,
-) -> (Checked<Privacy>, Checked<Vec<ReleaseDraft>>) {
+) -> PrivateReleases {
     let privacy = document
-        .required(&ROOT, "privacy", privacy, Ok)
-        .and_then(|t| privacy::privacy(document, t, recorded));
-    let terms = privacy
-        .as_ref()
-        .map_err(|reported| *reported)
-        .map(|privacy| Terms {
+        .required(&ROOT, "privacy", written.privacy, Ok)
+        .and_then(|table| privacy::privacy(document, table, recorded));
+    let terms = match &privacy {
+        Ok(privacy) => Ok(Terms {
             adjacency: privacy.adjacency,
             contributions: privacy.unit.contributions(),
-            most_values: if to_kafka {
+            most_values: if written.to_kafka {
                 most_values(MESSAGE_LIMIT)
             } else {
                 usize::MAX
             },
-        });
-    let releases = document
-        .required(&ROOT, "release", releases, Ok)
-        .and_then(|written| {
-            let place = written.span();
-            let mut several = match written.into_inner() {
-                file::Releases::One(one) => vec![Spanned::new(place, *one)],
-                file::Releases::Several(several) if several.is_empty() => {
-                    return Err(document.missing(place, "release"));
-                }
-                file::Releases::Several(several) => several,
-            };
-            let mut names = HashSet::new();
-            for name in several
-                .iter()
-                .filter_map(|release| release.get_ref().name.as_ref())
-            {
-                if !names.insert(name.get_ref()) {
-                    document.fault(
-                        name.span(),
-                        "is already the name of another release",
-                        "each release needs its own name",
-                    );
-                }
-            }
-            // Every release before the first `?`, so that the faults of all are recorded.
-            let prices = pricing::pricing(
-                document,
-                &mut several,
-                privacy.as_ref().map_err(|reported| *reported),
-                grid,
+        }),
+        Err(reported) => Err(*reported),
+    };
+    let drafts = listed_releases(document, written.releases).and_then(|mut releases| {
+        let privacy = as_checked(&privacy);
+        let prices = pricing::pricing(document, &mut releases, privacy, written.grid);
+        // Every release before the first `?`, so that the faults of all are recorded.
+        let mut drafts = Vec::new();
+        for (release, price) in releases.into_iter().zip(prices) {
+            drafts.push(release::release(document, release, terms, price, recorded));
+        }
+        drafts.into_iter().collect()
+    });
+    PrivateReleases { privacy, drafts }
+}
+
+/// The tables of all releases, each with a name of its own.
+fn listed_releases(
+    document: &mut Document<'_>,
+    written: Field<file::Releases>,
+) -> Checked<Vec<Spanned<file::Release>>> {
+    let written = document.required(&ROOT, "release", written, Ok)?;
+    let place = written.span();
+    let releases = match written.into_inner() {
+        file::Releases::One(one) => vec![Spanned::new(place, *one)],
+        file::Releases::Several(several) if several.is_empty() => {
+            return Err(document.missing(place, "release"));
+        }
+        file::Releases::Several(several) => several,
+    };
+    let mut names = HashSet::new();
+    for release in &releases {
+        if let Some(name) = &release.get_ref().name
+            && !names.insert(name.get_ref())
+        {
+            document.fault(
+                name.span(),
+                "is already the name of another release",
+                "each release needs its own name",
             );
-            let each = several.into_iter().zip(prices);
-            let drafts: Vec<_> = each
-                .map(|(one, paying)| release::release(document, one, terms, paying, recorded))
-                .collect();
-            drafts.into_iter().collect()
-        });
-    (privacy, releases)
+        }
+    }
+    Ok(releases)
 }

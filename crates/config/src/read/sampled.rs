@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use toml::Spanned;
 
 use crate::read::draft::ReleaseDraft;
@@ -16,6 +15,7 @@ use crate::text::{Checked, Document, Field, Reported, values};
 use crate::{canonical, file};
 use bernstream_functions::sampled::{Clipped, Neighbours, SampledChange, SampledTarget};
 use bernstream_functions::sampler::{Plan, Prior};
+use bernstream_ledger::Digest;
 use bernstream_noise::Mechanism;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{Definition, PriorColumn, Random};
@@ -29,7 +29,7 @@ const MOST_AT_WORST: f64 = 1000.0;
 pub struct Study {
     pub neighbours: Neighbours,
     pub plan: Plan,
-    /// What one grid unit stands for, and of what.
+    /// The size of one grid unit, and what it is a size of.
     pub unit: f64,
     pub quantity: String,
     /// In natural units.
@@ -49,15 +49,14 @@ impl Study {
             gamma,
         } = self.plan;
         let SampledChange { sup, sum } = change;
-        let natural = |units: u64| units_of(units) * self.unit;
         format!(
             "# Sampled by `bernstream sample`, with seed {seed}: random differential privacy, gamma = {gamma}. In grid units; a \
              pair\n# changes all values together by {all:.4e} and one of them by {one:.4e} {quantity}.\n\
              [release.sampled.result]\nsensitivity = {sum}\nlargest = {sup}\nsamples = {samples}\norder = {order}\n\
              rho = {rho:?}\ndigest = \"{digest}\"\n",
             seed = self.neighbours.seed,
-            all = natural(sum),
-            one = natural(sup),
+            all = grid_units(sum) * self.unit,
+            one = grid_units(sup) * self.unit,
             quantity = self.quantity,
             digest = self.digest(change),
         )
@@ -74,10 +73,7 @@ impl Study {
         let plan = json!({ "gamma": gamma, "samples": samples, "order": order, "rho": rho });
         let answer = json!({ "sensitivity": change.sum, "largest": change.sup });
         let all = json!({ "question": self.question, "plan": plan, "answer": answer }).to_string();
-        Sha256::digest(all)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        Digest::of(all.as_bytes()).to_string()
     }
 }
 
@@ -100,7 +96,7 @@ pub fn settle(
     let Some(draft) = drafts.iter_mut().find(|draft| draft.sampled.is_some()) else {
         return Ok(());
     };
-    let Some(table) = draft.sampled.take() else {
+    let Some(mut table) = draft.sampled.take() else {
         return Ok(());
     };
     if several {
@@ -112,35 +108,15 @@ pub fn settle(
         let what = "reads several windows, and the sensitivity was sampled for the records of one";
         return Err(document.fault(windows.span(), what, r#"use "tumbling""#));
     }
-    let place = table.span();
-    let (study, written) = study(document, table, draft, privacy)?;
+    let table_place = table.span();
+    let written = table.get_mut().result.take();
+    let study = study(document, table, draft, privacy)?;
     let Some(written) = written else {
         let hint = "run `bernstream sample` with this file, and add the table that it prints";
-        return Err(document.fault(place, "has no result", hint));
+        return Err(document.fault(table_place, "has no result", hint));
     };
     let place = written.span();
-    let written = written.into_inner();
-    let sum = document.required(&place, "sensitivity", written.sensitivity, values::count);
-    let sup = document.required(&place, "largest", written.largest, values::count);
-    let samples = document.required(&place, "samples", written.samples, Ok);
-    let order = document.required(&place, "order", written.order, Ok);
-    let rho = document.required(&place, "rho", written.rho, Ok);
-    let digest = document.required(&place, "digest", written.digest, Ok)?;
-    let change = SampledChange {
-        sup: sup?.into_inner(),
-        sum: sum?.into_inner(),
-    };
-    let plan = Plan {
-        samples: samples?.into_inner(),
-        order: order?.into_inner(),
-        rho: rho?.into_inner(),
-        ..study.plan
-    };
-    if plan != study.plan || *digest.get_ref() != study.digest(change) {
-        let what = "is not the result of this configuration: one of the two was edited after it was sampled";
-        let hint = "run `bernstream sample` again, and replace the table by what it prints";
-        return Err(document.fault(digest.span(), what, hint));
-    }
+    let change = sampled_change(document, &study, written)?;
     let Study {
         neighbours,
         plan,
@@ -158,7 +134,8 @@ pub fn settle(
         reason = "rounded up to a tenth, far above the error"
     )]
     let epsilon_at_worst =
-        (neighbours.target.worst(privacy.adjacency) as f64 / units_of(scale) * 10.0).floor() / 10.0
+        (neighbours.target.worst(privacy.adjacency) as f64 / grid_units(scale) * 10.0).floor()
+            / 10.0
             + 0.1;
     if epsilon_at_worst > MOST_AT_WORST {
         let what = format!(
@@ -191,13 +168,45 @@ pub fn settle(
     Ok(())
 }
 
-/// The question, and the result as written.
+/// The change that was sampled, as written; a fault if it is not the result of `study`.
+fn sampled_change(
+    document: &mut Document<'_>,
+    study: &Study,
+    written: Spanned<file::SampledResult>,
+) -> Checked<SampledChange> {
+    let place = written.span();
+    let written = written.into_inner();
+    let sum = document.required(&place, "sensitivity", written.sensitivity, values::count);
+    let sup = document.required(&place, "largest", written.largest, values::count);
+    let samples = document.required(&place, "samples", written.samples, Ok);
+    let order = document.required(&place, "order", written.order, Ok);
+    let rho = document.required(&place, "rho", written.rho, Ok);
+    let digest = document.required(&place, "digest", written.digest, Ok)?;
+    let change = SampledChange {
+        sup: sup?.into_inner(),
+        sum: sum?.into_inner(),
+    };
+    let plan = Plan {
+        samples: samples?.into_inner(),
+        order: order?.into_inner(),
+        rho: rho?.into_inner(),
+        ..study.plan
+    };
+    if plan != study.plan || *digest.get_ref() != study.digest(change) {
+        let what = "is not the result of this configuration: one of the two was edited after it was sampled";
+        let hint = "run `bernstream sample` again, and replace the table by what it prints";
+        return Err(document.fault(digest.span(), what, hint));
+    }
+    Ok(change)
+}
+
+/// The question that is sampled; the result in the table is not looked at.
 pub fn study(
     document: &mut Document<'_>,
     table: Spanned<file::Sampled>,
     draft: &ReleaseDraft,
     privacy: &Privacy,
-) -> Checked<(Study, Option<Spanned<file::SampledResult>>)> {
+) -> Checked<Study> {
     let place = table.span();
     let written = table.into_inner();
     let gamma = document.required(&place, "gamma", written.gamma, |gamma| {
@@ -212,6 +221,72 @@ pub fn study(
     let records = records(document, &place, written.records, privacy);
     let range = range(document, &place, written.range, draft);
     let prior = prior(document, &place, written.prior, draft);
+    can_be_sampled(document, place, draft, privacy)?;
+    let gamma = gamma?;
+    let plan = match samples? {
+        Some(samples) => Plan::new(samples.into_inner(), *gamma.get_ref()),
+        None => Plan::for_gamma(*gamma.get_ref()),
+    };
+    let plan = plan.map_err(|error| document.fault(gamma.span(), error.to_string(), ""))?;
+    let seed = seed?.into_inner();
+    let records = records?;
+    let range = range?;
+    let prior = prior?;
+    let function = draft.function.get_ref();
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "saturates, and is then refused"
+    )]
+    let in_grid_units = range
+        .get_ref()
+        .map(|end| ((end - function.scaling.offset()) / function.unit()).round() as i128);
+    let target = Clipped::new(function.target.clone(), in_grid_units)
+        .map_err(|error| document.fault(range.span(), error.to_string(), ""))?;
+    let shape = function.target.shape();
+    // Another number where the same question has another answer. The first did not let values become invalid.
+    let sampler = match privacy.adjacency {
+        Adjacency::AddRemove => 1,
+        Adjacency::ReplaceOne => 2,
+    };
+    let question = json!({
+        "sampler": sampler,
+        "function": function.about,
+        "basis": shape.basis,
+        "degree": shape.degree,
+        "grid": function.target.unit(),
+        "domain": canonical::domain(&draft.columns, &draft.axes),
+        "label": canonical::label(&draft.columns, draft.label.as_ref()),
+        "unit": "record",
+        "adjacency": privacy.adjacency,
+        "records": records,
+        "prior": prior.columns,
+        "range": range.get_ref(),
+        "seed": seed,
+    });
+    Ok(Study {
+        neighbours: Neighbours {
+            target,
+            prior: prior.distribution,
+            records,
+            adjacency: privacy.adjacency,
+            seed,
+        },
+        plan,
+        unit: function.unit(),
+        quantity: function.quantity.clone(),
+        range: range.into_inner(),
+        prior: prior.columns,
+        question,
+    })
+}
+
+/// Checks that the release and its privacy are of a kind for which a sensitivity can be sampled.
+fn can_be_sampled(
+    document: &mut Document<'_>,
+    place: Range<usize>,
+    draft: &ReleaseDraft,
+    privacy: &Privacy,
+) -> Checked<()> {
     if privacy.unit != Unit::Record {
         let what = "a sampled sensitivity protects single records, not all records of a user";
         return Err(document.fault(
@@ -244,65 +319,7 @@ pub fn study(
             "remove `noise`, or leave out [release.sampled]",
         ));
     }
-    let gamma = gamma?;
-    let samples = samples?;
-    let plan = match samples {
-        Some(samples) => Plan::new(samples.into_inner(), *gamma.get_ref()),
-        None => Plan::for_gamma(*gamma.get_ref()),
-    };
-    let plan = plan.map_err(|error| document.fault(gamma.span(), error.to_string(), ""))?;
-    let seed = seed?.into_inner();
-    let records = records?;
-    let range = range?;
-    let (columns, prior) = prior?;
-    let function = draft.function.get_ref();
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "saturates, and is then refused"
-    )]
-    let in_grid_units = range
-        .get_ref()
-        .map(|end| ((end - function.scaling.offset()) / function.unit()).round() as i128);
-    let target = Clipped::new(function.target.clone(), in_grid_units)
-        .map_err(|error| document.fault(range.span(), error.to_string(), ""))?;
-    let (domain, label) = canonical::domain(&draft.columns, &draft.axes, draft.label.as_ref());
-    let shape = function.target.shape();
-    // Another number where the same question has another answer. The first did not let values become invalid.
-    let sampler = match privacy.adjacency {
-        Adjacency::AddRemove => 1,
-        Adjacency::ReplaceOne => 2,
-    };
-    let question = json!({
-        "sampler": sampler,
-        "function": function.about,
-        "basis": shape.basis,
-        "degree": shape.degree,
-        "grid": function.target.unit(),
-        "domain": domain,
-        "label": label,
-        "unit": "record",
-        "adjacency": privacy.adjacency,
-        "records": records,
-        "prior": columns,
-        "range": range.get_ref(),
-        "seed": seed,
-    });
-    let study = Study {
-        neighbours: Neighbours {
-            target,
-            prior,
-            records,
-            adjacency: privacy.adjacency,
-            seed,
-        },
-        plan,
-        unit: function.unit(),
-        quantity: function.quantity.clone(),
-        range: range.into_inner(),
-        prior: columns,
-        question,
-    };
-    Ok((study, written.result))
+    Ok(())
 }
 
 /// The public number of records of a window; under `replace_one` it is known already.
@@ -313,20 +330,24 @@ fn records(
     privacy: &Privacy,
 ) -> Checked<u32> {
     let known = privacy.records_per_window;
-    match (document.optional(written, values::count)?, known) {
-        (Some(records), Some(known)) if u64::from(*records.get_ref()) > known => {
-            let what = format!("is more than replace_one.records_per_window, {known}");
-            Err(document.fault(
-                records.span(),
-                what,
-                "give the number of a window and key, or leave it out for one key",
-            ))
-        }
-        (Some(records), _) => Ok(records.into_inner()),
-        (None, Some(known)) => u32::try_from(known)
-            .map_err(|_| document.fault(place.clone(), "windows are too large to be sampled", "")),
-        (None, None) => Err(document.missing(place.clone(), "records")),
+    let Some(records) = document.optional(written, values::count)? else {
+        let Some(known) = known else {
+            return Err(document.missing(place.clone(), "records"));
+        };
+        return u32::try_from(known)
+            .map_err(|_| document.fault(place.clone(), "windows are too large to be sampled", ""));
+    };
+    if let Some(known) = known
+        && u64::from(*records.get_ref()) > known
+    {
+        let what = format!("is more than replace_one.records_per_window, {known}");
+        return Err(document.fault(
+            records.span(),
+            what,
+            "give the number of a window and key, or leave it out for one key",
+        ));
     }
+    Ok(records.into_inner())
 }
 
 /// The range that values are clipped to, in natural units. The bounds of a label and of a probability are public; densities,
@@ -342,19 +363,27 @@ fn range(
         description::Target::Probability(_) => Some([0.0, 1.0]),
         _ => None,
     };
-    match (own, written) {
-        (Some(own), None) => Ok(Spanned::new(place.clone(), own)),
-        (_, written) => document.required(place, "range", written, |ends| {
-            match &ends
-                .into_iter()
-                .map(Spanned::into_inner)
-                .collect::<Vec<f64>>()[..]
-            {
-                [lo, hi] if lo < hi && (hi - lo).is_finite() => Ok([*lo, *hi]),
-                _ => Err("must be two numbers, the first below the second".to_owned()),
-            }
-        }),
+    if let Some(own) = own
+        && written.is_none()
+    {
+        return Ok(Spanned::new(place.clone(), own));
     }
+    document.required(place, "range", written, |ends| {
+        if let [lo, hi] = &ends[..] {
+            let lo = *lo.get_ref();
+            let hi = *hi.get_ref();
+            if lo < hi && (hi - lo).is_finite() {
+                return Ok([lo, hi]);
+            }
+        }
+        Err("must be two numbers, the first below the second".to_owned())
+    })
+}
+
+/// The prior distribution, as it is described and as it is drawn from.
+struct ReadPrior {
+    columns: Vec<PriorColumn>,
+    distribution: Prior,
 }
 
 /// The prior distribution of every column, in the order of the columns.
@@ -363,58 +392,50 @@ fn prior(
     place: &Range<usize>,
     written: Field<Vec<Spanned<file::PriorColumn>>>,
     draft: &ReleaseDraft,
-) -> Checked<(Vec<PriorColumn>, Prior)> {
+) -> Checked<ReadPrior> {
     let list = document.required(place, "prior", written, Ok)?;
     let list_place = list.span();
-    let mut laws = Vec::new();
+    let mut laws: Vec<PriorColumn> = Vec::new();
     for entry in list.into_inner() {
         let place = entry.span();
         let entry = entry.into_inner();
         let law = document.required(&place, "law", entry.law, Ok);
         let column = document.required(&place, "column", entry.column, |column| {
-            if laws
-                .iter()
-                .any(|known: &PriorColumn| known.column == column)
-            {
+            if laws.iter().any(|known| known.column == column) {
                 return Err("already has a law".to_owned());
             }
-            match draft.columns.contains(&column) {
-                true => Ok(column),
-                false => Err(format!(
-                    "the function reads {}, not this column",
-                    draft.columns.join(", ")
-                )),
+            if !draft.columns.contains(&column) {
+                let columns = draft.columns.join(", ");
+                return Err(format!("the function reads {columns}, not this column"));
             }
+            Ok(column)
         })?;
         laws.push(PriorColumn {
             column: column.into_inner(),
             law: law?.into_inner(),
         });
     }
-    let law_of = |column: &String| laws.iter().find(|known| known.column == *column).cloned();
-    let mut ordered = Vec::new();
+    let mut columns = Vec::new();
     for column in &draft.columns {
-        match law_of(column) {
-            Some(law) => ordered.push(law),
-            None => {
-                return Err(document.fault(
-                    list_place,
-                    format!("has no law for {column}"),
-                    "add one",
-                ));
-            }
-        }
+        let Some(law) = laws.iter().find(|known| known.column == *column) else {
+            let what = format!("has no law for {column}");
+            return Err(document.fault(list_place, what, "add one"));
+        };
+        columns.push(law.clone());
     }
-    let mut laws = ordered.iter().map(|known| known.law.clone());
+    let mut laws = columns.iter().map(|known| known.law.clone());
     let axes = draft.axes.iter().cloned().zip(laws.by_ref()).collect();
     let label = draft.label.clone().zip(laws.next());
-    let prior = Prior::new(axes, label)
+    let distribution = Prior::new(axes, label)
         .map_err(|error| document.fault(list_place, error.to_string(), ""))?;
-    Ok((ordered, prior))
+    Ok(ReadPrior {
+        columns,
+        distribution,
+    })
 }
 
-/// For display.
+/// A number of grid units, for display.
 #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-fn units_of(units: u64) -> f64 {
+fn grid_units(units: u64) -> f64 {
     units as f64
 }

@@ -9,12 +9,12 @@ use crate::settings::Input;
 use crate::text::{Checked, Document, Field, values};
 use bernstream_worker::scale;
 
-/// How many megabytes of partials a worker holds by default: less under a cap, where what users have takes many times the room once it
-/// is unpacked.
+/// The most megabytes of partials that a worker holds by default: less under a cap, where what users have takes many times the room
+/// once it is unpacked.
 const MOST: u32 = 512;
 const MOST_OF_USERS: u32 = 64;
 
-/// What the section follows from.
+/// The settings that the section follows from.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     pub pipeline: &'a str,
@@ -53,20 +53,21 @@ pub fn scale(
     let deadline = deadline(document, written.deadline, left);
     let most = document.optional(written.most_megabytes, values::count);
     let topic = topic?;
-    let group = group?.map_or_else(|| pipeline.to_owned(), Spanned::into_inner);
+    let group = group?.map_or(pipeline.to_owned(), Spanned::into_inner);
     if [&input.topic, &input.clock].contains(&topic.get_ref()) {
         let hint = "announcements and partials need a topic of their own";
         return Err(document.fault(topic.span(), "is a topic of the input", hint));
     }
+    let key_file = key_file?.into_inner().into();
+    let deadline = deadline?.unwrap_or(left / 2);
+    let default = if has_users { MOST_OF_USERS } else { MOST };
+    let megabytes = most?.map_or(default, Spanned::into_inner);
     Ok(scale::Params {
         topic: topic.into_inner(),
-        key_file: key_file?.into_inner().into(),
+        key_file,
         group,
-        deadline: deadline?.unwrap_or(left / 2),
-        most: u64::from(most?.map_or(
-            if has_users { MOST_OF_USERS } else { MOST },
-            Spanned::into_inner,
-        )) * 1_000_000,
+        deadline,
+        most: u64::from(megabytes) * 1_000_000,
         is_for_operators,
     })
 }

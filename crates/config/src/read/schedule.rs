@@ -15,14 +15,14 @@ pub struct Schedule {
     pub grid: Grid,
     pub end: Option<Timestamp>,
     pub allowed_lateness: Duration,
-    /// Where it is written.
+    /// The place where `grace` is written.
     pub grace_place: Option<Range<usize>>,
     pub max_future_skew: Duration,
     /// None for files.
     pub delay: Option<Spanned<Duration>>,
 }
 
-/// `from_kafka` is `None` if the kind of input is unknown: then the keys of neither kind are required.
+/// Reads `[windows]`; `from_kafka` is `None` if the kind of input is unknown: then the keys of neither kind are required.
 pub fn schedule(
     document: &mut Document<'_>,
     table: Spanned<file::Windows>,
@@ -33,22 +33,18 @@ pub fn schedule(
     let origin = document.required(&place, "origin", written.origin, values::time);
     let length = document.required(&place, "length", written.length, values::positive_duration);
     let end = document.optional(written.end, values::time);
-    if let (Some(false), Ok(None)) = (from_kafka, &end) {
+    if from_kafka == Some(false) && matches!(end, Ok(None)) {
         document.missing(place.clone(), "end");
     }
-    let mut delay_of = |key: &str, field: Field<String>| match (field, from_kafka) {
-        (Some(field), Some(false)) => Err(document.fault(
-            field.span(),
-            "does not apply to files",
-            "every window is cut off at the end of the input: remove it",
-        )),
-        (None, Some(true)) => Err(document.missing(place.clone(), key)),
-        (field, _) => document.optional(field, values::duration),
-    };
     let grace_place = written.grace.as_ref().map(Spanned::span);
-    let grace = delay_of("grace", written.grace);
-    let ahead = delay_of("ahead", written.ahead);
-    let delay = delay_of("publish_delay", written.publish_delay);
+    let mut keys = DelayKeys {
+        document,
+        place: &place,
+        from_kafka,
+    };
+    let grace = keys.read("grace", written.grace);
+    let ahead = keys.read("ahead", written.ahead);
+    let delay = keys.read("publish_delay", written.publish_delay);
 
     let origin = origin?.into_inner();
     let length = length?.into_inner();
@@ -74,13 +70,35 @@ pub fn schedule(
             );
         }
     }
-    let zero = |span: Option<Spanned<Duration>>| span.map_or(Duration::ZERO, Spanned::into_inner);
     Ok(Schedule {
         grid,
         end: end.map(Spanned::into_inner),
-        allowed_lateness: zero(grace?),
+        allowed_lateness: grace?.map_or(Duration::ZERO, Spanned::into_inner),
         grace_place,
-        max_future_skew: zero(ahead?),
+        max_future_skew: ahead?.map_or(Duration::ZERO, Spanned::into_inner),
         delay: delay?,
     })
+}
+
+/// The keys that windows of a topic must have, and windows of files must not.
+struct DelayKeys<'d, 't> {
+    document: &'d mut Document<'t>,
+    place: &'d Range<usize>,
+    from_kafka: Option<bool>,
+}
+
+impl DelayKeys<'_, '_> {
+    fn read(&mut self, key: &str, written: Field<String>) -> Checked<Option<Spanned<Duration>>> {
+        match written {
+            None if self.from_kafka == Some(true) => {
+                Err(self.document.missing(self.place.clone(), key))
+            }
+            Some(written) if self.from_kafka == Some(false) => Err(self.document.fault(
+                written.span(),
+                "does not apply to files",
+                "every window is cut off at the end of the input: remove it",
+            )),
+            written => self.document.optional(written, values::duration),
+        }
+    }
 }

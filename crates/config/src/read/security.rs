@@ -1,5 +1,6 @@
 //! `tls` and `sasl` of a cluster.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use toml::Spanned;
@@ -8,7 +9,7 @@ use crate::file;
 use crate::text::{Checked, Document, Field, values};
 use bernstream_kafka::security::{Identity, InTheClear, Mechanism, Sasl, Security, Tls};
 
-/// What the file does not set is `inherited`.
+/// Reads `tls` and `sasl`; one that the file does not set is `inherited`.
 pub fn security(
     document: &mut Document<'_>,
     tls: Field<file::Tls>,
@@ -34,23 +35,28 @@ fn tls(document: &mut Document<'_>, table: Spanned<file::Tls>) -> Checked<Tls> {
     let place = table.span();
     let written = table.into_inner();
     let ca = document.optional(written.ca, path);
-    let identity = match (written.certificate, written.key) {
-        (None, None) => Ok(None),
-        (certificate, key) => {
-            let certificate = document.required(&place, "certificate", certificate, path);
-            let key = document.required(&place, "key", key, path);
-            certificate.and_then(|certificate| {
-                Ok(Some(Identity {
-                    certificate: certificate.into_inner(),
-                    key: key?.into_inner(),
-                }))
-            })
-        }
-    };
+    let identity = identity(document, &place, written.certificate, written.key);
     Ok(Tls {
         ca: ca?.map(Spanned::into_inner),
         identity: identity?,
     })
+}
+
+fn identity(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    certificate: Field<String>,
+    key: Field<String>,
+) -> Checked<Option<Identity>> {
+    if certificate.is_none() && key.is_none() {
+        return Ok(None);
+    }
+    let certificate = document.required(place, "certificate", certificate, path);
+    let key = document.required(place, "key", key, path);
+    Ok(Some(Identity {
+        certificate: certificate?.into_inner(),
+        key: key?.into_inner(),
+    }))
 }
 
 fn sasl(document: &mut Document<'_>, table: Spanned<file::Sasl>) -> Checked<Sasl> {

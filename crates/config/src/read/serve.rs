@@ -19,7 +19,6 @@ pub struct ServeSettings {
 pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checked<ServeSettings> {
     let place = table.span();
     let written = table.into_inner();
-    let address = |text: String| values::socket_address(&text);
     let listen = document.required(&place, "listen", written.listen, address);
     let dashboard = document.optional(written.dashboard, address);
     let hosts = written.hosts.map(Spanned::into_inner).unwrap_or_default();
@@ -47,6 +46,10 @@ pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checke
         hosts: hosts?,
         detail,
     })
+}
+
+fn address(text: String) -> Result<SocketAddr, String> {
+    values::socket_address(&text)
 }
 
 fn host(document: &mut Document<'_>, name: Spanned<String>) -> Checked<String> {

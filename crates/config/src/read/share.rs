@@ -8,13 +8,19 @@ use crate::settings::SharedBudget;
 use crate::text::{Checked, Document, Field, values};
 use bernstream_synopsis::price::Price;
 
-/// Reads `budget`; `whole` is the total that stands beside it. Returns this pipeline's total as well: its share, rounded down.
+/// A shared budget, and the total that this pipeline has of it: its share, rounded down.
+pub struct Share {
+    pub own: Price,
+    pub budget: SharedBudget,
+}
+
+/// Reads `budget`; `whole` is the total that stands beside it.
 pub fn share(
     document: &mut Document<'_>,
     table: Spanned<file::SharedBudget>,
     composition: &Field<Composition>,
     whole: Checked<Price>,
-) -> Checked<(Price, SharedBudget)> {
+) -> Checked<Share> {
     let place = table.span();
     let written = table.into_inner();
     let topic = document.required(&place, "topic", written.topic, values::name);
@@ -36,22 +42,18 @@ pub fn share(
     let place = share.span();
     let share = share.into_inner();
     let own = share.of(whole);
-    if own
-        .parts()
-        .iter()
-        .zip(whole.parts())
-        .any(|(own, whole)| *own == 0 && whole > 0)
-    {
-        let what =
-            format!("leaves nothing of the whole total, {whole}, because shares are rounded down");
-        return Err(document.fault(place, what, "ask for more, or raise the total"));
+    for (own_part, whole_part) in own.parts().iter().zip(whole.parts()) {
+        if *own_part == 0 && whole_part > 0 {
+            let what = format!(
+                "leaves nothing of the whole total, {whole}, because shares are rounded down"
+            );
+            return Err(document.fault(place, what, "ask for more, or raise the total"));
+        }
     }
-    Ok((
-        own,
-        SharedBudget {
-            topic,
-            share,
-            whole,
-        },
-    ))
+    let budget = SharedBudget {
+        topic,
+        share,
+        whole,
+    };
+    Ok(Share { own, budget })
 }

@@ -13,15 +13,23 @@ use crate::text::{Checked, Document, Field};
 pub type Reader =
     Box<dyn Fn(&mut Document<'_>, &TargetContext<'_>) -> Checked<Spanned<ReadTarget>>>;
 
-macro_rules! targets {
+/// The name of a target table, and its reader if the table is there.
+struct TargetTable {
+    name: &'static str,
+    reader: Option<Reader>,
+}
+
+macro_rules! target_tables {
     ($($target:ident),*) => {
-        /// Every target: the name of its table, and its reader if the table is there.
-        fn targets(release: &mut file::Release) -> Vec<(&'static str, Option<Reader>)> {
-            vec![$((stringify!($target), reader(release.$target.take(), targets::$target::read))),*]
+        fn target_tables(release: &mut file::Release) -> Vec<TargetTable> {
+            vec![$(TargetTable {
+                name: stringify!($target),
+                reader: reader(release.$target.take(), targets::$target::read),
+            }),*]
         }
     };
 }
-with_targets!(targets);
+with_targets!(target_tables);
 
 /// The reader of the only target table.
 pub fn only(
@@ -29,16 +37,20 @@ pub fn only(
     place: Range<usize>,
     release: &mut file::Release,
 ) -> Checked<Reader> {
-    let targets = targets(release);
-    let known: Vec<&str> = targets.iter().map(|(name, _)| *name).collect();
-    let (names, mut found): (Vec<&str>, Vec<Reader>) = targets
-        .into_iter()
-        .filter_map(|(name, target)| Some((name, target?)))
-        .unzip();
-    match (found.pop(), &names[..]) {
-        (Some(target), [_]) => Ok(target),
-        (Some(_), several) => Err(document.not_one_of(place, several, true)),
-        (None, _) => Err(document.not_one_of(place, &known, false)),
+    let mut known = Vec::new();
+    let mut given = Vec::new();
+    let mut only = None;
+    for table in target_tables(release) {
+        known.push(table.name);
+        if table.reader.is_some() {
+            given.push(table.name);
+            only = table.reader;
+        }
+    }
+    match only {
+        Some(reader) if given.len() == 1 => Ok(reader),
+        Some(_) => Err(document.not_one_of(place, &given, true)),
+        None => Err(document.not_one_of(place, &known, false)),
     }
 }
 

@@ -22,83 +22,96 @@ pub fn windowing(
         return Ok(WindowKind::Tumbling);
     };
     let pane = schedule.grid.length();
-    let (text, is_hopping) = match written.get_ref() {
+    let kind = match written.get_ref() {
         file::WindowKind::Tumbling => return Ok(WindowKind::Tumbling),
-        file::WindowKind::Hopping(length) => (length, true),
-        file::WindowKind::Cumulative(length) => (length, false),
+        file::WindowKind::Hopping(length) => hopping(document, length, pane)?,
+        file::WindowKind::Cumulative(length) => cumulative(document, length, pane)?,
     };
-    let length = document.required(
-        &text.span(),
-        "windows",
-        Some(text.clone()),
-        values::positive_duration,
-    )?;
-    let panes = panes(*length.get_ref(), pane);
-    let over = match (is_hopping, panes) {
-        (true, Some(panes)) if panes > u64::from(continual::MOST_PANES) => {
+    can_be_summed(document, draft, written, kind)?;
+    Ok(kind)
+}
+
+fn hopping(
+    document: &mut Document<'_>,
+    text: &Spanned<String>,
+    pane: Duration,
+) -> Checked<WindowKind> {
+    match panes(document, text, pane)? {
+        Some(panes) if panes > u64::from(continual::MOST_PANES) => {
             let what = format!(
                 "spans {panes} windows of [windows], and at most {} can overlap",
                 continual::MOST_PANES
             );
-            return Err(document.fault(text.span(), what, "make the windows of [windows] longer"));
+            Err(document.fault(text.span(), what, "make the windows of [windows] longer"))
         }
-        (true, Some(panes @ 2..)) => WindowKind::Hopping {
+        Some(panes @ 2..) => Ok(WindowKind::Hopping {
             panes: u32::try_from(panes).unwrap_or(u32::MAX),
-        },
-        (false, Some(horizon)) => WindowKind::Cumulative { horizon },
-        (true, _) => {
+        }),
+        Some(_) | None => {
             let what = format!(
                 "must be a multiple of windows.length, {}, and at least twice as long",
                 show(pane)
             );
             let hint = "make the windows of [windows] shorter, or this longer";
-            return Err(document.fault(text.span(), what, hint));
+            Err(document.fault(text.span(), what, hint))
         }
-        (false, None) => {
+    }
+}
+
+fn cumulative(
+    document: &mut Document<'_>,
+    text: &Spanned<String>,
+    pane: Duration,
+) -> Checked<WindowKind> {
+    match panes(document, text, pane)? {
+        Some(horizon) => Ok(WindowKind::Cumulative { horizon }),
+        None => {
             let what = format!("must be a multiple of windows.length, {}", show(pane));
-            return Err(document.fault(text.span(), what, ""));
+            Err(document.fault(text.span(), what, ""))
         }
-    };
-    sums(document, draft, written, over)
+    }
 }
 
 /// Checks that a sum over panes is possible: only sums over records with one function for all panes have correlated noise.
 /// Other functions are evaluated on the records of all panes together, and charge each pane again.
-fn sums(
+fn can_be_summed(
     document: &mut Document<'_>,
     draft: &ReleaseDraft,
     written: &Spanned<file::WindowKind>,
-    over: WindowKind,
-) -> Checked<WindowKind> {
-    let is_sum = draft.function.get_ref().target.is_sum();
-    if let (WindowKind::Cumulative { .. }, false) = (over, is_sum) {
-        let what = "is only for sums over records: densities, cells, moments and expressions";
-        return Err(document.fault(
-            written.span(),
-            what,
-            r#"use "tumbling", or { hopping = "24h" }"#,
-        ));
+    kind: WindowKind,
+) -> Checked<()> {
+    if !draft.function.get_ref().target.is_sum() {
+        if let WindowKind::Cumulative { .. } = kind {
+            let what = "is only for sums over records: densities, cells, moments and expressions";
+            let hint = r#"use "tumbling", or { hopping = "24h" }"#;
+            return Err(document.fault(written.span(), what, hint));
+        }
+        return Ok(());
     }
-    if let (true, Some(place)) = (is_sum, draft.choice_place()) {
+    let hint = r#"remove it, or use windows = "tumbling""#;
+    if let Some(place) = draft.choice_place() {
         let what = "is made anew for each window, but all windows of a sum need the same function";
-        return Err(document.fault(place, what, r#"remove it, or use windows = "tumbling""#));
+        return Err(document.fault(place, what, hint));
     }
-    if let (true, Some(calibration)) = (is_sum, &draft.calibration)
+    if let Some(calibration) = &draft.calibration
         && *calibration.get_ref() == Calibration::Paper
     {
         let what = "is only for tumbling windows: the papers have no noise for sums of windows";
-        return Err(document.fault(
-            calibration.span(),
-            what,
-            r#"remove it, or use windows = "tumbling""#,
-        ));
+        return Err(document.fault(calibration.span(), what, hint));
     }
-    Ok(over)
+    Ok(())
 }
 
-/// How many panes make up `length`; none if `length` is not a positive multiple of `pane`.
-fn panes(length: Duration, pane: Duration) -> Option<u64> {
-    let length = micros(length).unsigned_abs();
+/// Number of panes that make up the length `text`; none if that is not a positive multiple of `pane`.
+fn panes(
+    document: &mut Document<'_>,
+    text: &Spanned<String>,
+    pane: Duration,
+) -> Checked<Option<u64>> {
+    let written = Some(text.clone());
+    let length = document.required(&text.span(), "windows", written, values::positive_duration)?;
+    let length = micros(*length.get_ref()).unsigned_abs();
     let pane = micros(pane).unsigned_abs();
-    (pane > 0 && length >= pane && length.is_multiple_of(pane)).then(|| length / pane)
+    let is_whole = pane > 0 && length >= pane && length.is_multiple_of(pane);
+    Ok(is_whole.then(|| length / pane))
 }

@@ -18,59 +18,71 @@ impl Search<'_> {
     /// Every spline with every grid.
     pub(super) fn cells(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
         let kinds = self.kinds(NoiseKind::is_on_cells);
+        if kinds.is_empty() {
+            return Vec::new();
+        }
         let finest =
             Coordinates::Cells(CellGrid::finest(Spline::Box, self.axes.len(), self.tables));
         // What has no cells has none on the finest grid either.
-        let widths = match build(finest)
-            .filter(|_| !kinds.is_empty())
-            .and_then(|function| function.feature)
-        {
-            Some(feature) => (0..self.axes.len())
-                .map(|axis| feature.kernel.width(axis))
-                .collect::<Vec<f64>>(),
-            None => return Vec::new(),
+        let Some(feature) = build(finest).and_then(|function| function.feature) else {
+            return Vec::new();
         };
-        let splines = self
-            .spline
-            .map_or(Spline::ALL.to_vec(), |spline| vec![spline]);
-        let of_spline = |spline: Spline| -> Judge<'_> {
-            let grids = match &self.steps {
-                Some(grid) => vec![grid.steps().to_vec()],
-                None => cell_error::grids(spline, &widths),
-            };
-            let built = |steps: Vec<u32>| {
-                let grid = CellGrid::new(spline, &steps);
-                let fits = self.steps.is_some()
-                    || grid.count() * self.tables as usize
-                        <= MOST_CELLS.min(self.terms.most_values);
-                let function = if fits {
-                    build(Coordinates::Cells(grid))
-                } else {
-                    None
-                };
-                function.map(|function| (grid, function))
-            };
-            let functions: Vec<(CellGrid, Function)> =
-                grids.into_iter().filter_map(built).collect();
+        let widths: Vec<f64> = (0..self.axes.len())
+            .map(|axis| feature.kernel.width(axis))
+            .collect();
+        let splines = match self.spline {
+            Some(spline) => vec![spline],
+            None => Spline::ALL.to_vec(),
+        };
+        let mut judges: Vec<Judge<'_>> = Vec::new();
+        for spline in splines {
+            let grids = self.built_grids(build, spline, &widths);
             let kinds = kinds.clone();
-            Box::new(move || {
-                let best = |kind: &NoiseKind| {
-                    let judged = functions
-                        .iter()
-                        .filter_map(|(grid, function)| self.of_cells(*kind, *grid, function));
-                    let best =
-                        judged.min_by(|(a, _), (b, _)| a.of_choice().total_cmp(&b.of_choice()));
-                    best.map(|(_, candidate)| candidate)
-                };
-                kinds.iter().filter_map(best).collect()
-            })
-        };
-        splines.into_iter().map(of_spline).collect()
+            judges.push(Box::new(move || self.best_grids(&kinds, &grids)));
+        }
+        judges
     }
 
-    /// In the units of the function: of tables of cells that is the density, or the label.
+    /// The grids that are tried with a spline, but those that are too large.
+    fn built_grids(&self, build: &Build<'_>, spline: Spline, widths: &[f64]) -> Vec<BuiltGrid> {
+        let grids = match &self.steps {
+            Some(grid) => vec![grid.steps().to_vec()],
+            None => cell_error::grids(spline, widths),
+        };
+        let most = MOST_CELLS.min(self.terms.most_values);
+        let mut built = Vec::new();
+        for steps in grids {
+            let grid = CellGrid::new(spline, &steps);
+            let fits = self.steps.is_some() || grid.count() * self.tables as usize <= most;
+            if fits && let Some(function) = build(Coordinates::Cells(grid)) {
+                built.push(BuiltGrid { grid, function });
+            }
+        }
+        built
+    }
+
+    /// The best grid for each kind of noise.
+    fn best_grids(&self, kinds: &[NoiseKind], grids: &[BuiltGrid]) -> Vec<Candidate> {
+        let mut found = Vec::new();
+        for kind in kinds {
+            let judged = grids.iter().filter_map(|grid| self.judge_grid(*kind, grid));
+            let best = judged.min_by(|one, other| {
+                let error = one.error.of_choice();
+                error.total_cmp(&other.error.of_choice())
+            });
+            found.extend(best.map(|best| best.candidate));
+        }
+        found
+    }
+
+    /// The errors in the units of the function: of tables of cells that is the density, or the label.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
-    fn told(&self, function: &Function, basis: &CellBasis, error: &CellError) -> Expected {
+    fn natural_errors(
+        &self,
+        function: &Function,
+        basis: &CellBasis,
+        error: &CellError,
+    ) -> Expected {
         let Target::Cells(cells) = &function.about else {
             return error.told();
         };
@@ -89,14 +101,10 @@ impl Search<'_> {
         )
     }
 
-    /// One grid; `None` if it cannot be drawn for.
+    /// The errors of one grid; `None` if it cannot be drawn for.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
-    fn of_cells(
-        &self,
-        kind: NoiseKind,
-        grid: CellGrid,
-        function: &Function,
-    ) -> Option<(CellError, Candidate)> {
+    fn judge_grid(&self, kind: NoiseKind, built: &BuiltGrid) -> Option<JudgedGrid> {
+        let function = &built.function;
         let shape = function.target.shape();
         let basis = match &shape.basis {
             Basis::Cells(basis) => basis.clone(),
@@ -118,18 +126,25 @@ impl Search<'_> {
         );
         let is_ratio = matches!(&function.about, Target::Cells(Cells { label: Some(_) }));
         let error = if is_ratio { error.of_a_ratio() } else { error };
-        let on = Coordinates::Cells(grid);
-        let values = shape.values();
-        let expected = self.told(function, &basis, &error);
-        Some((
-            error,
-            Candidate {
-                noise: kind,
-                on,
-                order: 1,
-                values,
-                expected,
-            },
-        ))
+        let candidate = Candidate {
+            noise: kind,
+            on: Coordinates::Cells(built.grid),
+            order: 1,
+            values: shape.values(),
+            expected: self.natural_errors(function, &basis, &error),
+        };
+        Some(JudgedGrid { error, candidate })
     }
+}
+
+/// A grid of cells, and the function on it.
+struct BuiltGrid {
+    grid: CellGrid,
+    function: Function,
+}
+
+/// A candidate, and the error that it is compared by.
+struct JudgedGrid {
+    error: CellError,
+    candidate: Candidate,
 }

@@ -1,6 +1,6 @@
 //! The candidate with the smallest predicted error, of all families, where most of the records form a cluster.
 //!
-//! What follows the roughest function is too noisy for all others: its error is told beside it, and not chosen by.
+//! A candidate that follows the roughest function is too noisy for all others: that error is told beside it, and not chosen by.
 
 use std::thread;
 
@@ -35,7 +35,7 @@ impl Search<'_> {
     }
 }
 
-/// What all of them find, in their order.
+/// The candidates that all of them find, in their order.
 fn side_by_side<'a>(judges: impl Iterator<Item = Judge<'a>>) -> Vec<Candidate> {
     thread::scope(|scope| {
         let workers: Vec<_> = judges.map(|judge| scope.spawn(judge)).collect();

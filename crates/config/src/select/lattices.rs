@@ -13,7 +13,7 @@ const ORDERS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 /// The most multiplications of one step of the operator, so that a worker starts within seconds.
 const WORK: usize = 300_000;
 
-/// Whether a lattice is small enough to be tried: up to degree 546 on one axis, 52 on two, 16 on three.
+/// Returns whether a lattice is small enough to be tried: up to degree 546 on one axis, 52 on two, 16 on three.
 pub fn is_quick(shape: &Shape) -> bool {
     shape.values() * (shape.degree as usize + 1) * shape.dimensions <= WORK
 }
@@ -31,28 +31,26 @@ impl Search<'_> {
             return Vec::new();
         }
         let degrees = self.degree.map_or(DEGREES.to_vec(), |degree| vec![degree]);
-        let lattice = |degree| {
+        let mut lattices = Vec::new();
+        for degree in degrees {
             let on = Coordinates::Lattice { degree };
-            Some((on, build(on)?))
-        };
-        let mut lattices: Vec<(Coordinates, Function)> =
-            degrees.into_iter().filter_map(lattice).collect();
+            if let Some(function) = build(on) {
+                lattices.push(BuiltLattice { on, function });
+            }
+        }
         // An affine function is the same whatever degree is asked for.
-        lattices.dedup_by_key(|(_, function)| function.target.shape());
-        let judge = |(on, function): (Coordinates, Function)| -> Judge<'_> {
+        lattices.dedup_by_key(|lattice| lattice.function.target.shape());
+        let mut judges: Vec<Judge<'_>> = Vec::new();
+        for lattice in lattices {
             let kinds = kinds.clone();
-            Box::new(move || self.of_lattice(&kinds, on, &function))
-        };
-        lattices.into_iter().map(judge).collect()
+            judges.push(Box::new(move || self.judge_lattice(&kinds, &lattice)));
+        }
+        judges
     }
 
     /// Every order of each kind of noise on one lattice; none if it cannot be drawn or sent.
-    fn of_lattice(
-        &self,
-        kinds: &[NoiseKind],
-        on: Coordinates,
-        function: &Function,
-    ) -> Vec<Candidate> {
+    fn judge_lattice(&self, kinds: &[NoiseKind], lattice: &BuiltLattice) -> Vec<Candidate> {
+        let BuiltLattice { on, function } = lattice;
         let shape = function.target.shape();
         if shape.values() > self.terms.most_values || !is_quick(&shape) {
             return Vec::new();
@@ -64,9 +62,10 @@ impl Search<'_> {
         let Some(rough) = self.rough(function) else {
             return Vec::new();
         };
-        let of_kind = |kind: &NoiseKind| -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for kind in kinds {
             let Some(scale) = self.scale(*kind, function) else {
-                return Vec::new();
+                continue;
             };
             let expected = match shape.basis {
                 Basis::Bernstein => predict::on_lattice(&shape, kind.law(), scale, &orders, &rough),
@@ -86,18 +85,22 @@ impl Search<'_> {
                     ]
                 }
             };
-            let candidates = orders
-                .iter()
-                .zip(expected)
-                .map(|(order, expected)| Candidate {
+            for (order, expected) in orders.iter().zip(expected) {
+                candidates.push(Candidate {
                     noise: *kind,
-                    on,
+                    on: *on,
                     order: *order,
                     values: shape.values(),
                     expected,
                 });
-            candidates.collect()
-        };
-        kinds.iter().flat_map(of_kind).collect()
+            }
+        }
+        candidates
     }
+}
+
+/// A lattice, and the function on it.
+struct BuiltLattice {
+    on: Coordinates,
+    function: Function,
 }

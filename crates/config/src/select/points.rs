@@ -4,7 +4,6 @@ use crate::select::search::{Build, Judge, Search};
 use crate::settings::{Candidate, Coordinates, NoiseKind};
 use bernstream_synopsis::machine::Kernel;
 use bernstream_synopsis::predict;
-use bernstream_synopsis::predict::Expected;
 use bernstream_synopsis::rough::WorstCaseFunctions;
 use bernstream_synopsis::whitened::{Counts, Points};
 use bernstream_synopsis::{Basis, KernelBasis, PointKernel};
@@ -32,13 +31,14 @@ impl Search<'_> {
             Some(_) => Vec::new(),
         };
         // As many points as a function can have: a table that would be too large has fewer.
-        let largest = || {
-            sizes
+        let function = match self.points {
+            Some(on) => build(on),
+            None => sizes
                 .iter()
                 .rev()
-                .find_map(|most| build(Coordinates::Points { most: *most }))
+                .find_map(|most| build(Coordinates::Points { most: *most })),
         };
-        let Some(function) = self.points.map_or_else(largest, build) else {
+        let Some(function) = function else {
             return Vec::new();
         };
         let Basis::Kernel(KernelBasis { kernel, points }) = function.target.shape().basis else {
@@ -61,36 +61,26 @@ impl Search<'_> {
             .map(|count| *count as usize)
             .filter(|count| *count <= most)
             .collect();
-        let scales: Vec<(NoiseKind, f64)> = kinds
-            .iter()
-            .filter_map(|kind| Some((*kind, self.scale(*kind, &function)?)))
-            .collect();
+        let mut scales = Vec::new();
+        for kind in kinds {
+            if let Some(scale) = self.scale(kind, &function) {
+                scales.push(NoiseScale { kind, scale });
+            }
+        }
         let axes = self.axes.len();
-        let on_grid = |counts: Counts| -> Judge<'_> {
+        let judge = PointJudge { scales, rough };
+        let mut judges: Vec<Judge<'_>> = Vec::new();
+        for grid in grids {
             let kernel = kernel.clone();
-            let scales = scales.clone();
-            let rough = rough.clone();
-            Box::new(move || match Points::tensor(kernel, counts) {
-                Ok(points) => judged(
-                    &scales,
-                    &points,
-                    &[points.count()],
-                    |_| Coordinates::Tensor(counts),
-                    &rough,
-                ),
+            let judge = judge.clone();
+            judges.push(Box::new(move || match Points::tensor(kernel, grid) {
+                Ok(points) => judge.candidates(&points, &[points.count()], Some(grid)),
                 Err(_) => Vec::new(),
-            })
-        };
-        let mut judges: Vec<Judge<'_>> = grids.into_iter().map(on_grid).collect();
+            }));
+        }
         if !counts.is_empty() {
-            let kernel = kernel.clone();
-            let scales = scales.clone();
-            let rough = rough.clone();
-            let on = |count: usize| Coordinates::Points {
-                most: u32::try_from(count).unwrap_or(u32::MAX),
-            };
             judges.push(Box::new(move || match Points::choose(kernel, axes, most) {
-                Ok(points) => judged(&scales, &points, &counts, on, &rough),
+                Ok(points) => judge.candidates(&points, &counts, None),
                 Err(_) => Vec::new(),
             }));
         }
@@ -105,39 +95,65 @@ impl Search<'_> {
         ) {
             return Vec::new();
         }
-        let along = |step: f64| -> Option<Counts> {
-            // A cast from a float saturates.
-            let count = |axis| (1.0 / (step * kernel.width(axis)) + 0.5).round().max(1.0) as u32;
-            Counts::new(&(0..self.axes.len()).map(count).collect::<Vec<u32>>())
-        };
-        let mut grids: Vec<Counts> = STEPS
-            .iter()
-            .filter_map(|step| along(*step))
-            .filter(|counts| counts.product() <= most)
-            .collect();
+        let mut grids = Vec::new();
+        for step in STEPS {
+            let mut along = Vec::new();
+            for axis in 0..self.axes.len() {
+                // A cast from a float saturates.
+                along.push((1.0 / (step * kernel.width(axis)) + 0.5).round().max(1.0) as u32);
+            }
+            if let Some(counts) = Counts::new(&along)
+                && counts.product() <= most
+            {
+                grids.push(counts);
+            }
+        }
         grids.dedup();
         grids
     }
 }
 
-/// Every number of points of `counts`, up to that of `points`, with every kind of noise and its scale.
-fn judged(
-    scales: &[(NoiseKind, f64)],
-    points: &Points,
-    counts: &[usize],
-    on: impl Fn(usize) -> Coordinates,
-    rough: &WorstCaseFunctions,
-) -> Vec<Candidate> {
-    let of_kind = |(noise, scale): &(NoiseKind, f64)| -> Vec<Candidate> {
-        let expected = predict::on_points(points, noise.law(), *scale, counts, rough);
-        let candidate = |(count, expected): (&usize, Expected)| Candidate {
-            noise: *noise,
-            on: on(*count),
-            order: 1,
-            values: *count,
-            expected,
-        };
-        counts.iter().zip(expected).map(candidate).collect()
-    };
-    scales.iter().flat_map(of_kind).collect()
+/// A kind of noise and its scale, in natural units.
+#[derive(Clone, Copy)]
+struct NoiseScale {
+    kind: NoiseKind,
+    scale: f64,
+}
+
+/// Judges kernel points, with every kind of noise.
+#[derive(Clone)]
+struct PointJudge {
+    scales: Vec<NoiseScale>,
+    rough: WorstCaseFunctions,
+}
+
+impl PointJudge {
+    /// Every number of points of `counts`, up to that of `points`; where they are evenly spaced, on this `grid`.
+    fn candidates(
+        &self,
+        points: &Points,
+        counts: &[usize],
+        grid: Option<Counts>,
+    ) -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for NoiseScale { kind, scale } in &self.scales {
+            let expected = predict::on_points(points, kind.law(), *scale, counts, &self.rough);
+            for (count, expected) in counts.iter().zip(expected) {
+                let on = match grid {
+                    Some(counts) => Coordinates::Tensor(counts),
+                    None => Coordinates::Points {
+                        most: u32::try_from(*count).unwrap_or(u32::MAX),
+                    },
+                };
+                candidates.push(Candidate {
+                    noise: *kind,
+                    on,
+                    order: 1,
+                    values: *count,
+                    expected,
+                });
+            }
+        }
+        candidates
+    }
 }

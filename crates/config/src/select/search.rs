@@ -1,4 +1,5 @@
-//! What `"auto"` chooses from, what the choice depends on, and what every family of candidates is judged by.
+//! The candidates that `"auto"` chooses from, the settings that the choice depends on, and the scale and the functions by which every
+//! family is judged.
 
 use crate::settings::{
     Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind,
@@ -11,7 +12,7 @@ use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::rough::{Kind, WorstCaseFunctions};
 
-/// What to choose from, and what the choice depends on.
+/// The candidates to choose from, and what the choice depends on.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
     /// Never empty.
@@ -36,7 +37,7 @@ pub struct Search<'a> {
     pub axes: &'a [Axis],
 }
 
-/// What the choice depends on in other sections of the file.
+/// Settings of other sections of the file that the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     pub adjacency: Adjacency,
@@ -54,11 +55,14 @@ pub type Judge<'a> = Box<dyn FnOnce() -> Vec<Candidate> + Send + 'a>;
 impl Search<'_> {
     /// The search for this choice alone, with the orders that it may have; `None` if it is not what the file asks for.
     pub fn only(&self, choice: &Choice) -> Option<Self> {
-        let (degree, points, grid) = match choice.on {
-            Coordinates::Lattice { degree } => (Some(degree), None, None),
-            on @ (Coordinates::Points { .. } | Coordinates::Tensor(_)) => (None, Some(on), None),
-            Coordinates::Cells(grid) => (None, None, Some(grid)),
-        };
+        let mut degree = None;
+        let mut points = None;
+        let mut grid = None;
+        match choice.on {
+            Coordinates::Lattice { degree: chosen } => degree = Some(chosen),
+            Coordinates::Points { .. } | Coordinates::Tensor(_) => points = Some(choice.on),
+            Coordinates::Cells(chosen) => grid = Some(chosen),
+        }
         let spline = grid.map(|grid| grid.spline);
         let is_asked = self.kinds.contains(&choice.noise)
             && (self.degree.is_none() || self.degree == degree)
@@ -123,7 +127,7 @@ impl Search<'_> {
         Some(mechanism.scale().units() as f64 * function.unit())
     }
 
-    /// What is assumed of the function, in natural units; none if nothing is known about it.
+    /// The functions that are assumed, in natural units; none if nothing is known about them.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
     pub(super) fn rough(&self, function: &Function) -> Option<WorstCaseFunctions> {
         let records = self.expected_records as f64;

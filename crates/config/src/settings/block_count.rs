@@ -1,4 +1,4 @@
-//! How many blocks of one grid a window of another can meet.
+//! Number of blocks of one grid that a window of another can meet.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which bound on the sensitivity the noise of a release is calibrated to.
+//! The bound on the sensitivity that the noise of a release is calibrated to.
 
 use crate::settings::error::Error;
 use crate::settings::privacy::Privacy;
@@ -10,7 +10,7 @@ use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::Delta;
 use bernstream_synopsis::price::Price;
 
-/// Which bound on the sensitivity the noise is calibrated to.
+/// The bound on the sensitivity that the noise is calibrated to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calibration {
     /// The bound that we prove for the target.
@@ -54,12 +54,13 @@ impl Calibration {
         let change = self.sensitivity(target, law, privacy)?;
         let values = target.shape().values();
         let touched = privacy.touched(values);
-        Ok(match (self, price) {
-            (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
-                let sup = change.0.div_ceil(values as u64);
-                Mechanism::advanced_laplace(sup, values, epsilon, delta)?
-            }
-            _ => Mechanism::calibrated(law, change, touched, price)?,
-        })
+        if self == Calibration::Paper
+            && let Price::Approximate { epsilon, delta } = price
+            && delta > Delta::ZERO
+        {
+            let sup = change.0.div_ceil(values as u64);
+            return Ok(Mechanism::advanced_laplace(sup, values, epsilon, delta)?);
+        }
+        Ok(Mechanism::calibrated(law, change, touched, price)?)
     }
 }

@@ -80,33 +80,24 @@ impl PrivateOrder {
         let scale = noise.scale().units() as f64;
         let noises = predict::noise(&target.shape(), noise.distribution(), &orders);
         let tables = Operator::new(dimensions, degree).remainders(&orders);
-        let remainders = noises
-            .iter()
-            .zip(&tables)
-            .map(|(noise, rows)| Remainder::new(noise * scale, rows))
-            .collect();
-        let Protected {
-            adjacency,
-            contributions,
-        } = protected;
+        let mut remainders = Vec::new();
+        for (noise, rows) in noises.iter().zip(&tables) {
+            remainders.push(Remainder::new(noise * scale, rows));
+        }
         let change = TargetChange {
             values: target.shape().values(),
-            sup: target.sup_sensitivity(adjacency, 1)?,
+            sup: target.sup_sensitivity(protected.adjacency, 1)?,
             effects: target.effects(),
-            adjacency,
-            contributions,
+            adjacency: protected.adjacency,
+            contributions: protected.contributions,
         };
         Ok(Order::new(remainders, &change, self.price)?)
     }
 
-    /// Whether the tables for this lattice are computed within seconds: at order 8, at most degree 290 on one axis and 20 on
+    /// Returns whether the tables for this lattice are computed within seconds: at order 8, at most degree 290 on one axis and 20 on
     /// two.
     pub fn is_quick(&self, shape: &Shape) -> bool {
-        let highest = self
-            .candidates
-            .iter()
-            .max()
-            .map_or(1, |order| *order as usize);
+        let highest = self.candidates.iter().max().copied().unwrap_or(1) as usize;
         let step = shape
             .values()
             .saturating_pow(2)

@@ -1,4 +1,4 @@
-//! Where records come from.
+//! The source of records.
 
 use bernstream_kafka::Broker;
 use bernstream_kafka::source;

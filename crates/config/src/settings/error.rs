@@ -1,10 +1,10 @@
-//! Why settings cannot be carried out.
+//! Reasons why settings cannot be carried out.
 
 use bernstream_noise as mechanism;
 use bernstream_noise::continual;
 use bernstream_release as targets;
 
-/// Why valid settings cannot be carried out.
+/// A reason why valid settings cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

@@ -10,9 +10,9 @@ use bernstream_synopsis::description;
 #[derive(Clone, Debug)]
 pub struct Function {
     pub target: Arc<dyn Target>,
-    /// Its description in every synopsis: everything that its values depend on, except domain, lattice and label.
+    /// The description in every synopsis: everything that its values depend on, except domain, lattice and label.
     pub about: description::Target,
-    /// What a value means, in words.
+    /// The meaning of a value, in words.
     pub meaning: String,
     /// The unit of a value and of its error, in words.
     pub quantity: String,
@@ -22,13 +22,13 @@ pub struct Function {
 }
 
 impl Function {
-    /// What one grid unit stands for, in natural units.
+    /// The size of one grid unit, in natural units.
     pub fn unit(&self) -> f64 {
         self.scaling.unit()
     }
 }
 
-/// How rough a function can be: a sum of kernels.
+/// The roughness that a function can have: a sum of kernels.
 #[derive(Clone, Debug)]
 pub struct Feature {
     /// On the unit cube.
@@ -39,26 +39,23 @@ pub struct Feature {
 impl Feature {
     /// Gaussians with these standard deviations along the axes, as parts of the domain.
     pub fn of_widths(widths: &[f64], height: Height) -> Self {
-        let row = |i: usize| {
-            (0..widths.len())
-                .map(|j| if i == j { widths[i].powi(-2) } else { 0.0 })
-                .collect()
-        };
+        let mut precision = vec![vec![0.0; widths.len()]; widths.len()];
+        for (axis, width) in widths.iter().enumerate() {
+            precision[axis][axis] = width.powi(-2);
+        }
         Feature {
-            kernel: PointKernel::Gaussian {
-                precision: (0..widths.len()).map(row).collect(),
-            },
+            kernel: PointKernel::Gaussian { precision },
             height,
         }
     }
 }
 
-/// How far from its offset a function can be.
+/// The largest distance of a function from its offset.
 #[derive(Clone, Copy, Debug)]
 pub enum Height {
-    /// What all records add to a value in the place where each has its largest effect.
+    /// The sum over all records, in the place where each has its largest effect on a value.
     AllRecords,
-    /// So much for every record, in natural units, where all are in one place.
+    /// A height for every record, in natural units, where all are in one place.
     Each(f64),
     /// In natural units, however many records there are.
     Fixed(f64),

@@ -1,4 +1,4 @@
-//! How much Gaussian noise a block under `composition = "gaussian"` may have, and how fine.
+//! Limits on the Gaussian noise of a block under `composition = "gaussian"`: how much, and how fine.
 
 use crate::settings::privacy::Privacy;
 use bernstream_noise::accountant::gaussian::Drawn;
@@ -19,7 +19,7 @@ pub const MOST_DRAWN: u64 = DRAWN.values / 64;
 
 pub const FINEST: Scale = Scale::TWO_TO_33;
 
-/// How many values one unit can change in a window.
+/// Returns how many values one unit can change in a window.
 pub fn touched(privacy: &Privacy, values: impl Iterator<Item = usize>) -> u64 {
     let values = values
         .map(|values| privacy.touched(values))

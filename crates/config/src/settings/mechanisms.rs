@@ -29,25 +29,25 @@ impl Settings {
         calibration.sensitivity(&*function.target, release.noise.law(), &self.privacy)
     }
 
-    /// Which bound the noise of a function is calibrated to, for display.
+    /// The bound that the noise of a function is calibrated to, for display.
     ///
     /// # Errors
     ///
     /// If a bound to compare with is missing.
     pub fn calibrated(&self, release: &Release, function: &Function) -> Result<Calibrated, Error> {
-        Ok(match (release.calibration, &self.privacy.definition) {
-            (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
-            (Calibration::Tight, _) => Calibrated::Tight,
-            (Calibration::Paper, _) => {
-                let bounds = [Calibration::Paper, Calibration::Tight]
-                    .map(|which| self.sensitivity(release, function, which));
-                let [paper, tight] = bounds;
-                #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-                Calibrated::Paper {
-                    times_needed: paper?.0 as f64 / tight?.0 as f64,
-                }
+        match release.calibration {
+            Calibration::Tight if matches!(self.privacy.definition, Definition::Random(_)) => {
+                Ok(Calibrated::Sampled)
             }
-        })
+            Calibration::Tight => Ok(Calibrated::Tight),
+            Calibration::Paper => {
+                let paper = self.sensitivity(release, function, Calibration::Paper)?;
+                let tight = self.sensitivity(release, function, Calibration::Tight)?;
+                #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+                let times_needed = paper.0 as f64 / tight.0 as f64;
+                Ok(Calibrated::Paper { times_needed })
+            }
+        }
     }
 
     /// The mechanism for a function that a window of a release can have.
@@ -81,11 +81,10 @@ impl Settings {
     ///
     /// If there is no sensitivity, or the price does not pay for its noise.
     pub fn series(&self, release: &Release) -> Result<Option<Series>, Error> {
-        let Some(over) = release
-            .window_kind
-            .series()
-            .filter(|_| release.is_sum_of_panes())
-        else {
+        if !release.is_sum_of_panes() {
+            return Ok(None);
+        }
+        let Some(kind) = release.window_kind.series() else {
             return Ok(None);
         };
         let law = release.noise.law();
@@ -96,7 +95,7 @@ impl Settings {
         } = self.protected();
         let change = target.sensitivity_in(law.norm(), adjacency, contributions)?;
         let values = self.privacy.touched(target.shape().values());
-        let panes = self.panes_a_unit(release);
+        let panes = self.panes_of_unit(release);
         let horizon = release.window_kind.horizon();
         // What is written in epsilon is that epsilon, as for a window of its own. For a unit in several panes it is the rho.
         let price = if panes == 1 {
@@ -105,12 +104,12 @@ impl Settings {
             release.payment.price()
         };
         Ok(Some(Series::calibrated(
-            over, law, change, values, panes, price, horizon,
+            kind, law, change, values, panes, price, horizon,
         )?))
     }
 
     /// The most panes that one unit can be in and that the release pays for.
-    fn panes_a_unit(&self, release: &Release) -> u32 {
+    fn panes_of_unit(&self, release: &Release) -> u32 {
         match &self.privacy.unit {
             Unit::Record => 1,
             Unit::User {
@@ -120,11 +119,10 @@ impl Settings {
             // As many as the total pays for, were it for this release alone.
             Unit::User {
                 per: Period::Ever, ..
-            } => {
-                let paid = release.policy.lasts(self.privacy.total, None, |_| true);
-                paid.and_then(|paid| u32::try_from(paid).ok())
-                    .unwrap_or(u32::MAX)
-            }
+            } => match release.policy.lasts(self.privacy.total, None, |_| true) {
+                Some(paid) => u32::try_from(paid).unwrap_or(u32::MAX),
+                None => u32::MAX,
+            },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is allowed and surely a mistake, for warnings.
+//! Settings that are allowed and surely a mistake, for warnings.
 
 use crate::settings::{Input, Period, Release, Settings, Unit};
 use bernstream_kafka::source::record::Format;
@@ -12,25 +12,22 @@ use bernstream_synopsis::price::Price;
 /// Above this an epsilon promises next to nothing: a doubt of one in a thousand million becomes a near certainty at 20.7.
 const MUCH: u64 = 20;
 
-/// What is suspected, in words: an epsilon that promises nothing, a lattice too coarse for its kernel, a budget that leaves most windows
+/// Suspicions in words: an epsilon that promises nothing, a lattice too coarse for its kernel, a budget that leaves most windows
 /// unpaid, a delta that nothing needs, windows in the future, names of columns that are none. Everything is public.
 pub fn suspected(settings: &Settings, now: Timestamp) -> Vec<String> {
-    let of_total = [large(settings), unpaid(settings), unused(settings)]
-        .into_iter()
-        .flatten();
-    let coarse = settings.releases.iter().filter_map(coarse);
-    let names = settings
-        .columns
-        .names()
-        .filter_map(|name| computed(settings, name));
-    of_total
-        .chain(coarse)
-        .chain(future(settings, now))
-        .chain(names)
-        .collect()
+    let mut found = Vec::new();
+    found.extend(large_epsilon(settings));
+    found.extend(unpaid_windows(settings));
+    found.extend(unused_delta(settings));
+    found.extend(settings.releases.iter().filter_map(coarse_lattice));
+    found.extend(future_windows(settings, now));
+    for name in settings.columns.names() {
+        found.extend(computed_column(settings, name));
+    }
+    found
 }
 
-fn unused(settings: &Settings) -> Option<String> {
+fn unused_delta(settings: &Settings) -> Option<String> {
     let Price::Approximate { delta, .. } = settings.privacy.total else {
         return None;
     };
@@ -49,7 +46,7 @@ fn unused(settings: &Settings) -> Option<String> {
 }
 
 /// A name that asks for something to be computed: a column may have it, but seldom does.
-fn computed(settings: &Settings, name: &str) -> Option<String> {
+fn computed_column(settings: &Settings, name: &str) -> Option<String> {
     let is_call = name
         .split_once('(')
         .is_some_and(|(before, _)| before.ends_with(|c: char| c.is_alphanumeric()));
@@ -60,22 +57,19 @@ fn computed(settings: &Settings, name: &str) -> Option<String> {
     let is_path = name.starts_with("$.") || name.contains("->") || name.contains("[*]");
     let is_arrow =
         matches!(&settings.input, Input::Kafka(kafka) if matches!(kafka.format, Format::Arrow));
-    let what = match () {
-        () if is_expression => {
-            "an expression, and is read as the name of a column: a column is released as it is, unless [release.expression] computes of it"
-        }
-        () if is_path => {
-            "a path of another language: in records of JSON, Avro and Protobuf write names with dots between them, such as after.amount"
-        }
-        () if is_arrow && name.contains('.') => {
-            "a path, and is read as the name of a column: what is within a column of Arrow is not read"
-        }
-        () => return None,
+    let what = if is_expression {
+        "an expression, and is read as the name of a column: a column is released as it is, unless [release.expression] computes of it"
+    } else if is_path {
+        "a path of another language: in records of JSON, Avro and Protobuf write names with dots between them, such as after.amount"
+    } else if is_arrow && name.contains('.') {
+        "a path, and is read as the name of a column: what is within a column of Arrow is not read"
+    } else {
+        return None;
     };
     Some(format!("{name:?} looks like {what}"))
 }
 
-fn large(settings: &Settings) -> Option<String> {
+fn large_epsilon(settings: &Settings) -> Option<String> {
     let epsilon = match settings.privacy.total {
         Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => epsilon,
         Price::Concentrated(_) | Price::Slots(_) => settings.privacy.implies?.epsilon,
@@ -85,13 +79,13 @@ fn large(settings: &Settings) -> Option<String> {
     })
 }
 
-/// What a worker waits for, whatever it reads.
-fn future(settings: &Settings, now: Timestamp) -> Option<String> {
-    let rules = &settings.windows;
-    let origin = rules.grid.origin();
-    let grid = rules.grid;
-    match (&settings.input, rules.end.filter(|end| *end > now)) {
-        (Input::Files(_), Some(end)) => {
+/// Windows that a worker waits for, whatever it reads.
+fn future_windows(settings: &Settings, now: Timestamp) -> Option<String> {
+    let grid = settings.windows.grid;
+    let origin = grid.origin();
+    match &settings.input {
+        Input::Files(_) => {
+            let end = settings.windows.end.filter(|end| *end > now)?;
             let all = grid.count(origin, end);
             let later = all - grid.count(origin, now);
             Some(format!(
@@ -99,37 +93,38 @@ fn future(settings: &Settings, now: Timestamp) -> Option<String> {
                  of the last; correct windows.origin and windows.end if that is not meant"
             ))
         }
-        (Input::Kafka(_), _) if origin > now => Some(format!(
+        Input::Kafka(_) if origin > now => Some(format!(
             "windows.origin lies {} in the future: the worker is waiting until {origin}, and earlier records are in no window",
             clock::show(origin.since(now))
         )),
-        _ => None,
+        Input::Kafka(_) => None,
     }
 }
 
-/// Of fixed prices alone: a policy says itself how far it goes.
-fn unpaid(settings: &Settings) -> Option<String> {
-    let is_fixed = |release: &Release| matches!(release.policy, Policy::Fixed(_));
-    if !settings.releases.iter().all(is_fixed) {
+/// Windows that fixed prices leave unpaid: a policy says itself how far it goes.
+fn unpaid_windows(settings: &Settings) -> Option<String> {
+    if !settings.releases.iter().all(Release::has_fixed_price) {
         return None;
     }
     let grid = settings.windows.grid;
-    let (all, of) = match &settings.privacy.unit {
+    let all;
+    let of;
+    match &settings.privacy.unit {
         Unit::User {
             per: Period::Every(length),
             ..
-        } => (
-            length.as_micros() / grid.length().as_micros().max(1),
-            "of a period",
-        ),
+        } => {
+            all = length.as_micros() / grid.length().as_micros().max(1);
+            of = "of a period";
+        }
         Unit::User {
             per: Period::Ever, ..
-        } => (
-            u128::from(grid.count(grid.origin(), settings.windows.end?)),
-            "of the grid",
-        ),
+        } => {
+            all = u128::from(grid.count(grid.origin(), settings.windows.end?));
+            of = "of the grid";
+        }
         Unit::Record => return None,
-    };
+    }
     let paid =
         Policy::Fixed(settings.window_price()).lasts(settings.privacy.limit(), None, |_| true)?;
     (u128::from(paid) * 2 < all).then(|| {
@@ -140,7 +135,7 @@ fn unpaid(settings: &Settings) -> Option<String> {
     })
 }
 
-fn coarse(release: &Release) -> Option<String> {
+fn coarse_lattice(release: &Release) -> Option<String> {
     let Target::Density(Density {
         kernel: Smoothing::Bandwidths(bandwidths),
         ..
@@ -152,24 +147,18 @@ fn coarse(release: &Release) -> Option<String> {
     if shape.basis != Basis::Bernstein || release.auto.is_some() {
         return None;
     }
-    let (axis, bandwidth, step) = release
-        .axes
-        .iter()
-        .zip(bandwidths)
-        .zip(&release.columns)
-        .map(|((axis, bandwidth), column)| {
-            (
-                column,
-                *bandwidth,
-                (axis.max - axis.min) / f64::from(shape.degree),
-            )
-        })
-        .find(|(_, bandwidth, step)| *bandwidth < step / 2.0)?;
-    Some(format!(
-        "release {:?}: the bandwidth {bandwidth} of {axis} is far below the step of the lattice, {step:.3}: a record between two points \
-         is hardly seen; raise the bandwidth or the degree, or write degree = \"auto\"",
-        release.name
-    ))
+    let axes = release.axes.iter().zip(&release.columns);
+    for ((axis, column), bandwidth) in axes.zip(bandwidths) {
+        let step = (axis.max - axis.min) / f64::from(shape.degree);
+        if *bandwidth < step / 2.0 {
+            return Some(format!(
+                "release {:?}: the bandwidth {bandwidth} of {column} is far below the step of the lattice, {step:.3}: a record between two points \
+                 is hardly seen; raise the bandwidth or the degree, or write degree = \"auto\"",
+                release.name
+            ));
+        }
+    }
+    None
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl NoiseKind {
             .collect()
     }
 
-    /// Whether it gives pure differential privacy.
+    /// Returns whether it gives pure differential privacy.
     pub fn is_pure(self) -> bool {
         self.law().is_pure()
     }
@@ -66,24 +66,24 @@ impl NoiseKind {
         }
     }
 
-    /// Whether it is added to values on a lattice.
+    /// Returns whether it is added to values on a lattice.
     pub fn is_on_lattice(self) -> bool {
         !self.is_on_points() && !self.is_on_cells()
     }
 
-    /// Whether it is added to coordinates on kernel points.
+    /// Returns whether it is added to coordinates on kernel points.
     pub fn is_on_points(self) -> bool {
         matches!(self, NoiseKind::Ball | NoiseKind::GaussianProcess)
     }
 
-    /// Whether it is added to counts of cells.
+    /// Returns whether it is added to counts of cells.
     pub fn is_on_cells(self) -> bool {
         matches!(self, NoiseKind::Cells | NoiseKind::GaussianCells)
     }
 }
 
 impl fmt::Display for NoiseKind {
-    /// As in the file.
+    /// Writes it as in the file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             NoiseKind::Laplace => "laplace",
@@ -111,7 +111,7 @@ pub enum Coordinates {
 }
 
 impl Coordinates {
-    /// Where the kernel points are; `None` for other coordinates.
+    /// The placement of kernel points; `None` for other coordinates.
     pub fn placement(self) -> Option<Placement> {
         match self {
             Coordinates::Lattice { .. } | Coordinates::Cells(_) => None,
@@ -133,7 +133,9 @@ impl CellGrid {
     /// `steps` of each axis, 1 to 3; more are left out.
     pub fn new(spline: Spline, steps: &[u32]) -> Self {
         let mut all = [1; 3];
-        all.iter_mut().zip(steps).for_each(|(to, from)| *to = *from);
+        for (to, from) in all.iter_mut().zip(steps) {
+            *to = *from;
+        }
         CellGrid {
             spline,
             steps: all,
@@ -143,27 +145,26 @@ impl CellGrid {
 
     /// The finest grid of so many tables on so many axes: a function that can be read off cells can be read off these.
     pub fn finest(spline: Spline, axes: usize, tables: u32) -> Self {
-        let of_each = MOST_CELLS / tables.max(1) as usize;
-        let fits = |steps: &u32| {
-            (*steps as usize)
-                .checked_pow(axes as u32)
-                .is_some_and(|cells| cells <= of_each)
-        };
-        let steps = [65_536, 32_768, 4_096, 256, 181, 64, 40, 31, 16]
-            .into_iter()
-            .find(fits)
-            .unwrap_or(1);
-        CellGrid::new(spline, &vec![steps; axes])
+        let most_cells = MOST_CELLS / tables.max(1) as usize;
+        for steps in [65_536_u32, 32_768, 4_096, 256, 181, 64, 40, 31, 16] {
+            let cells = (steps as usize).checked_pow(axes as u32);
+            if cells.is_some_and(|cells| cells <= most_cells) {
+                return CellGrid::new(spline, &vec![steps; axes]);
+            }
+        }
+        CellGrid::new(spline, &vec![1; axes])
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn count(&self) -> usize {
-        self.steps().iter().fold(1, |count: usize, m| {
-            count.saturating_mul(self.spline.nodes(*m))
-        })
+        let mut count: usize = 1;
+        for steps in self.steps() {
+            count = count.saturating_mul(self.spline.nodes(*steps));
+        }
+        count
     }
 
-    /// Of each axis.
+    /// Number of steps along each axis.
     pub fn steps(&self) -> &[u32] {
         self.steps.get(..self.axes).unwrap_or_default()
     }

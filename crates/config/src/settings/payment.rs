@@ -26,7 +26,7 @@ impl Payment {
         Payment::Converted { epsilon, rho }
     }
 
-    /// The same charged `own` where that is less: the noise of a converted epsilon costs no more.
+    /// This payment, charged `own` where that is less: the noise of a converted epsilon costs no more.
     #[must_use]
     pub fn costing(self, own: Rho) -> Payment {
         match self {
@@ -55,7 +55,7 @@ impl Payment {
         }
     }
 
-    /// Whether it pays for Gaussian noise, which does not give pure differential privacy.
+    /// Returns whether it pays for Gaussian noise, which does not give pure differential privacy.
     pub fn pays_for_gaussian(self) -> bool {
         match self.own() {
             Price::Approximate { delta, .. } => delta > Delta::ZERO,

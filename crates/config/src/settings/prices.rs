@@ -2,9 +2,7 @@
 
 use crate::settings::gaussian_limits::{MOST_DRAWN, touched};
 use crate::settings::release::Release;
-use crate::settings::windowing::WindowKind;
 use crate::settings::worker::Settings;
-use bernstream_noise::accountant::policy::Policy;
 use bernstream_synopsis::description::Definition;
 use bernstream_synopsis::price::Price;
 use bernstream_worker::pipeline::PriceSchedule;
@@ -12,34 +10,29 @@ use bernstream_worker::pipeline::PriceSchedule;
 impl Settings {
     /// The total charge of a block that is one window, for every release that covers it; `None` if the budget cannot pay it.
     pub fn price_in_all(&self) -> Option<Price> {
-        let paid = |release: &Release| {
+        let mut sum = self.privacy.total.zero();
+        for release in &self.releases {
             let price = release.policy.price(0)?;
-            let times = match release.window_kind {
-                WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes,
-                _ => 1,
-            };
-            (0..times).try_fold(price.zero(), |sum, _| sum.checked_add(price))
-        };
-        let all = self
-            .releases
-            .iter()
-            .map(paid)
-            .try_fold(self.privacy.total.zero(), |sum, price| {
-                sum.checked_add(price?)
-            });
-        all.filter(|sum| sum.is_within(self.privacy.limit()))
+            let mut of_release = price.zero();
+            for _ in 0..release.panes_charged() {
+                of_release = of_release.checked_add(price)?;
+            }
+            sum = sum.checked_add(of_release)?;
+        }
+        sum.is_within(self.privacy.limit()).then_some(sum)
     }
 
     /// The price of the first window, over all releases.
     pub fn window_price(&self) -> Price {
-        let prices = self
-            .releases
-            .iter()
-            .filter_map(|release| release.policy.price(0));
-        // A file whose sum does not fit into its total has a fault.
-        prices.fold(self.privacy.total.zero(), |sum, price| {
-            sum.checked_add(price).unwrap_or(self.privacy.total)
-        })
+        let total = self.privacy.total;
+        let mut sum = total.zero();
+        for release in &self.releases {
+            if let Some(price) = release.policy.price(0) {
+                // A file whose sum does not fit into its total has a fault.
+                sum = sum.checked_add(price).unwrap_or(total);
+            }
+        }
+        sum
     }
 
     /// The prices of all windows of a release.
@@ -47,38 +40,47 @@ impl Settings {
         let choices = release
             .choice_prices()
             .fold(self.privacy.total.zero(), Price::with_pure);
-        let over = match release.policy {
-            Policy::Fixed(_) => None,
-            policy => policy.lasts(self.privacy.limit(), None, |price| {
-                let own = price.checked_sub(choices);
-                own.is_some_and(|own| {
-                    release
-                        .functions()
-                        .iter()
-                        .all(|function| self.mechanism_at(release, function, own).is_ok())
-                })
-            }),
-        };
-        // Where a fixed price is spent before, it needs no other end.
-        let drawn_out = self.drawn_out().filter(|most| match release.policy {
-            Policy::Fixed(_) => release
-                .policy
-                .lasts(self.privacy.limit(), Some(*most), |_| true)
-                .is_none(),
-            _ => true,
-        });
+        let policy = release.policy;
+        let limit = self.privacy.limit();
+        let mut over = None;
+        if !release.has_fixed_price() {
+            over = policy.lasts(limit, None, |price| {
+                self.buys_noise(release, price.checked_sub(choices))
+            });
+        }
+        let mut drawn_out = self.drawn_out();
+        if let Some(most) = drawn_out
+            && release.has_fixed_price()
+            && policy.lasts(limit, Some(most), |_| true).is_some()
+        {
+            // A fixed price is spent before, and needs no other end.
+            drawn_out = None;
+        }
         PriceSchedule {
-            policy: release.policy,
+            policy,
             choices,
             over: over.into_iter().chain(drawn_out).min(),
         }
     }
 
+    /// Returns whether a price buys noise for every function of a release.
+    fn buys_noise(&self, release: &Release, price: Option<Price>) -> bool {
+        let Some(price) = price else {
+            return false;
+        };
+        let functions = release.functions();
+        functions
+            .iter()
+            .all(|function| self.mechanism_at(release, function, price).is_ok())
+    }
+
     /// The number of the first window of a block for which all noise together would exceed
     /// [`DRAWN`](crate::settings::DRAWN).
     pub fn drawn_out(&self) -> Option<u64> {
+        if self.privacy.definition != Definition::Gaussian {
+            return None;
+        }
         let values = self.releases.iter().map(|release| release.shape().values());
-        (self.privacy.definition == Definition::Gaussian)
-            .then(|| MOST_DRAWN / touched(&self.privacy, values))
+        Some(MOST_DRAWN / touched(&self.privacy, values))
     }
 }

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::settings::block_count::most_blocks;
 use bernstream_noise::accountant::policy::without_reserve;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::description::{Definition, Implied};
+use bernstream_synopsis::grid::Grid;
 use bernstream_synopsis::price::Price;
 
 /// The privacy unit, the definition and the budget.
@@ -38,14 +40,36 @@ pub struct SharedBudget {
 }
 
 impl Privacy {
-    /// What regular windows may spend of a block.
+    /// The part of the total of a block that regular windows may spend.
     pub fn limit(&self) -> Price {
         without_reserve(self.total, self.reserve)
     }
 
-    /// How many values a unit can change, with `values` for each key: its records can be in different keys.
+    /// Number of values that a unit can change, with `values` for each key: its records can be in different keys.
     pub fn touched(&self, values: usize) -> usize {
         values.saturating_mul(self.unit.contributions() as usize)
+    }
+
+    /// The most windows of `grid` that one period of a user meets; `None` without such periods, or without a grid.
+    pub(crate) fn windows_of_period(&self, grid: Option<Grid>) -> Option<u64> {
+        match &self.unit {
+            Unit::User {
+                per: Period::Every(per),
+                ..
+            } => Some(most_blocks(*per, grid?.length())),
+            Unit::User {
+                per: Period::Ever, ..
+            }
+            | Unit::Record => None,
+        }
+    }
+
+    /// The neighbouring relation.
+    pub(crate) fn protected(&self) -> Protected {
+        Protected {
+            adjacency: self.adjacency,
+            contributions: self.unit.contributions(),
+        }
     }
 }
 
@@ -61,7 +85,7 @@ pub enum Unit {
     },
 }
 
-/// How long all records of a user form one privacy unit.
+/// The time during which all records of a user form one privacy unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// Each period is a unit with its own total.

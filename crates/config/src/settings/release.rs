@@ -24,7 +24,7 @@ pub struct Release {
     /// The columns of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
-    /// What is written at its plots; in no digest.
+    /// Public text that is written at its plots; in no digest.
     pub names: Option<Names>,
     pub label: Option<Label>,
     /// The price of the noise in the first window.
@@ -34,12 +34,12 @@ pub struct Release {
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
     pub noise: NoiseKind,
-    /// What the noise is added to, as asked for or chosen.
+    /// The coordinates that the noise is added to, as asked for or chosen.
     pub on: Coordinates,
     pub calibration: Calibration,
     /// A public guess at the records of a window and key.
     pub expected_records: Option<u64>,
-    /// How degree and order were chosen, where the file says `auto`.
+    /// The search by which degree and order were chosen, where the file says `auto`.
     pub auto: Option<Selection>,
     /// Chosen by each window and key; `order` and `function` are then the first candidates.
     pub private_order: Option<PrivateOrder>,
@@ -49,22 +49,35 @@ pub struct Release {
 }
 
 impl Release {
-    /// What the released values are.
+    /// The shape of the released values.
     pub fn shape(&self) -> Shape {
         self.function.target.shape()
     }
 
-    /// Whether it is a sum over several panes, with noise that is correlated from one to the next.
+    /// Returns whether it is a sum over several panes, with noise that is correlated from one to the next.
     pub fn is_sum_of_panes(&self) -> bool {
         self.window_kind != WindowKind::Tumbling && self.function.target.is_sum()
     }
 
+    /// Number of panes that a window charges: those that it is computed from, but a sum over panes charges the newest alone.
+    pub(crate) fn panes_charged(&self) -> u32 {
+        match self.window_kind {
+            WindowKind::Hopping { panes } if !self.is_sum_of_panes() => panes,
+            _ => 1,
+        }
+    }
+
+    /// Returns whether every window has the same price.
+    pub(crate) fn has_fixed_price(&self) -> bool {
+        matches!(self.policy, Policy::Fixed(_))
+    }
+
     /// Every function that a window can have.
     pub fn functions(&self) -> Candidates<Function> {
-        let fixed = || Candidates::new(self.function.clone(), Vec::new());
-        self.private_bandwidths
-            .as_ref()
-            .map_or_else(fixed, |choice| choice.candidates.clone())
+        match &self.private_bandwidths {
+            Some(choice) => choice.candidates.clone(),
+            None => Candidates::new(self.function.clone(), Vec::new()),
+        }
     }
 
     /// The prices of the private choices of a window.
@@ -83,9 +96,9 @@ impl Release {
 
     /// Every order that a window can have.
     pub fn orders(&self) -> Candidates<u32> {
-        let fixed = || Candidates::new(self.order, Vec::new());
-        self.private_order
-            .as_ref()
-            .map_or_else(fixed, |choice| choice.candidates.clone())
+        match &self.private_order {
+            Some(choice) => choice.candidates.clone(),
+            None => Candidates::new(self.order, Vec::new()),
+        }
     }
 }

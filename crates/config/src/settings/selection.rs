@@ -18,7 +18,7 @@ pub struct Selection {
     pub best: Candidate,
     /// The one in use: the best, or what the ledger has recorded of an earlier version's choice.
     pub taken: Candidate,
-    /// What the errors were predicted for.
+    /// The functions that the errors were predicted for.
     pub rough: Option<WorstCaseFunctions>,
 }
 
@@ -29,12 +29,12 @@ pub struct Candidate {
     pub on: Coordinates,
     /// 1 if there is no lattice.
     pub order: u32,
-    /// How many values a synopsis has.
+    /// Number of values of a synopsis.
     pub values: usize,
     pub expected: Expected,
 }
 
-/// What `"auto"` decides.
+/// A choice by `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
     pub noise: NoiseKind,
@@ -44,7 +44,7 @@ pub struct Choice {
 }
 
 impl Selection {
-    /// Whether the ledger has recorded another choice than that of this version.
+    /// Returns whether the ledger has recorded another choice than that of this version.
     pub fn is_kept(&self) -> bool {
         self.taken.choice() != self.best.choice()
     }
@@ -62,10 +62,10 @@ impl Candidate {
     /// The keys that select it in a file.
     pub fn written(&self, axes: &[Axis], function: &Function) -> String {
         // The noise of tables is on counts whatever its name.
-        let noise = match (&function.about, self.noise) {
-            (Target::Cells(_), NoiseKind::GaussianCells) => NoiseKind::Gaussian,
-            (Target::Cells(_), _) => NoiseKind::Laplace,
-            (_, noise) => noise,
+        let noise = match &function.about {
+            Target::Cells(_) if self.noise == NoiseKind::GaussianCells => NoiseKind::Gaussian,
+            Target::Cells(_) => NoiseKind::Laplace,
+            _ => self.noise,
         };
         match self.on {
             Coordinates::Lattice { degree } => {

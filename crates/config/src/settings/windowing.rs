@@ -1,4 +1,4 @@
-//! Which windows a synopsis covers: one, the last several, or all so far.
+//! The windows that a synopsis covers: one, the last several, or all so far.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub enum WindowKind {
 }
 
 impl WindowKind {
-    /// The same for correlated noise; none for a single pane.
+    /// The windows of correlated noise; none for a single pane.
     pub fn series(self) -> Option<continual::WindowKind> {
         match self {
             WindowKind::Tumbling => None,

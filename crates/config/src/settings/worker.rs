@@ -9,7 +9,6 @@ use crate::settings::endpoints::Input;
 use crate::settings::privacy::{Privacy, Protected};
 use crate::settings::release::Release;
 use crate::settings::size::synopsis_bytes;
-use crate::settings::windowing::WindowKind;
 use bernstream_kafka::Broker;
 use bernstream_kafka::sink::Output;
 use bernstream_kafka::source::registry::SchemaRegistry;
@@ -24,14 +23,14 @@ use bernstream_worker::scale;
 /// An estimate for an ordinary machine.
 pub const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
 
-/// What a draw is given in addition, before it is claimed where another worker may draw too.
+/// Time that a draw is given in addition, before it is claimed where another worker may draw too.
 const DRAWING: Duration = Duration::from_millis(500);
 
-/// What it takes, beside the computation, to draw, seal and write a synopsis and to append it to the log: for each, and for each byte of it.
+/// Time that it takes, beside the computation, to draw, seal and write a synopsis and to append it to the log: for each, and for each byte of it.
 const NANOS_A_SYNOPSIS: u64 = 3_000_000;
 const NANOS_A_BYTE: u64 = 250;
 
-/// What is predicted is told to this.
+/// Nanoseconds to which a predicted time is rounded down.
 const TENTH: u64 = 100_000_000;
 
 /// Everything a worker needs to know; every rule between two settings holds.
@@ -42,7 +41,7 @@ pub struct Settings {
     /// Within it of its event time a producer sends a record, whatever other records there are; none for files, and where nothing is
     /// declared. The worker cannot see whether it is kept, and nothing that it does depends on it.
     pub producer_delay: Option<Duration>,
-    /// Who knows the newest schema of the input. It says what people should pin, and nothing that is read depends on it.
+    /// The registry that knows the newest schema of the input. It says what people should pin, and nothing that is read depends on it.
     pub registry: Option<SchemaRegistry>,
     pub columns: source::Columns,
     pub windows: window::Rules,
@@ -55,14 +54,14 @@ pub struct Settings {
     pub publish_delay: Duration,
     pub output: Output,
     pub ledger: ledger::Params,
-    /// What the ledger can be built from again.
+    /// The log that the ledger can be built from again.
     pub ledger_log: Option<bernstream_kafka::ledger::log::Params>,
-    /// How long workers that follow wait for the one that acts, where there is a log.
+    /// Time that workers that follow wait for the one that acts, where there is a log.
     pub standby: Duration,
     /// Reading is split over processes.
     pub scale: Option<scale::Params>,
     pub serve: Option<SocketAddr>,
-    /// Where the worker shows its own output.
+    /// The address at which the worker shows its own output.
     pub dashboard: Option<SocketAddr>,
     /// The names by which both may be asked.
     pub hosts: Vec<String>,
@@ -77,22 +76,20 @@ impl Settings {
         Sha256::digest(&self.normalised).into()
     }
 
-    /// How far before its window a charge can reach: the overlap of windows that pay each time.
+    /// Time before its window that a charge can reach: the overlap of windows that pay each time.
     pub fn reach(&self) -> Duration {
-        let panes = self
+        let earlier = self
             .releases
             .iter()
-            .map(|release| match release.window_kind {
-                WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes - 1,
-                _ => 0,
-            });
+            .map(|release| release.panes_charged() - 1)
+            .max();
         self.windows
             .grid
             .length()
-            .saturating_mul(panes.max().unwrap_or(0))
+            .saturating_mul(earlier.unwrap_or(0))
     }
 
-    /// Where a ledger may start, and what it may read.
+    /// The rules for where a ledger may start, and what it may read.
     pub fn scheme(&self) -> Scheme {
         let slack = match &self.input {
             Input::Kafka(kafka) => kafka.clock_slack,
@@ -129,58 +126,52 @@ impl Settings {
     }
 
     pub fn protected(&self) -> Protected {
-        Protected {
-            adjacency: self.privacy.adjacency,
-            contributions: self.privacy.unit.contributions(),
-        }
+        self.privacy.protected()
     }
 
     /// About how long a window can take to compute, on an ordinary machine, in whole tenths of a second.
     pub fn longest(&self) -> Duration {
-        tenths(self.computing())
+        whole_tenths(self.compute_nanos())
     }
 
     /// About how long a window can take from its cutoff until it can be claimed where there is a log: computed, drawn, written and appended.
     /// In whole tenths of a second.
     pub fn drawing(&self) -> Duration {
-        tenths(self.computing().saturating_add(self.writing()))
+        whole_tenths(self.compute_nanos().saturating_add(self.write_nanos()))
     }
 
-    /// The nanoseconds of its multiplications.
-    fn computing(&self) -> u64 {
+    /// Nanoseconds of the multiplications of a window.
+    fn compute_nanos(&self) -> u64 {
         self.products()
             .saturating_mul(1_000_000_000 / PRODUCTS_A_SECOND)
     }
 
-    /// The nanoseconds of what comes after them.
-    fn writing(&self) -> u64 {
-        let one = |release: &Release| {
-            let state = self
-                .series(release)
-                .ok()
-                .flatten()
-                .map_or(0, |series| series.state_bytes(release.shape().values()));
-            let bytes = (synopsis_bytes(&release.shape()) as u64).saturating_add(state as u64);
-            NANOS_A_SYNOPSIS.saturating_add(bytes.saturating_mul(NANOS_A_BYTE))
-        };
-        self.releases
-            .iter()
-            .map(one)
-            .fold(0, u64::saturating_add)
-            .saturating_mul(self.groups() as u64)
+    /// Nanoseconds of everything that comes after them.
+    fn write_nanos(&self) -> u64 {
+        let mut nanos: u64 = 0;
+        for release in &self.releases {
+            let shape = release.shape();
+            let state = match self.series(release) {
+                Ok(Some(series)) => series.state_bytes(shape.values()),
+                Ok(None) | Err(_) => 0,
+            };
+            let bytes = (synopsis_bytes(&shape) as u64).saturating_add(state as u64);
+            let of_release = NANOS_A_SYNOPSIS.saturating_add(bytes.saturating_mul(NANOS_A_BYTE));
+            nanos = nanos.saturating_add(of_release);
+        }
+        nanos.saturating_mul(self.groups() as u64)
     }
 
     /// The most multiplications that a window can take, all releases and keys together.
     pub fn products(&self) -> u64 {
-        let one = self
-            .releases
-            .iter()
-            .map(|release| release.function.target.cost().products);
-        one.fold(0, u64::saturating_add)
-            .saturating_mul(self.groups() as u64)
+        let mut products: u64 = 0;
+        for release in &self.releases {
+            products = products.saturating_add(release.function.target.cost().products);
+        }
+        products.saturating_mul(self.groups() as u64)
     }
 
-    /// How long workers that share a log wait for each other.
+    /// The times for which workers that share a log wait for each other.
     pub fn patience(&self) -> ledger::Standby {
         let lead = match &self.input {
             Input::Kafka(kafka) => self.publish_delay.saturating_sub(kafka.clock_slack),
@@ -193,12 +184,12 @@ impl Settings {
         }
     }
 
-    /// How many synopses each release publishes of a window: one a key.
+    /// Number of synopses that each release publishes of a window: one a key.
     pub fn groups(&self) -> usize {
         self.windows.keys.as_ref().map_or(1, Vec::len)
     }
 }
 
-fn tenths(nanos: u64) -> Duration {
+fn whole_tenths(nanos: u64) -> Duration {
     Duration::from_nanos(nanos / TENTH * TENTH)
 }

@@ -48,39 +48,35 @@ pub fn read(
     written: Table,
 ) -> Checked<ReadTarget> {
     let label = class(document, context, place);
-    let (target, method, widths) = match (written.bandwidths, written.min_deviations) {
-        (bandwidths @ Some(_), None) => {
-            let bandwidths = per_axis(document, context, place, "bandwidths", bandwidths)?;
-            let widths = context.parts(bandwidths.get_ref());
-            let target = KernelBayes::new(&widths, context.degree(document, place)?);
-            let target = built(document, &bandwidths.span(), target)?;
-            (
-                target,
-                Method::KernelBayes {
-                    bandwidths: bandwidths.into_inner(),
-                },
-                widths,
-            )
-        }
-        (None, deviations @ Some(_)) => {
-            let deviations = per_axis(document, context, place, "min_deviations", deviations)?;
-            let widths = context.parts(deviations.get_ref());
-            let target = GaussianBayes::new(&widths, context.degree(document, place)?);
-            let target = built(document, &deviations.span(), target)?;
-            (
-                target,
-                Method::GaussianBayes {
-                    min_deviations: deviations.into_inner(),
-                },
-                widths,
-            )
-        }
-        (both, _) => {
-            let keys = ["bandwidths", "min_deviations"];
-            return Err(document.not_one_of(place.clone(), &keys, both.is_some()));
-        }
+    let is_kernel = written.bandwidths.is_some();
+    if is_kernel == written.min_deviations.is_some() {
+        let keys = ["bandwidths", "min_deviations"];
+        return Err(document.not_one_of(place.clone(), &keys, is_kernel));
+    }
+    let lengths = if is_kernel {
+        per_axis(document, context, place, "bandwidths", written.bandwidths)?
+    } else {
+        let deviations = written.min_deviations;
+        per_axis(document, context, place, "min_deviations", deviations)?
     };
-    let (column, above) = label?;
+    let widths = context.parts(lengths.get_ref());
+    let degree = context.degree(document, place)?;
+    let place = lengths.span();
+    let lengths = lengths.into_inner();
+    let target;
+    let method;
+    if is_kernel {
+        target = built(document, &place, KernelBayes::new(&widths, degree))?;
+        method = Method::KernelBayes {
+            bandwidths: lengths,
+        };
+    } else {
+        target = built(document, &place, GaussianBayes::new(&widths, degree))?;
+        method = Method::GaussianBayes {
+            min_deviations: lengths,
+        };
+    }
+    let label = label?;
     let unit = target.unit() / context.volume();
     let quantity = format!("records per unit of {}", context.per());
     // With all records in one place a score is their number times a normal density: a record that changes the estimated
@@ -90,5 +86,5 @@ pub fn read(
         .map(|width| 1.0 / (std::f64::consts::TAU.sqrt() * width))
         .product::<f64>();
     let feature = Feature::of_widths(&widths, Height::Each(peak / context.volume()));
-    Ok(score(column, above, method, target, unit, quantity, feature).into())
+    Ok(score(&label, method, target, unit, quantity, feature).into())
 }

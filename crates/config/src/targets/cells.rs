@@ -63,10 +63,9 @@ pub fn read(
         &place,
         CellTables::new(&in_cube, grid.spline, grid.steps(), by),
     )?;
-    let (meaning, quantity) = meaning(context, label.as_ref());
     Ok(Function {
-        meaning,
-        quantity,
+        meaning: meaning(context, label.as_ref()),
+        quantity: quantity(context, label.as_ref()),
         scaling: ValueScaling::of(&*target),
         feature: Some(Feature::of_widths(&in_cube, Height::AllRecords)),
         about: description::Target::Cells(description::Cells { label }),
@@ -75,11 +74,12 @@ pub fn read(
     .into())
 }
 
-/// How many tables a label makes.
+/// Number of tables that a label makes.
 pub fn tables(label: Option<&Labelled>) -> u32 {
-    label.map_or(1, |label| {
-        u32::try_from(table_label(&label.label).tables()).unwrap_or(u32::MAX)
-    })
+    match label {
+        Some(label) => u32::try_from(table_label(&label.label).tables()).unwrap_or(u32::MAX),
+        None => 1,
+    }
 }
 
 fn table_label(label: &Label) -> TableLabel {
@@ -110,8 +110,8 @@ fn labelled(label: &Labelled) -> CellLabel {
     }
 }
 
-/// What the function means that a reader gets without asking for another, and the unit of its error.
-fn meaning(context: &TargetContext<'_>, label: Option<&CellLabel>) -> (String, String) {
+/// The meaning of the function that a reader gets without asking for another.
+fn meaning(context: &TargetContext<'_>, label: Option<&CellLabel>) -> String {
     let per = context.per();
     let function = match label {
         None => format!("records per unit of {per}"),
@@ -124,13 +124,14 @@ fn meaning(context: &TargetContext<'_>, label: Option<&CellLabel>) -> (String, S
             format!("the probability that {column} is {first} at {per}")
         }
     };
-    let quantity = match label {
-        None => format!("records per unit of {per}"),
+    format!("{function}, read off noisy counts of cells")
+}
+
+/// The unit of the error of that function.
+fn quantity(context: &TargetContext<'_>, label: Option<&CellLabel>) -> String {
+    match label {
+        None => format!("records per unit of {}", context.per()),
         Some(CellLabel::Number { column, .. }) => format!("of {column}"),
         Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) => "of a probability".to_owned(),
-    };
-    (
-        format!("{function}, read off noisy counts of cells"),
-        quantity,
-    )
+    }
 }

@@ -21,7 +21,7 @@ pub struct TargetContext<'a> {
     pub planned: Option<FrequencyPlan>,
 }
 
-/// What the number of frequencies is chosen for.
+/// The records and the price that a number of frequencies is chosen for.
 #[derive(Clone, Copy)]
 pub struct FrequencyPlan {
     pub records: u64,
@@ -66,10 +66,12 @@ impl TargetContext<'_> {
     /// A covariance matrix, with the domain as the unit.
     pub fn covariance_parts(&self, rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let widths: Vec<f64> = self.widths().collect();
-        let scaled = |(row, w): (&Vec<f64>, &f64)| {
-            row.iter().zip(&widths).map(|(x, v)| x / (w * v)).collect()
-        };
-        rows.iter().zip(&widths).map(scaled).collect()
+        let mut scaled = Vec::new();
+        for (row, height) in rows.iter().zip(&widths) {
+            let entries = row.iter().zip(&widths);
+            scaled.push(entries.map(|(x, width)| x / (height * width)).collect());
+        }
+        scaled
     }
 
     pub fn volume(&self) -> f64 {
@@ -100,49 +102,64 @@ impl TargetContext<'_> {
     }
 }
 
-/// The column and the bounds of a label that is a number.
+/// A label that is a number.
+pub struct NumberLabel<'g> {
+    pub column: &'g str,
+    pub bounds: &'g Axis,
+}
+
+/// A label of two classes: those above a threshold, and the others.
+pub struct ClassLabel<'g> {
+    pub column: &'g str,
+    pub above: f64,
+}
+
+/// The label, which must be a number.
 pub fn number<'g>(
     document: &mut Document<'_>,
     context: &'g TargetContext<'_>,
     place: &Range<usize>,
-) -> Checked<(&'g str, &'g Axis)> {
-    match context.label.map(|label| (label.span(), label.get_ref())) {
-        Some((
-            _,
-            Labelled {
-                column,
-                label: Label::Number(axis),
-            },
-        )) => Ok((column, axis)),
-        Some((label, _)) => Err(document.fault(
-            label,
+) -> Checked<NumberLabel<'g>> {
+    let Some(label) = context.label else {
+        return Err(no_label(document, place));
+    };
+    let Labelled {
+        column,
+        label: kind,
+    } = label.get_ref();
+    match kind {
+        Label::Number(bounds) => Ok(NumberLabel { column, bounds }),
+        Label::Above(_) | Label::Classes(_) => Err(document.fault(
+            label.span(),
             "must be a number, with `min` and `max`",
             "regression needs a numeric label",
         )),
-        None => Err(no_label(document, place)),
     }
 }
 
-/// The column and the threshold of a label that is a class.
+/// The label, which must be a class.
 pub fn class<'g>(
     document: &mut Document<'_>,
     context: &'g TargetContext<'_>,
     place: &Range<usize>,
-) -> Checked<(&'g str, f64)> {
-    match context.label.map(|label| (label.span(), label.get_ref())) {
-        Some((
-            _,
-            Labelled {
-                column,
-                label: Label::Above(above),
-            },
-        )) => Ok((column, *above)),
-        Some((label, _)) => Err(document.fault(
-            label,
+) -> Checked<ClassLabel<'g>> {
+    let Some(label) = context.label else {
+        return Err(no_label(document, place));
+    };
+    let Labelled {
+        column,
+        label: kind,
+    } = label.get_ref();
+    match kind {
+        Label::Above(above) => Ok(ClassLabel {
+            column,
+            above: *above,
+        }),
+        Label::Number(_) | Label::Classes(_) => Err(document.fault(
+            label.span(),
             "must be a class, with `above`",
             "a classifier needs two classes",
         )),
-        None => Err(no_label(document, place)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `[release.density]`: how many records there are, smoothed by a kernel.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -15,6 +16,7 @@ use bernstream_functions::cells::CellDensity;
 use bernstream_functions::covariance::CovarianceDensity;
 use bernstream_functions::density::Density;
 use bernstream_functions::whitened::KernelDensity;
+use bernstream_release::Target;
 use bernstream_synopsis::description::Smoothing;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -75,92 +77,84 @@ pub fn read(
     if let Some(label) = context.label {
         return Err(document.fault(label.span(), "a density has no label", "remove it"));
     }
+    let has_bandwidths = written.bandwidths.is_some();
     if let Some(private) = written.private_bandwidths {
-        return match (written.bandwidths, written.covariance) {
-            (None, None) => {
-                let place = private.span();
-                let choice = private_bandwidths::read(document, context, private)?;
-                // The first of the candidates stands for all.
-                let function = choice.candidates.first().clone();
-                Ok(ReadTarget {
-                    function,
-                    private_bandwidths: Some(Spanned::new(place, choice)),
-                })
-            }
-            (Some(_), _) => {
-                Err(document.not_one_of(place.clone(), &["bandwidths", "private_bandwidths"], true))
-            }
-            (_, Some(_)) => {
-                Err(document.not_one_of(place.clone(), &["covariance", "private_bandwidths"], true))
-            }
-        };
+        if has_bandwidths {
+            let keys = ["bandwidths", "private_bandwidths"];
+            return Err(document.not_one_of(place.clone(), &keys, true));
+        }
+        if written.covariance.is_some() {
+            let keys = ["covariance", "private_bandwidths"];
+            return Err(document.not_one_of(place.clone(), &keys, true));
+        }
+        let place = private.span();
+        let choice = private_bandwidths::read(document, context, private)?;
+        // The first of the candidates stands for all.
+        let function = choice.candidates.first().clone();
+        return Ok(ReadTarget {
+            function,
+            private_bandwidths: Some(Spanned::new(place, choice)),
+        });
     }
-    let (target, kernel) = match (written.bandwidths, written.covariance) {
-        (bandwidths, None) => {
-            let bandwidths = per_axis(document, context, place, "bandwidths", bandwidths)?;
-            let in_cube = context.parts(bandwidths.get_ref());
-            let place = bandwidths.span();
-            let target = match context.on.placement() {
-                Some(placement) => built(
-                    document,
-                    &place,
-                    KernelDensity::diagonal(&in_cube, placement),
-                )?,
-                None => match context.on {
-                    Coordinates::Cells(grid) => built(
-                        document,
-                        &place,
-                        CellDensity::diagonal(&in_cube, grid.spline, grid.steps()),
-                    )?,
-                    _ => {
-                        let degree = context.degree(document, &place)?;
-                        built(document, &place, Density::new(&in_cube, degree))?
-                    }
-                },
-            };
-            (target, Smoothing::Bandwidths(bandwidths.into_inner()))
-        }
-        (None, Some(covariance)) => {
-            let place = covariance.span();
-            let rows = covariance
-                .into_inner()
-                .into_iter()
-                .map(|row| row.into_inner());
-            let rows: Vec<Vec<f64>> = rows
-                .map(|row| row.into_iter().map(Spanned::into_inner).collect())
-                .collect();
-            let in_cube = context.covariance_parts(&rows);
-            let size = context.axes.len();
-            if rows.len() != size || rows.iter().any(|row| row.len() != size) {
-                return Err(document.fault(
-                    place,
-                    format!("must be a matrix with {size} rows and columns"),
-                    "",
-                ));
-            }
-            let target = match context.on.placement() {
-                Some(placement) => built(
-                    document,
-                    &place,
-                    KernelDensity::covariance(&in_cube, placement),
-                )?,
-                None => match context.on {
-                    Coordinates::Cells(grid) => built(
-                        document,
-                        &place,
-                        CellDensity::covariance(&in_cube, grid.spline, grid.steps()),
-                    )?,
-                    _ => {
-                        let degree = context.degree(document, &place)?;
-                        built(document, &place, CovarianceDensity::new(&in_cube, degree))?
-                    }
-                },
-            };
-            (target, Smoothing::Covariance(rows))
-        }
-        (Some(_), Some(_)) => {
-            return Err(document.not_one_of(place.clone(), &["bandwidths", "covariance"], true));
-        }
+    let Some(covariance) = written.covariance else {
+        let bandwidths = per_axis(document, context, place, "bandwidths", written.bandwidths)?;
+        let target = on_bandwidths(document, context, &bandwidths)?;
+        let kernel = Smoothing::Bandwidths(bandwidths.into_inner());
+        return Ok(intensity(context, target, kernel).into());
     };
-    Ok(intensity(context, target, kernel).into())
+    if has_bandwidths {
+        let keys = ["bandwidths", "covariance"];
+        return Err(document.not_one_of(place.clone(), &keys, true));
+    }
+    let place = covariance.span();
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for row in covariance.into_inner() {
+        let row = row.into_inner();
+        rows.push(row.into_iter().map(Spanned::into_inner).collect());
+    }
+    let target = on_covariance(document, context, &place, &rows)?;
+    Ok(intensity(context, target, Smoothing::Covariance(rows)).into())
+}
+
+fn on_bandwidths(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    bandwidths: &Spanned<Vec<f64>>,
+) -> Checked<Arc<dyn Target>> {
+    let place = bandwidths.span();
+    let in_cube = context.parts(bandwidths.get_ref());
+    if let Some(placement) = context.on.placement() {
+        let target = KernelDensity::diagonal(&in_cube, placement);
+        return built(document, &place, target);
+    }
+    if let Coordinates::Cells(grid) = context.on {
+        let target = CellDensity::diagonal(&in_cube, grid.spline, grid.steps());
+        return built(document, &place, target);
+    }
+    let degree = context.degree(document, &place)?;
+    built(document, &place, Density::new(&in_cube, degree))
+}
+
+fn on_covariance(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    place: &Range<usize>,
+    rows: &[Vec<f64>],
+) -> Checked<Arc<dyn Target>> {
+    let size = context.axes.len();
+    if rows.len() != size || rows.iter().any(|row| row.len() != size) {
+        let what = format!("must be a matrix with {size} rows and columns");
+        return Err(document.fault(place.clone(), what, ""));
+    }
+    let in_cube = context.covariance_parts(rows);
+    if let Some(placement) = context.on.placement() {
+        let target = KernelDensity::covariance(&in_cube, placement);
+        return built(document, place, target);
+    }
+    if let Coordinates::Cells(grid) = context.on {
+        let target = CellDensity::covariance(&in_cube, grid.spline, grid.steps());
+        return built(document, place, target);
+    }
+    let degree = context.degree(document, place)?;
+    built(document, place, CovarianceDensity::new(&in_cube, degree))
 }

@@ -56,75 +56,44 @@ pub fn read(
     written: Table,
 ) -> Checked<ReadTarget> {
     let text = document.required(place, "value", written.value, values::words)?;
-    let variable = |name: &String, axis: &Axis| Variable {
-        name: name.clone(),
-        min: axis.min,
-        max: axis.max,
-    };
     let axes: Vec<Variable> = context
         .columns
         .iter()
         .zip(context.axes)
         .map(|(name, axis)| variable(name, axis))
         .collect();
-    let label = match context.label.map(|label| (label.span(), label.get_ref())) {
+    let label = match context.label {
+        Some(label) => Some(expression_label(document, label)?),
         None => None,
-        Some((
-            _,
-            Labelled {
-                column,
-                label: Label::Number(axis),
-            },
-        )) => Some(expression::Label::Number(variable(column, axis))),
-        Some((
-            _,
-            Labelled {
-                column,
-                label: Label::Above(_),
-            },
-        )) => Some(expression::Label::Class(column.clone())),
-        Some((
-            place,
-            Labelled {
-                label: Label::Classes(_),
-                ..
-            },
-        )) => {
-            let what = "an expression takes a label that is a number or has two classes";
-            return Err(document.fault(place, what, "give `above`, or `min`, `max` and `outside`"));
-        }
     };
-    let clip = written
-        .clip
-        .map(|table| clip(document, table))
-        .transpose()?;
+    let clip = match written.clip {
+        Some(table) => Some(clip(document, table)?),
+        None => None,
+    };
     let formula = Formula::new(
         text.get_ref(),
         &axes,
         label.as_ref(),
         context.degree(document, place)?,
     );
-    let (place, target) = match &clip {
+    let target = match &clip {
         Some(clip) => {
             let Clip { sup, sum } = *clip.get_ref();
-            (
-                clip.span(),
-                formula.and_then(|formula| formula.clipped(sup, sum)),
-            )
+            let target = formula.and_then(|formula| formula.clipped(sup, sum));
+            built(document, &clip.span(), target)?
         }
-        None => (text.span(), formula.and_then(Formula::proved)),
+        None => built(document, &text.span(), formula.and_then(Formula::proved))?,
     };
-    let target = built(document, &place, target)?;
     let text = text.into_inner();
     let clip = clip.map(Spanned::into_inner);
-    let clipped = clip.map(|Clip { sup, sum }| {
-        format!(", each clipped to {sup} a lattice point and {sum} in all")
-    });
+    let clipped = match clip {
+        Some(Clip { sup, sum }) => {
+            format!(", each clipped to {sup} a lattice point and {sum} in all")
+        }
+        None => String::new(),
+    };
     Ok(Function {
-        meaning: format!(
-            "the sum of {text} over the records{}",
-            clipped.unwrap_or_default()
-        ),
+        meaning: format!("the sum of {text} over the records{clipped}"),
         quantity: "of the sum".to_owned(),
         about: description::Target::Sum(description::Sum {
             expression: text,
@@ -139,6 +108,30 @@ pub fn read(
         target,
     }
     .into())
+}
+
+fn variable(name: &str, axis: &Axis) -> Variable {
+    Variable {
+        name: name.to_owned(),
+        min: axis.min,
+        max: axis.max,
+    }
+}
+
+fn expression_label(
+    document: &mut Document<'_>,
+    label: &Spanned<Labelled>,
+) -> Checked<expression::Label> {
+    let column = &label.get_ref().column;
+    match &label.get_ref().label {
+        Label::Number(axis) => Ok(expression::Label::Number(variable(column, axis))),
+        Label::Above(_) => Ok(expression::Label::Class(column.clone())),
+        Label::Classes(_) => {
+            let what = "an expression takes a label that is a number or has two classes";
+            let hint = "give `above`, or `min`, `max` and `outside`";
+            Err(document.fault(label.span(), what, hint))
+        }
+    }
 }
 
 /// The bounds to which the contribution of a record is clipped; the target checks whether they are consistent.

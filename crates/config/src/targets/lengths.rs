@@ -36,16 +36,12 @@ pub fn lengths(
     for (length, width) in list.into_inner().into_iter().zip(context.widths()) {
         let place = length.span();
         let length = length.into_inner();
-        lengths.push(match length > 0.0 && length <= width {
-            true => Ok(length),
-            false => {
-                let what = format!("must be above 0 and at most the width of the domain, {width}");
-                Err(document.fault(
-                    place,
-                    what,
-                    "about a twentieth of the width is a good start",
-                ))
-            }
+        lengths.push(if length > 0.0 && length <= width {
+            Ok(length)
+        } else {
+            let what = format!("must be above 0 and at most the width of the domain, {width}");
+            let hint = "about a twentieth of the width is a good start";
+            Err(document.fault(place, what, hint))
         });
     }
     Ok(Spanned::new(

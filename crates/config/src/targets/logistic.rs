@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use crate::settings::{Feature, Function, Height};
-use crate::targets::context::{ReadTarget, TargetContext, built, class};
+use crate::targets::context::{ClassLabel, ReadTarget, TargetContext, built, class};
 use crate::targets::wording::score;
 use crate::text::{Checked, Document, Field, Key, values};
 use bernstream_functions::logistic::{Logistic, Score};
@@ -51,7 +51,8 @@ pub fn read(
     let score_of = document.required(place, "score", written.score, Ok);
     let c = document.required(place, "c", written.c, values::positive);
     let max_records = document.required(place, "max_records", written.max_records, values::count);
-    let (column, above) = label?;
+    let label = label?;
+    let ClassLabel { column, above } = label;
     let written = score_of?.into_inner();
     let c = c?.into_inner();
     let max_records = max_records?.into_inner();
@@ -69,19 +70,11 @@ pub fn read(
     )?;
     let method = Method::Logistic { c, max_records };
     let unit = target.unit();
-    let feature =
-        |height| Feature::of_widths(&vec![0.5; context.axes.len()], Height::Fixed(height));
+    let height = Height::Fixed(if is_linear { 1.0 } else { 0.5 });
+    let feature = Feature::of_widths(&vec![0.5; context.axes.len()], height);
     if is_linear {
-        return Ok(score(
-            column,
-            above,
-            method,
-            target,
-            unit,
-            "of the score".to_owned(),
-            feature(1.0),
-        )
-        .into());
+        let quantity = "of the score".to_owned();
+        return Ok(score(&label, method, target, unit, quantity, feature).into());
     }
     let likely = format!("the probability that {column} > {above}");
     Ok(Function {
@@ -93,7 +86,7 @@ pub fn read(
         meaning: likely.clone(),
         quantity: "of the probability".to_owned(),
         scaling: ValueScaling::of(&*target),
-        feature: Some(feature(0.5)),
+        feature: Some(feature),
         target,
     }
     .into())

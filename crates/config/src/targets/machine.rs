@@ -6,7 +6,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::settings::{Feature, Height};
-use crate::targets::context::{ReadTarget, TargetContext, built, class, number};
+use crate::targets::context::{
+    ClassLabel, NumberLabel, ReadTarget, TargetContext, built, class, number,
+};
 use crate::targets::wording::{expected_number, score};
 use crate::text::{Checked, Document, Field, Key, values};
 use bernstream_functions::machine;
@@ -109,47 +111,36 @@ pub fn read(
     let landmarks = document.optional(written.landmarks, values::count);
     let loss = loss?;
     // The loss says which kind of label it is for.
-    let label = match loss.get_ref().classifies() {
-        true => class(document, context, place).map(|(column, above)| (column, Err(above))),
-        false => number(document, context, place).map(|(column, bounds)| (column, Ok(bounds))),
+    let label = if loss.get_ref().classifies() {
+        class(document, context, place).map(FitLabel::Class)
+    } else {
+        number(document, context, place).map(FitLabel::Number)
     };
     let kernel = kernel?;
     let c = c?.into_inner();
     let records = max_records?.into_inner();
     let landmarks = landmarks?;
-    if let (Some(landmarks), Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth }) =
-        (&landmarks, kernel)
-        && bandwidth * f64::from(*landmarks.get_ref()) < 1.0
-    {
-        let what = format!(
-            "are farther apart than the width of the kernel, {bandwidth} of the domain: the fit would miss what lies between them"
-        );
-        let least = (1.0 / bandwidth).ceil();
-        return Err(document.fault(
-            landmarks.span(),
-            what,
-            format!("take {least} or more, or a wider kernel"),
-        ));
+    if let Some(landmarks) = &landmarks {
+        are_close_enough(document, landmarks, kernel)?;
     }
     let landmarks = landmarks.map(Spanned::into_inner);
-    let (column, label) = label?;
+    let label = label?;
     let loss = loss.into_inner();
-    let dimensions = context.axes.len();
-    let settings = |degree| machine::Settings {
+    let mut settings = machine::Settings {
         kernel,
         loss,
         c,
         records,
-        dimensions,
-        degree,
+        dimensions: context.axes.len(),
+        degree: 1,
         landmarks,
     };
     let target = match context.on.placement() {
         None => {
-            let degree = context.degree(document, place)?;
-            built(document, place, Machine::new(settings(degree)))?
+            settings.degree = context.degree(document, place)?;
+            built(document, place, Machine::new(settings))?
         }
-        Some(placement) => built(document, place, KernelMachine::new(settings(1), placement))?,
+        Some(placement) => built(document, place, KernelMachine::new(settings, placement))?,
     };
     let method = Method::KernelMachine {
         loss,
@@ -166,46 +157,65 @@ pub fn read(
         },
         other => other,
     });
-    let feature = |height| Feature {
+    let height = Height::Fixed(match &label {
+        FitLabel::Number(label) => (label.bounds.max - label.bounds.min) / 2.0,
+        FitLabel::Class(_) => 1.0,
+    });
+    let feature = Feature {
         kernel: rough,
-        height: Height::Fixed(height),
+        height,
     };
     let function = match label {
-        Ok(bounds) => {
-            let half = (bounds.max - bounds.min) / 2.0;
-            expected_number(context, column, bounds, method, target, feature(half))
-        }
-        Err(above) => {
+        FitLabel::Number(label) => expected_number(context, &label, method, target, feature),
+        FitLabel::Class(label) => {
             let unit = target.unit();
-            score(
-                column,
-                above,
-                method,
-                target,
-                unit,
-                "of the score".to_owned(),
-                feature(1.0),
-            )
+            let quantity = "of the score".to_owned();
+            score(&label, method, target, unit, quantity, feature)
         }
     };
     Ok(function.into())
 }
 
+/// The label that a machine fits.
+enum FitLabel<'g> {
+    Number(NumberLabel<'g>),
+    Class(ClassLabel<'g>),
+}
+
+/// Checks that landmarks are no farther apart than the width of the kernel.
+fn are_close_enough(
+    document: &mut Document<'_>,
+    landmarks: &Spanned<u32>,
+    kernel: Kernel,
+) -> Checked<()> {
+    if let Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } = kernel
+        && bandwidth * f64::from(*landmarks.get_ref()) < 1.0
+    {
+        let what = format!(
+            "are farther apart than the width of the kernel, {bandwidth} of the domain: the fit would miss what lies between them"
+        );
+        let least = (1.0 / bandwidth).ceil();
+        let hint = format!("take {least} or more, or a wider kernel");
+        return Err(document.fault(landmarks.span(), what, hint));
+    }
+    Ok(())
+}
+
+fn bandwidth(document: &mut Document<'_>, table: Spanned<Width>) -> Checked<f64> {
+    let place = table.span();
+    let written = table.into_inner().bandwidth;
+    let bandwidth = document.required(&place, "bandwidth", written, values::positive)?;
+    Ok(bandwidth.into_inner())
+}
+
 fn kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked<Kernel> {
-    let mut bandwidth = |table: Spanned<Width>| {
-        let place = table.span();
-        let written = table.into_inner();
-        document
-            .required(&place, "bandwidth", written.bandwidth, values::positive)
-            .map(Spanned::into_inner)
-    };
     match written.into_inner() {
-        KernelTable::Gaussian(table) => {
-            bandwidth(table).map(|bandwidth| Kernel::Gaussian { bandwidth })
-        }
-        KernelTable::Laplacian(table) => {
-            bandwidth(table).map(|bandwidth| Kernel::Laplacian { bandwidth })
-        }
+        KernelTable::Gaussian(table) => Ok(Kernel::Gaussian {
+            bandwidth: bandwidth(document, table)?,
+        }),
+        KernelTable::Laplacian(table) => Ok(Kernel::Laplacian {
+            bandwidth: bandwidth(document, table)?,
+        }),
         KernelTable::Polynomial(table) => {
             let place = table.span();
             let written = table.into_inner();

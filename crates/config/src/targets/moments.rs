@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::settings::Function;
 use crate::targets::context::{FrequencyPlan, ReadTarget, TargetContext, built};
@@ -51,42 +52,33 @@ pub fn read(
         ));
     }
     let axes = context.axes.len();
-    let (frequencies, place) =
-        match (written.frequencies, written.smoothness) {
-            (frequencies @ Some(_), None) => {
-                let frequencies =
-                    document.required(place, "frequencies", frequencies, values::count)?;
-                (*frequencies.get_ref(), frequencies.span())
+    let has_frequencies = written.frequencies.is_some();
+    if has_frequencies == written.smoothness.is_some() {
+        let keys = ["frequencies", "smoothness"];
+        return Err(document.not_one_of(place.clone(), &keys, has_frequencies));
+    }
+    let frequencies = if has_frequencies {
+        document.required(place, "frequencies", written.frequencies, values::count)?
+    } else {
+        let smoothness =
+            document.required(place, "smoothness", written.smoothness, |smoothness| {
+                match smoothness {
+                    1..=MOST_SMOOTHNESS => Ok(smoothness),
+                    _ => Err(format!("must be from 1 to {MOST_SMOOTHNESS}")),
+                }
+            })?;
+        let most = moments::most_frequencies(axes);
+        let chosen = match context.planned {
+            Some(FrequencyPlan { records, epsilon }) => {
+                query::frequencies(axes, *smoothness.get_ref(), records, epsilon, most)
             }
-            (None, smoothness @ Some(_)) => {
-                let smoothness =
-                    document.required(place, "smoothness", smoothness, |smoothness| {
-                        match smoothness {
-                            1..=MOST_SMOOTHNESS => Ok(smoothness),
-                            _ => Err(format!("must be from 1 to {MOST_SMOOTHNESS}")),
-                        }
-                    })?;
-                // A price that is at fault has been told.
-                let chosen = context.planned.map_or(1, |planned| {
-                    let FrequencyPlan { records, epsilon } = planned;
-                    query::frequencies(
-                        axes,
-                        *smoothness.get_ref(),
-                        records,
-                        epsilon,
-                        moments::most_frequencies(axes),
-                    )
-                });
-                (chosen, smoothness.span())
-            }
-            (both, _) => {
-                return Err(document.not_one_of(
-                    place.clone(),
-                    &["frequencies", "smoothness"],
-                    both.is_some(),
-                ));
-            }
+            // A price that is at fault has been told.
+            None => 1,
         };
+        Spanned::new(smoothness.span(), chosen)
+    };
+    let place = frequencies.span();
+    let frequencies = frequencies.into_inner();
     let target = built(document, &place, Moments::new(axes, frequencies))?;
     Ok(Function {
         meaning: format!(

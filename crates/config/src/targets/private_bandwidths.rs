@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::settings::{Coordinates, Function, PrivateBandwidths};
+use crate::settings::{Coordinates, PrivateBandwidths};
 use crate::targets::context::TargetContext;
 use crate::targets::lengths;
 use crate::targets::wording::intensity;
@@ -36,15 +36,15 @@ pub fn read(
     let candidates = document.required(&place, "candidates", written.candidates, several);
     let candidates = candidates?;
     let list_place = candidates.span();
-    let lengths: Vec<_> = candidates
-        .into_inner()
-        .into_iter()
-        .map(|list| lengths::lengths(document, context, list))
-        .collect();
-    let lengths: Vec<Vec<f64>> = lengths
-        .into_iter()
-        .map(|list| Ok(list?.into_inner()))
-        .collect::<Checked<_>>()?;
+    // Every list before the first `?`, so that the faults of all are recorded.
+    let mut lists = Vec::new();
+    for list in candidates.into_inner() {
+        lists.push(lengths::lengths(document, context, list));
+    }
+    let mut lengths: Vec<Vec<f64>> = Vec::new();
+    for list in lists {
+        lengths.push(list?.into_inner());
+    }
     let in_cube: Vec<Vec<f64>> = lengths.iter().map(|list| context.parts(list)).collect();
     let degree = match context.on {
         Coordinates::Lattice { degree } => degree,
@@ -67,10 +67,11 @@ pub fn read(
     };
     let family = Density::family(&in_cube, degree)
         .map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
-    let function = |(density, lengths): (Density, Vec<f64>)| {
-        intensity(context, Arc::new(density), Smoothing::Bandwidths(lengths))
-    };
-    let functions: Vec<Function> = family.into_iter().zip(lengths).map(function).collect();
+    let mut functions = Vec::new();
+    for (density, lengths) in family.into_iter().zip(lengths) {
+        let kernel = Smoothing::Bandwidths(lengths);
+        functions.push(intensity(context, Arc::new(density), kernel));
+    }
     let candidates = Candidates::from_vec(functions)
         .ok_or_else(|| document.missing(place.clone(), "candidates"))?;
     Ok(PrivateBandwidths {

@@ -45,7 +45,8 @@ pub fn read(
     let bandwidth = document.required(place, "bandwidth", written.bandwidth, values::positive);
     let gap = document.required(place, "gap", written.gap, values::positive);
     let max_records = document.required(place, "max_records", written.max_records, values::count);
-    let (column, bounds) = label?;
+    let label = label?;
+    let bounds = label.bounds;
     let bandwidth = bandwidth?.into_inner();
     let gap = gap?.into_inner();
     let max_records = max_records?.into_inner();
@@ -72,5 +73,5 @@ pub fn read(
         gap: gap / width,
     };
     let feature = Feature::of_widths(&[bandwidth / width], height);
-    Ok(expected_number(context, column, bounds, method, target, feature).into())
+    Ok(expected_number(context, &label, method, target, feature).into())
 }

@@ -1,10 +1,9 @@
-//! What the values of a function mean: intensities, expected labels and scores.
+//! The meaning of the values of a function: intensities, expected labels and scores.
 
 use std::sync::Arc;
 
 use crate::settings::{Feature, Function, Height};
-use crate::targets::context::TargetContext;
-use bernstream_release::window::Axis;
+use crate::targets::context::{ClassLabel, NumberLabel, TargetContext};
 use bernstream_release::{Target, ValueScaling};
 use bernstream_synopsis::PointKernel;
 use bernstream_synopsis::description;
@@ -13,12 +12,12 @@ use bernstream_synopsis::description::{Classifier, Method, Regression, Smoothing
 /// The expected value of a numeric label, scaled to `[-1, 1]` by its bounds.
 pub fn expected_number(
     context: &TargetContext<'_>,
-    column: &str,
-    bounds: &Axis,
+    label: &NumberLabel<'_>,
     method: Method,
     target: Arc<dyn Target>,
     feature: Feature,
 ) -> Function {
+    let NumberLabel { column, bounds } = *label;
     let middle = (bounds.min + bounds.max) / 2.0;
     let half = (bounds.max - bounds.min) / 2.0;
     let about = Regression {
@@ -40,15 +39,16 @@ pub fn expected_number(
     }
 }
 
+/// A score for two classes, whose sign tells them apart.
 pub fn score(
-    column: &str,
-    above: f64,
+    label: &ClassLabel<'_>,
     method: Method,
     target: Arc<dyn Target>,
     unit: f64,
     quantity: String,
     feature: Feature,
 ) -> Function {
+    let ClassLabel { column, above } = *label;
     Function {
         about: description::Target::Classifier(Classifier {
             label: column.to_owned(),

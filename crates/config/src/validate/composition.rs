@@ -2,9 +2,7 @@
 
 use crate::file;
 use crate::read::draft::ReleaseDraft;
-use crate::settings::{
-    FINEST, Function, MOST_DRAWN, Period, Privacy, Release, Unit, most_blocks, touched,
-};
+use crate::settings::{FINEST, MOST_DRAWN, Privacy, Release, touched};
 use crate::text::{Checked, Document};
 use bernstream_noise::Mechanism;
 use bernstream_noise::accountant::gaussian::Drawn;
@@ -72,20 +70,10 @@ fn all_gaussian(
             .iter()
             .map(|draft| draft.function.get_ref().target.shape().values()),
     );
-    let windows = match (&privacy.unit, grid) {
-        (
-            Unit::User {
-                per: Period::Every(per),
-                ..
-            },
-            Some(grid),
-        ) => most_blocks(*per, grid.length()),
-        _ => 1,
-    };
-    if let (true, Some(draft)) = (
-        a_window.saturating_mul(windows) > MOST_DRAWN,
-        drafts.first(),
-    ) {
+    let windows = privacy.windows_of_period(grid).unwrap_or(1);
+    if a_window.saturating_mul(windows) > MOST_DRAWN
+        && let Some(draft) = drafts.first()
+    {
         let what =
             format!("all releases together add noise to more than {MOST_DRAWN} values of a block");
         return Err(document.fault(
@@ -103,7 +91,10 @@ fn as_declared(
     privacy: &Privacy,
     drafts: &[ReleaseDraft],
 ) -> Checked<()> {
-    let (Some(implied), Price::Slots(windows)) = (privacy.implies, privacy.total) else {
+    let Some(implied) = privacy.implies else {
+        return Ok(());
+    };
+    let Price::Slots(windows) = privacy.total else {
         return Ok(());
     };
     for draft in drafts {
@@ -126,10 +117,9 @@ fn as_declared(
     let all = classes
         .iter()
         .map(|(class, count)| (*class, count.saturating_mul(windows)));
-    if let (false, Some(draft)) = (
-        plan::Plan::new(all).is_within(epsilon, delta),
-        drafts.first(),
-    ) {
+    if !plan::Plan::new(all).is_within(epsilon, delta)
+        && let Some(draft) = drafts.first()
+    {
         let what = match plan::longest(&classes, epsilon, delta) {
             0 => "not even one window of these prices fits".to_owned(),
             most => format!("at most {most} windows of these prices fit"),
@@ -155,16 +145,19 @@ fn classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(Class, u64)> {
         .map(Mechanism::scale)
         .min();
     let noise = match draft.noise.law() {
-        NoiseDistribution::DiscreteGaussian => match (own, finest) {
-            (Price::Concentrated(rho), Some(sigma)) => {
+        NoiseDistribution::DiscreteGaussian => {
+            if let Price::Concentrated(rho) = own
+                && let Some(sigma) = finest
+            {
                 let values = privacy.touched(target.shape().values()) as u64;
                 Class::Gaussian {
                     rho,
                     drawn: Drawn { values, sigma },
                 }
+            } else {
+                Class::Pure(own.pure())
             }
-            _ => Class::Pure(own.pure()),
-        },
+        }
         // Laplace noise that is priced in rho has a larger epsilon than other pure mechanisms at that rho.
         NoiseDistribution::DiscreteLaplace => {
             worst_laplace(privacy, draft).unwrap_or(Class::Pure(own.pure()))
@@ -184,27 +177,37 @@ fn classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(Class, u64)> {
 fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
     let calibration = draft.calibration();
     let price = draft.payment.get_ref().own();
-    let of = |function: &Function| {
+    let law = NoiseDistribution::DiscreteLaplace;
+    let mut worst: Option<LaplaceLoss> = None;
+    for function in draft.functions().iter() {
         let target = &*function.target;
-        let change = calibration
-            .sensitivity(target, NoiseDistribution::DiscreteLaplace, privacy)
-            .ok()?;
-        let noise = calibration
-            .mechanism(target, NoiseDistribution::DiscreteLaplace, privacy, price)
-            .ok()?;
-        Some((change, noise.scale()))
-    };
-    let all = draft
-        .functions()
-        .iter()
-        .map(of)
-        .collect::<Option<Vec<_>>>()?;
-    let (change, scale) = all.into_iter().max_by(|(one, its), (other, others)| {
-        let product =
-            |change: Sensitivity, scale: Scale| u128::from(change.0) * u128::from(scale.units());
-        product(*one, *others).cmp(&product(*other, *its))
-    })?;
+        let change = calibration.sensitivity(target, law, privacy).ok()?;
+        let noise = calibration.mechanism(target, law, privacy, price).ok()?;
+        let loss = LaplaceLoss {
+            change,
+            scale: noise.scale(),
+        };
+        // The last of equals.
+        if worst.is_none_or(|worst| !worst.is_above(loss)) {
+            worst = Some(loss);
+        }
+    }
+    let LaplaceLoss { change, scale } = worst?;
     Some(Class::Laplace { change, scale })
+}
+
+/// The privacy loss of Laplace noise: its sensitivity over its scale.
+#[derive(Clone, Copy)]
+struct LaplaceLoss {
+    change: Sensitivity,
+    scale: Scale,
+}
+
+impl LaplaceLoss {
+    fn is_above(self, other: LaplaceLoss) -> bool {
+        let own = u128::from(self.change.0) * u128::from(other.scale.units());
+        own > u128::from(other.change.0) * u128::from(self.scale.units())
+    }
 }
 
 /// The noise of every function that a window can have, in its first window.

@@ -12,14 +12,16 @@ use crate::text::Document;
 use bernstream_kafka::Broker;
 use bernstream_kafka::ledger::log;
 use bernstream_kafka::sink::Output;
+use bernstream_kafka::source::kafka;
 
-/// How long a row of the ledger may be, about: SQLite takes at most 10^9 bytes, and keys that are escaped take more than they have.
+/// The most bytes of a row of the ledger, about: SQLite takes at most 10^9 bytes, and keys that are escaped take more than they have.
 const ROW_LIMIT: u64 = 500_000_000;
-/// What a synopsis takes there beside its key: two digests, the state of noise that goes on, the names of the pipeline and the release.
+/// Bytes that a synopsis takes there beside its key: two digests, the state of noise that goes on, the names of the pipeline and the release.
 const ROW_OF_SYNOPSIS: u64 = 350;
 
 pub fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &Schedule) {
-    if let (Input::Kafka(kafka), Some(delay)) = (input, &schedule.delay)
+    if let Input::Kafka(kafka) = input
+        && let Some(delay) = &schedule.delay
         && *delay.get_ref() <= kafka.clock_slack
     {
         let slack = bernstream_synopsis::clock::show(kafka.clock_slack);
@@ -38,7 +40,8 @@ pub fn grace_exceeds_the_producer_delay(
     input: &InputSettings,
     schedule: &Schedule,
 ) {
-    if let (Some(delay), Some(place)) = (input.producer_delay, &schedule.grace_place)
+    if let Some(delay) = input.producer_delay
+        && let Some(place) = &schedule.grace_place
         && schedule.allowed_lateness <= delay
     {
         let what = format!(
@@ -71,16 +74,21 @@ pub fn fits_a_message(
 
 /// A window is one row of the ledger, which has all its synopses.
 pub fn fits_a_row(document: &mut Document<'_>, input: &InputSettings, releases: usize) {
-    let (Some((_, keys)), Some(place)) = (&input.key, &input.key_place) else {
+    let Some(key) = &input.key else {
         return;
     };
-    let of_keys: u64 = keys
+    let Some(place) = &input.key_place else {
+        return;
+    };
+    let of_keys: u64 = key
+        .values
         .iter()
         .map(|key| ROW_OF_SYNOPSIS + key.len() as u64)
         .sum();
     let bytes = of_keys.saturating_mul(releases as u64);
     if bytes > ROW_LIMIT {
-        let (keys, synopses) = (keys.len(), keys.len().saturating_mul(releases));
+        let keys = key.values.len();
+        let synopses = keys.saturating_mul(releases);
         let what = format!(
             "{keys} keys of {releases} releases are {synopses} synopses a window, and a row of the ledger of some {bytes} bytes, \
              more than {ROW_LIMIT}"
@@ -99,35 +107,40 @@ pub fn reads_no_output(
     input: &InputSettings,
     output: &OutputSettings,
 ) {
-    match (&input.from, &output.to) {
-        (Input::Kafka(from), Output::Kafka { sink, witness }) => {
-            for (broker, topic, place) in [
-                (&sink.broker, &sink.topic, &output.place),
-                (&witness.broker, &witness.topic, &output.witness_place),
-            ] {
-                if is_same(broker, &from.broker) && *topic == from.topic {
-                    document.fault(place.clone(), "is the input topic", "choose another topic");
+    match &input.from {
+        Input::Kafka(from) => {
+            if let Output::Kafka { sink, witness } = &output.to {
+                if is_same(&sink.broker, &from.broker) {
+                    writes_to_no_input(document, from, &sink.topic, &output.place);
                 }
-                if is_same(broker, &from.broker)
-                    && *topic == from.clock
-                    && !from.trust_producer_time
-                {
-                    document.fault(
-                        place.clone(),
-                        "is the topic of input.kafka.clock",
-                        "choose another topic",
-                    );
+                if is_same(&witness.broker, &from.broker) {
+                    writes_to_no_input(document, from, &witness.topic, &output.witness_place);
                 }
             }
         }
-        (Input::Files(from), Output::Files(to)) if from.path == to.path => {
-            document.fault(
-                output.place.clone(),
-                "is the input path",
-                "choose another folder",
-            );
+        Input::Files(from) => {
+            if let Output::Files(to) = &output.to
+                && from.path == to.path
+            {
+                let place = output.place.clone();
+                document.fault(place, "is the input path", "choose another folder");
+            }
         }
-        _ => {}
+    }
+}
+
+fn writes_to_no_input(
+    document: &mut Document<'_>,
+    from: &kafka::Params,
+    topic: &str,
+    place: &Range<usize>,
+) {
+    if topic == from.topic {
+        document.fault(place.clone(), "is the input topic", "choose another topic");
+    }
+    if topic == from.clock && !from.trust_producer_time {
+        let what = "is the topic of input.kafka.clock";
+        document.fault(place.clone(), what, "choose another topic");
     }
 }
 

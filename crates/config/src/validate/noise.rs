@@ -1,18 +1,15 @@
-//! Whether noise can be calibrated to the prices.
+//! The rule that noise can be calibrated to the prices.
 
 use std::ops::Range;
 
 use crate::read::draft::ReleaseDraft;
-use crate::settings::{Calibration, Function, Privacy, Protected, Settings};
+use crate::settings::{Calibration, Function, Privacy, Settings};
 use crate::text::{Checked, Document};
 use bernstream_synopsis::Sensitivity;
 
 /// Checks that noise can be calibrated to this price, so that no window fails later.
 pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &ReleaseDraft) {
-    let protected = Protected {
-        adjacency: privacy.adjacency,
-        contributions: privacy.unit.contributions(),
-    };
+    let protected = privacy.protected();
     if let Some(choice) = &release.private_bandwidths
         && let Err(error) = choice.get_ref().mechanism(protected)
     {

@@ -1,4 +1,4 @@
-//! Whether the total of a block pays for a window of all releases.
+//! The rule that the total of a block pays for a window of all releases.
 
 use crate::read::draft::ReleaseDraft;
 use crate::settings::Privacy;
@@ -21,7 +21,9 @@ pub fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Re
 }
 
 fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) {
-    if let (true, Some(draft)) = (privacy.limit().is_zero(), drafts.first()) {
+    if privacy.limit().is_zero()
+        && let Some(draft) = drafts.first()
+    {
         let what = format!(
             "{}, less privacy.reserve, does not cover one window",
             privacy.total

@@ -1,4 +1,4 @@
-//! What a shared budget needs of the rest.
+//! Rules for a shared budget and the rest of the file.
 
 use std::ops::Range;
 
@@ -39,21 +39,21 @@ pub fn shares_through_a_topic(
         document.fault(place, what, "publish to [output.kafka], or remove `budget`");
         return;
     };
-    let near = sink.broker.servers == from.broker.servers;
-    let others = [("input", true, &from.topic), ("clock", true, &from.clock)];
-    let others = others.into_iter().chain([
-        ("output", near, &sink.topic),
-        ("witness", near, &witness.topic),
-    ]);
-    let same = others
-        .filter(|(_, is_near, topic)| *is_near && **topic == budget.topic)
-        .map(|(role, ..)| role)
-        .next();
-    if let Some(role) = same {
-        document.fault(
-            place,
-            format!("is the {role} topic"),
-            "a budget is a topic of its own, of one partition",
-        );
-    }
+    let is_near = sink.broker.servers == from.broker.servers;
+    let role = if budget.topic == from.topic {
+        "input"
+    } else if budget.topic == from.clock {
+        "clock"
+    } else if is_near && budget.topic == sink.topic {
+        "output"
+    } else if is_near && budget.topic == witness.topic {
+        "witness"
+    } else {
+        return;
+    };
+    document.fault(
+        place,
+        format!("is the {role} topic"),
+        "a budget is a topic of its own, of one partition",
+    );
 }

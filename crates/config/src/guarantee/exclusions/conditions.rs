@@ -1,6 +1,6 @@
 //! When an exclusion applies.
 
-use crate::settings::{Input, Period, Release, Settings, Unit};
+use crate::settings::{Input, Period, Settings, Unit};
 use bernstream_kafka::ordered::PowerLoss;
 use bernstream_kafka::sink::Output;
 use bernstream_kafka::source;
@@ -14,7 +14,7 @@ pub fn always(_: &Settings) -> bool {
     true
 }
 
-/// How the input topic is read; none for files.
+/// The settings of the input topic; none for files.
 pub fn kafka(settings: &Settings) -> Option<&source::kafka::Params> {
     match &settings.input {
         Input::Kafka(kafka) => Some(kafka),
@@ -62,13 +62,10 @@ pub fn does_not_flush(settings: &Settings) -> bool {
 
 /// A function of kept records is solved for, which takes a time that depends on them.
 pub fn solves(settings: &Settings) -> bool {
-    let is_solved = |release: &Release| {
-        matches!(
-            release.function.target.accumulator(),
-            AccumulatorSpec::Records { .. }
-        )
-    };
-    settings.releases.iter().any(is_solved)
+    settings.releases.iter().any(|release| {
+        let accumulator = release.function.target.accumulator();
+        matches!(accumulator, AccumulatorSpec::Records { .. })
+    })
 }
 
 pub fn protects_records(settings: &Settings) -> bool {

@@ -10,13 +10,13 @@ pub struct Exclusion {
     pub title: &'static str,
     /// The configurations that it applies to, in words.
     pub applies_to: &'static str,
-    /// Whether it applies.
+    /// Returns whether it applies.
     pub applies: fn(&Settings) -> bool,
-    /// What `check` and synopses print. `{name}` stands for a value of the configuration.
+    /// The clause that `check` and synopses print. `{name}` stands for a value of the configuration.
     pub clause: &'static str,
-    /// What the page says, in Markdown.
+    /// The text of the page, in Markdown.
     pub details: &'static str,
-    /// What README says, in Markdown, where it is one of the main limits.
+    /// The sentence of README, in Markdown, where it is one of the main limits.
     pub main_limit: Option<&'static str>,
 }
 
