@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use toml::Spanned;
-
 use crate::file::{File, known_keys};
 use crate::read::releases::{ROOT, privacy_and_releases};
 use crate::read::scale::Around;
@@ -12,7 +10,7 @@ use crate::read::{
 };
 use crate::recorded::Recorded;
 use crate::settings::{Input, Period, Release, Settings, Unit, WindowKind};
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use crate::{canonical, validate};
 use bernstream_kafka::source::record::{Declared, Format};
 use bernstream_ledger::Params;

@@ -2,22 +2,12 @@
 
 use std::sync::LazyLock;
 
-use crate::file::asked::ASKED;
-use crate::file::sections::File;
 use crate::targets;
-use crate::text::{Key, KnownKeys};
+type Key = (&'static str, &'static str);
 
 /// Every key, in the order of the file.
 pub static KEYS: LazyLock<Vec<Key>> =
     LazyLock::new(|| [&[BEFORE], targets::KEYS, &[AFTER]].concat().concat());
-
-/// Every key, as a [`Document`](crate::text::Document) needs them.
-pub fn known_keys() -> KnownKeys {
-    KnownKeys {
-        keys: &KEYS,
-        asked: ASKED,
-    }
-}
 
 /// The keys before the tables of the targets.
 const BEFORE: &[Key] = &[
@@ -699,64 +689,14 @@ const AFTER: &[Key] = &[
     ("serve.detail", r#""safe" or "operator""#),
 ];
 
-/// The error that serde reports for a file with only `value` at `path`; empty where there is none.
-pub fn complaint(path: &str, value: &str) -> String {
-    let whole = document(path, value);
-    // The outermost braces are the file itself.
-    let text = whole
-        .strip_prefix("{ ")
-        .and_then(|text| text.strip_suffix(" }"))
-        .unwrap_or(&whole);
-    toml::from_str::<File>(text).map_or_else(|error| error.message().to_owned(), |_| String::new())
-}
-
-/// A document in which the key at `path` has the value `value`.
-fn document(path: &str, value: &str) -> String {
-    path.rsplit('.')
-        .fold(value.to_owned(), |mut inner, mut part| {
-            while let Some(list) = part.strip_suffix("[]") {
-                (part, inner) = (list, format!("[{inner}]"));
-            }
-            format!("{{ {part} = {inner} }}")
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_of_keys_names_only_keys_that_exist() {
-        for (path, _) in KEYS.iter() {
-            let complaint = complaint(path, "true");
-            assert!(!complaint.starts_with("unknown"), "{path}: {complaint}");
-        }
-        assert!(complaint("windows.no_such_key", "true").starts_with("unknown"));
+#[test]
+fn the_derived_keys_are_the_old_ones() {
+    let derived: Vec<(&str, &str)> = crate::file::KEYS
+        .iter()
+        .map(|key| (key.path.as_str(), key.form.as_str()))
+        .collect();
+    for (a, b) in derived.iter().zip(KEYS.iter()) {
+        assert_eq!(a, b);
     }
-
-    #[test]
-    fn the_table_of_keys_names_every_key() {
-        let known = |path: &str| KEYS.iter().any(|(key, _)| *key == path);
-        let mut tables = vec![String::new()];
-        while let Some(table) = tables.pop() {
-            let prefix = if table.is_empty() {
-                String::new()
-            } else {
-                format!("{table}.")
-            };
-            let complaint = complaint(&format!("{prefix}no_such_key"), "1");
-            let Some((_, fields)) = complaint.split_once("expected ") else {
-                continue;
-            };
-            if !complaint.starts_with("unknown field") {
-                continue;
-            }
-            for field in fields.split('`').skip(1).step_by(2) {
-                let path = format!("{prefix}{field}");
-                assert!(known(&path), "{path} is not in the table of keys");
-                let element = format!("{path}[]");
-                tables.push(if known(&element) { element } else { path });
-            }
-        }
-    }
+    assert_eq!(derived.len(), KEYS.len());
 }

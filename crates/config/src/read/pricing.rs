@@ -3,13 +3,11 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::budget::Amounts;
 use crate::read::payment::payment;
 use crate::settings::{Payment, Period, Privacy, Unit, most_blocks};
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_noise::accountant::policy::{Policy, PolicyInput, Unfair, divide};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::calibrate::Epsilon;

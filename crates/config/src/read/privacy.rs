@@ -1,14 +1,12 @@
 //! `[privacy]`
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::budget;
 use crate::read::budget::{Amounts, BudgetSpec};
 use crate::read::share::share;
 use crate::recorded::Recorded;
 use crate::settings::{Privacy, Unit};
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Fraction;
 

@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use toml::Spanned;
-
 use crate::file;
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry, address};
 
 /// The registry that the file names, beside the schemas that it pins; taken out of `file`.

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::cells::GivenGrid;
 use crate::read::domain::{domain, label};
@@ -17,7 +15,7 @@ use crate::select::{Search, Terms};
 use crate::settings::{Calibration, Coordinates, Function, NoiseKind, Selection};
 use crate::targets::cells as cells_target;
 use crate::targets::{FrequencyPlan, ReadTarget, TargetContext, moments};
-use crate::text::{Checked, Document, Reported, values};
+use crate::text::{Checked, Document, Reported, Spanned, values};
 use bernstream_noise::Mechanism;
 use bernstream_release::window::Axis;
 use bernstream_synopsis::Basis;
@@ -308,12 +306,12 @@ fn choose(
 /// Checks that the smoothness fits the form of the function.
 fn vouched(
     document: &mut Document<'_>,
-    smoothness: Spanned<Smoothness>,
+    smoothness: Spanned<file::SmoothnessClaim>,
     function: &Spanned<Function>,
 ) -> Checked<Smoothness> {
     let shape = function.get_ref().target.shape();
-    if smoothness.get_ref().fits(shape.dimensions, &shape.basis) {
-        return Ok(smoothness.into_inner());
+    if smoothness.get_ref().0.fits(shape.dimensions, &shape.basis) {
+        return Ok(smoothness.into_inner().0);
     }
     let hint = "numbers above 0, one an axis: `lipschitz` or `curvature` for a lattice; one `norm` for kernel points";
     Err(document.fault(

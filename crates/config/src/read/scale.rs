@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::settings::Input;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_worker::scale;
 
 /// How many megabytes of partials a worker holds by default: less under a cap, where what users have takes many times the room once it

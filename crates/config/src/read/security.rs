@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use toml::Spanned;
-
 use crate::file;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::security::{Identity, InTheClear, Mechanism, Sasl, Security, Tls};
 
 /// What the file does not set is `inherited`.

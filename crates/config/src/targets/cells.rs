@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
+use serde_json::json;
 
 use crate::settings::{Coordinates, Feature, Function, Height};
 use crate::targets::context::{Labelled, ReadTarget, TargetContext, built};
 use crate::targets::lengths::per_axis;
-use crate::text::{Checked, Document, Field, Key};
+use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::tables::CellTables;
 use bernstream_release::ValueScaling;
 use bernstream_release::window::Label;
@@ -16,14 +17,17 @@ use bernstream_release::window::accumulator::TableLabel;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::CellLabel;
 
-/// `[release.cells]`
-#[derive(Clone, Debug, Deserialize)]
+/// a table such as { bandwidths = [10] }, or an empty one, {}, with `step` in the release
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// a list such as [10], a number above 0 for each axis, in the units of its column: the smallest that readers will want
+    #[schemars(transform = each(json!({ "description": "a number above 0 in the units of the column, such as 10", "exclusiveMinimum": 0 })))]
     pub bandwidths: Field<Vec<Spanned<f64>>>,
 }
 
-pub const KEYS: &[Key] = &[
+#[cfg(test)]
+pub const KEYS: &[(&str, &str)] = &[
     (
         "release.cells",
         "a table such as { bandwidths = [10] }, or an empty one, {}, with `step` in the release",

@@ -2,30 +2,38 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
+use serde_json::json;
 
 use crate::settings::Coordinates;
 use crate::targets::context::{ReadTarget, TargetContext, built};
 use crate::targets::lengths::per_axis;
 use crate::targets::private_bandwidths;
 use crate::targets::wording::intensity;
-use crate::text::{Checked, Document, Field, Key};
+use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::cells::CellDensity;
 use bernstream_functions::covariance::CovarianceDensity;
 use bernstream_functions::density::Density;
 use bernstream_functions::whitened::KernelDensity;
 use bernstream_synopsis::description::Smoothing;
 
-#[derive(Clone, Debug, Deserialize)]
+/// a table [release.density]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// a list such as [10], a number above 0 for each axis, in the units of its column
+    #[schemars(transform = each(json!({ "description": "a number above 0 in the units of the column, such as 10", "exclusiveMinimum": 0 })))]
     pub bandwidths: Field<Vec<Spanned<f64>>>,
+    /// a matrix such as [[100, 3], [3, 1]], in the units of the columns
+    #[schemars(transform = each(json!({ "description": "a row of numbers such as [100, 3]", "items": { "description": "a number such as 100" } })))]
     pub covariance: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
+    /// a table such as { epsilon = 0.1, candidates = [[5], [10], [20]] }, instead of `bandwidths`
     pub private_bandwidths: Field<private_bandwidths::Table>,
 }
 
-pub const KEYS: &[Key] = &[
+#[cfg(test)]
+pub const KEYS: &[(&str, &str)] = &[
     ("release.density", "a table [release.density]"),
     (
         "release.density.bandwidths",

@@ -2,51 +2,77 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
 use crate::settings::{Feature, Height};
 use crate::targets::context::{ReadTarget, TargetContext, built, class, number};
 use crate::targets::wording::{expected_number, score};
-use crate::text::{Checked, Document, Field, Key, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_functions::machine;
 use bernstream_functions::machine::{KernelMachine, Machine};
 use bernstream_synopsis::PointKernel;
 use bernstream_synopsis::description::Method;
 use bernstream_synopsis::machine::{Kernel, Loss};
 
-#[derive(Clone, Debug, Deserialize)]
+/// a table [release.machine]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// "hinge", "logistic", "squared" or "huber"
+    #[schemars(with = "Field<String>", extend("enum" = ["hinge", "logistic", "squared", "huber"]))]
     pub loss: Field<Loss>,
+    /// { gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear"
     pub kernel: Field<KernelTable>,
+    /// a number above 0 such as 1: the weight of the records against smoothness
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub c: Field<f64>,
+    /// a whole number from 1, such as 5000: later records of a window are ignored
+    #[schemars(range(min = 1))]
     pub max_records: Field<u32>,
+    /// a whole number from 1, such as 8: the degree of the landmarks' lattice
+    #[schemars(range(min = 1))]
     pub landmarks: Field<u32>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelTable {
-    Gaussian(Spanned<Width>),
-    Laplacian(Spanned<Width>),
+    /// a table such as { bandwidth = 0.2 }
+    Gaussian(Spanned<GaussianTable>),
+    /// a table such as { bandwidth = 0.5 }
+    Laplacian(Spanned<LaplacianTable>),
+    /// a table such as { power = 2 }
     Polynomial(Spanned<Power>),
     Linear,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Width {
+pub struct GaussianTable {
+    /// a number above 0 such as 0.2, a fraction of the width of every axis
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub bandwidth: Field<f64>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaplacianTable {
+    /// a number above 0 such as 0.5, a fraction of the width of every axis
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub bandwidth: Field<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
+    /// a whole number from 1, such as 2
+    #[schemars(range(min = 1))]
     pub power: Field<u32>,
 }
 
-pub const KEYS: &[Key] = &[
+#[cfg(test)]
+pub const KEYS: &[(&str, &str)] = &[
     ("release.machine", "a table [release.machine]"),
     (
         "release.machine.loss",
@@ -192,19 +218,16 @@ pub fn read(
 }
 
 fn kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked<Kernel> {
-    let mut bandwidth = |table: Spanned<Width>| {
-        let place = table.span();
-        let written = table.into_inner();
-        document
-            .required(&place, "bandwidth", written.bandwidth, values::positive)
-            .map(Spanned::into_inner)
-    };
     match written.into_inner() {
         KernelTable::Gaussian(table) => {
-            bandwidth(table).map(|bandwidth| Kernel::Gaussian { bandwidth })
+            let place = table.span();
+            let bandwidth = bandwidth(document, &place, table.into_inner().bandwidth)?;
+            Ok(Kernel::Gaussian { bandwidth })
         }
         KernelTable::Laplacian(table) => {
-            bandwidth(table).map(|bandwidth| Kernel::Laplacian { bandwidth })
+            let place = table.span();
+            let bandwidth = bandwidth(document, &place, table.into_inner().bandwidth)?;
+            Ok(Kernel::Laplacian { bandwidth })
         }
         KernelTable::Polynomial(table) => {
             let place = table.span();
@@ -216,4 +239,15 @@ fn kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked
         }
         KernelTable::Linear => Ok(Kernel::Linear),
     }
+}
+
+/// The bandwidth of the kernel whose table is at `place`.
+fn bandwidth(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: Field<f64>,
+) -> Checked<f64> {
+    document
+        .required(place, "bandwidth", written, values::positive)
+        .map(Spanned::into_inner)
 }

@@ -18,8 +18,6 @@ pub mod regression;
 pub use context::{FrequencyPlan, Labelled, ReadTarget, TargetContext};
 pub use private_bandwidths::several;
 
-use crate::text::Key;
-
 /// Passes the names of all targets to the macro `$list`. A name is that of the table in `[release]` and of the module here.
 macro_rules! with_targets {
     ($list:ident) => {
@@ -31,7 +29,8 @@ pub(crate) use with_targets;
 macro_rules! keys {
     ($($target:ident),*) => {
         /// The keys of every table.
-        pub const KEYS: &[&[Key]] = &[$($target::KEYS),*];
+        #[cfg(test)]
+        pub const KEYS: &[&[(&str, &str)]] = &[$($target::KEYS),*];
     };
 }
 with_targets!(keys);

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::settings::Function;
 use crate::targets::context::{FrequencyPlan, ReadTarget, TargetContext, built};
-use crate::text::{Checked, Document, Field, Key, values};
+use crate::text::{Checked, Document, Field, values};
 use bernstream_functions::moments::Moments;
 use bernstream_release::ValueScaling;
 use bernstream_synopsis::description;
@@ -14,15 +15,20 @@ use bernstream_synopsis::moments;
 use bernstream_synopsis::query;
 use bernstream_synopsis::query::MOST_SMOOTHNESS;
 
-/// `[release.moments]`
-#[derive(Clone, Debug, Deserialize)]
+/// a table such as { frequencies = 16 } or { smoothness = 4 }
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// a whole number from 1, such as 16: cosines of each axis
+    #[schemars(range(min = 1))]
     pub frequencies: Field<u32>,
+    /// a whole number from 1 to 32, such as 4: how many derivatives queries will have
+    #[schemars(range(min = 1, max = 32))]
     pub smoothness: Field<u32>,
 }
 
-pub const KEYS: &[Key] = &[
+#[cfg(test)]
+pub const KEYS: &[(&str, &str)] = &[
     (
         "release.moments",
         "a table such as { frequencies = 16 } or { smoothness = 4 }",
