@@ -1,8 +1,6 @@
 //! The file as written: names and shapes, no rules.
 
 mod asked;
-#[cfg(test)]
-mod keys;
 mod release;
 mod schema;
 mod sections;

@@ -20,33 +20,18 @@ use bernstream_synopsis::description::Method;
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// a list such as [1, 200], a number above 0 for each axis, in the units of its column
-    #[schemars(transform = each(json!({ "description": "a number above 0 in the units of the column, such as 1", "exclusiveMinimum": 0 })))]
+    #[schemars(transform = each(json!({
+        "description": "a number above 0 in the units of the column, such as 1",
+        "exclusiveMinimum": 0,
+    })))]
     pub bandwidths: Field<Vec<Spanned<f64>>>,
     /// a list such as [1, 200], a number above 0 for each axis, in the units of its column
-    #[schemars(transform = each(json!({ "description": "a number above 0 in the units of the column, such as 1", "exclusiveMinimum": 0 })))]
+    #[schemars(transform = each(json!({
+        "description": "a number above 0 in the units of the column, such as 1",
+        "exclusiveMinimum": 0,
+    })))]
     pub min_deviations: Field<Vec<Spanned<f64>>>,
 }
-
-#[cfg(test)]
-pub const KEYS: &[(&str, &str)] = &[
-    ("release.bayes", "a table [release.bayes]"),
-    (
-        "release.bayes.bandwidths",
-        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
-    ),
-    (
-        "release.bayes.bandwidths[]",
-        "a number above 0 in the units of the column, such as 1",
-    ),
-    (
-        "release.bayes.min_deviations",
-        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
-    ),
-    (
-        "release.bayes.min_deviations[]",
-        "a number above 0 in the units of the column, such as 1",
-    ),
-];
 
 pub fn read(
     document: &mut Document<'_>,

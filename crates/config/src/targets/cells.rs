@@ -22,25 +22,12 @@ use bernstream_synopsis::description::CellLabel;
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// a list such as [10], a number above 0 for each axis, in the units of its column: the smallest that readers will want
-    #[schemars(transform = each(json!({ "description": "a number above 0 in the units of the column, such as 10", "exclusiveMinimum": 0 })))]
+    #[schemars(transform = each(json!({
+        "description": "a number above 0 in the units of the column, such as 10",
+        "exclusiveMinimum": 0,
+    })))]
     pub bandwidths: Field<Vec<Spanned<f64>>>,
 }
-
-#[cfg(test)]
-pub const KEYS: &[(&str, &str)] = &[
-    (
-        "release.cells",
-        "a table such as { bandwidths = [10] }, or an empty one, {}, with `step` in the release",
-    ),
-    (
-        "release.cells.bandwidths",
-        "a list such as [10], a number above 0 for each axis, in the units of its column: the smallest that readers will want",
-    ),
-    (
-        "release.cells.bandwidths[]",
-        "a number above 0 in the units of the column, such as 10",
-    ),
-];
 
 pub fn read(
     document: &mut Document<'_>,

@@ -35,27 +35,6 @@ pub struct ClipTable {
     pub sum: Field<f64>,
 }
 
-#[cfg(test)]
-pub const KEYS: &[(&str, &str)] = &[
-    ("release.expression", "a table [release.expression]"),
-    (
-        "release.expression.value",
-        r#"an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)""#,
-    ),
-    (
-        "release.expression.clip",
-        "a table such as { sup = 1.0, sum = 20.0 }, or none if a bound can be proved",
-    ),
-    (
-        "release.expression.clip.sup",
-        "a number above 0: the most that a record can add at any lattice point",
-    ),
-    (
-        "release.expression.clip.sum",
-        "a number from `sup` on: the most that a record can add over all lattice points",
-    ),
-];
-
 pub fn read(
     document: &mut Document<'_>,
     context: &TargetContext<'_>,

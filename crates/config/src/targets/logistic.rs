@@ -35,20 +35,6 @@ pub enum ScoreTable {
     Sigmoid,
 }
 
-#[cfg(test)]
-pub const KEYS: &[(&str, &str)] = &[
-    ("release.logistic", "a table [release.logistic]"),
-    ("release.logistic.score", r#""linear" or "sigmoid""#),
-    (
-        "release.logistic.c",
-        "a number above 0 such as 1: the weight of the records against smoothness",
-    ),
-    (
-        "release.logistic.max_records",
-        "a whole number from 1, such as 5000: later records of a window are ignored",
-    ),
-];
-
 pub fn read(
     document: &mut Document<'_>,
     context: &TargetContext<'_>,

@@ -71,55 +71,6 @@ pub struct Power {
     pub power: Field<u32>,
 }
 
-#[cfg(test)]
-pub const KEYS: &[(&str, &str)] = &[
-    ("release.machine", "a table [release.machine]"),
-    (
-        "release.machine.loss",
-        r#""hinge", "logistic", "squared" or "huber""#,
-    ),
-    (
-        "release.machine.kernel",
-        r#"{ gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear""#,
-    ),
-    (
-        "release.machine.kernel.gaussian",
-        "a table such as { bandwidth = 0.2 }",
-    ),
-    (
-        "release.machine.kernel.gaussian.bandwidth",
-        "a number above 0 such as 0.2, a fraction of the width of every axis",
-    ),
-    (
-        "release.machine.kernel.laplacian",
-        "a table such as { bandwidth = 0.5 }",
-    ),
-    (
-        "release.machine.kernel.laplacian.bandwidth",
-        "a number above 0 such as 0.5, a fraction of the width of every axis",
-    ),
-    (
-        "release.machine.kernel.polynomial",
-        "a table such as { power = 2 }",
-    ),
-    (
-        "release.machine.kernel.polynomial.power",
-        "a whole number from 1, such as 2",
-    ),
-    (
-        "release.machine.c",
-        "a number above 0 such as 1: the weight of the records against smoothness",
-    ),
-    (
-        "release.machine.max_records",
-        "a whole number from 1, such as 5000: later records of a window are ignored",
-    ),
-    (
-        "release.machine.landmarks",
-        "a whole number from 1, such as 8: the degree of the landmarks' lattice",
-    ),
-];
-
 pub fn read(
     document: &mut Document<'_>,
     context: &TargetContext<'_>,

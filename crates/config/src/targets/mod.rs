@@ -1,5 +1,5 @@
-//! The functions that a release can publish, a file each: its table as written, the keys of the table, and how the table is
-//! read. A new one is a file here, a `mod` line, and a name in [`with_targets`].
+//! The functions that a release can publish, a file each: its table as written, and how the table is read. A new one is a file
+//! here, a `mod` line, and a name in [`with_targets`].
 
 mod context;
 mod lengths;
@@ -25,12 +25,3 @@ macro_rules! with_targets {
     };
 }
 pub(crate) use with_targets;
-
-macro_rules! keys {
-    ($($target:ident),*) => {
-        /// The keys of every table.
-        #[cfg(test)]
-        pub const KEYS: &[&[(&str, &str)]] = &[$($target::KEYS),*];
-    };
-}
-with_targets!(keys);

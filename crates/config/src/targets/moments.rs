@@ -27,22 +27,6 @@ pub struct Table {
     pub smoothness: Field<u32>,
 }
 
-#[cfg(test)]
-pub const KEYS: &[(&str, &str)] = &[
-    (
-        "release.moments",
-        "a table such as { frequencies = 16 } or { smoothness = 4 }",
-    ),
-    (
-        "release.moments.frequencies",
-        "a whole number from 1, such as 16: cosines of each axis",
-    ),
-    (
-        "release.moments.smoothness",
-        "a whole number from 1 to 32, such as 4: how many derivatives queries will have",
-    ),
-];
-
 pub fn read(
     document: &mut Document<'_>,
     context: &TargetContext<'_>,

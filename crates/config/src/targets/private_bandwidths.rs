@@ -25,7 +25,10 @@ pub struct Table {
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub epsilon: Field<f64>,
     /// a list of 2 to 16 bandwidths such as [[5], [10], [20]]
-    #[schemars(transform = each(json!({ "description": "a list such as [10], a number above 0 for each axis", "items": { "description": "a number above 0 in the units of the column, such as 10", "exclusiveMinimum": 0 } })))]
+    #[schemars(transform = each(json!({
+        "description": "a list such as [10], a number above 0 for each axis",
+        "items": { "description": "a number above 0 in the units of the column, such as 10", "exclusiveMinimum": 0 },
+    })))]
     pub candidates: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
 }
 

@@ -27,23 +27,6 @@ pub struct Table {
     pub max_records: Field<u32>,
 }
 
-#[cfg(test)]
-pub const KEYS: &[(&str, &str)] = &[
-    ("release.regression", "a table [release.regression]"),
-    (
-        "release.regression.bandwidth",
-        "a number above 0 in the units of the column, such as 10",
-    ),
-    (
-        "release.regression.gap",
-        "a number above 0 in the units of the column, such as 0.5: larger gaps are capped at this",
-    ),
-    (
-        "release.regression.max_records",
-        "a whole number from 1, such as 1000: later records of a window are ignored",
-    ),
-];
-
 pub fn read(
     document: &mut Document<'_>,
     context: &TargetContext<'_>,
