@@ -1,4 +1,6 @@
 //! `[release]` as written.
+// Forms of values have lists and tables in brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use std::borrow::Cow;
 use std::fmt;

@@ -4,6 +4,8 @@
 //! with its line. No `flatten` and no untagged tables: both lose the position of an error.
 //!
 //! The doc comment of a key is the form of its value: it is in the hints of errors, and in the JSON Schema.
+// Forms of values have lists and tables in brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use schemars::JsonSchema;
 use serde::Deserialize;

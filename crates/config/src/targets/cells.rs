@@ -1,4 +1,6 @@
 //! `[release.cells]`: noisy tables of cells, from which readers take densities, shares, quantiles, regressions and classes.
+// Forms of values have lists and tables in brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use std::ops::Range;
 

@@ -1,4 +1,6 @@
 //! `[release.density]`: how many records there are, smoothed by a kernel.
+// Forms of values have lists and tables in brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use std::ops::Range;
 

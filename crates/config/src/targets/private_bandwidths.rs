@@ -1,4 +1,6 @@
 //! `private_bandwidths` of `[release.density]`: every candidate is a function of its own.
+// Forms of values have lists and tables in brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use std::sync::Arc;
 
