@@ -268,7 +268,8 @@ fn a_step_of_cells_stands_for_their_bandwidth() {
 #[test]
 fn the_reference_shows_every_key() {
     let reference = include_str!("../../config/reference.toml");
-    for (path, _) in bernstream_config::KEYS.iter() {
+    for known in bernstream_config::KEYS.iter() {
+        let path = &known.path;
         let key = path.rsplit('.').next().unwrap().trim_end_matches("[]");
         let is_key = |at: usize| {
             let before = &reference[..at];

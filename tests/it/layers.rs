@@ -30,7 +30,7 @@ const REFUSED: [(&str, &[&str]); 6] = [
 ];
 
 /// Who may use what; a package that is not listed is free.
-const PACKAGES: [(&str, &[&str]); 8] = [
+const PACKAGES: [(&str, &[&str]); 9] = [
     ("rdkafka", &["kafka", "worker", "server", PROGRAM]),
     ("rusqlite", &["ledger"]),
     ("prometheus", &["worker", "audit"]),
@@ -38,6 +38,7 @@ const PACKAGES: [(&str, &[&str]); 8] = [
     ("tracing", &["kafka", "worker", "server", "audit", PROGRAM]),
     ("parquet", &["kafka", PROGRAM]),
     ("ureq", &["kafka"]),
+    ("schemars", &["config"]),
     ("tokio", &["kafka", "worker", "server", PROGRAM]),
 ];
 

@@ -2,15 +2,13 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::file::{File, known_keys};
 use crate::read::pricing::Pricing;
 use crate::read::release;
 use crate::select::Terms;
 use crate::settings::{Coordinates, Payment, Release, Settings, WindowKind};
-use crate::text::{Checked, Document, Faults};
+use crate::text::{Checked, Document, Faults, Spanned};
 use crate::validate;
 use bernstream_release::window::{Axis, Label, Outside};
 use bernstream_synopsis::Basis;

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use toml::Spanned;
-
 use crate::file::{File, known_keys};
 use crate::read::draft::ReleaseDraft;
 use crate::read::input::InputSettings;
@@ -19,7 +17,7 @@ use crate::read::{
 };
 use crate::recorded::Recorded;
 use crate::settings::{Input, Period, Privacy, Release, Settings, Unit, WindowKind};
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use crate::{canonical, file, validate};
 use bernstream_kafka::ledger::log;
 use bernstream_kafka::source::record::{Declared, Format, TimeFormat};

@@ -1,185 +1,174 @@
-//! The configuration as a JSON Schema (draft 7), for editors that check TOML by one.
-//!
-//! Which types a key accepts is found by trying values of every type with the types that read the file. Names, meanings and
-//! ranges come from [`KEYS`]. The schema has no rules between two keys: `bernstream check` has them.
+//! The keys and the JSON Schema of a configuration, both derived from the types of the file: the doc comment of a field is the form
+//! of its value. The schema has no rules between two keys: `bernstream check` has them.
 
-use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
 
-use crate::file::keys::{KEYS, complaint};
+use schemars::Schema;
+use schemars::generate::{Contract, SchemaSettings};
+use schemars::transform::{RecursiveTransform, RestrictFormats};
+use serde_json::Value;
 
-/// A table that no key accepts.
-const TABLE: &str = r#"{ "?" = 1 }"#;
+use crate::file::asked::ASKED;
+use crate::file::sections::File;
+use crate::text::{Key, KnownKeys};
 
-/// The definition of `[release]`, which is also an element of `[[release]]`.
-const RELEASE: &str = "#/definitions/release";
+/// Every key, in the order of the types.
+pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    // What is written has every field, so that `required` has their order. `properties` are sorted by name.
+    let schema = generated(Contract::Serialize);
+    let mut keys = Vec::new();
+    add_keys(&mut keys, "", &schema, &schema["definitions"]["release"]);
+    keys
+});
 
+/// Every key, as a [`Document`](crate::text::Document) needs them.
+pub fn known_keys() -> KnownKeys {
+    KnownKeys {
+        keys: &KEYS,
+        asked: ASKED,
+    }
+}
+
+/// The JSON Schema (draft 7), for editors that check TOML by one.
 pub fn schema() -> Value {
-    let mut schema = table("");
-    schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
-    schema["title"] = json!("bernstream: what is released of a stream, and what it costs");
-    schema["definitions"] = json!({ "release": table("release") });
-    schema
+    generated(Contract::Deserialize)
 }
 
-/// The schema of the value at `path`.
-fn value(path: &str) -> Value {
-    let form = KEYS
-        .iter()
-        .find(|(key, _)| *key == path)
-        .map(|(_, form)| *form);
-    let mut kinds = Vec::new();
-    if takes(path, "true") {
-        kinds.push(json!({ "type": "boolean" }));
-    }
-    kinds.extend(number(path, form.unwrap_or_default()));
-    kinds.extend(text(path, form.unwrap_or_default()));
-    if takes(path, "[]") {
-        kinds.push(json!({ "type": "array", "items": value(&format!("{path}[]")) }));
-    }
-    if path.trim_end_matches("[]") == "release" {
-        kinds.push(json!({ "$ref": RELEASE }));
-    } else if has_keys(path) {
-        kinds.push(table(path));
-    }
-    let mut found = match kinds.pop() {
-        Some(only) if kinds.is_empty() => only,
-        last => json!({ "anyOf": kinds.into_iter().chain(last).collect::<Vec<_>>() }),
-    };
-    if let Some(form) = form {
-        found["description"] = json!(form);
-    }
-    found
+fn generated(contract: Contract) -> Value {
+    SchemaSettings::draft07()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.contract = contract;
+        })
+        .with_transform(RestrictFormats::default())
+        .with_transform(RecursiveTransform(without_null))
+        .with_transform(RecursiveTransform(describe_variants))
+        .into_generator()
+        .into_root_schema_for::<File>()
+        .to_value()
 }
 
-/// Whether `text` is accepted at `path`, even if other keys are then missing.
-fn takes(path: &str, text: &str) -> bool {
-    let complaint = complaint(path, text);
-    complaint.is_empty() || complaint.starts_with("missing field")
-}
-
-fn number(path: &str, form: &str) -> Option<Value> {
-    let kind = if takes(path, "1.5") {
-        "number"
-    } else {
-        "integer"
-    };
-    if !takes(path, "1") {
-        return None;
+/// Takes out null: every field is optional, but TOML has no null.
+fn without_null(schema: &mut Schema) {
+    if schema.get("default") == Some(&Value::Null) {
+        schema.remove("default");
     }
-    let mut number = Map::from_iter([("type".to_owned(), json!(kind))]);
-    if !takes(path, "-1") {
-        number.insert("minimum".to_owned(), json!(0));
+    if let Some(Value::Array(words)) = schema.get_mut("enum") {
+        words.retain(|word| !word.is_null());
     }
-    let mut put = |name: &str, bound: i64| number.insert(name.to_owned(), json!(bound));
-    let words: Vec<&str> = form
-        .split([' ', ',', ':'])
-        .filter(|word| !word.is_empty())
-        .collect();
-    for words in words.windows(2) {
-        let &[word, bound] = words else { continue };
-        let Ok(bound) = bound.parse() else { continue };
-        match word {
-            "above" => put("exclusiveMinimum", bound),
-            "below" => put("exclusiveMaximum", bound),
-            "from" => put("minimum", bound),
-            "to" => put("maximum", bound),
-            _ => None,
-        };
-    }
-    Some(Value::Object(number))
-}
-
-/// Any string, or the words that are known.
-fn text(path: &str, form: &str) -> Option<Value> {
-    let is_words = form.starts_with('"') && !form.contains('{');
-    if !is_words && takes(path, r#""?""#) {
-        return Some(json!({ "type": "string" }));
-    }
-    let complaint = complaint(path, r#""?""#);
-    let variants = complaint
-        .split_once("expected ")
-        .map_or("", |(_, variants)| variants);
-    let words = variants
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .chain(form.split('"').skip(1).step_by(2));
-    let mut known: Vec<&str> = Vec::new();
-    for word in words {
-        if !known.contains(&word) && takes(path, &format!("{word:?}")) {
-            known.push(word);
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = &types[..] {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
         }
     }
-    (!known.is_empty()).then(|| json!({ "enum": known }))
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.retain(|choice| choice["type"] != "null");
+        if let [Value::Object(only)] = &choices[..] {
+            let only = only.clone();
+            schema.remove("anyOf");
+            for (name, keyword) in only {
+                if schema.get(&name).is_none() {
+                    schema.insert(name, keyword);
+                }
+            }
+        }
+    }
 }
 
-/// The names of the keys below `path`.
-fn keys(path: &str) -> impl Iterator<Item = &'static str> {
-    let below = move |key: &'static str| {
-        let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
-        (table == path && !name.ends_with("[]")).then_some(name)
+/// Moves the description of a variant such as `{ user = .. }` to its only key.
+fn describe_variants(schema: &mut Schema) {
+    let Some(Value::Array(variants)) = schema.get_mut("oneOf") else {
+        return;
     };
-    KEYS.iter().filter_map(move |(key, _)| below(key))
+    for variant in variants.iter_mut().filter_map(Value::as_object_mut) {
+        let description = variant.remove("description");
+        let keys = variant.get_mut("properties").and_then(Value::as_object_mut);
+        if let (Some(description), Some(keys)) = (description, keys) {
+            for key in keys.values_mut() {
+                key["description"] = description.clone();
+            }
+        }
+    }
 }
 
-fn has_keys(path: &str) -> bool {
-    keys(path).next().is_some()
-}
-
-fn table(path: &str) -> Value {
-    let full = |name: &str| {
-        if path.is_empty() {
+/// Adds the keys below `path`. The release has a definition of its own, because there may be one or several.
+fn add_keys(keys: &mut Vec<Key>, path: &str, schema: &Value, release: &Value) {
+    if schema.get("$ref").is_some() {
+        return add_keys(keys, path, release, release);
+    }
+    for choices in ["anyOf", "oneOf"] {
+        for choice in schema[choices].as_array().into_iter().flatten() {
+            add_keys(keys, path, choice, release);
+        }
+    }
+    let names = schema["required"].as_array().into_iter().flatten();
+    for name in names.filter_map(Value::as_str) {
+        let below = if path.is_empty() {
             name.to_owned()
         } else {
             format!("{path}.{name}")
-        }
-    };
-    let properties: Map<String, Value> = keys(path)
-        .map(|name| (name.to_owned(), value(&full(name))))
-        .collect();
-    let mut table =
-        json!({ "type": "object", "properties": properties, "additionalProperties": false });
-    // `{ user = .. }`: one choice of several.
-    if !path.is_empty() && complaint(path, TABLE).starts_with("unknown variant") {
-        table["minProperties"] = json!(1);
-        table["maxProperties"] = json!(1);
+        };
+        let value = &schema["properties"][name];
+        keys.push(key(&below, value));
+        add_keys(keys, &below, value, release);
     }
-    table
+    if let Some(items) = schema
+        .get("items")
+        .filter(|items| items.get("$ref").is_none())
+    {
+        let element = format!("{path}[]");
+        if items.get("description").is_some() {
+            keys.push(key(&element, items));
+        }
+        add_keys(keys, &element, items, release);
+    }
+}
+
+fn key(path: &str, value: &Value) -> Key {
+    Key {
+        path: path.to_owned(),
+        form: value["description"].as_str().unwrap_or_default().to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+
     use super::*;
+    use crate::settings::NoiseKind;
+    use bernstream_kafka::source::record::{IdType, TimeFormat};
+    use bernstream_synopsis::histogram::Spline;
+    use bernstream_synopsis::machine::Loss;
 
     #[test]
-    fn ranges_and_words_come_from_the_forms() {
-        let range = |path: &str, form: &str| number(path, form).unwrap();
-        assert_eq!(
-            range("release.order", "a whole number from 1 to 200, such as 2")["maximum"],
-            200
-        );
-        assert_eq!(
-            range(
-                "privacy.epsilon",
-                "a number above 0 with at most 12 decimals, such as 1.0"
-            )["exclusiveMinimum"],
-            0
-        );
-        assert_eq!(
-            range("privacy.delta", "above 0 and below 1, such as")["exclusiveMaximum"],
-            1
-        );
-        assert_eq!(number("pipeline", "a name"), None);
-        assert_eq!(
-            text("release.scale", "").unwrap()["enum"],
-            json!(["tight", "paper"])
-        );
-        assert_eq!(
-            text("release.degree", r#"a number or "auto""#).unwrap()["enum"],
-            json!(["auto"])
-        );
-        // The variant that has a table of its own is no word.
-        assert_eq!(text("privacy.unit", "").unwrap()["enum"], json!(["record"]));
-        assert_eq!(text("privacy.epsilon", ""), None);
+    fn every_key_says_the_form_of_its_value() {
+        let silent = KEYS.iter().find(|key| key.form.is_empty());
+        assert_eq!(silent.map(|key| &key.path), None);
+    }
+
+    /// They are written at the field: types of other crates have no schema.
+    #[test]
+    fn the_words_of_other_types_are_those_that_they_read() {
+        check_words::<TimeFormat>("/properties/input/properties/time_format", &[]);
+        check_words::<IdType>("/properties/input/properties/key/properties/type", &[]);
+        check_words::<NoiseKind>("/definitions/release/properties/noise", &["auto"]);
+        check_words::<Spline>("/definitions/release/properties/spline", &["auto"]);
+        let machine = "/definitions/release/properties/machine/properties";
+        check_words::<Loss>(&format!("{machine}/loss"), &[]);
+    }
+
+    fn check_words<T: DeserializeOwned>(place: &str, more: &[&str]) {
+        let complaint = match serde_json::from_value::<T>(json!("?")) {
+            Ok(_) => panic!("{place} takes any word"),
+            Err(error) => error.to_string(),
+        };
+        let (_, known) = complaint.split_once("expected ").unwrap();
+        let known = known.split('`').skip(1).step_by(2);
+        let words: Vec<&str> = known.chain(more.iter().copied()).collect();
+        assert_eq!(schema().pointer(place).unwrap()["enum"], json!(words));
     }
 }

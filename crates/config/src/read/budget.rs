@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file::Composition;
 use crate::recorded::Recorded;
 use crate::settings::DRAWN;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_noise::accountant::{concentrated, gaussian};
 use bernstream_synopsis::description::{Definition, Implied};
 use bernstream_synopsis::price::Price;

@@ -1,10 +1,8 @@
 //! `spline` and `step`: the grid of `noise = "cells"`, where the file gives it.
 
-use toml::Spanned;
-
 use crate::file::Auto;
 use crate::settings::CellGrid;
-use crate::text::{Checked, Document, Field};
+use crate::text::{Checked, Document, Field, Spanned};
 use bernstream_release::window::Axis;
 use bernstream_synopsis::histogram::Spline;
 

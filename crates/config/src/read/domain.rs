@@ -3,11 +3,9 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::targets::Labelled;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_release::window::{Axis, Label, Outside};
 use bernstream_synopsis::MOST_CLASSES;
 

@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::settings::{
     Calibration, Coordinates, Function, NoiseKind, Payment, Privacy, PrivateBandwidths,
     PrivateOrder, Release, Selection, Unit, WindowKind,
 };
+use crate::text::Spanned;
 use bernstream_noise::accountant::policy::Policy;
 use bernstream_noise::concentrated::epsilon_of_ball;
 use bernstream_noise::continual;

@@ -6,10 +6,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use toml::Spanned;
-
 use crate::file;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::source::lines;
 use bernstream_kafka::source::record::avro::{Schema, Schemas};
 use bernstream_kafka::source::record::{

@@ -4,15 +4,13 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::format::MessageForm;
 use crate::read::key_file;
 use crate::read::key_file::MOST_KEYS;
 use crate::read::security;
 use crate::settings::Input;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::Broker;
 use bernstream_kafka::security::Security;
 use bernstream_kafka::source;

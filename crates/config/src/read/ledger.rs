@@ -4,10 +4,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use toml::Spanned;
-
 use crate::file;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::ledger::log;
 use bernstream_kafka::ordered;
 use bernstream_kafka::sink::Output;

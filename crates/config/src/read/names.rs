@@ -1,9 +1,7 @@
 //! `title`, `description` and `record` of a release, `label` and `unit` of its axes: public text for people.
 
-use toml::Spanned;
-
 use crate::file;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_synopsis::description::{AxisNames, Names};
 
 /// The most characters of a title, a description, and of every other name: they are part of every synopsis.

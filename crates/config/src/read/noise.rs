@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::file::Auto;
 use crate::read::cells;
@@ -12,7 +10,7 @@ use crate::read::private_order;
 use crate::read::private_order::LARGEST_ORDER;
 use crate::select;
 use crate::settings::{CellGrid, Coordinates, NoiseKind, Payment, PrivateOrder};
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_synopsis::bernstein::MAX_DEGREE;
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::whitened::Counts;

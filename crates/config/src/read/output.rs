@@ -3,11 +3,9 @@
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::security;
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_kafka::Broker;
 use bernstream_kafka::ledger::witness;
 use bernstream_kafka::ordered::PowerLoss;

@@ -2,11 +2,9 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::read::budget::Amounts;
 use crate::settings::Payment;
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 use bernstream_synopsis::price::Price;
 

@@ -2,14 +2,12 @@
 
 use std::num::NonZeroU64;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::as_checked;
 use crate::read::budget::Amounts;
 use crate::read::payment::payment;
 use crate::settings::{Payment, Privacy, Unit};
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_noise::accountant::policy::{Policy, PolicyInput, Unfair, divide};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::calibrate::Epsilon;

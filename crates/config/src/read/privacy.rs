@@ -1,7 +1,5 @@
 //! `[privacy]`
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::as_checked;
 use crate::read::budget;
@@ -9,7 +7,7 @@ use crate::read::budget::{Amounts, BudgetSpec};
 use crate::read::share::share;
 use crate::recorded::Recorded;
 use crate::settings::{Privacy, Unit};
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Fraction;
 

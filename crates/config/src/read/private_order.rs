@@ -1,11 +1,9 @@
 //! `private_order`: the orders that a window chooses from.
 
-use toml::Spanned;
-
 use crate::file;
 use crate::settings::PrivateOrder;
 use crate::targets::several;
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::{Basis, Shape};
 

@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry, address};
 
 /// The registry that the file names, beside the schemas that it pins; taken out of `file`.

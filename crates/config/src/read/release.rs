@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::cells::GivenGrid;
 use crate::read::domain::{Domain, domain, label};
@@ -18,7 +16,7 @@ use crate::select::{Search, Terms};
 use crate::settings::{Calibration, Choice, Coordinates, Function, NoiseKind, Payment, Selection};
 use crate::targets::cells as cells_target;
 use crate::targets::{FrequencyPlan, Labelled, ReadTarget, TargetContext, moments};
-use crate::text::{Checked, Document, Field, Reported, values};
+use crate::text::{Checked, Document, Field, Reported, Spanned, values};
 use bernstream_noise::Mechanism;
 use bernstream_release::window::Axis;
 use bernstream_synopsis::Basis;
@@ -163,7 +161,7 @@ struct ReleaseParts {
     /// The function is one of tables of cells.
     has_tables: bool,
     windows: Field<file::WindowKind>,
-    smoothness: Field<Smoothness>,
+    smoothness: Field<file::SmoothnessClaim>,
     sampled: Field<file::Sampled>,
 }
 
@@ -421,12 +419,12 @@ impl<'a> FunctionBuilder<'a> {
 /// Checks that the smoothness fits the form of the function.
 fn fitting_smoothness(
     document: &mut Document<'_>,
-    smoothness: Spanned<Smoothness>,
+    smoothness: Spanned<file::SmoothnessClaim>,
     function: &Spanned<Function>,
 ) -> Checked<Smoothness> {
     let shape = function.get_ref().target.shape();
-    if smoothness.get_ref().fits(shape.dimensions, &shape.basis) {
-        return Ok(smoothness.into_inner());
+    if smoothness.get_ref().0.fits(shape.dimensions, &shape.basis) {
+        return Ok(smoothness.into_inner().0);
     }
     let hint = "numbers above 0, one an axis: `lipschitz` or `curvature` for a lattice; one `norm` for kernel points";
     Err(document.fault(

@@ -3,15 +3,13 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::draft::ReleaseDraft;
 use crate::read::{as_checked, pricing, privacy, release};
 use crate::recorded::Recorded;
 use crate::select::Terms;
 use crate::settings::{Privacy, most_values};
-use crate::text::{Checked, Document, Field};
+use crate::text::{Checked, Document, Field, Spanned};
 use bernstream_synopsis::grid::Grid;
 
 /// The place of the whole document, which has no table header.

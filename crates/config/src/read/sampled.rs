@@ -7,11 +7,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toml::Spanned;
 
 use crate::read::draft::ReleaseDraft;
 use crate::settings::{NoiseKind, Privacy, Unit};
-use crate::text::{Checked, Document, Field, Reported, values};
+use crate::text::{Checked, Document, Field, Reported, Spanned, values};
 use crate::{canonical, file};
 use bernstream_functions::sampled::{Clipped, Neighbours, SampledChange, SampledTarget};
 use bernstream_functions::sampler::{Plan, Prior};
@@ -399,7 +398,7 @@ fn prior(
     for entry in list.into_inner() {
         let place = entry.span();
         let entry = entry.into_inner();
-        let law = document.required(&place, "law", entry.law, Ok);
+        let law = document.required(&place, "law", entry.law, |law| Ok(law.0));
         let column = document.required(&place, "column", entry.column, |column| {
             if laws.iter().any(|known| known.column == column) {
                 return Err("already has a law".to_owned());

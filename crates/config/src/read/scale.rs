@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::settings::Input;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_worker::scale;
 
 /// The most megabytes of partials that a worker holds by default: less under a cap, where what users have takes many times the room

@@ -3,10 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use toml::Spanned;
-
 use crate::file;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Grid;
 

@@ -3,10 +3,8 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use toml::Spanned;
-
 use crate::file;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::security::{Identity, InTheClear, Mechanism, Sasl, Security, Tls};
 
 /// Reads `tls` and `sasl`; one that the file does not set is `inherited`.

@@ -2,10 +2,8 @@
 
 use std::net::SocketAddr;
 
-use toml::Spanned;
-
 use crate::file;
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_worker::metrics::Detail;
 
 /// `[serve]`

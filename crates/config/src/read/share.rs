@@ -1,11 +1,9 @@
 //! `budget` of `[privacy]`: a share of a total that several pipelines keep together.
 
-use toml::Spanned;
-
 use crate::file;
 use crate::file::Composition;
 use crate::settings::SharedBudget;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_synopsis::price::Price;
 
 /// A shared budget, and the total that this pipeline has of it: its share, rounded down.

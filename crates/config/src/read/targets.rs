@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::targets;
 use crate::targets::{ReadTarget, TargetContext, with_targets};
-use crate::text::{Checked, Document, Field};
+use crate::text::{Checked, Document, Field, Spanned};
 
 /// Builds the function of one table; called once for each size that is tried.
 pub type Reader =

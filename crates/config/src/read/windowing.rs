@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use toml::Spanned;
-
 use crate::file;
 use crate::read::draft::ReleaseDraft;
 use crate::read::schedule::Schedule;
 use crate::settings::{Calibration, WindowKind};
-use crate::text::{Checked, Document, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_noise::continual;
 use bernstream_synopsis::clock::{micros, show};
 

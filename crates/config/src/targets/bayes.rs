@@ -2,44 +2,36 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
+use serde_json::json;
 
 use crate::settings::{Feature, Height};
 use crate::targets::context::{ReadTarget, TargetContext, built, class};
 use crate::targets::lengths::per_axis;
 use crate::targets::wording::score;
-use crate::text::{Checked, Document, Field, Key};
+use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::bayes::gaussian::GaussianBayes;
 use bernstream_functions::bayes::kernel::KernelBayes;
 use bernstream_synopsis::description::Method;
 
-#[derive(Clone, Debug, Deserialize)]
+/// a table [release.bayes]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// a list such as [1, 200], a number above 0 for each axis, in the units of its column
+    #[schemars(transform = each(json!({
+        "description": "a number above 0 in the units of the column, such as 1",
+        "exclusiveMinimum": 0,
+    })))]
     pub bandwidths: Field<Vec<Spanned<f64>>>,
+    /// a list such as [1, 200], a number above 0 for each axis, in the units of its column
+    #[schemars(transform = each(json!({
+        "description": "a number above 0 in the units of the column, such as 1",
+        "exclusiveMinimum": 0,
+    })))]
     pub min_deviations: Field<Vec<Spanned<f64>>>,
 }
-
-pub const KEYS: &[Key] = &[
-    ("release.bayes", "a table [release.bayes]"),
-    (
-        "release.bayes.bandwidths",
-        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
-    ),
-    (
-        "release.bayes.bandwidths[]",
-        "a number above 0 in the units of the column, such as 1",
-    ),
-    (
-        "release.bayes.min_deviations",
-        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
-    ),
-    (
-        "release.bayes.min_deviations[]",
-        "a number above 0 in the units of the column, such as 1",
-    ),
-];
 
 pub fn read(
     document: &mut Document<'_>,

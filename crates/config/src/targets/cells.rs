@@ -1,14 +1,17 @@
 //! `[release.cells]`: noisy tables of cells, from which readers take densities, shares, quantiles, regressions and classes.
+// Forms of values have lists and tables in brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
+use serde_json::json;
 
 use crate::settings::{Coordinates, Feature, Function, Height};
 use crate::targets::context::{Labelled, ReadTarget, TargetContext, built};
 use crate::targets::lengths::per_axis;
-use crate::text::{Checked, Document, Field, Key};
+use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::tables::CellTables;
 use bernstream_release::ValueScaling;
 use bernstream_release::window::Label;
@@ -16,27 +19,17 @@ use bernstream_release::window::accumulator::TableLabel;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::CellLabel;
 
-/// `[release.cells]`
-#[derive(Clone, Debug, Deserialize)]
+/// a table such as { bandwidths = [10] }, or an empty one, {}, with `step` in the release
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// a list such as [10], a number above 0 for each axis, in the units of its column: the smallest that readers will want
+    #[schemars(transform = each(json!({
+        "description": "a number above 0 in the units of the column, such as 10",
+        "exclusiveMinimum": 0,
+    })))]
     pub bandwidths: Field<Vec<Spanned<f64>>>,
 }
-
-pub const KEYS: &[Key] = &[
-    (
-        "release.cells",
-        "a table such as { bandwidths = [10] }, or an empty one, {}, with `step` in the release",
-    ),
-    (
-        "release.cells.bandwidths",
-        "a list such as [10], a number above 0 for each axis, in the units of its column: the smallest that readers will want",
-    ),
-    (
-        "release.cells.bandwidths[]",
-        "a number above 0 in the units of the column, such as 10",
-    ),
-];
 
 pub fn read(
     document: &mut Document<'_>,

@@ -3,10 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use toml::Spanned;
-
 use crate::settings::{Coordinates, Function, PrivateBandwidths};
-use crate::text::{Checked, Document, Reported};
+use crate::text::{Checked, Document, Reported, Spanned};
 use bernstream_release as targets;
 use bernstream_release::Target;
 use bernstream_release::window::{Axis, Label};

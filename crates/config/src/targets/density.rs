@@ -1,17 +1,20 @@
 //! `[release.density]`: how many records there are, smoothed by a kernel.
+// Forms of values have lists and tables in brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
+use serde_json::json;
 
 use crate::settings::Coordinates;
 use crate::targets::context::{ReadTarget, TargetContext, built};
 use crate::targets::lengths::per_axis;
 use crate::targets::private_bandwidths;
 use crate::targets::wording::intensity;
-use crate::text::{Checked, Document, Field, Key};
+use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::cells::CellDensity;
 use bernstream_functions::covariance::CovarianceDensity;
 use bernstream_functions::density::Density;
@@ -19,54 +22,25 @@ use bernstream_functions::whitened::KernelDensity;
 use bernstream_release::Target;
 use bernstream_synopsis::description::Smoothing;
 
-#[derive(Clone, Debug, Deserialize)]
+/// a table [release.density]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// a list such as [10], a number above 0 for each axis, in the units of its column
+    #[schemars(transform = each(json!({
+        "description": "a number above 0 in the units of the column, such as 10",
+        "exclusiveMinimum": 0,
+    })))]
     pub bandwidths: Field<Vec<Spanned<f64>>>,
+    /// a matrix such as [[100, 3], [3, 1]], in the units of the columns
+    #[schemars(transform = each(json!({
+        "description": "a row of numbers such as [100, 3]",
+        "items": { "description": "a number such as 100" },
+    })))]
     pub covariance: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
+    /// a table such as { epsilon = 0.1, candidates = [[5], [10], [20]] }, instead of `bandwidths`
     pub private_bandwidths: Field<private_bandwidths::Table>,
 }
-
-pub const KEYS: &[Key] = &[
-    ("release.density", "a table [release.density]"),
-    (
-        "release.density.bandwidths",
-        "a list such as [10], a number above 0 for each axis, in the units of its column",
-    ),
-    (
-        "release.density.bandwidths[]",
-        "a number above 0 in the units of the column, such as 10",
-    ),
-    (
-        "release.density.covariance",
-        "a matrix such as [[100, 3], [3, 1]], in the units of the columns",
-    ),
-    (
-        "release.density.covariance[]",
-        "a row of numbers such as [100, 3]",
-    ),
-    ("release.density.covariance[][]", "a number such as 100"),
-    (
-        "release.density.private_bandwidths",
-        "a table such as { epsilon = 0.1, candidates = [[5], [10], [20]] }, instead of `bandwidths`",
-    ),
-    (
-        "release.density.private_bandwidths.epsilon",
-        "a number above 0 with at most 12 decimals, such as 0.1: the price of a choice",
-    ),
-    (
-        "release.density.private_bandwidths.candidates",
-        "a list of 2 to 16 bandwidths such as [[5], [10], [20]]",
-    ),
-    (
-        "release.density.private_bandwidths.candidates[]",
-        "a list such as [10], a number above 0 for each axis",
-    ),
-    (
-        "release.density.private_bandwidths.candidates[][]",
-        "a number above 0 in the units of the column, such as 10",
-    ),
-];
 
 pub fn read(
     document: &mut Document<'_>,

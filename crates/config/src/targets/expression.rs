@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
 use crate::settings::{Feature, Function, Height};
 use crate::targets::context::{Labelled, ReadTarget, TargetContext, built};
-use crate::text::{Checked, Document, Field, Key, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_functions::expression;
 use bernstream_functions::expression::{Formula, Variable};
 use bernstream_release::ValueScaling;
@@ -15,39 +15,25 @@ use bernstream_release::window::{Axis, Label};
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::Clip;
 
-#[derive(Clone, Debug, Deserialize)]
+/// a table [release.expression]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)"
     pub value: Field<String>,
+    /// a table such as { sup = 1.0, sum = 20.0 }, or none if a bound can be proved
     pub clip: Field<ClipTable>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClipTable {
+    /// a number above 0: the most that a record can add at any lattice point
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub sup: Field<f64>,
+    /// a number from `sup` on: the most that a record can add over all lattice points
     pub sum: Field<f64>,
 }
-
-pub const KEYS: &[Key] = &[
-    ("release.expression", "a table [release.expression]"),
-    (
-        "release.expression.value",
-        r#"an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)""#,
-    ),
-    (
-        "release.expression.clip",
-        "a table such as { sup = 1.0, sum = 20.0 }, or none if a bound can be proved",
-    ),
-    (
-        "release.expression.clip.sup",
-        "a number above 0: the most that a record can add at any lattice point",
-    ),
-    (
-        "release.expression.clip.sum",
-        "a number from `sup` on: the most that a record can add over all lattice points",
-    ),
-];
 
 pub fn read(
     document: &mut Document<'_>,

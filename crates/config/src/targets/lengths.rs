@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::targets::context::TargetContext;
-use crate::text::{Checked, Document, Field};
+use crate::text::{Checked, Document, Field, Spanned};
 
 /// One length an axis, in natural units.
 pub fn per_axis(

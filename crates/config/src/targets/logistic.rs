@@ -2,44 +2,38 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::settings::{Feature, Function, Height};
 use crate::targets::context::{ClassLabel, ReadTarget, TargetContext, built, class};
 use crate::targets::wording::score;
-use crate::text::{Checked, Document, Field, Key, values};
+use crate::text::{Checked, Document, Field, values};
 use bernstream_functions::logistic::{Logistic, Score};
 use bernstream_release::ValueScaling;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{Classifier, Method};
 
-#[derive(Clone, Debug, Deserialize)]
+/// a table [release.logistic]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// "linear" or "sigmoid"
     pub score: Field<ScoreTable>,
+    /// a number above 0 such as 1: the weight of the records against smoothness
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub c: Field<f64>,
+    /// a whole number from 1, such as 5000: later records of a window are ignored
+    #[schemars(range(min = 1))]
     pub max_records: Field<u32>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScoreTable {
     Linear,
     Sigmoid,
 }
-
-pub const KEYS: &[Key] = &[
-    ("release.logistic", "a table [release.logistic]"),
-    ("release.logistic.score", r#""linear" or "sigmoid""#),
-    (
-        "release.logistic.c",
-        "a number above 0 such as 1: the weight of the records against smoothness",
-    ),
-    (
-        "release.logistic.max_records",
-        "a whole number from 1, such as 5000: later records of a window are ignored",
-    ),
-];
 
 pub fn read(
     document: &mut Document<'_>,

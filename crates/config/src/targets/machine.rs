@@ -2,99 +2,76 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
 use crate::settings::{Feature, Height};
 use crate::targets::context::{
     ClassLabel, NumberLabel, ReadTarget, TargetContext, built, class, number,
 };
 use crate::targets::wording::{expected_number, score};
-use crate::text::{Checked, Document, Field, Key, values};
+use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_functions::machine;
 use bernstream_functions::machine::{KernelMachine, Machine};
 use bernstream_synopsis::PointKernel;
 use bernstream_synopsis::description::Method;
 use bernstream_synopsis::machine::{Kernel, Loss};
 
-#[derive(Clone, Debug, Deserialize)]
+/// a table [release.machine]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// "hinge", "logistic", "squared" or "huber"
+    #[schemars(with = "Field<String>", extend("enum" = ["hinge", "logistic", "squared", "huber"]))]
     pub loss: Field<Loss>,
+    /// { gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear"
     pub kernel: Field<KernelTable>,
+    /// a number above 0 such as 1: the weight of the records against smoothness
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub c: Field<f64>,
+    /// a whole number from 1, such as 5000: later records of a window are ignored
+    #[schemars(range(min = 1))]
     pub max_records: Field<u32>,
+    /// a whole number from 1, such as 8: the degree of the landmarks' lattice
+    #[schemars(range(min = 1))]
     pub landmarks: Field<u32>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelTable {
-    Gaussian(Spanned<Width>),
-    Laplacian(Spanned<Width>),
+    /// a table such as { bandwidth = 0.2 }
+    Gaussian(Spanned<GaussianTable>),
+    /// a table such as { bandwidth = 0.5 }
+    Laplacian(Spanned<LaplacianTable>),
+    /// a table such as { power = 2 }
     Polynomial(Spanned<Power>),
     Linear,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Width {
+pub struct GaussianTable {
+    /// a number above 0 such as 0.2, a fraction of the width of every axis
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub bandwidth: Field<f64>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Power {
-    pub power: Field<u32>,
+pub struct LaplacianTable {
+    /// a number above 0 such as 0.5, a fraction of the width of every axis
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub bandwidth: Field<f64>,
 }
 
-pub const KEYS: &[Key] = &[
-    ("release.machine", "a table [release.machine]"),
-    (
-        "release.machine.loss",
-        r#""hinge", "logistic", "squared" or "huber""#,
-    ),
-    (
-        "release.machine.kernel",
-        r#"{ gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear""#,
-    ),
-    (
-        "release.machine.kernel.gaussian",
-        "a table such as { bandwidth = 0.2 }",
-    ),
-    (
-        "release.machine.kernel.gaussian.bandwidth",
-        "a number above 0 such as 0.2, a fraction of the width of every axis",
-    ),
-    (
-        "release.machine.kernel.laplacian",
-        "a table such as { bandwidth = 0.5 }",
-    ),
-    (
-        "release.machine.kernel.laplacian.bandwidth",
-        "a number above 0 such as 0.5, a fraction of the width of every axis",
-    ),
-    (
-        "release.machine.kernel.polynomial",
-        "a table such as { power = 2 }",
-    ),
-    (
-        "release.machine.kernel.polynomial.power",
-        "a whole number from 1, such as 2",
-    ),
-    (
-        "release.machine.c",
-        "a number above 0 such as 1: the weight of the records against smoothness",
-    ),
-    (
-        "release.machine.max_records",
-        "a whole number from 1, such as 5000: later records of a window are ignored",
-    ),
-    (
-        "release.machine.landmarks",
-        "a whole number from 1, such as 8: the degree of the landmarks' lattice",
-    ),
-];
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Power {
+    /// a whole number from 1, such as 2
+    #[schemars(range(min = 1))]
+    pub power: Field<u32>,
+}
 
 pub fn read(
     document: &mut Document<'_>,
@@ -201,21 +178,18 @@ fn are_close_enough(
     Ok(())
 }
 
-fn bandwidth(document: &mut Document<'_>, table: Spanned<Width>) -> Checked<f64> {
-    let place = table.span();
-    let written = table.into_inner().bandwidth;
-    let bandwidth = document.required(&place, "bandwidth", written, values::positive)?;
-    Ok(bandwidth.into_inner())
-}
-
 fn kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked<Kernel> {
     match written.into_inner() {
-        KernelTable::Gaussian(table) => Ok(Kernel::Gaussian {
-            bandwidth: bandwidth(document, table)?,
-        }),
-        KernelTable::Laplacian(table) => Ok(Kernel::Laplacian {
-            bandwidth: bandwidth(document, table)?,
-        }),
+        KernelTable::Gaussian(table) => {
+            let place = table.span();
+            let bandwidth = bandwidth(document, &place, table.into_inner().bandwidth)?;
+            Ok(Kernel::Gaussian { bandwidth })
+        }
+        KernelTable::Laplacian(table) => {
+            let place = table.span();
+            let bandwidth = bandwidth(document, &place, table.into_inner().bandwidth)?;
+            Ok(Kernel::Laplacian { bandwidth })
+        }
         KernelTable::Polynomial(table) => {
             let place = table.span();
             let written = table.into_inner();
@@ -226,4 +200,15 @@ fn kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked
         }
         KernelTable::Linear => Ok(Kernel::Linear),
     }
+}
+
+/// The bandwidth of the kernel whose table is at `place`.
+fn bandwidth(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: Field<f64>,
+) -> Checked<f64> {
+    document
+        .required(place, "bandwidth", written, values::positive)
+        .map(Spanned::into_inner)
 }

@@ -1,5 +1,5 @@
-//! The functions that a release can publish, a file each: its table as written, the keys of the table, and how the table is
-//! read. A new one is a file here, a `mod` line, and a name in [`with_targets`].
+//! The functions that a release can publish, a file each: its table as written, and how the table is read. A new one is a file
+//! here, a `mod` line, and a name in [`with_targets`].
 
 mod context;
 mod lengths;
@@ -18,8 +18,6 @@ pub mod regression;
 pub use context::{FrequencyPlan, Labelled, ReadTarget, TargetContext};
 pub use private_bandwidths::several;
 
-use crate::text::Key;
-
 /// Passes the names of all targets to the macro `$list`. A name is that of the table in `[release]` and of the module here.
 macro_rules! with_targets {
     ($list:ident) => {
@@ -27,11 +25,3 @@ macro_rules! with_targets {
     };
 }
 pub(crate) use with_targets;
-
-macro_rules! keys {
-    ($($target:ident),*) => {
-        /// The keys of every table.
-        pub const KEYS: &[&[Key]] = &[$($target::KEYS),*];
-    };
-}
-with_targets!(keys);

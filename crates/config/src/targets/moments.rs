@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use crate::text::Spanned;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
 use crate::settings::Function;
 use crate::targets::context::{FrequencyPlan, ReadTarget, TargetContext, built};
-use crate::text::{Checked, Document, Field, Key, values};
+use crate::text::{Checked, Document, Field, values};
 use bernstream_functions::moments::Moments;
 use bernstream_release::ValueScaling;
 use bernstream_synopsis::description;
@@ -15,28 +16,17 @@ use bernstream_synopsis::moments;
 use bernstream_synopsis::query;
 use bernstream_synopsis::query::MOST_SMOOTHNESS;
 
-/// `[release.moments]`
-#[derive(Clone, Debug, Deserialize)]
+/// a table such as { frequencies = 16 } or { smoothness = 4 }
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// a whole number from 1, such as 16: cosines of each axis
+    #[schemars(range(min = 1))]
     pub frequencies: Field<u32>,
+    /// a whole number from 1 to 32, such as 4: how many derivatives queries will have
+    #[schemars(range(min = 1, max = 32))]
     pub smoothness: Field<u32>,
 }
-
-pub const KEYS: &[Key] = &[
-    (
-        "release.moments",
-        "a table such as { frequencies = 16 } or { smoothness = 4 }",
-    ),
-    (
-        "release.moments.frequencies",
-        "a whole number from 1, such as 16: cosines of each axis",
-    ),
-    (
-        "release.moments.smoothness",
-        "a whole number from 1 to 32, such as 4: how many derivatives queries will have",
-    ),
-];
 
 pub fn read(
     document: &mut Document<'_>,

@@ -1,15 +1,18 @@
 //! `private_bandwidths` of `[release.density]`: every candidate is a function of its own.
+// Forms of values have lists and tables in brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
+use serde_json::json;
 
 use crate::settings::{Coordinates, PrivateBandwidths};
 use crate::targets::context::TargetContext;
 use crate::targets::lengths;
 use crate::targets::wording::intensity;
-use crate::text::{Checked, Document, Field, values};
+use crate::text::{Checked, Document, Field, Spanned, each, values};
 use bernstream_functions::density::Density;
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::description::Smoothing;
@@ -17,10 +20,17 @@ use bernstream_synopsis::description::Smoothing;
 /// With more candidates the noise dominates the choice.
 const MOST_CANDIDATES: usize = 16;
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// a number above 0 with at most 12 decimals, such as 0.1: the price of a choice
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub epsilon: Field<f64>,
+    /// a list of 2 to 16 bandwidths such as [[5], [10], [20]]
+    #[schemars(transform = each(json!({
+        "description": "a list such as [10], a number above 0 for each axis",
+        "items": { "description": "a number above 0 in the units of the column, such as 10", "exclusiveMinimum": 0 },
+    })))]
     pub candidates: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
 }
 

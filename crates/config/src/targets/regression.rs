@@ -2,38 +2,30 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::settings::{Feature, Height};
 use crate::targets::context::{ReadTarget, TargetContext, built, number};
 use crate::targets::wording::expected_number;
-use crate::text::{Checked, Document, Field, Key, values};
+use crate::text::{Checked, Document, Field, values};
 use bernstream_functions::regression::Regression;
 use bernstream_synopsis::description::Method;
 
-#[derive(Clone, Debug, Deserialize)]
+/// a table [release.regression]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
+    /// a number above 0 in the units of the column, such as 10
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub bandwidth: Field<f64>,
+    /// a number above 0 in the units of the column, such as 0.5: larger gaps are capped at this
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub gap: Field<f64>,
+    /// a whole number from 1, such as 1000: later records of a window are ignored
+    #[schemars(range(min = 1))]
     pub max_records: Field<u32>,
 }
-
-pub const KEYS: &[Key] = &[
-    ("release.regression", "a table [release.regression]"),
-    (
-        "release.regression.bandwidth",
-        "a number above 0 in the units of the column, such as 10",
-    ),
-    (
-        "release.regression.gap",
-        "a number above 0 in the units of the column, such as 0.5: larger gaps are capped at this",
-    ),
-    (
-        "release.regression.max_records",
-        "a whole number from 1, such as 1000: later records of a window are ignored",
-    ),
-];
 
 pub fn read(
     document: &mut Document<'_>,

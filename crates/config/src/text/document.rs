@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
-use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::text::faults::{Fault, Faults};
 use crate::text::known_keys::KnownKeys;
+use crate::text::spanned::Spanned;
 use crate::text::tree::{path_in, remove, unexpanded};
 
 /// A value that may be missing, with its place.
@@ -72,7 +72,7 @@ impl<'t> Document<'t> {
             remove(&mut rest, &place);
         }
         loop {
-            let error = match T::deserialize(toml::de::Deserializer::from(Spanned::new(
+            let error = match T::deserialize(toml::de::Deserializer::from(toml::Spanned::new(
                 0..0,
                 rest.clone(),
             ))) {

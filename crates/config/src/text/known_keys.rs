@@ -1,7 +1,11 @@
 //! The known keys: the form of the value of each, and the nearest one to a misspelt key.
 
 /// A key and the form of its value; `[]` stands for any element of a list.
-pub type Key = (&'static str, &'static str);
+pub struct Key {
+    /// The names of the tables around it and its own, with dots between.
+    pub path: String,
+    pub form: String,
+}
 
 /// Names that are no keys, although people ask for them, and what to write in their place.
 pub struct Asked {
@@ -26,14 +30,14 @@ impl KnownKeys {
         let path = generic(path);
         self.keys
             .iter()
-            .find(|(key, _)| *key == path)
-            .map(|(_, form)| *form)
+            .find(|key| key.path == path)
+            .map(|key| key.form.as_str())
     }
 
     /// The keys that are known in `table`.
     fn known(self, table: &str) -> impl Iterator<Item = &'static str> {
-        self.keys.iter().filter_map(move |(key, _)| {
-            let (parent, key) = key.rsplit_once('.').unwrap_or(("", key));
+        self.keys.iter().filter_map(move |key| {
+            let (parent, key) = key.path.rsplit_once('.').unwrap_or(("", &key.path));
             (parent == table && !key.ends_with("[]")).then_some(key)
         })
     }
@@ -111,7 +115,7 @@ impl KnownKeys {
         let elsewhere = self
             .keys
             .iter()
-            .filter_map(|(key, _)| key.rsplit_once('.'))
+            .filter_map(|key| key.path.rsplit_once('.'))
             .filter(|(_, key)| *key == name);
         if let Some((table, _)) = elsewhere.max_by_key(|(other, _)| shared(other)) {
             return format!("`{name}` belongs to [{table}]");
@@ -186,12 +190,19 @@ mod tests {
 
     #[test]
     fn a_key_in_the_wrong_table_is_sent_to_one_near_by() {
-        let keys = &[
-            ("privacy.unit", ""),
-            ("release.domain[].unit", ""),
-            ("release.label.column", ""),
-        ];
-        let keys = KnownKeys { keys, asked: &[] };
+        let keys = [
+            "privacy.unit",
+            "release.domain[].unit",
+            "release.label.column",
+        ]
+        .map(|path| Key {
+            path: path.to_owned(),
+            form: String::new(),
+        });
+        let keys = KnownKeys {
+            keys: Vec::from(keys).leak(),
+            asked: &[],
+        };
         assert_eq!(
             keys.hint("release[1].label.unit"),
             "`unit` belongs to [release.domain[]]"

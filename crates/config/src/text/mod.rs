@@ -2,11 +2,15 @@
 //! exist.
 
 mod document;
+mod elements;
 mod faults;
 mod known_keys;
+mod spanned;
 mod tree;
 pub mod values;
 
 pub use document::{Checked, Document, Field, Reported};
+pub use elements::each;
 pub use faults::Faults;
 pub use known_keys::{Asked, Key, KnownKeys};
+pub use spanned::Spanned;

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use humantime::DurationError;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::value::Datetime;
 
@@ -41,8 +42,9 @@ pub fn name(text: String) -> Result<String, String> {
 }
 
 /// A time, as a string or as a TOML date-time.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(with = "String")]
 pub enum Time {
     Datetime(Datetime),
     Text(String),
