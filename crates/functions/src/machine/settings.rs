@@ -1,4 +1,4 @@
-//! What a machine is made of, and what is refused.
+//! Settings of a machine, and what is refused.
 
 use bernstream_release::error::Error;
 use bernstream_synopsis::adjacency::Adjacency;
@@ -14,7 +14,7 @@ const MOST_FEATURES: u64 = 1 << 28;
 
 const MOST_POINTS: usize = 10_000;
 
-/// What a machine is made of; all of it public.
+/// Settings of a machine; all of them public.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     pub kernel: Kernel,
