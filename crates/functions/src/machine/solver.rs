@@ -107,8 +107,7 @@ impl Problem {
         if ascent.certified <= self.tolerance {
             ascent.coefficients
         } else {
-            let descent = self.descend(space, labels, self.steps());
-            descent.coefficients
+            self.descend(space, labels, self.steps())
         }
     }
 
@@ -208,7 +207,7 @@ impl Problem {
     }
 
     /// Accelerated gradient descent.
-    fn descend<S: Space>(&self, space: &S, labels: &[f64], steps: usize) -> Descended {
+    fn descend<S: Space>(&self, space: &S, labels: &[f64], steps: usize) -> Vec<f64> {
         let q = self.condition();
         let momentum = (q.sqrt() - 1.0) / (q.sqrt() + 1.0);
         let mut b = vec![0.0; labels.len()];
@@ -222,16 +221,10 @@ impl Problem {
                 b[i] = next;
             }
             if step % 64 == 0 && self.certificate(space, labels, &b) <= self.tolerance {
-                return Descended {
-                    coefficients: b,
-                    steps: step,
-                };
+                break;
             }
         }
-        Descended {
-            coefficients: b,
-            steps,
-        }
+        b
     }
 }
 
@@ -240,14 +233,6 @@ struct Ascended {
     coefficients: Vec<f64>,
     /// Their certificate.
     certified: f64,
-}
-
-/// Coefficients that gradient descent found.
-struct Descended {
-    coefficients: Vec<f64>,
-    /// Number of steps that it took.
-    #[cfg_attr(not(test), expect(dead_code))]
-    steps: usize,
 }
 
 /// A stride that visits all of `n` places, no two near each other in a row.
@@ -325,15 +310,11 @@ mod tests {
                         tolerance: -1.0,
                         ..problem
                     };
-                    let Descended {
-                        coefficients: found,
-                        steps,
-                    } = blind.descend(&space, &labels, problem.steps());
-                    assert_eq!(steps, problem.steps());
+                    let found = blind.descend(&space, &labels, problem.steps());
                     let off = distance(&space, &found, &near);
                     assert!(
                         off <= problem.tolerance + 1e-6,
-                        "{loss:?} {c} {tolerance}: {off} after {steps}"
+                        "{loss:?} {c} {tolerance}: {off}"
                     );
                     assert!(
                         found.iter().map(|b| b.abs()).sum::<f64>() <= problem.mass() * (1.0 + 1e-9)
@@ -398,7 +379,7 @@ mod tests {
             let ascent = problem.solve(&gram, &labels);
             let descent = problem.descend(&gram, &labels, problem.steps());
             let explicit = problem.solve(&features, &labels);
-            for other in [descent.coefficients, explicit] {
+            for other in [descent, explicit] {
                 let off = distance(&gram, &ascent, &other);
                 assert!(
                     off <= 2.0 * problem.tolerance,
@@ -429,7 +410,7 @@ mod tests {
                     "{certified} {by_matrix}"
                 );
                 let descent = problem.descend(&space, &labels, problem.steps());
-                let off = distance(&space, &found, &descent.coefficients);
+                let off = distance(&space, &found, &descent);
                 println!(
                     "{loss:?} C = {c}: certified {certified:.1e} of {:.1e}, {off:.1e} from descent",
                     problem.tolerance
