@@ -104,7 +104,7 @@ impl Target for CellDensity {
         records_of_change(adjacency, contributions).map(Sensitivity)
     }
 
-    /// One record for each record of a unit, for either adjacency: shares are not negative.
+    /// Change by one record for each record of a unit, for either adjacency: shares are not negative.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(u128::from(GRAINS) << SHIFT, contributions)
     }

@@ -48,7 +48,7 @@ const MOST_WORK: f64 = 4_294_967_296.0;
 /// Most numbers to compare when the widest pair of columns is looked for.
 const MOST_COMPARED: usize = 1 << 28;
 
-/// How many products a weight of the table costs, an exponential, and in memory.
+/// Cost of a weight of the table in products, an exponential, and in memory.
 const WEIGHT: f64 = 64.0;
 
 /// A density of one release: all of it is public.
@@ -58,7 +58,7 @@ pub struct CovarianceDensity {
     degree: u32,
     points: usize,
     axes: Vec<Axis>,
-    /// One table for each way in which a lattice point lies between nodes, the last axis fastest.
+    /// Tables, one for each way in which a lattice point lies between nodes, the last axis fastest.
     tables: Vec<Vec<Run>>,
     /// `max_c sum_p K[p][c]`.
     largest_mass: u64,
@@ -66,7 +66,7 @@ pub struct CovarianceDensity {
     largest_weight: u32,
     /// `max_c sqrt(sum_p K[p][c]^2)`, rounded up.
     largest_length: u64,
-    /// Over all pairs of columns, a column of zeros ("absent") among them.
+    /// Distances over all pairs of columns, a column of zeros ("absent") among them.
     pairs: Pairs,
     /// Peak of a record on a lattice point, before the deposit spreads it.
     peak: f64,
@@ -85,7 +85,7 @@ struct Pairs {
 #[derive(Clone, Default)]
 struct ColumnSums {
     mass: u64,
-    /// Of the squares.
+    /// Sum of the squares.
     square: u128,
 }
 
@@ -397,7 +397,7 @@ fn cells_per_axis(widths: &[f64], degree: u32, cells: f64) -> Vec<u32> {
         .collect()
 }
 
-/// At least `least` cells: a multiple or a divisor of the degree.
+/// Number of cells, at least `least`: a multiple or a divisor of the degree.
 fn fitting_cells(least: u32, degree: u32) -> u32 {
     if least >= degree {
         return degree.saturating_mul(least.div_ceil(degree));

@@ -232,7 +232,7 @@ impl Target for Density {
         }
     }
 
-    /// How much a unit of at most `contributions` records can change the lattice values, in the 1-norm.
+    /// Largest change of the lattice values by a unit of at most `contributions` records, in the 1-norm.
     ///
     /// `contributions * (ceil(D1 / 2^shift) + N)`, with `D1`, before the rounding, at most
     /// * add-remove: `2^20 prod_i max_c sum_p K_i[p][c]`;
@@ -252,7 +252,7 @@ impl Target for Density {
         times(rounded, contributions).map(Sensitivity)
     }
 
-    /// How much such a unit can change any one lattice value, in grid units, for either adjacency.
+    /// Largest change of any one lattice value by such a unit, in grid units, for either adjacency.
     ///
     /// `contributions * ceil(S / 2^shift)`, `S = 2^20 prod_i max K_i`. Weights are not negative, so a record that is
     /// replaced changes a value by no more than one that comes or goes; and rounding halves up turns a difference of at
@@ -287,7 +287,7 @@ impl Target for Density {
         Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
 
-    /// On one axis the columns of the table, which are whole grid units: a deposit is a convex combination of single nodes.
+    /// The columns of the table on one axis, which are whole grid units: a deposit is a convex combination of single nodes.
     fn effects(&self) -> Option<Vec<Vec<i128>>> {
         let [table] = &self.tables[..] else {
             return None;

@@ -100,13 +100,13 @@ impl Table {
         root(self.widest(square))
     }
 
-    /// `max sum_p of(|K[p][a] - K[p][b]|)` over all pairs of columns, a column of zeros among them; `of` never falls, and is 0
+    /// `max sum_p power(|K[p][a] - K[p][b]|)` over all pairs of columns, a column of zeros among them; `power` never falls, and is 0
     /// at 0.
-    fn widest(&self, of: fn(u32) -> u128) -> u128 {
+    fn widest(&self, power: fn(u32) -> u128) -> u128 {
         // Columns that share no lattice point differ by the sum of their own: there the heaviest partner suffices.
         let mut heaviest_from = vec![0; self.columns.len() + 1];
         for (c, column) in self.columns.iter().enumerate().rev() {
-            heaviest_from[c] = column.sum(of).max(heaviest_from[c + 1]);
+            heaviest_from[c] = column.sum(power).max(heaviest_from[c + 1]);
         }
         let mut widest = 0;
         for (a, column) in self.columns.iter().enumerate() {
@@ -114,12 +114,12 @@ impl Table {
             let meeting = others.partition_point(|other| other.first < column.end());
             let farthest = others[..meeting]
                 .iter()
-                .map(|other| column.apart(other, of))
+                .map(|other| column.apart(other, power))
                 .max()
                 .unwrap_or(0);
             widest = widest
                 .max(farthest)
-                .max(column.sum(of) + heaviest_from[a + meeting]);
+                .max(column.sum(power) + heaviest_from[a + meeting]);
         }
         widest
     }
@@ -184,9 +184,9 @@ impl Column {
         self.weights.iter().map(|w| u64::from(*w)).sum()
     }
 
-    /// `sum_p of(K[p])`.
-    fn sum(&self, of: fn(u32) -> u128) -> u128 {
-        self.weights.iter().map(|w| of(*w)).sum()
+    /// `sum_p power(K[p])`.
+    fn sum(&self, power: fn(u32) -> u128) -> u128 {
+        self.weights.iter().map(|w| power(*w)).sum()
     }
 
     fn weight(&self, p: usize) -> u32 {
@@ -206,11 +206,11 @@ impl Column {
         u64::try_from(self.apart(other, u128::from)).unwrap_or(u64::MAX)
     }
 
-    /// `sum_p of(|K[p] - other[p]|)`.
-    fn apart(&self, other: &Column, of: fn(u32) -> u128) -> u128 {
+    /// `sum_p power(|K[p] - other[p]|)`.
+    fn apart(&self, other: &Column, power: fn(u32) -> u128) -> u128 {
         let points = self.first.min(other.first)..self.end().max(other.end());
         points
-            .map(|p| of(self.weight(p).abs_diff(other.weight(p))))
+            .map(|p| power(self.weight(p).abs_diff(other.weight(p))))
             .sum()
     }
 }

@@ -35,7 +35,7 @@ use bernstream_synopsis::shape::{Basis, Shape};
 /// Single precision moves an inner product of two feature vectors by at most this.
 const SINGLE: f64 = 1.0 / (1 << 22) as f64;
 
-/// What is released of a logistic regression.
+/// Part of a logistic regression that is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Score {
     /// The `l + 1` coefficients of the score.
@@ -129,7 +129,7 @@ fn features(x: &[f64]) -> impl Iterator<Item = f64> {
         .map(move |t| t / root)
 }
 
-/// In single precision and no larger in size, so that the norm of all features together stays at most 1.
+/// The feature in single precision and no larger in size, so that the norm of all features together stays at most 1.
 fn shorter(feature: f64) -> f32 {
     (feature * (1.0 - f64::from(f32::EPSILON))) as f32
 }

@@ -30,7 +30,7 @@ const FARTHEST: i128 = 1 << 62;
 #[derive(Clone, Debug)]
 pub struct Clipped {
     target: Arc<dyn Target>,
-    /// In grid units.
+    /// Least and most value, in grid units.
     range: [i128; 2],
 }
 
@@ -77,9 +77,9 @@ impl Clipped {
 /// The distance of two neighbours, in grid units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledChange {
-    /// At any one value.
+    /// Change of any one value.
     pub sup: u64,
-    /// In the 1-norm.
+    /// Change in the 1-norm.
     pub sum: u64,
 }
 

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 /// A search ends when its bound is this near to a value that is taken.
 const CLOSE: f64 = 1.01;
 
-/// Or after this many boxes.
+/// Most boxes of a search.
 const MOST_BOXES: usize = 10_000;
 
 /// Covers the floats of a search, which work on sums of positive terms.
@@ -88,7 +88,7 @@ struct CoarseLattice {
     coarseness: f64,
     /// Steps on the axis.
     points: u32,
-    /// How far the other lattices shift the mean.
+    /// Largest shift of the mean by the other lattices.
     shift: f64,
     c: f64,
     power: i32,
@@ -137,7 +137,7 @@ impl CoarseLattice {
         mean * (1.0 - mean)
     }
 
-    /// At least the sum for every mean, variance of a class and distance of the record in these ranges.
+    /// Bound of the sum for every mean, variance of a class and distance of the record in these ranges.
     fn bound(&self, mean: Range, spread: Range, step: Range) -> f64 {
         let variance = Range {
             low: self.least + spread.low,

@@ -169,7 +169,7 @@ impl GaussianBayes {
         values
     }
 
-    /// What floats can add to the difference of two scores, in grid units.
+    /// Most that floats can add to the difference of two scores, in grid units.
     fn slack(&self) -> f64 {
         let errors: f64 = self.deviations.iter().map(|d| 3.7 / d + 24.0).sum();
         2.0 * 1.01 * 2.0 * MOST_COUNTED * f64::EPSILON / 2.0 * errors * UNITS / self.peaks
@@ -234,7 +234,7 @@ impl Target for GaussianBayes {
     }
 }
 
-/// How many classes a record touches.
+/// Number of classes that a record touches.
 fn classes(adjacency: Adjacency) -> f64 {
     match adjacency {
         Adjacency::AddRemove => 1.0,
@@ -271,7 +271,7 @@ impl Feature for Moments {
     }
 }
 
-/// To 2 units in the last place, where `value` is not negative.
+/// The nearest float, to 2 units in the last place, where `value` is not negative.
 fn float(value: i256) -> f64 {
     let (low, high) = value.to_parts();
     high as f64 * 128_f64.exp2() + low as f64

@@ -89,7 +89,7 @@ const SPARE_BITS: u32 = 18;
 /// The score of one release: its lattice and its kernel tables. All of it is public.
 #[derive(Clone, Debug)]
 pub struct KernelBayes {
-    /// One grid an axis.
+    /// Fine grids, one an axis.
     nodes: Vec<Nodes>,
     degree: u32,
     points: usize,
@@ -207,7 +207,7 @@ impl KernelBayes {
         (product << 2).div_ceil(1 << (WEIGHT_BITS * (self.tables.len() as u32 - 1)))
     }
 
-    /// What rounding down adds to a difference at `points` lattice points, in grid units.
+    /// Most that rounding down adds to a difference at `points` lattice points, in grid units.
     fn slack(&self, points: usize) -> u128 {
         (2 * self.tables.len() as u128 * points as u128).div_ceil(1 << SPARE_BITS)
     }
@@ -218,7 +218,7 @@ fn grains(axis: &Histogram) -> impl Iterator<Item = i128> {
     axis.cells.iter().map(|grains| i128::from(*grains))
 }
 
-/// How many classes a record touches.
+/// Number of classes that a record touches.
 fn classes(adjacency: Adjacency) -> u128 {
     match adjacency {
         Adjacency::AddRemove => 1,

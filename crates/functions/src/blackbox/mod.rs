@@ -94,7 +94,7 @@ pub trait Function: Debug + Send + Sync {
 /// Largest change of a function between neighbouring data sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeclaredChange {
-    /// At any point.
+    /// Change at any point.
     pub sup: f64,
     /// Summed over the lattice; without it, `sup` at each point.
     pub sum: Option<f64>,
@@ -103,9 +103,9 @@ pub struct DeclaredChange {
 /// Declaration that the caller answers for. Units are the function's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Declared {
-    /// One record is replaced by another, or goes: its values may become null or leave a domain that drops them.
+    /// Change where one record is replaced by another, or goes: its values may become null or leave a domain that drops them.
     pub replaced: DeclaredChange,
-    /// One record comes or goes; without it there is no release under add-remove, and `replaced` alone must hold under
+    /// Change where one record comes or goes; without it there is no release under add-remove, and `replaced` alone must hold under
     /// replace-one.
     pub added: Option<DeclaredChange>,
     /// Largest distance of a computed value from the function that the changes are declared for.
@@ -259,7 +259,7 @@ struct Rounding {
     /// `n`.
     points: usize,
     unit: f64,
-    /// Of the quotients of two values, in grid units.
+    /// Rounding of the quotients of two values, in grid units.
     quotient: f64,
     /// `e`.
     error: f64,

@@ -17,7 +17,7 @@ const NEAR: f64 = 0.002;
 const EVALUATIONS: usize = 1 << 18;
 const FEWEST_CELLS: usize = 64;
 
-/// What one record can add: the least and the most at each lattice point, and the most in the 1-norm and in the 2-norm over
+/// Bounds of what one record can add: the least and the most at each lattice point, and the most in the 1-norm and in the 2-norm over
 /// the lattice.
 pub(super) struct Bounds {
     pub points: Vec<[f64; 2]>,
@@ -121,17 +121,17 @@ impl Formula {
         ))
     }
 
-    /// The most that the sum of `of` the values over the lattice can be; slopes of points on both sides of a record cancel.
-    fn sum(&self, cell: &Cell, of: fn(Slope) -> Slope) -> Result<f64, Unbounded> {
+    /// The most that the sum of `part` of the values over the lattice can be; slopes of points on both sides of a record cancel.
+    fn sum(&self, cell: &Cell, part: fn(Slope) -> Slope) -> Result<f64, Unbounded> {
         let mut plain = Interval::ZERO;
         let mut middle = Interval::ZERO;
         let mut slopes = [Interval::ZERO; SIDES];
         let centre = cell.map(|side| side.halved().0);
         for p in 0..self.points.len() {
             // An absolute value has the slopes of its own kink.
-            let here = of(self.slope(cell, p));
+            let here = part(self.slope(cell, p));
             plain = plain.plus(here.value);
-            middle = middle.plus(of(self.slope(&centre, p)).value);
+            middle = middle.plus(part(self.slope(&centre, p)).value);
             for (sum, slope) in slopes.iter_mut().zip(here.slopes) {
                 *sum = sum.plus(slope);
             }
@@ -181,7 +181,7 @@ impl Formula {
 enum Quantity {
     /// The value at a lattice point.
     Value(usize),
-    /// That with the other sign.
+    /// The value with the other sign.
     Opposite(usize),
     /// The sum of all values in size.
     Norm,
@@ -262,7 +262,7 @@ impl Search<'_> {
         self.open.push(open);
     }
 
-    /// How far a bound may be above what was reached.
+    /// Distance at which a bound is near what was reached.
     fn tolerance(&self) -> f64 {
         match self.quantity {
             // Within twice the part of a root.

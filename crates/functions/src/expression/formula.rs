@@ -26,7 +26,7 @@ pub struct Variable {
 /// The label's variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Label {
-    /// In natural units.
+    /// A number in natural units.
     Number(Variable),
     /// 1 or -1, by this name.
     Class(String),

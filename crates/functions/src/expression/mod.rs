@@ -112,7 +112,7 @@ pub struct Expression(Arc<Summand>);
 #[derive(Debug)]
 struct Summand {
     formula: Formula,
-    /// In natural units.
+    /// Grid unit in natural units.
     unit: f64,
     /// Least and most at each lattice point, in grid units.
     points: Vec<[i64; 2]>,
@@ -276,7 +276,7 @@ impl Target for Expression {
         self.0.formula.shape.clone()
     }
 
-    /// In the expression's own units: nothing is mapped.
+    /// Grid unit in the expression's own units: nothing is mapped.
     fn unit(&self) -> f64 {
         self.0.unit
     }

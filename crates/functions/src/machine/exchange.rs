@@ -1,4 +1,4 @@
-//! How much an exchanged record changes a minimiser and its values: what machines and regressions claim.
+//! Bounds of how much an exchanged record changes a minimiser and its values: machines and regressions claim them.
 
 use super::solver::Problem;
 use bernstream_noise::Exact;
@@ -29,7 +29,7 @@ const UNITS: f64 = (1_u64 << 32) as f64;
 pub struct ExchangeBound {
     /// `r >= ||v||`.
     pub r: f64,
-    /// At least the sum of the two coefficients in `v`.
+    /// Bound of the sum of the two coefficients in `v`.
     pub pulls: f64,
     /// Largest distance of the result from the minimiser.
     pub tolerance: f64,

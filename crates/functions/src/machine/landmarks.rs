@@ -24,7 +24,7 @@ const SINGLE: f64 = 1.0 / (1 << 22) as f64;
 /// The features of a kernel, and those of the lattice points. Public.
 #[derive(Clone, Debug)]
 pub(super) struct Map {
-    /// One an axis for a product kernel, one for all axes together otherwise.
+    /// Factors, one an axis for a product kernel, one for all axes together otherwise.
     factors: Vec<Factor>,
     points: usize,
 }
@@ -114,7 +114,7 @@ impl Map {
         values
     }
 
-    /// At least `sum_{p, q} |<phi(p), phi(q)>|`.
+    /// Upper bound of `sum_{p, q} |<phi(p), phi(q)>|`.
     pub fn pair_sum(&self) -> f64 {
         let factors = self.factors.iter();
         up(factors
@@ -122,7 +122,7 @@ impl Map {
             .product())
     }
 
-    /// At least `sum_q |<phi(p), phi(q)>|` for every lattice point `p`.
+    /// Upper bound of `sum_q |<phi(p), phi(q)>|` for every lattice point `p`.
     pub fn row_sum(&self) -> f64 {
         let factors = self.factors.iter();
         up(factors
@@ -130,7 +130,7 @@ impl Map {
             .product())
     }
 
-    /// At least `sum_p |<phi(x), phi(p)>|` for every record.
+    /// Upper bound of `sum_p |<phi(x), phi(p)>|` for every record.
     pub fn column_sum(&self) -> f64 {
         let columns: f64 = self.factors.iter().map(|factor| factor.column).product();
         up(columns) + self.points as f64 * SINGLE

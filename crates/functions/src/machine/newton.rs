@@ -26,7 +26,7 @@ pub struct Factor {
 }
 
 impl Factor {
-    /// At most what Newton's method keeps for so many records: the rows twice, while they are made narrower, and two matrices.
+    /// Most memory that Newton's method takes for so many records: the rows twice, while they are made narrower, and two matrices.
     pub fn bytes(records: u64) -> u64 {
         let most = (COLUMNS as u64).min(records / PART as u64);
         16 * most * (records + most)
@@ -94,10 +94,10 @@ impl Factor {
             labels,
             share,
         };
-        let mut at = problem.evaluated(vec![0.0; self.width], vec![0.0; labels.len()]);
+        let mut point = problem.evaluated(vec![0.0; self.width], vec![0.0; labels.len()]);
         loop {
-            let gradient = problem.gradient(&at);
-            let curved = problem.second_derivatives(&at);
+            let gradient = problem.gradient(&point);
+            let curved = problem.second_derivatives(&point);
             let count = curved.iter().filter(|second| **second > 0.0).count();
             let taken =
                 (count + self.width) * self.width * self.width / 2 + 4 * labels.len() * self.width;
@@ -106,13 +106,14 @@ impl Factor {
             }
             products -= taken;
             let direction = solved(problem.hessian(&curved), &gradient);
-            let Some(next) = problem.line_search(&at, &direction, dot(&gradient, &direction))
+            let Some(next) = problem.line_search(&point, &direction, dot(&gradient, &direction))
             else {
                 break;
             };
-            at = next;
+            point = next;
         }
-        at.scores
+        point
+            .scores
             .iter()
             .zip(labels)
             .map(|(f, y)| share * loss.pull(*y, *f))
@@ -148,9 +149,9 @@ impl Problem<'_> {
         }
     }
 
-    fn gradient(&self, at: &Point) -> Vec<f64> {
-        let mut gradient = at.w.clone();
-        for ((row, y), f) in self.factor.rows().zip(self.labels).zip(&at.scores) {
+    fn gradient(&self, point: &Point) -> Vec<f64> {
+        let mut gradient = point.w.clone();
+        for ((row, y), f) in self.factor.rows().zip(self.labels).zip(&point.scores) {
             let pull = self.share * self.loss.pull(*y, *f);
             if pull != 0.0 {
                 for (gradient, entry) in gradient.iter_mut().zip(row) {
@@ -161,8 +162,9 @@ impl Problem<'_> {
         gradient
     }
 
-    fn second_derivatives(&self, at: &Point) -> Vec<f64> {
-        at.scores
+    fn second_derivatives(&self, point: &Point) -> Vec<f64> {
+        point
+            .scores
             .iter()
             .zip(self.labels)
             .map(|(f, y)| self.share * self.loss.second_derivative(*y, *f))

@@ -44,7 +44,7 @@ const EPOCHS: usize = 400;
 /// Rounds between two looks at the certificate.
 const LOOK: usize = 4;
 
-/// What the factor of a Gram matrix can be asked for, in floats.
+/// Smallest residual that the factor of a Gram matrix can be asked for, in floats.
 const SMALLEST_RESIDUAL: f64 = 1e-13;
 
 /// A problem without its records. All of it is public.
@@ -130,7 +130,7 @@ impl Problem {
         self.c / f64::from(self.records)
     }
 
-    /// At least `||grad J||` of the function with these coefficients; infinite where they are larger than any result's.
+    /// Upper bound of `||grad J||` of the function with these coefficients; infinite where they are larger than any result's.
     fn certificate<S: Space>(&self, space: &S, labels: &[f64], b: &[f64]) -> f64 {
         let mass: f64 = b.iter().map(|b| b.abs()).sum();
         // What is not a number is not within them.
@@ -180,16 +180,16 @@ impl Problem {
         let mut certified = f64::INFINITY;
         let mut running = space.start(&b);
         for epoch in 1..=epochs {
-            let mut at = epoch % n.max(1);
+            let mut index = epoch % n.max(1);
             for _ in 0..n {
-                at = (at + stride) % n;
-                let rest = space.score(&running, at) - diagonal[at] * b[at];
+                index = (index + stride) % n;
+                let rest = space.score(&running, index) - diagonal[index] * b[index];
                 let best = self
                     .loss
-                    .settle(labels[at], rest, diagonal[at], self.share());
-                if best != b[at] {
-                    space.add(&mut running, at, best - b[at]);
-                    b[at] = best;
+                    .settle(labels[index], rest, diagonal[index], self.share());
+                if best != b[index] {
+                    space.add(&mut running, index, best - b[index]);
+                    b[index] = best;
                 }
             }
             if epoch % LOOK == 0 || n <= 1 {

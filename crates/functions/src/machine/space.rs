@@ -1,4 +1,4 @@
-//! Where a minimiser is looked for: among sums `f = sum_i b_i K(x_i, .)`, by their Gram matrix or by explicit features. What needs few
+//! Spaces in which a minimiser is looked for: sums `f = sum_i b_i K(x_i, .)`, by their Gram matrix or by explicit features. What needs few
 //! values of the kernel does without that matrix ([`Pairs`](super::pairs::Pairs)).
 
 use std::thread;
@@ -11,7 +11,7 @@ const THREADS: usize = 2;
 /// Records summed one after another before their sum is added to a total.
 pub const BLOCK: usize = 512;
 
-/// One unit in the last place, halved.
+/// Half a unit in the last place.
 pub const ROUNDING: f64 = f64::EPSILON / 2.0;
 
 /// Sums over the records of one window, and what the floats may have lost in them.
@@ -111,7 +111,7 @@ impl Ascent for Gram {
     }
 }
 
-/// One feature vector a record, of norm at most 1: `K(x, y)` is their inner product, by definition.
+/// Feature vectors, one a record, of norm at most 1: `K(x, y)` is their inner product, by definition.
 pub struct Features {
     width: usize,
     values: Vec<f32>,

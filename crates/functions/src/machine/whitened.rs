@@ -52,16 +52,16 @@ struct Landmarks {
 /// Errors of values, relative to `sum |b_i|` as for a lattice, and what the coordinates make of functions and errors.
 struct CoordinateBounds {
     error: f64,
-    /// Of a function of norm 1.
+    /// Length of what becomes of a function of norm 1.
     stretch: f64,
-    /// Of an error of 1 at every point.
+    /// Length of what becomes of an error of 1 at every point.
     spread: f64,
     /// Error of the product with `M`.
     lost: f64,
 }
 
 impl KernelMachine {
-    /// At points placed so ([`Points::placed`]), a number for at most so many; the degree of the settings is not used.
+    /// The machine at points placed so ([`Points::placed`]), a number for at most so many; the degree of the settings is not used.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Landmarks {
     }
 }
 
-/// At least the largest singular value of `T`.
+/// Upper bound of the largest singular value of `T`.
 ///
 /// `sqrt(1 + ||G - I||_F + w u ||T||_F^2)`, `G` what floats make of `T T'`, `w` more than the roundings of an inner product:
 /// each of them is off by at most `w u` times the norms of two rows.

@@ -191,7 +191,7 @@ impl Target for Moments {
         }
     }
 
-    /// In records: the first moment is their number.
+    /// Grid unit in records: the first moment is their number.
     fn unit(&self) -> f64 {
         (-f64::from(UNITS_A_PEAK)).exp2()
     }

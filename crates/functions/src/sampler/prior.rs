@@ -78,7 +78,7 @@ impl Prior {
 struct DrawnValues {
     /// A place in the unit cube.
     x: Vec<f64>,
-    /// In `[-1, 1]`.
+    /// A label in `[-1, 1]`.
     label: f64,
 }
 

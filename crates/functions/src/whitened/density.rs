@@ -155,7 +155,7 @@ impl KernelDensity {
         })
     }
 
-    /// At least the distance of any two columns, without looking at them.
+    /// Upper bound of the distance of any two columns, without looking at them.
     ///
     /// In the space of `K = K_H` the narrowed `K_H'` at two places have norms `n`, `n^2 = |H'| / sqrt(|H| |2 H' - H|)`, and an
     /// inner product above 0 (their Fourier transforms are Gaussian), so they are at most `sqrt(2) n` apart, and their
