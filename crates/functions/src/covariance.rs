@@ -22,6 +22,7 @@
 
 use std::f64::consts::PI;
 
+use crate::density::finer_grid;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
@@ -380,12 +381,10 @@ pub fn lattice_sum(covariance: &[Vec<f64>], degree: u32) -> Result<f64, Error> {
 
 /// Four cells a width, three where four are too many; and a multiple or a divisor of the degree.
 fn nodes(widths: &[f64], degree: u32) -> Result<Nodes, Error> {
-    let coarse = cells_per_axis(widths, degree, 3.0);
-    Nodes::new(&cells_per_axis(widths, degree, 4.0))
-        .or_else(|| Nodes::new(&coarse))
-        .ok_or_else(|| Error::Cells {
-            cells: coarse.iter().map(|m| u128::from(*m) + 3).product(),
-        })
+    finer_grid(
+        &cells_per_axis(widths, degree, 4.0),
+        &cells_per_axis(widths, degree, 3.0),
+    )
 }
 
 /// So many cells a width, at least.

@@ -328,9 +328,16 @@ pub(super) fn narrowed(b: f64, m: u32) -> f64 {
 }
 
 pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
-    let coarse = cells_per_axis(bandwidths, 3.0);
-    Nodes::new(&cells_per_axis(bandwidths, 4.0))
-        .or_else(|| Nodes::new(&coarse))
+    finer_grid(
+        &cells_per_axis(bandwidths, 4.0),
+        &cells_per_axis(bandwidths, 3.0),
+    )
+}
+
+/// The fine grid, or the coarse one where its cells are too many.
+pub(super) fn finer_grid(fine: &[u32], coarse: &[u32]) -> Result<Nodes, Error> {
+    Nodes::new(fine)
+        .or_else(|| Nodes::new(coarse))
         .ok_or_else(|| Error::Cells {
             cells: coarse.iter().map(|m| u128::from(*m) + 3).product(),
         })

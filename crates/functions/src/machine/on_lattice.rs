@@ -3,7 +3,7 @@
 use super::exchange::{Change, Claim, ExchangeBound};
 use super::landmarks::Map;
 use super::minimiser::{Minimiser, at_most, cost};
-use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
+use super::settings::{Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
 use bernstream_noise::Exact;
@@ -12,7 +12,7 @@ use bernstream_release::error::Error;
 use bernstream_release::target::{Cost, Target, interpolated};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
-use bernstream_synopsis::machine::kernel::{Kernel, Lattice};
+use bernstream_synopsis::machine::kernel::Lattice;
 use bernstream_synopsis::shape::{Basis, Shape};
 
 /// The machine of one release.
@@ -53,24 +53,14 @@ impl Machine {
             records,
             dimensions,
             degree,
-            landmarks,
+            ..
         } = settings;
         let kernel = kernel.checked()?;
         let lattice = checked_lattice(dimensions, degree)?;
         checked_weight(c, records)?;
-        // Corners are landmarks enough for all affine functions.
-        let landmarks = if kernel == Kernel::Linear {
-            Some(1)
-        } else {
-            landmarks
-        };
+        let landmarks = settings.checked_landmarks()?;
         if let Some(landmarks) = landmarks {
             checked_lattice(dimensions, landmarks)?;
-        } else if records > MOST_EXACT {
-            return Err(Error::NeedsLandmarks {
-                records,
-                most: MOST_EXACT,
-            });
         }
         let map = landmarks.map(|landmarks| Map::new(kernel, landmarks, &lattice));
         let n = records as usize;

@@ -41,6 +41,21 @@ impl Settings {
             Ok(())
         }
     }
+
+    /// The degree of the landmarks' lattice; `None` where the Gram matrix fits.
+    pub(super) fn checked_landmarks(&self) -> Result<Option<u32>, Error> {
+        // Corners are landmarks enough for all affine functions.
+        if self.kernel == Kernel::Linear {
+            return Ok(Some(1));
+        }
+        if self.landmarks.is_none() && self.records > MOST_EXACT {
+            return Err(Error::NeedsLandmarks {
+                records: self.records,
+                most: MOST_EXACT,
+            });
+        }
+        Ok(self.landmarks)
+    }
 }
 
 pub(crate) fn checked_lattice(axes: usize, degree: u32) -> Result<Lattice, Error> {

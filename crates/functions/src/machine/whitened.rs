@@ -18,7 +18,7 @@
 use super::exchange::{Change, Claim, ExchangeBound};
 use super::landmarks::Map;
 use super::minimiser::{Minimiser, at_most, cost};
-use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
+use super::settings::{Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
 use bernstream_noise::Exact;
@@ -73,26 +73,14 @@ impl KernelMachine {
             c,
             records,
             dimensions,
-            landmarks,
             ..
         } = settings;
         let points = Points::placed(PointKernel::Machine(kernel), dimensions, placement.into())?;
         checked_weight(c, records)?;
-        // Corners are landmarks enough for all affine functions.
-        let landmarks = if kernel == Kernel::Linear {
-            Some(1)
-        } else {
-            landmarks
+        let landmarks = match settings.checked_landmarks()? {
+            Some(degree) => Some(Landmarks::new(kernel, dimensions, degree, &points)?),
+            None => None,
         };
-        if landmarks.is_none() && records > MOST_EXACT {
-            return Err(Error::NeedsLandmarks {
-                records,
-                most: MOST_EXACT,
-            });
-        }
-        let landmarks = landmarks
-            .map(|degree| Landmarks::new(kernel, dimensions, degree, &points))
-            .transpose()?;
         let n = records as usize;
         let bounds = match &landmarks {
             None => CoordinateBounds {
