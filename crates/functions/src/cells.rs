@@ -53,7 +53,7 @@ impl CellDensity {
         Ok(CellDensity(CellKernel::covariance(matrix, spline, steps)?))
     }
 
-    /// Of the kernel that reads the cells, in records per volume of the unit cube.
+    /// Peak of the kernel that reads the cells, in records per volume of the unit cube.
     pub fn peak(&self) -> f64 {
         self.0.peak()
     }
@@ -88,17 +88,15 @@ impl Target for CellDensity {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let counts = |cells: &[u64]| {
-            Exact::new(
-                cells
-                    .iter()
-                    .map(|grains| i128::from(*grains) << SHIFT)
-                    .collect(),
-            )
+        let Some(histogram) = accumulator.histogram() else {
+            return Exact::new(vec![0; self.0.nodes().cells()]);
         };
-        accumulator.histogram().map_or_else(
-            || counts(&vec![0; self.0.nodes().cells()]),
-            |histogram| counts(&histogram.cells),
+        Exact::new(
+            histogram
+                .cells
+                .iter()
+                .map(|grains| i128::from(*grains) << SHIFT)
+                .collect(),
         )
     }
 
@@ -106,7 +104,7 @@ impl Target for CellDensity {
         records_of_change(adjacency, contributions).map(Sensitivity)
     }
 
-    /// One record for each record of a unit, for either adjacency: shares are not negative.
+    /// Change by one record for each record of a unit, for either adjacency: shares are not negative.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(u128::from(GRAINS) << SHIFT, contributions)
     }
@@ -120,7 +118,7 @@ impl Target for CellDensity {
     }
 }
 
-/// In the 1-norm: one record for each record of a unit, two where it is replaced.
+/// Change in the 1-norm: one record for each record of a unit, two where it is replaced.
 pub(super) fn records_of_change(adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
     let records = match adjacency {
         Adjacency::AddRemove => 1,
@@ -129,7 +127,7 @@ pub(super) fn records_of_change(adjacency: Adjacency, contributions: u32) -> Res
     times(u128::from(records * GRAINS) << SHIFT, contributions)
 }
 
-/// In the 2-norm.
+/// Change in the 2-norm, in grid units.
 pub(super) fn length_of_change(
     nodes: &Nodes,
     adjacency: Adjacency,

@@ -22,6 +22,7 @@
 
 use std::f64::consts::PI;
 
+use crate::density::finer_grid;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
@@ -48,7 +49,7 @@ const MOST_WORK: f64 = 4_294_967_296.0;
 /// Most numbers to compare when the widest pair of columns is looked for.
 const MOST_COMPARED: usize = 1 << 28;
 
-/// How many products a weight of the table costs, an exponential, and in memory.
+/// Cost of a weight of the table in products, an exponential, and in memory.
 const WEIGHT: f64 = 64.0;
 
 /// A density of one release: all of it is public.
@@ -58,7 +59,7 @@ pub struct CovarianceDensity {
     degree: u32,
     points: usize,
     axes: Vec<Axis>,
-    /// One table for each way in which a lattice point lies between nodes, the last axis fastest.
+    /// Tables, one for each way in which a lattice point lies between nodes, the last axis fastest.
     tables: Vec<Vec<Run>>,
     /// `max_c sum_p K[p][c]`.
     largest_mass: u64,
@@ -66,13 +67,13 @@ pub struct CovarianceDensity {
     largest_weight: u32,
     /// `max_c sqrt(sum_p K[p][c]^2)`, rounded up.
     largest_length: u64,
-    /// Over all pairs of columns, a column of zeros ("absent") among them.
+    /// Distances over all pairs of columns, a column of zeros ("absent") among them.
     pairs: Pairs,
-    /// Of a record on a lattice point, before the deposit spreads it.
+    /// Peak of a record on a lattice point, before the deposit spreads it.
     peak: f64,
 }
 
-/// What no pair of columns can pass.
+/// Distances that no pair of columns can pass.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pairs {
     /// `max sum_p |K[p][a] - K[p][b]|`.
@@ -81,11 +82,19 @@ struct Pairs {
     longest: u64,
 }
 
-/// How the lattice lies on the nodes of one axis.
+/// Sums over one column of the table.
+#[derive(Clone, Default)]
+struct ColumnSums {
+    mass: u64,
+    /// Sum of the squares.
+    square: u128,
+}
+
+/// Position of the lattice on the nodes of one axis.
 #[derive(Clone, Debug)]
 struct Axis {
     cells: u32,
-    /// How many places between two nodes lattice points have: point `p` the one of `p mod phases`.
+    /// Number of places between two nodes that lattice points have: point `p` the one of `p mod phases`.
     phases: u32,
 }
 
@@ -108,15 +117,13 @@ impl CovarianceDensity {
         let form = check_covariance(covariance)?;
         let points = lattice::points(covariance.len(), degree)?;
         let precision = form.inverse();
-        let widths: Vec<f64> = precision
-            .iter()
-            .enumerate()
-            .map(|(i, row)| row[i].powf(-0.5))
+        let widths: Vec<f64> = (0..precision.len())
+            .map(|i| precision[i][i].powf(-0.5))
             .collect();
         let nodes = nodes(&widths, degree)?;
         let mut narrowed = covariance.to_vec();
-        for ((i, row), m) in narrowed.iter_mut().enumerate().zip(nodes.per_axis()) {
-            row[i] -= 0.25 / f64::from(*m).powi(2);
+        for (i, m) in nodes.per_axis().iter().enumerate() {
+            narrowed[i][i] -= 0.25 / f64::from(*m).powi(2);
         }
         let form = Form::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)?;
         let axes: Vec<Axis> = nodes
@@ -127,47 +134,43 @@ impl CovarianceDensity {
         affordable(&form, &axes, &nodes, points)?;
         let tables = tables(&form, &axes).ok_or(ShapeError::NotPositiveDefinite)?;
         let peak = ((2.0 * PI).powi(axes.len() as i32) * form.determinant()).powf(-0.5);
-        let largest_mass = 0;
-        let largest_weight = 0;
-        let largest_length = 0;
-        let pairs = Pairs::default();
         let mut density = CovarianceDensity {
             nodes,
             degree,
             points,
             axes,
             tables,
-            largest_mass,
-            largest_weight,
-            largest_length,
-            pairs,
+            largest_mass: 0,
+            largest_weight: 0,
+            largest_length: 0,
+            pairs: Pairs::default(),
             peak,
         };
-        density.measure();
-        density.pairs = density.compare();
+        density.measure_columns();
+        density.pairs = density.compare_columns();
         Ok(density)
     }
 
     /// Reads the norms of the columns off the tables.
-    fn measure(&mut self) {
-        let mut columns = vec![(0_u64, 0_u128); self.nodes.cells()];
+    fn measure_columns(&mut self) {
+        let mut columns = vec![ColumnSums::default(); self.nodes.cells()];
         let mut largest_weight = 0;
         for point in 0..self.points {
             self.each_run(point, |cell, weights| {
-                for ((mass, square), weight) in columns.iter_mut().skip(cell).zip(weights) {
-                    *mass += u64::from(*weight);
-                    *square += u128::from(u64::from(*weight).pow(2));
+                for (sums, weight) in columns.iter_mut().skip(cell).zip(weights) {
+                    sums.mass += u64::from(*weight);
+                    sums.square += u128::from(u64::from(*weight).pow(2));
                     largest_weight = largest_weight.max(*weight);
                 }
             });
         }
-        self.largest_mass = columns.iter().map(|(mass, _)| *mass).max().unwrap_or(0);
-        self.largest_length = root(columns.iter().map(|(_, square)| *square).max().unwrap_or(0));
+        self.largest_mass = columns.iter().map(|sums| sums.mass).max().unwrap_or(0);
+        self.largest_length = root(columns.iter().map(|sums| sums.square).max().unwrap_or(0));
         self.largest_weight = largest_weight;
     }
 
     /// The widest pair of columns; where there are too many to compare, what no pair can pass.
-    fn compare(&self) -> Pairs {
+    fn compare_columns(&self) -> Pairs {
         let cells = self.nodes.cells();
         if cells.saturating_mul(cells).saturating_mul(self.points) / 2 > MOST_COMPARED {
             let all = self.points as u128 * u128::from(self.largest_weight);
@@ -180,13 +183,9 @@ impl CovarianceDensity {
         let mut columns = vec![0_u32; cells * self.points];
         for point in 0..self.points {
             self.each_run(point, |cell, weights| {
-                let of_point = columns
-                    .iter_mut()
-                    .skip(cell * self.points + point)
-                    .step_by(self.points);
-                of_point
-                    .zip(weights)
-                    .for_each(|(entry, weight)| *entry = *weight);
+                for (i, weight) in weights.iter().enumerate() {
+                    columns[(cell + i) * self.points + point] = *weight;
+                }
             });
         }
         let columns: Vec<&[u32]> = columns.chunks_exact(self.points).collect();
@@ -196,11 +195,13 @@ impl CovarianceDensity {
             for b in columns.iter().take(i) {
                 let mut sum = 0;
                 let mut square = 0;
-                for apart in a.iter().zip(*b).map(|(a, b)| u64::from(a.abs_diff(*b))) {
+                for (a, b) in a.iter().zip(*b) {
+                    let apart = u64::from(a.abs_diff(*b));
                     sum += apart;
                     square += u128::from(apart * apart);
                 }
-                (widest, squared) = (widest.max(sum), squared.max(square));
+                widest = widest.max(sum);
+                squared = squared.max(square);
             }
         }
         Pairs {
@@ -224,31 +225,30 @@ impl CovarianceDensity {
             table += (p % u64::from(axis.phases)) as usize * stride;
             stride *= axis.phases as usize;
         }
-        let Some((last, leading)) = self.axes.split_last() else {
+        let [leading @ .., last] = &self.axes[..] else {
             return;
         };
-        let width = |axis: &Axis| i64::from(axis.cells) + 3;
-        for run in self.tables.get(table).into_iter().flatten() {
+        'runs: for run in self.tables.get(table).into_iter().flatten() {
             // Cells begin at node -1.
-            let mut row = Some(0);
-            for ((axis, base), offset) in leading.iter().zip(bases).zip(&run.lead) {
-                let cell = base + i64::from(*offset) + 1;
-                row = row
-                    .filter(|_| (0..width(axis)).contains(&cell))
-                    .map(|row| row * width(axis) + cell);
+            let mut row = 0;
+            for (i, axis) in leading.iter().enumerate() {
+                let cell = bases[i] + i64::from(run.lead[i]) + 1;
+                if !(0..axis.width()).contains(&cell) {
+                    continue 'runs;
+                }
+                row = row * axis.width() + cell;
             }
-            let Some(row) = row else { continue };
             let start = bases[leading.len()] + i64::from(run.first) + 1;
             let below = (-start).clamp(0, run.weights.len() as i64);
-            let end = (width(last) - start).clamp(below, run.weights.len() as i64);
+            let end = (last.width() - start).clamp(below, run.weights.len() as i64);
             if below < end {
-                let cell = row * width(last) + start + below;
+                let cell = row * last.width() + start + below;
                 take(cell as usize, &run.weights[below as usize..end as usize]);
             }
         }
     }
 
-    /// What one record makes of a sum over table columns, in grid units.
+    /// A sum over table columns as one record makes it, in grid units.
     fn rounded_up(columns: u128) -> u128 {
         (columns * u128::from(GRAINS)).div_ceil(1 << SHIFT)
     }
@@ -275,7 +275,7 @@ impl Target for CovarianceDensity {
         }
     }
 
-    /// In records per volume of the unit cube; the normaliser is that of `H'`, as depositing keeps a record's mass.
+    /// Grid unit in records per volume of the unit cube; the normaliser is that of `H'`, as depositing keeps a record's mass.
     fn unit(&self) -> f64 {
         self.peak / f64::from(UNITS_A_PEAK).exp2()
     }
@@ -284,7 +284,8 @@ impl Target for CovarianceDensity {
         let cells = accumulator
             .histogram()
             .map_or(&[][..], |histogram| &histogram.cells);
-        let value = |point| {
+        let mut values = Vec::with_capacity(self.points);
+        for point in 0..self.points {
             let mut sum = 0_u128;
             self.each_run(point, |cell, weights| {
                 let counts = cells.get(cell..).unwrap_or_default();
@@ -294,9 +295,9 @@ impl Target for CovarianceDensity {
                     .map(|(n, w)| u128::from(*n) * u128::from(*w))
                     .sum::<u128>();
             });
-            rounded(sum as i128, SHIFT)
-        };
-        Exact::new((0..self.points).map(value).collect())
+            values.push(rounded(sum as i128, SHIFT));
+        }
+        Exact::new(values)
     }
 
     /// `contributions * (ceil(D1 / 2^shift) + N)`; for a replacement the widest pair of columns, or, where those are too
@@ -348,14 +349,19 @@ impl Target for CovarianceDensity {
 
 impl Axis {
     fn new(cells: u32, degree: u32) -> Self {
-        // Whether a step is a whole number of cells or the other way round.
+        // A step is a whole number of cells, or the other way round.
         Axis {
             cells,
             phases: (degree / cells).max(1),
         }
     }
 
-    /// How far beyond a node the points of a phase lie, in cells.
+    /// Number of nodes, a cell outside the cube at either end.
+    fn width(&self) -> i64 {
+        i64::from(self.cells) + 3
+    }
+
+    /// Distance of the points of a phase from the node before them, in cells.
     fn between(&self, phase: u32) -> f64 {
         f64::from(phase) / f64::from(self.phases)
     }
@@ -375,25 +381,31 @@ pub fn lattice_sum(covariance: &[Vec<f64>], degree: u32) -> Result<f64, Error> {
 
 /// Four cells a width, three where four are too many; and a multiple or a divisor of the degree.
 fn nodes(widths: &[f64], degree: u32) -> Result<Nodes, Error> {
+    finer_grid(
+        &cells_per_axis(widths, degree, 4.0),
+        &cells_per_axis(widths, degree, 3.0),
+    )
+}
+
+/// So many cells a width, at least.
+fn cells_per_axis(widths: &[f64], degree: u32, cells: f64) -> Vec<u32> {
     // A cast from a float saturates, and grids that large are refused.
-    let axis = |least: f64| match least.ceil().max(1.0) as u32 {
-        m if m >= degree => degree.saturating_mul(m.div_ceil(degree)),
-        m => {
-            degree
-                / (1..=degree / m)
-                    .rev()
-                    .find(|steps| degree.is_multiple_of(*steps))
-                    .unwrap_or(1)
-        }
-    };
-    let with =
-        |cells: f64| -> Vec<u32> { widths.iter().map(|width| axis(cells / width)).collect() };
-    let coarse = with(3.0);
-    Nodes::new(&with(4.0))
-        .or_else(|| Nodes::new(&coarse))
-        .ok_or_else(|| Error::Cells {
-            cells: coarse.iter().map(|m| u128::from(*m) + 3).product(),
-        })
+    widths
+        .iter()
+        .map(|width| fitting_cells((cells / width).ceil().max(1.0) as u32, degree))
+        .collect()
+}
+
+/// Number of cells, at least `least`: a multiple or a divisor of the degree.
+fn fitting_cells(least: u32, degree: u32) -> u32 {
+    if least >= degree {
+        return degree.saturating_mul(least.div_ceil(degree));
+    }
+    let mut steps = degree / least;
+    while !degree.is_multiple_of(steps) {
+        steps -= 1;
+    }
+    degree / steps
 }
 
 /// Refuses what would take too long at the cutoff, or too much memory for its tables.
@@ -419,54 +431,51 @@ fn affordable(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Resul
 
 /// `form` is that of `H'`.
 fn tables(form: &Form, axes: &[Axis]) -> Option<Vec<Vec<Run>>> {
-    let in_cells = |i: usize, row: Vec<f64>| -> Vec<f64> {
-        let cells = |axis: &Axis| f64::from(axis.cells);
-        row.iter()
-            .zip(axes)
-            .map(|(entry, axis)| entry / (cells(axis) * cells(&axes[i])))
-            .collect()
-    };
-    let precision = form
-        .inverse()
-        .into_iter()
-        .enumerate()
-        .map(|(i, row)| in_cells(i, row));
-    let form = Form::new(&precision.collect::<Vec<_>>())?;
-    let limits: Vec<i32> = axes.iter().map(|axis| axis.cells as i32 + 2).collect();
-    let table = |index: usize| -> Vec<Run> {
-        let mut rest = index;
-        let mut center = vec![0.0; axes.len()];
-        for (center, axis) in center.iter_mut().zip(axes).rev() {
-            *center = axis.between((rest % axis.phases as usize) as u32);
-            rest /= axis.phases as usize;
+    let mut precision = form.inverse();
+    for (i, row) in precision.iter_mut().enumerate() {
+        for (entry, axis) in row.iter_mut().zip(axes) {
+            *entry /= f64::from(axis.cells) * f64::from(axes[i].cells);
         }
-        let weight = |lead: &[i32], last: i32| {
-            let away: Vec<f64> = lead
+    }
+    let in_cells = Form::new(&precision)?;
+    let count = axes.iter().map(|axis| axis.phases as usize).product();
+    Some(
+        (0..count)
+            .map(|index| table(&in_cells, axes, index))
+            .collect(),
+    )
+}
+
+/// Weights for the lattice points that lie between nodes in the way of this `index`.
+fn table(form: &Form, axes: &[Axis], index: usize) -> Vec<Run> {
+    let limits: Vec<i32> = axes.iter().map(|axis| axis.cells as i32 + 2).collect();
+    let mut rest = index;
+    let mut center = vec![0.0; axes.len()];
+    for (center, axis) in center.iter_mut().zip(axes).rev() {
+        *center = axis.between((rest % axis.phases as usize) as u32);
+        rest /= axis.phases as usize;
+    }
+    let mut table = Vec::new();
+    for run in form.runs(&center, REACH, &limits) {
+        let mut offset = run.lead.clone();
+        offset.push(run.first);
+        let mut weights = Vec::new();
+        for last in run.first..=run.last {
+            offset[run.lead.len()] = last;
+            let away: Vec<f64> = offset
                 .iter()
-                .chain([&last])
                 .zip(&center)
                 .map(|(z, center)| f64::from(*z) - center)
                 .collect();
-            (f64::from(PEAK) * (-0.5 * form.at(&away)).exp()).round() as u32
-        };
-        let runs = form.runs(&center, REACH, &limits).into_iter();
-        let run = |run: bernstream_synopsis::quadratic::Run| {
-            let weights = (run.first..=run.last)
-                .map(|last| weight(&run.lead, last))
-                .collect();
-            Run {
-                lead: run.lead,
-                first: run.first,
-                weights,
-            }
-        };
-        runs.map(run).collect()
-    };
-    Some(
-        (0..axes.iter().map(|axis| axis.phases as usize).product())
-            .map(table)
-            .collect(),
-    )
+            weights.push((f64::from(PEAK) * (-0.5 * form.at(&away)).exp()).round() as u32);
+        }
+        table.push(Run {
+            lead: run.lead,
+            first: run.first,
+            weights,
+        });
+    }
+    table
 }
 
 #[cfg(test)]

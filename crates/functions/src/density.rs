@@ -61,7 +61,7 @@ impl Density {
         check_axes(bandwidths.len())?;
         check_bandwidths(bandwidths)?;
         lattice::points(bandwidths.len(), degree)?;
-        Density::on(nodes(bandwidths)?, bandwidths, degree)
+        Density::on_nodes(nodes(bandwidths)?, bandwidths, degree)
     }
 
     /// Densities of one lattice with other bandwidths, all from histograms on one grid: that of the narrowest bandwidth of
@@ -73,25 +73,23 @@ impl Density {
     pub fn family(bandwidths: &[Vec<f64>], degree: u32) -> Result<Vec<Self>, Error> {
         let axes = bandwidths.first().map_or(0, Vec::len);
         check_axes(axes)?;
-        bandwidths
-            .iter()
-            .try_for_each(|bandwidths| check_bandwidths(bandwidths))?;
+        let mut narrowest = vec![1.0_f64; axes];
+        for bandwidths in bandwidths {
+            check_bandwidths(bandwidths)?;
+            for (narrowest, bandwidth) in narrowest.iter_mut().zip(bandwidths) {
+                *narrowest = narrowest.min(*bandwidth);
+            }
+        }
         lattice::points(axes, degree)?;
-        let narrowest = |axis: usize| {
-            bandwidths
-                .iter()
-                .filter_map(|b| b.get(axis))
-                .fold(1.0_f64, |a, b| a.min(*b))
-        };
-        let nodes = nodes(&(0..axes).map(narrowest).collect::<Vec<f64>>())?;
+        let nodes = nodes(&narrowest)?;
         bandwidths
             .iter()
-            .map(|bandwidths| Density::on(nodes.clone(), bandwidths, degree))
+            .map(|bandwidths| Density::on_nodes(nodes.clone(), bandwidths, degree))
             .collect()
     }
 
     /// `nodes` are at least three a bandwidth.
-    fn on(nodes: Nodes, bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
+    fn on_nodes(nodes: Nodes, bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
         let axes = bandwidths.len();
         // Three tables of 24 bits, or two of 30, leave room in 128 bits for 2^34 records in one place.
         let bits = match axes {
@@ -105,8 +103,11 @@ impl Density {
             .zip(nodes.per_axis())
             .map(|(b, m)| narrowed(*b, *m))
             .collect();
-        let table = |(b, m): (&f64, &u32)| Table::gaussian(*b, *m, degree, 1 << bits);
-        let tables = bandwidths.iter().zip(nodes.per_axis()).map(table).collect();
+        let tables = bandwidths
+            .iter()
+            .zip(nodes.per_axis())
+            .map(|(b, m)| Table::gaussian(*b, *m, degree, 1 << bits))
+            .collect();
         let peak_bits = GRAINS.ilog2() + bits * axes as u32;
         Ok(Density {
             nodes,
@@ -175,7 +176,14 @@ impl Density {
             .product()
     }
 
-    /// What one record makes of a sum over table columns, in grid units.
+    fn largest_length(&self) -> u128 {
+        self.tables
+            .iter()
+            .map(|table| u128::from(table.largest_length()))
+            .product()
+    }
+
+    /// A sum over table columns as one record makes it, in grid units.
     fn rounded_up(&self, columns: u128) -> u128 {
         (columns * u128::from(GRAINS)).div_ceil(1 << self.shift())
     }
@@ -218,13 +226,13 @@ impl Target for Density {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        accumulator.histogram().map_or_else(
-            || Exact::new(vec![0; self.points]),
-            |histogram| self.intensity(histogram),
-        )
+        match accumulator.histogram() {
+            Some(histogram) => self.intensity(histogram),
+            None => Exact::new(vec![0; self.points]),
+        }
     }
 
-    /// How much a unit of at most `contributions` records can change the lattice values, in the 1-norm.
+    /// Largest change of the lattice values by a unit of at most `contributions` records, in the 1-norm.
     ///
     /// `contributions * (ceil(D1 / 2^shift) + N)`, with `D1`, before the rounding, at most
     /// * add-remove: `2^20 prod_i max_c sum_p K_i[p][c]`;
@@ -233,18 +241,18 @@ impl Target for Density {
     ///
     /// Records of one unit change the values one after the other, so their changes add up, rounding included.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let columns = match (adjacency, &self.tables[..]) {
-            (Adjacency::AddRemove, _) => self.largest_mass(),
-            (Adjacency::ReplaceOne, [table]) => u128::from(table.widest_pair()),
-            (Adjacency::ReplaceOne, _) => {
-                (2 * self.largest_mass()).min(self.points as u128 * self.largest_weight())
-            }
+        let columns = match adjacency {
+            Adjacency::AddRemove => self.largest_mass(),
+            Adjacency::ReplaceOne => match &self.tables[..] {
+                [table] => u128::from(table.widest_pair()),
+                _ => (2 * self.largest_mass()).min(self.points as u128 * self.largest_weight()),
+            },
         };
         let rounded = self.rounded_up(columns) + self.points as u128;
         times(rounded, contributions).map(Sensitivity)
     }
 
-    /// How much such a unit can change any one lattice value, in grid units, for either adjacency.
+    /// Largest change of any one lattice value by such a unit, in grid units, for either adjacency.
     ///
     /// `contributions * ceil(S / 2^shift)`, `S = 2^20 prod_i max K_i`. Weights are not negative, so a record that is
     /// replaced changes a value by no more than one that comes or goes; and rounding halves up turns a difference of at
@@ -264,18 +272,13 @@ impl Target for Density {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, Error> {
-        let longest = || {
-            self.rounded_up(
-                self.tables
-                    .iter()
-                    .map(|table| u128::from(table.largest_length()))
-                    .product(),
-            )
-        };
-        let columns = match (adjacency, &self.tables[..]) {
-            (Adjacency::AddRemove, _) => longest(),
-            (Adjacency::ReplaceOne, [table]) => self.rounded_up(u128::from(table.longest_pair())),
-            (Adjacency::ReplaceOne, _) => u128::from(root(2 * longest().pow(2))),
+        let longest = self.rounded_up(self.largest_length());
+        let columns = match adjacency {
+            Adjacency::AddRemove => longest,
+            Adjacency::ReplaceOne => match &self.tables[..] {
+                [table] => self.rounded_up(u128::from(table.longest_pair())),
+                _ => u128::from(root(2 * longest.pow(2))),
+            },
         };
         let own = times(
             columns + u128::from(root(self.points as u128)),
@@ -284,22 +287,21 @@ impl Target for Density {
         Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
 
-    /// On one axis the columns of the table, which are whole grid units: a deposit is a convex combination of single nodes.
+    /// The columns of the table on one axis, which are whole grid units: a deposit is a convex combination of single nodes.
     fn effects(&self) -> Option<Vec<Vec<i128>>> {
-        let ([table], Some(units)) = (&self.tables[..], GRAINS.checked_shr(self.shift())) else {
+        let [table] = &self.tables[..] else {
             return None;
         };
-        let whole = units << self.shift() == GRAINS;
-        whole.then(|| {
-            table
-                .dense()
-                .map(|column| {
-                    column
-                        .map(|weight| i128::from(weight) * i128::from(units))
-                        .collect()
-                })
-                .collect()
-        })
+        let units = GRAINS.checked_shr(self.shift())?;
+        if units << self.shift() != GRAINS {
+            return None;
+        }
+        let mut effects = Vec::new();
+        for column in table.dense() {
+            let weights = column.map(|weight| i128::from(weight) * i128::from(units));
+            effects.push(weights.collect());
+        }
+        Some(effects)
     }
 
     /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies, because weights are not negative.
@@ -326,19 +328,28 @@ pub(super) fn narrowed(b: f64, m: u32) -> f64 {
 }
 
 pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
-    // A cast from a float saturates, and grids that large are refused.
-    let with = |cells: f64| -> Vec<u32> {
-        bandwidths
-            .iter()
-            .map(|b| (cells / b).ceil() as u32)
-            .collect()
-    };
-    let coarse = with(3.0);
-    Nodes::new(&with(4.0))
-        .or_else(|| Nodes::new(&coarse))
+    finer_grid(
+        &cells_per_axis(bandwidths, 4.0),
+        &cells_per_axis(bandwidths, 3.0),
+    )
+}
+
+/// The fine grid, or the coarse one where its cells are too many.
+pub(super) fn finer_grid(fine: &[u32], coarse: &[u32]) -> Result<Nodes, Error> {
+    Nodes::new(fine)
+        .or_else(|| Nodes::new(coarse))
         .ok_or_else(|| Error::Cells {
             cells: coarse.iter().map(|m| u128::from(*m) + 3).product(),
         })
+}
+
+/// So many cells a bandwidth, at least.
+fn cells_per_axis(bandwidths: &[f64], cells: f64) -> Vec<u32> {
+    // A cast from a float saturates, and grids that large are refused.
+    bandwidths
+        .iter()
+        .map(|b| (cells / b).ceil() as u32)
+        .collect()
 }
 
 #[cfg(test)]

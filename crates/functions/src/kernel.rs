@@ -12,7 +12,7 @@ pub(super) struct Table {
     rows: usize,
 }
 
-/// What one grain on one node adds to the lattice points near it; to all others nothing.
+/// Weights that one grain on one node adds to the lattice points near it; to all others nothing.
 #[derive(Clone, Debug)]
 struct Column {
     /// Lattice index of the first weight. Never falls from one column to the next.
@@ -27,20 +27,18 @@ impl Table {
         let k = f64::from(k);
         // 2^30 exp(-7^2 / 2) < 1/2: further out all weights round to 0.
         let reach = 7.0 * bandwidth;
-        let column = |j: f64| {
-            let node = j / m;
+        let mut columns = Vec::new();
+        for j in -1..=m as i64 + 1 {
+            let node = j as f64 / m;
             let first = ((node - reach) * k).ceil().clamp(0.0, k + 1.0) as usize;
             let end = ((node + reach) * k + 1.0).floor().clamp(0.0, k + 1.0) as usize;
-            let weight = |p: usize| {
+            let mut weights = Vec::new();
+            for p in first..end {
                 let z = (p as f64 / k - node) / bandwidth;
-                (f64::from(peak) * (-z * z / 2.0).exp()).round() as u32
-            };
-            Column {
-                first,
-                weights: (first..end).map(weight).collect(),
+                weights.push((f64::from(peak) * (-z * z / 2.0).exp()).round() as u32);
             }
-        };
-        let columns = (-1..=m as i64 + 1).map(|j| column(j as f64)).collect();
+            columns.push(Column { first, weights });
+        }
         Table {
             columns,
             rows: k as usize + 1,
@@ -102,13 +100,13 @@ impl Table {
         root(self.widest(square))
     }
 
-    /// `max sum_p of(|K[p][a] - K[p][b]|)` over all pairs of columns, a column of zeros among them; `of` never falls, and is 0
+    /// `max sum_p power(|K[p][a] - K[p][b]|)` over all pairs of columns, a column of zeros among them; `power` never falls, and is 0
     /// at 0.
-    fn widest(&self, of: fn(u32) -> u128) -> u128 {
+    fn widest(&self, power: fn(u32) -> u128) -> u128 {
         // Columns that share no lattice point differ by the sum of their own: there the heaviest partner suffices.
         let mut heaviest_from = vec![0; self.columns.len() + 1];
         for (c, column) in self.columns.iter().enumerate().rev() {
-            heaviest_from[c] = column.sum(of).max(heaviest_from[c + 1]);
+            heaviest_from[c] = column.sum(power).max(heaviest_from[c + 1]);
         }
         let mut widest = 0;
         for (a, column) in self.columns.iter().enumerate() {
@@ -116,12 +114,12 @@ impl Table {
             let meeting = others.partition_point(|other| other.first < column.end());
             let farthest = others[..meeting]
                 .iter()
-                .map(|other| column.apart(other, of))
+                .map(|other| column.apart(other, power))
                 .max()
                 .unwrap_or(0);
             widest = widest
                 .max(farthest)
-                .max(column.sum(of) + heaviest_from[a + meeting]);
+                .max(column.sum(power) + heaviest_from[a + meeting]);
         }
         widest
     }
@@ -134,15 +132,21 @@ impl Table {
         };
         let first = self.columns.first().unwrap_or(&nowhere);
         let last = self.columns.last().unwrap_or(&nowhere);
-        let excess = |a: &Column| {
+        let mut largest = 0_u64;
+        for column in &self.columns {
             // Next to a column that it shares no lattice point with, all of it counts: no pair does better.
-            if !a.meets(first) || !a.meets(last) {
-                return a.mass();
-            }
-            let over = |b: &Column| (a.distance(b) + a.mass()).saturating_sub(b.mass()) / 2;
-            self.columns.iter().map(over).max().unwrap_or(0)
-        };
-        self.columns.iter().map(excess).max().unwrap_or(0)
+            let excess = if !column.meets(first) || !column.meets(last) {
+                column.mass()
+            } else {
+                let others = self.columns.iter();
+                others
+                    .map(|other| column.excess_over(other))
+                    .max()
+                    .unwrap_or(0)
+            };
+            largest = largest.max(excess);
+        }
+        largest
     }
 
     /// The table applied along one axis of a row-major array of shape `(outer, columns, inner)`; the result has shape
@@ -155,11 +159,8 @@ impl Table {
             .zip(sums.chunks_exact_mut(self.rows * inner))
         {
             for (from, column) in from.chunks_exact(inner).zip(&self.columns) {
-                for (to, weight) in to
-                    .chunks_exact_mut(inner)
-                    .skip(column.first)
-                    .zip(&column.weights)
-                {
+                let reached = to.chunks_exact_mut(inner).skip(column.first);
+                for (to, weight) in reached.zip(&column.weights) {
                     for (sum, value) in to.iter_mut().zip(from) {
                         *sum = sum.saturating_add(value.saturating_mul(i128::from(*weight)));
                     }
@@ -183,9 +184,9 @@ impl Column {
         self.weights.iter().map(|w| u64::from(*w)).sum()
     }
 
-    /// `sum_p of(K[p])`.
-    fn sum(&self, of: fn(u32) -> u128) -> u128 {
-        self.weights.iter().map(|w| of(*w)).sum()
+    /// `sum_p power(K[p])`.
+    fn sum(&self, power: fn(u32) -> u128) -> u128 {
+        self.weights.iter().map(|w| power(*w)).sum()
     }
 
     fn weight(&self, p: usize) -> u32 {
@@ -195,16 +196,21 @@ impl Column {
             .unwrap_or(0)
     }
 
+    /// `sum_p max(0, K[p] - other[p])`.
+    fn excess_over(&self, other: &Column) -> u64 {
+        (self.distance(other) + self.mass()).saturating_sub(other.mass()) / 2
+    }
+
     fn distance(&self, other: &Column) -> u64 {
         // At most twice a mass, which fits.
         u64::try_from(self.apart(other, u128::from)).unwrap_or(u64::MAX)
     }
 
-    /// `sum_p of(|K[p] - other[p]|)`.
-    fn apart(&self, other: &Column, of: fn(u32) -> u128) -> u128 {
+    /// `sum_p power(|K[p] - other[p]|)`.
+    fn apart(&self, other: &Column, power: fn(u32) -> u128) -> u128 {
         let points = self.first.min(other.first)..self.end().max(other.end());
         points
-            .map(|p| of(self.weight(p).abs_diff(other.weight(p))))
+            .map(|p| power(self.weight(p).abs_diff(other.weight(p))))
             .sum()
     }
 }

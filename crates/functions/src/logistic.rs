@@ -35,7 +35,7 @@ use bernstream_synopsis::shape::{Basis, Shape};
 /// Single precision moves an inner product of two feature vectors by at most this.
 const SINGLE: f64 = 1.0 / (1 << 22) as f64;
 
-/// What is released of a logistic regression.
+/// Part of a logistic regression that is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Score {
     /// The `l + 1` coefficients of the score.
@@ -69,7 +69,8 @@ impl Logistic {
         let width = dimensions + 1;
         checked_features(records, width)?;
         let error = 3.0 * Features::error_with(records as usize, width);
-        let (change, problem) = ExchangeBound::new(Loss::Logistic, c, records, error);
+        let problem = ExchangeBound::problem(Loss::Logistic, c, records, error);
+        let change = ExchangeBound::new(&problem);
         let off = problem.mass() * (error + 16.0 * ROUNDING) + 16.0 * ROUNDING;
         let root = (width as f64).sqrt();
         let claim = if let Some(lattice) = &lattice {
@@ -81,25 +82,19 @@ impl Logistic {
             // Rows as for a machine; single precision moves each of their terms.
             let squares = (Kernel::Linear.square_sum(lattice).sqrt() + points.sqrt() * SINGLE)
                 .min(column.sqrt());
-            let quarter = |norm: f64, at: f64| change.functional(norm, at) / 4.0;
             let moved = Change {
-                sum: quarter(norm, column),
-                length: quarter(column.sqrt(), squares),
-                sup: quarter(1.0, 1.0),
+                sum: change.functional(norm, column) / 4.0,
+                length: change.functional(column.sqrt(), squares) / 4.0,
+                sup: change.functional(1.0, 1.0) / 4.0,
             };
             Claim::new(lattice.count(), moved, off)
         } else {
-            let sum = change.functional(root, root) / root;
-            let sup = change.functional(1.0, 1.0 / root + SINGLE) / root;
-            Claim::new(
-                width,
-                Change {
-                    sum,
-                    length: change.functional(1.0, 1.0) / root,
-                    sup,
-                },
-                off,
-            )
+            let moved = Change {
+                sum: change.functional(root, root) / root,
+                length: change.functional(1.0, 1.0) / root,
+                sup: change.functional(1.0, 1.0 / root + SINGLE) / root,
+            };
+            Claim::new(width, moved, off)
         };
         Ok(Logistic {
             dimensions,
@@ -116,13 +111,12 @@ impl Logistic {
             .iter()
             .map(|record| Loss::Logistic.label(record.label()))
             .collect();
-        let write = |i: usize, row: &mut [f32]| {
+        let features = Features::new(records.len(), self.dimensions + 1, |i, row| {
             let x = [records[i].x(0), records[i].x(1), records[i].x(2)];
-            row.iter_mut()
-                .zip(features(&x[..self.dimensions]))
-                .for_each(|(single, feature)| *single = shorter(feature));
-        };
-        let features = Features::new(records.len(), self.dimensions + 1, write);
+            for (single, feature) in row.iter_mut().zip(features(&x[..self.dimensions])) {
+                *single = shorter(feature);
+            }
+        });
         features.weights(&self.problem.solve(&features, &labels))
     }
 }
@@ -135,7 +129,7 @@ fn features(x: &[f64]) -> impl Iterator<Item = f64> {
         .map(move |t| t / root)
 }
 
-/// In single precision and no larger in size, so that the norm of all features together stays at most 1.
+/// The feature in single precision and no larger in size, so that the norm of all features together stays at most 1.
 fn shorter(feature: f64) -> f32 {
     (feature * (1.0 - f64::from(f32::EPSILON))) as f32
 }
@@ -172,15 +166,11 @@ impl Target for Logistic {
             let root = (weights.len() as f64).sqrt();
             return self.claim.exact(weights.iter().map(|weight| weight / root));
         };
-        let score = |p: [f64; 3]| {
-            weights
-                .iter()
-                .zip(features(&p[..self.dimensions]))
-                .map(|(w, phi)| w * phi)
-                .sum::<f64>()
-        };
-        self.claim
-            .exact(lattice.points().map(|p| 1.0 / (1.0 + (-score(p)).exp())))
+        self.claim.exact(lattice.points().map(|p| {
+            let features = features(&p[..self.dimensions]);
+            let score: f64 = weights.iter().zip(features).map(|(w, phi)| w * phi).sum();
+            1.0 / (1.0 + (-score).exp())
+        }))
     }
 
     fn cost(&self) -> Cost {

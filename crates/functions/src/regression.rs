@@ -175,7 +175,7 @@ impl Target for Regression {
         }
     }
 
-    /// Of the label, the middle of its range 0 and its bounds -1 and 1.
+    /// Grid unit of the label, the middle of its range 0 and its bounds -1 and 1.
     fn unit(&self) -> f64 {
         let peak = 1.0 / ((2.0 * PI).sqrt() * self.bandwidth);
         let whole = f64::from(GridPoint::FINE) * f64::from(LABEL) * GRAINS as f64 * f64::from(PEAK);

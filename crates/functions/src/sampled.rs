@@ -30,7 +30,7 @@ const FARTHEST: i128 = 1 << 62;
 #[derive(Clone, Debug)]
 pub struct Clipped {
     target: Arc<dyn Target>,
-    /// In grid units.
+    /// Least and most value, in grid units.
     range: [i128; 2],
 }
 
@@ -77,18 +77,17 @@ impl Clipped {
 /// The distance of two neighbours, in grid units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledChange {
-    /// At any one value.
+    /// Change of any one value.
     pub sup: u64,
-    /// In the 1-norm.
+    /// Change in the 1-norm.
     pub sum: u64,
 }
 
 impl SampledChange {
     fn between(one: &Exact, other: &Exact) -> Self {
-        let whole = |units: u128| u64::try_from(units).unwrap_or(u64::MAX);
         SampledChange {
-            sup: whole(one.sup_distance(other)),
-            sum: whole(one.sum_distance(other)),
+            sup: u64::try_from(one.sup_distance(other)).unwrap_or(u64::MAX),
+            sum: u64::try_from(one.sum_distance(other)).unwrap_or(u64::MAX),
         }
     }
 
@@ -111,7 +110,7 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// How far the pair of this number is apart.
+    /// Distance of the pair of this number.
     ///
     /// Under add-remove one of its windows has a record and the other has not; a target that keeps so many records and no more
     /// may then exchange it for another. Under replace-one the record has other values, which may be invalid: then it is not
@@ -119,37 +118,36 @@ impl Neighbours {
     pub fn change(&self, pair: u32) -> SampledChange {
         let spec = self.target.target.accumulator();
         let mut rng = ChaCha20Rng::from_seed(self.key(pair));
-        let (kept, is_bounded) = match spec {
-            AccumulatorSpec::Records { most } => (self.records.min(most), true),
-            _ => (self.records, false),
+        let limit = match spec {
+            AccumulatorSpec::Records { most } => Some(most),
+            _ => None,
         };
-        let common: Vec<Record> = (1..kept)
+        let records = self.records.min(limit.unwrap_or(u32::MAX));
+        let common: Vec<Record> = (1..records)
             .map(|_| self.prior.draw_for(&spec, &mut rng))
             .collect();
-        let [one, other] = [(); 2].map(|()| self.prior.draw_for(&spec, &mut rng));
-        let values = |last: Option<Record>| {
-            self.target
-                .evaluate(&spec.filled(common.iter().copied().chain(last)))
-        };
-        let with = values(Some(one));
-        let replaced = || SampledChange::between(&with, &values(Some(other)));
-        let removed = || SampledChange::between(&with, &values(None));
-        match (self.adjacency, is_bounded) {
-            (Adjacency::AddRemove, false) => removed(),
-            (Adjacency::AddRemove, true) | (Adjacency::ReplaceOne, _) => removed().max(replaced()),
+        let one = self.prior.draw_for(&spec, &mut rng);
+        let other = self.prior.draw_for(&spec, &mut rng);
+        let with = self.evaluate(&common, Some(one));
+        let removed = SampledChange::between(&with, &self.evaluate(&common, None));
+        if self.adjacency == Adjacency::AddRemove && limit.is_none() {
+            return removed;
         }
+        let replaced = SampledChange::between(&with, &self.evaluate(&common, Some(other)));
+        removed.max(replaced)
+    }
+
+    /// The values of a window of these records.
+    fn evaluate(&self, common: &[Record], last: Option<Record>) -> Exact {
+        let spec = self.target.target.accumulator();
+        let records = common.iter().copied().chain(last);
+        self.target.evaluate(&spec.filled(records))
     }
 
     fn key(&self, pair: u32) -> [u8; 32] {
         let mut key = [0; 32];
-        for (byte, number) in key.iter_mut().zip(
-            self.seed
-                .to_le_bytes()
-                .into_iter()
-                .chain(pair.to_le_bytes()),
-        ) {
-            *byte = number;
-        }
+        key[..8].copy_from_slice(&self.seed.to_le_bytes());
+        key[8..12].copy_from_slice(&pair.to_le_bytes());
         key
     }
 }
@@ -164,26 +162,27 @@ impl Plan {
         &self,
         changes: &[SampledChange],
     ) -> Result<SampledChange, bernstream_release::Error> {
-        let smallest = |norm: fn(&SampledChange) -> u64| {
-            let mut sorted: Vec<u64> = changes.iter().map(norm).collect();
-            sorted.sort_unstable();
-            let place = (self.order as usize)
-                .checked_sub(1)
-                .filter(|_| sorted.len() == self.samples as usize);
-            place
-                .and_then(|place| sorted.get(place))
-                .copied()
-                .ok_or(Error::Incomplete)
-        };
         let change = SampledChange {
-            sup: smallest(|change| change.sup)?,
-            sum: smallest(|change| change.sum)?,
+            sup: self.order_statistic_of(changes.iter().map(|change| change.sup).collect())?,
+            sum: self.order_statistic_of(changes.iter().map(|change| change.sum).collect())?,
         };
         if change.sum == 0 {
             Err(Error::NothingChanges.into())
         } else {
             Ok(change)
         }
+    }
+
+    fn order_statistic_of(&self, mut changes: Vec<u64>) -> Result<u64, Error> {
+        if changes.len() != self.samples as usize {
+            return Err(Error::Incomplete);
+        }
+        changes.sort_unstable();
+        let place = (self.order as usize).checked_sub(1);
+        place
+            .and_then(|place| changes.get(place))
+            .copied()
+            .ok_or(Error::Incomplete)
     }
 }
 
@@ -196,16 +195,14 @@ pub struct SampledTarget {
 }
 
 impl SampledTarget {
-    fn allows(
-        &self,
-        adjacency: Adjacency,
-        contributions: u32,
-    ) -> Result<(), bernstream_release::Error> {
-        match (adjacency == self.adjacency, contributions) {
-            (true, 1) => Ok(()),
-            (true, _) => Err(Error::Unit.into()),
-            (false, _) => Err(Error::Adjacency.into()),
+    fn check_sampled(&self, adjacency: Adjacency, contributions: u32) -> Result<(), Error> {
+        if adjacency != self.adjacency {
+            return Err(Error::Adjacency);
         }
+        if contributions != 1 {
+            return Err(Error::Unit);
+        }
+        Ok(())
     }
 }
 
@@ -233,8 +230,8 @@ impl Target for SampledTarget {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<Sensitivity, bernstream_release::Error> {
-        self.allows(adjacency, contributions)
-            .map(|()| Sensitivity(self.change.sum))
+        self.check_sampled(adjacency, contributions)?;
+        Ok(Sensitivity(self.change.sum))
     }
 
     fn sup_sensitivity(
@@ -242,11 +239,11 @@ impl Target for SampledTarget {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, bernstream_release::Error> {
-        self.allows(adjacency, contributions)
-            .map(|()| self.change.sup)
+        self.check_sampled(adjacency, contributions)?;
+        Ok(self.change.sup)
     }
 
-    /// The 1-norm's, for which the failures were counted: `sqrt(D1 S)` would fail wherever one of the two does.
+    /// The sensitivity in the 1-norm, for which the failures were counted: `sqrt(D1 S)` would fail wherever one of the two does.
     fn euclidean_sensitivity(
         &self,
         adjacency: Adjacency,

@@ -61,18 +61,19 @@ impl CellTables {
             .map(|m| spline.nodes(*m) as u128)
             .product::<u128>()
             * tables as u128;
-        let nodes = Nodes::shared_by(spline, steps)
-            .filter(|nodes| {
-                nodes.per_axis().len() == bandwidths.len() && cells <= MOST_CELLS as u128
-            })
-            .ok_or(ShapeError::CellGrid {
-                cells,
-                most: MOST_CELLS,
-            })?;
-        let is_wider =
-            |(b, m): (&f64, &u32)| (b * f64::from(*m)).powi(2) > LEAST_LEFT * spline.variance();
-        if !bandwidths.iter().zip(steps).all(is_wider) {
-            return Err(ShapeError::WideSteps { spline }.into());
+        let is_small = steps.len() == bandwidths.len() && cells <= MOST_CELLS as u128;
+        let nodes =
+            Nodes::shared_by(spline, steps)
+                .filter(|_| is_small)
+                .ok_or(ShapeError::CellGrid {
+                    cells,
+                    most: MOST_CELLS,
+                })?;
+        for (b, m) in bandwidths.iter().zip(steps) {
+            let is_wider = (b * f64::from(*m)).powi(2) > LEAST_LEFT * spline.variance();
+            if !is_wider {
+                return Err(ShapeError::WideSteps { spline }.into());
+            }
         }
         let basis = TableBasis {
             spline,
@@ -97,10 +98,10 @@ impl Target for CellTables {
 
     fn accumulator(&self) -> AccumulatorSpec {
         let nodes = self.nodes.clone();
-        self.label
-            .map_or(AccumulatorSpec::Histogram(nodes.clone()), |by| {
-                AccumulatorSpec::Tables { nodes, by }
-            })
+        match self.label {
+            Some(by) => AccumulatorSpec::Tables { nodes, by },
+            None => AccumulatorSpec::Histogram(nodes),
+        }
     }
 
     fn shape(&self) -> Shape {
@@ -134,7 +135,7 @@ impl Target for CellTables {
         records_of_change(adjacency, contributions).map(Sensitivity)
     }
 
-    /// One record for each record of a unit, for either adjacency: shares are not negative.
+    /// Change by one record for each record of a unit, for either adjacency: shares are not negative.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(u128::from(GRAINS) << SHIFT, contributions)
     }

@@ -1,4 +1,4 @@
-//! What is chosen from the records themselves, privately and for a price of its own: a bandwidth; an order
+//! Choices from the records themselves, privately and for a price of its own: a bandwidth; an order
 //! is in `crates/noise/src/order.rs` (`docs/proofs/choice.md`).
 //!
 //! Everything that follows a choice may depend on it, as on anything released: prices add up (sequential composition, also
@@ -78,7 +78,7 @@ pub struct Bandwidth {
     marginals: Marginals,
     noise: Mechanism,
     change: Sensitivity,
-    /// In the unit cube, one list an axis.
+    /// Bandwidths in the unit cube, one list an axis.
     candidates: Vec<Vec<f64>>,
 }
 
@@ -118,34 +118,34 @@ impl Bandwidth {
         self.nearest(&counts)
     }
 
-    /// What the choice is made from, once noise is added: as secret as the records.
+    /// Counts that the choice is made from, once noise is added: as secret as the records.
     pub fn counts(&self, state: &Accumulator) -> Exact {
         self.marginals.evaluate(state)
     }
 
-    /// How much a unit can change the counts in the 1-norm: what their noise is made for.
+    /// Largest change of the counts by a unit in the 1-norm: their noise is made for that.
     pub fn change(&self) -> Sensitivity {
         self.change
     }
 
-    /// From noisy counts on: nothing here sees a record.
+    /// Index of the nearest candidate, from noisy counts: nothing here sees a record.
     fn nearest(&self, counts: &Noisy) -> usize {
         let wanted: Vec<f64> = counts
             .values()
             .chunks_exact(BINS)
             .map(|axis| rule(axis, self.marginals.axes()))
             .collect();
-        let distance = |candidate: &Vec<f64>| -> f64 {
-            candidate
-                .iter()
-                .zip(&wanted)
-                .map(|(b, wanted)| (b / wanted).ln().powi(2))
-                .sum()
-        };
-        let distances = self.candidates.iter().map(distance).enumerate();
-        distances
-            .min_by(|(_, a), (_, b)| a.total_cmp(b))
-            .map_or(0, |(index, _)| index)
+        let mut nearest = 0;
+        let mut least = None;
+        for (index, candidate) in self.candidates.iter().enumerate() {
+            let ratios = candidate.iter().zip(&wanted);
+            let distance: f64 = ratios.map(|(b, wanted)| (b / wanted).ln().powi(2)).sum();
+            if least.is_none_or(|least| distance.total_cmp(&least).is_lt()) {
+                nearest = index;
+                least = Some(distance);
+            }
+        }
+        nearest
     }
 }
 
@@ -175,42 +175,40 @@ fn rule(counts: &[i128], axes: usize) -> f64 {
 ///
 /// Noisy sums from the left are made to rise: the mean of the largest so far and the smallest yet to come.
 fn quartiles(counts: &[f64], total: f64) -> f64 {
-    let mut sums: Vec<f64> = counts
-        .iter()
-        .scan(0.0, |sum, count| {
-            *sum += count;
-            Some(*sum)
-        })
-        .collect();
-    let risen: Vec<f64> = sums
-        .iter()
-        .scan(0.0, |largest: &mut f64, sum| {
-            *largest = largest.max(*sum);
-            Some(*largest)
-        })
-        .collect();
+    let mut sums = Vec::with_capacity(counts.len());
+    let mut risen = Vec::with_capacity(counts.len());
+    let mut sum = 0.0_f64;
+    let mut largest = 0.0_f64;
+    for count in counts {
+        sum += count;
+        largest = largest.max(sum);
+        sums.push(sum);
+        risen.push(largest);
+    }
     let mut least = total;
     for (sum, risen) in sums.iter_mut().zip(&risen).rev() {
         least = least.min(*sum);
         *sum = (least + risen) / 2.0;
     }
-    let at = |part: f64| {
-        let mut before = 0.0;
-        let wanted = part * total;
-        for (bin, sum) in sums.iter().enumerate() {
-            if *sum >= wanted {
-                let within = if *sum > before {
-                    (wanted - before) / (sum - before)
-                } else {
-                    0.0
-                };
-                return (bin as f64 + within.clamp(0.0, 1.0)) / BINS as f64;
-            }
-            before = *sum;
+    let distance = quantile(&sums, 0.75 * total) - quantile(&sums, 0.25 * total);
+    distance.max(0.01 / BINS as f64)
+}
+
+/// The place on the axis where rising sums reach `wanted`.
+fn quantile(sums: &[f64], wanted: f64) -> f64 {
+    let mut before = 0.0;
+    for (bin, sum) in sums.iter().enumerate() {
+        if *sum >= wanted {
+            let within = if *sum > before {
+                (wanted - before) / (sum - before)
+            } else {
+                0.0
+            };
+            return (bin as f64 + within.clamp(0.0, 1.0)) / BINS as f64;
         }
-        1.0
-    };
-    (at(0.75) - at(0.25)).max(0.01 / BINS as f64)
+        before = *sum;
+    }
+    1.0
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use bernstream_synopsis::shape::Basis;
 pub struct Dequantized(Vec<f64>);
 
 impl Dequantized {
-    /// What `target` publishes of noisy values.
+    /// Values that `target` publishes of noisy ones.
     #[expect(
         clippy::cast_precision_loss,
         reason = "already private: rounding is post-processing"

@@ -1,4 +1,4 @@
-//! Why a target cannot be built or bounded.
+//! Reasons why a target cannot be built or bounded.
 
 use super::blackbox::error::Error as BlackBoxError;
 use super::sampler::error::Error as SamplerError;
@@ -6,7 +6,7 @@ use bernstream_synopsis::expression::error::Error as ExpressionError;
 use bernstream_synopsis::histogram::MOST_CELLS;
 use bernstream_synopsis::shape_error::ShapeError;
 
-/// Why a target cannot be built or bounded. Axes count from 1.
+/// Reason why a target cannot be built or bounded. Axes count from 1.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum Error {
     #[error(transparent)]

@@ -1,5 +1,5 @@
-//! What functions on a lattice share: how many points it may have, how sums become whole grid units, and what a Gaussian
-//! adds up to on it.
+//! Arithmetic that functions on a lattice share: how many points it may have, how sums become whole grid units, and what a
+//! Gaussian adds up to on it.
 
 use std::f64::consts::PI;
 
@@ -45,7 +45,7 @@ pub fn rounded(sum: i128, shift: u32) -> i128 {
     sum.saturating_add(1 << (shift - 1)) >> shift
 }
 
-/// What a unit of several records is charged: each record's change follows the one before, so they add up.
+/// Change by a unit of several records: each record's change follows the one before, so they add up.
 ///
 /// # Errors
 ///
@@ -67,36 +67,36 @@ pub fn gaussian_sum(covariance: &[Vec<f64>], degree: u32) -> Option<f64> {
     let form = Form::new(covariance)?;
     let axes = covariance.len();
     let k = f64::from(degree);
-    let scaled = |matrix: &[Vec<f64>], factor: f64| -> Vec<Vec<f64>> {
-        matrix
-            .iter()
-            .map(|row| row.iter().map(|entry| entry * factor).collect())
-            .collect()
-    };
     let density = ((2.0 * PI).powi(axes as i32) * form.determinant()).powf(-0.5);
     let volume = k.powi(axes as i32);
-    let (matrix, factor) = match density > volume {
-        true => (scaled(&form.inverse(), k.powi(-2)), density),
-        false => (scaled(covariance, (2.0 * PI * k).powi(2)), volume),
+    let matrix = if density > volume {
+        scaled(&form.inverse(), k.powi(-2))
+    } else {
+        scaled(covariance, (2.0 * PI * k).powi(2))
     };
+    let factor = density.max(volume);
     let form = Form::new(&matrix)?;
-    let term = |lead: &[i32], last: i32| {
-        let z: Vec<f64> = lead.iter().chain([&last]).map(|z| f64::from(*z)).collect();
-        (-0.5 * form.at(&z)).exp()
-    };
-    let runs = form.runs(&vec![0.0; axes], SQUARED, &vec![i32::MAX; axes]);
-    let sum: f64 = runs
-        .iter()
-        .flat_map(|run| (run.first..=run.last).map(|last| term(&run.lead, last)))
-        .sum();
-    let trace: f64 = form
-        .inverse()
-        .iter()
-        .enumerate()
-        .map(|(i, row)| row[i])
-        .sum();
+    let mut sum = 0.0;
+    for run in form.runs(&vec![0.0; axes], SQUARED, &vec![i32::MAX; axes]) {
+        let mut z: Vec<f64> = run.lead.iter().map(|z| f64::from(*z)).collect();
+        z.push(0.0);
+        for last in run.first..=run.last {
+            z[run.lead.len()] = f64::from(last);
+            sum += (-0.5 * form.at(&z)).exp();
+        }
+    }
+    let inverse = form.inverse();
+    let trace: f64 = (0..axes).map(|i| inverse[i][i]).sum();
     let tail = (-SQUARED / 4.0).exp() * (1.0 + 2.0 * (PI * trace).sqrt()).powi(axes as i32);
     Some(factor * (sum + tail) * (1.0 + 1e-12))
+}
+
+fn scaled(matrix: &[Vec<f64>], factor: f64) -> Vec<Vec<f64>> {
+    let mut scaled = matrix.to_vec();
+    for entry in scaled.iter_mut().flatten() {
+        *entry *= factor;
+    }
+    scaled
 }
 
 #[cfg(test)]

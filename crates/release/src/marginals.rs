@@ -40,12 +40,8 @@ impl Marginals {
             return Exact::new(counts);
         };
         let mut inner = histogram.cells.len();
-        for ((width, m), counts) in self
-            .nodes
-            .widths()
-            .zip(self.nodes.per_axis())
-            .zip(counts.chunks_exact_mut(BINS))
-        {
+        let axes = self.nodes.widths().zip(self.nodes.per_axis());
+        for ((width, m), counts) in axes.zip(counts.chunks_exact_mut(BINS)) {
             inner /= width;
             for (at, grains) in histogram.cells.iter().enumerate() {
                 if let Some(count) = counts.get_mut(bin(at / inner % width, *m)) {
@@ -56,7 +52,7 @@ impl Marginals {
         Exact::new(counts)
     }
 
-    /// How much a unit of at most `contributions` records can change all counts together, in the 1-norm.
+    /// Largest change of all counts together by a unit of at most `contributions` records, in the 1-norm.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! From grid units to natural ones.
+//! Scale from grid units to natural ones.
 
 use super::target::Target;
 
@@ -27,7 +27,7 @@ impl ValueScaling {
         ValueScaling { unit, offset }
     }
 
-    /// What one grid unit stands for.
+    /// Natural value of one grid unit.
     pub fn unit(self) -> f64 {
         self.unit
     }

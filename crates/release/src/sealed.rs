@@ -1,4 +1,4 @@
-//! What a ledger takes: a message of noisy values.
+//! Message of noisy values, which a ledger takes.
 
 use super::dequantized::Dequantized;
 use bernstream_synopsis::description::Description;

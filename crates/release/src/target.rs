@@ -1,4 +1,4 @@
-//! What every target is: exact values of a window's records, and how much neighbours can change them.
+//! Interface of every target: exact values of a window's records, and how much neighbours can change them.
 
 use std::fmt;
 
@@ -51,19 +51,19 @@ use bernstream_synopsis::shape::Shape;
 /// }
 /// ```
 pub trait Target: Builtin + fmt::Debug + Send + Sync {
-    /// What a window must keep of its records for [`Target::evaluate`].
+    /// Kind of state that a window must keep of its records for [`Target::evaluate`].
     fn accumulator(&self) -> AccumulatorSpec;
 
-    /// What the released values are: the same for every window.
+    /// Meaning of the released values: the same for every window.
     fn shape(&self) -> Shape;
 
-    /// What one grid unit stands for, where the domain is the unit cube and a label lies in `[-1, 1]`.
+    /// Value of one grid unit, where the domain is the unit cube and a label lies in `[-1, 1]`.
     fn unit(&self) -> f64;
 
     /// The exact values of one window and key, [`Shape::values`] of them. `accumulator` must be one of [`Target::accumulator`].
     fn evaluate(&self, accumulator: &Accumulator) -> Exact;
 
-    /// Whether the values are a sum over the records: those of several windows then add up, each rounded by itself.
+    /// Returns whether the values are a sum over the records: those of several windows then add up, each rounded by itself.
     fn is_sum(&self) -> bool {
         false
     }
@@ -73,21 +73,21 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
         Cost::default()
     }
 
-    /// How much a unit of at most `contributions` records can change the values in the 1-norm, all keys together.
+    /// Largest change of the values in the 1-norm by a unit of at most `contributions` records, all keys together.
     ///
     /// # Errors
     ///
     /// If no bound holds for this adjacency, or it is too large for `contributions`.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error>;
 
-    /// How much such a unit can change any one value, in grid units, summed over the keys: cubes are drawn a key apart.
+    /// Largest change of any one value by such a unit, in grid units, summed over the keys: cubes are drawn a key apart.
     ///
     /// # Errors
     ///
     /// As [`Target::sensitivity`].
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
 
-    /// How much such a unit can change the values in the 2-norm, in grid units, summed over the keys. Without a bound of the
+    /// Largest change of the values in the 2-norm by such a unit, in grid units, summed over the keys. Without a bound of the
     /// target's own `sqrt(D1 S)`, which follows from the other two norms: true where those hold for all neighbours, not where each was
     /// sampled.
     ///
@@ -102,7 +102,7 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
         interpolated(self, adjacency, contributions)
     }
 
-    /// How much such a unit can change the values in `norm`, that of a law of noise.
+    /// Largest change of the values by such a unit in `norm`, that of a law of noise.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
         }
     }
 
-    /// What is published of noisy values: the coefficients of the shape's
+    /// Values that are published of noisy ones: the coefficients of the shape's
     /// [`Basis`](bernstream_synopsis::shape::Basis). Linear post-processing, at no price.
     fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
         noisy
@@ -137,7 +137,7 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
         None
     }
 
-    /// What the papers charge in place of [`Target::sensitivity`], to compare with: `N S`, `S` their bound in the sup
+    /// Sensitivity that the papers charge in place of [`Target::sensitivity`], to compare with: `N S`, `S` their bound in the sup
     /// norm. Where their `S` is false it is refused: noise of that scale would promise a privacy that is not there.
     ///
     /// A target that overrides this must return a bound that holds.
@@ -172,7 +172,7 @@ pub fn root(square: u128) -> u64 {
     u64::try_from(if down * down < square { down + 1 } else { down }).unwrap_or(u64::MAX)
 }
 
-/// `N S`: what the papers charge where their `S` is [`Target::sup_sensitivity`].
+/// `N S`: the sensitivity that the papers charge where their `S` is [`Target::sup_sensitivity`].
 ///
 /// # Errors
 ///
@@ -188,10 +188,10 @@ pub fn every_value(
         .ok_or(Error::Contributions { contributions })
 }
 
-/// What the evaluation of a full window and key can take; public. Zero where it is negligible.
+/// The most that the evaluation of a full window and key can take; public. Zero where it is negligible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Beside what the window keeps.
+    /// Memory beside what the window keeps.
     pub bytes: u64,
     /// Multiplications. Few records and simple ones need far fewer.
     pub products: u64,

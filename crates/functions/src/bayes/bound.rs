@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 /// A search ends when its bound is this near to a value that is taken.
 const CLOSE: f64 = 1.01;
 
-/// Or after this many boxes.
+/// Most boxes of a search.
 const MOST_BOXES: usize = 10_000;
 
 /// Covers the floats of a search, which work on sums of positive terms.
@@ -19,16 +19,22 @@ const MARGIN: f64 = 1.0 + 1e-9;
 /// Both factors are monotone in every `w_i`, so two corners bound a box.
 pub(super) fn largest_rise(deviations: &[f64]) -> f64 {
     let reach: Vec<f64> = deviations.iter().map(|d| 1.0 / d).collect();
-    let value = |near: &[f64], far: &[f64]| {
-        let fall: f64 = near.iter().map(|w| w * w / 2.0).sum();
-        let rise: f64 = far.iter().zip(&reach).map(|(w, r)| steepest(*w, *r)).sum();
-        (-fall).exp() * (1.0 + rise)
-    };
     let whole = reach.iter().map(|r| Range { low: 0.0, high: *r }).collect();
     search(whole, |sides| {
-        let [low, high] = corners(sides);
-        Some((value(&low, &high), value(&low, &low)))
+        let low: Vec<f64> = sides.iter().map(|side| side.low).collect();
+        let high: Vec<f64> = sides.iter().map(|side| side.high).collect();
+        Some(Estimate {
+            bound: rise_between(&low, &high, &reach),
+            taken: rise_between(&low, &low, &reach),
+        })
     })
+}
+
+/// The exponential at the corner `near` times the sum at the corner `far`.
+fn rise_between(near: &[f64], far: &[f64], reach: &[f64]) -> f64 {
+    let fall: f64 = near.iter().map(|w| w * w / 2.0).sum();
+    let rise: f64 = far.iter().zip(reach).map(|(w, r)| steepest(*w, *r)).sum();
+    (-fall).exp() * (1.0 + rise)
 }
 
 /// `q*`: the largest `w delta + (w^2 - 1) delta^2 / 2` over `delta` in `[0, r]`, at `r` or where the parabola turns.
@@ -59,41 +65,98 @@ pub(super) fn largest_mass(deviation: f64, degree: u32) -> f64 {
 /// A fine lattice is the union of `r` coarse ones, sixteen points a deviation, which start at `0, ..., (r - 1) / k`; a start
 /// is a shift of the mean. So `r` times the largest sum of the first, with means from `-(r - 1) / k` too, bounds the whole.
 pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64, power: i32) -> f64 {
-    let least = deviation * deviation;
     let k = f64::from(degree);
     let coarseness = (k * deviation / 16.0).floor().max(1.0);
-    let points = (k / coarseness).floor() as u32;
-    let shift = (coarseness - 1.0) / k;
-    // The lattice looks the same from its other end, so x >= mu will do.
-    let unit = Range {
-        low: 0.0,
-        high: 1.0,
+    let lattice = CoarseLattice {
+        least: deviation * deviation,
+        k,
+        coarseness,
+        points: (k / coarseness).floor() as u32,
+        shift: (coarseness - 1.0) / k,
+        c,
+        power,
     };
-    let whole = vec![
-        Range {
-            low: -shift,
+    coarseness * search(lattice.domain(), |sides| lattice.estimate(sides))
+}
+
+/// The first of the coarse lattices of one axis, and the sum over it that is to be bounded.
+struct CoarseLattice {
+    /// `v`, the least variance.
+    least: f64,
+    k: f64,
+    /// Fine steps in one of its steps.
+    coarseness: f64,
+    /// Steps on the axis.
+    points: u32,
+    /// Largest shift of the mean by the other lattices.
+    shift: f64,
+    c: f64,
+    power: i32,
+}
+
+impl CoarseLattice {
+    /// All means, variances of a class and distances of the record from the mean.
+    fn domain(&self) -> Vec<Range> {
+        let mean = Range {
+            low: -self.shift,
             high: 1.0,
-        },
-        Range {
+        };
+        let spread = Range {
             low: 0.0,
             high: 0.25,
-        },
-        unit,
-    ];
-    let bound = |mean: Range, spread: Range, step: Range| -> f64 {
-        let variance = Range {
-            low: least + spread.low,
-            high: least + spread.high,
         };
-        let height = (least / variance.low).sqrt();
+        // The lattice looks the same from its other end, so x >= mu will do.
+        let step = Range {
+            low: 0.0,
+            high: 1.0,
+        };
+        vec![mean, spread, step]
+    }
+
+    fn estimate(&self, sides: &[Range]) -> Option<Estimate> {
+        let [mean, spread, mut step] = <[Range; 3]>::try_from(sides).ok()?;
+        step.high = step.high.min(longest_step(mean.low));
+        if step.low > step.high || spread.low > self.widest_spread(mean) {
+            return None;
+        }
+        let middle = Range::point((mean.low + mean.high) / 2.0);
+        let taken = self.bound(
+            middle,
+            Range::point(spread.low.min(self.widest_spread(middle))),
+            Range::point(step.high.min(longest_step(middle.low))),
+        );
+        Some(Estimate {
+            bound: self.bound(mean, spread, step),
+            taken,
+        })
+    }
+
+    /// No class with such a mean is wider than two heaps at 0 and 1.
+    fn widest_spread(&self, mean: Range) -> f64 {
+        let mean = 0.5_f64.clamp(mean.low.max(0.0), (mean.high + self.shift).clamp(0.0, 1.0));
+        mean * (1.0 - mean)
+    }
+
+    /// Bound of the sum for every mean, variance of a class and distance of the record in these ranges.
+    fn bound(&self, mean: Range, spread: Range, step: Range) -> f64 {
+        let variance = Range {
+            low: self.least + spread.low,
+            high: self.least + spread.high,
+        };
+        let height = (self.least / variance.low).sqrt();
         let growth = Range {
             low: step.low * step.low - spread.high,
             high: step.high * step.high - spread.low,
         };
         let shift = step.over(variance);
         let growth = growth.over(variance);
-        let term = |p: u32| {
-            let y = f64::from(p) * coarseness / k;
+        // Further out exp is below e^-80 and q below 1e13: the margin covers them.
+        let reach = (160.0 * variance.high).sqrt();
+        let first = self.index(mean.low - reach).floor() as u32;
+        let last = self.index(mean.high + reach).ceil() as u32;
+        let mut sum = 0.0;
+        for p in first..=last {
+            let y = f64::from(p) * self.coarseness / self.k;
             let z = Range {
                 low: y - mean.high,
                 high: y - mean.low,
@@ -105,37 +168,21 @@ pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64, power: i32) -> f6
                 high: q.high / 2.0,
             }
             .sum(z.times(shift));
-            let most = (q.low + c).abs().max((q.high + c).abs());
-            (height * (-square.low / (2.0 * variance.high)).exp() * most).powi(power)
-        };
-        // Further out exp is below e^-80 and q below 1e13: the margin covers them.
-        let reach = (160.0 * variance.high).sqrt();
-        let index = |y: f64| (y * k / coarseness).clamp(0.0, f64::from(points));
-        let first = index(mean.low - reach).floor() as u32;
-        let last = index(mean.high + reach).ceil() as u32;
-        (first..=last).map(term).sum()
-    };
-    let sum = search(whole, |sides| {
-        let [mean, spread, mut step] = <[Range; 3]>::try_from(sides).ok()?;
-        // No record lies beyond 1, and no class is wider than two heaps at 0 and 1.
-        let room = |mean: f64| 1.0 - mean.max(0.0);
-        let widest = |mean: Range| {
-            let mean = 0.5_f64.clamp(mean.low.max(0.0), (mean.high + shift).clamp(0.0, 1.0));
-            mean * (1.0 - mean)
-        };
-        step.high = step.high.min(room(mean.low));
-        if step.low > step.high || spread.low > widest(mean) {
-            return None;
+            let most = (q.low + self.c).abs().max((q.high + self.c).abs());
+            sum += (height * (-square.low / (2.0 * variance.high)).exp() * most).powi(self.power);
         }
-        let middle = Range::at((mean.low + mean.high) / 2.0);
-        let taken = bound(
-            middle,
-            Range::at(spread.low.min(widest(middle))),
-            Range::at(step.high.min(room(middle.low))),
-        );
-        Some((bound(mean, spread, step), taken))
-    });
-    coarseness * sum
+        sum
+    }
+
+    /// The place of `y` among the lattice points, in steps.
+    fn index(&self, y: f64) -> f64 {
+        (y * self.k / self.coarseness).clamp(0.0, f64::from(self.points))
+    }
+}
+
+/// No record lies beyond 1.
+fn longest_step(mean: f64) -> f64 {
+    1.0 - mean.max(0.0)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +192,7 @@ struct Range {
 }
 
 impl Range {
-    fn at(value: f64) -> Self {
+    fn point(value: f64) -> Self {
         Range {
             low: value,
             high: value,
@@ -173,14 +220,15 @@ impl Range {
             self.high * other.low,
             self.high * other.high,
         ];
-        let [first, ..] = products;
-        products.into_iter().fold(Range::at(first), |r, x| Range {
-            low: r.low.min(x),
-            high: r.high.max(x),
-        })
+        let mut range = Range::point(products[0]);
+        for product in products {
+            range.low = range.low.min(product);
+            range.high = range.high.max(product);
+        }
+        range
     }
 
-    /// Divided by something positive.
+    /// Quotient by something positive.
     fn over(self, other: Self) -> Self {
         self.times(Range {
             low: 1.0 / other.high,
@@ -197,15 +245,9 @@ impl Range {
     }
 }
 
-fn corners(sides: &[Range]) -> [Vec<f64>; 2] {
-    [
-        sides.iter().map(|side| side.low).collect(),
-        sides.iter().map(|side| side.high).collect(),
-    ]
-}
-
-/// A box and what is not exceeded in it; ordered by that.
+/// A box, ordered by its bound.
 struct Candidate {
+    /// Not exceeded in the box.
     bound: f64,
     sides: Vec<Range>,
 }
@@ -230,13 +272,32 @@ impl Ord for Candidate {
     }
 }
 
-/// Half a box, and what `look` saw in it.
-type Half = (Vec<Range>, Option<(f64, f64)>);
+/// Bounds of the largest value in a box.
+#[derive(Clone, Copy)]
+struct Estimate {
+    /// Not exceeded in the box.
+    bound: f64,
+    /// A value that is taken there.
+    taken: f64,
+}
 
-/// A bound of the largest value in `whole`. `look` gives what is not exceeded in a box and a value that is taken there;
-/// `None` where a box is empty. A box is halved along the side that lowers the bound most.
-fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<(f64, f64)>) -> f64 {
-    let Some((bound, mut taken)) = look(&whole) else {
+/// Half a box; `None` where it is empty.
+struct Half {
+    sides: Vec<Range>,
+    estimate: Option<Estimate>,
+}
+
+/// The halves of a box along one side.
+struct Split {
+    halves: [Half; 2],
+    /// The sum of their bounds.
+    bound: f64,
+}
+
+/// A bound of the largest value in `whole`. `look` gives the estimate of a box; `None` where a box is empty. A box is halved
+/// along the side that lowers the bound most.
+fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<Estimate>) -> f64 {
+    let Some(Estimate { bound, mut taken }) = look(&whole) else {
         return 0.0;
     };
     let mut boxes = BinaryHeap::from([Candidate {
@@ -253,33 +314,33 @@ fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<(f64, f64)>) -> f
         if bound <= taken * CLOSE {
             break;
         }
-        let halves = |axis: usize| {
-            let Range { low, high } = sides[axis];
-            let middle = (low + high) / 2.0;
-            [Range { low, high: middle }, Range { low: middle, high }].map(|half| {
-                let mut sides = sides.clone();
-                sides[axis] = half;
-                let seen = look(&sides);
-                (sides, seen)
-            })
-        };
-        let most = |halves: &[Half; 2]| -> f64 {
-            halves
-                .iter()
-                .filter_map(|(_, seen)| *seen)
-                .map(|(bound, _)| bound)
-                .sum()
-        };
-        let choices = (0..sides.len()).map(halves);
-        let Some(best) = choices.min_by(|a, b| most(a).total_cmp(&most(b))) else {
+        let splits = (0..sides.len()).map(|axis| split(&sides, axis, &look));
+        let Some(best) = splits.min_by(|a, b| a.bound.total_cmp(&b.bound)) else {
             break;
         };
-        for (sides, seen) in best {
-            if let Some((bound, value)) = seen {
-                taken = taken.max(value);
-                boxes.push(Candidate { bound, sides });
+        for half in best.halves {
+            if let Some(estimate) = half.estimate {
+                taken = taken.max(estimate.taken);
+                boxes.push(Candidate {
+                    bound: estimate.bound,
+                    sides: half.sides,
+                });
             }
         }
     }
     least.max(taken) * MARGIN
+}
+
+fn split(sides: &[Range], axis: usize, look: impl Fn(&[Range]) -> Option<Estimate>) -> Split {
+    let Range { low, high } = sides[axis];
+    let middle = (low + high) / 2.0;
+    let halves = [Range { low, high: middle }, Range { low: middle, high }].map(|half| {
+        let mut sides = sides.to_vec();
+        sides[axis] = half;
+        let estimate = look(&sides);
+        Half { sides, estimate }
+    });
+    let estimates = halves.iter().filter_map(|half| half.estimate);
+    let bound = estimates.map(|estimate| estimate.bound).sum();
+    Split { halves, bound }
 }

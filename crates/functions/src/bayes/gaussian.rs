@@ -137,9 +137,12 @@ impl GaussianBayes {
 
     /// `G_c` in grid units, from `n` and the sums of the axes.
     fn class(&self, sums: &[i128]) -> Vec<f64> {
-        let Some((n, sums)) = sums.split_first().filter(|(n, _)| **n > 0) else {
+        let [n, sums @ ..] = sums else {
             return vec![0.0; self.points];
         };
+        if *n <= 0 {
+            return vec![0.0; self.points];
+        }
         let count = *n as f64;
         let mut values = vec![count.min(MOST_COUNTED) * UNITS / self.peaks];
         for (axis, deviation) in sums.chunks_exact(2).zip(&self.deviations) {
@@ -153,20 +156,20 @@ impl GaussianBayes {
             let least = deviation * deviation;
             let variance = least + float(spread) / (count * count) / (fine * fine);
             let height = (least / variance).sqrt();
-            let density = |p: u32| {
+            let mut likelihoods = Vec::with_capacity(self.degree as usize + 1);
+            for p in 0..=self.degree {
                 let z = f64::from(p) / f64::from(self.degree) - mean;
-                height * (-z * z / (2.0 * variance)).exp()
-            };
-            let axis: Vec<f64> = (0..=self.degree).map(density).collect();
+                likelihoods.push(height * (-z * z / (2.0 * variance)).exp());
+            }
             values = values
                 .iter()
-                .flat_map(|value| axis.iter().map(move |g| value * g))
+                .flat_map(|value| likelihoods.iter().map(move |g| value * g))
                 .collect();
         }
         values
     }
 
-    /// What floats can add to the difference of two scores, in grid units.
+    /// Most that floats can add to the difference of two scores, in grid units.
     fn slack(&self) -> f64 {
         let errors: f64 = self.deviations.iter().map(|d| 3.7 / d + 24.0).sum();
         2.0 * 1.01 * 2.0 * MOST_COUNTED * f64::EPSILON / 2.0 * errors * UNITS / self.peaks
@@ -196,9 +199,12 @@ impl Target for GaussianBayes {
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let (negative, positive) = accumulator.sums().split_at(accumulator.sums().len() / 2);
-        let [negative, positive] = [negative, positive].map(|sums| self.class(sums));
-        let rounded = |(plus, minus): (f64, f64)| (plus - minus + 0.5).floor() as i128;
-        Exact::new(positive.into_iter().zip(negative).map(rounded).collect())
+        let negative = self.class(negative);
+        let mut values = Vec::with_capacity(self.points);
+        for (plus, minus) in self.class(positive).into_iter().zip(negative) {
+            values.push((plus - minus + 0.5).floor() as i128);
+        }
+        Exact::new(values)
     }
 
     /// `contributions * (ceil(c D1 + N slack) + N)`, `c` 1 for add-remove and 2 for replace-one.
@@ -228,7 +234,7 @@ impl Target for GaussianBayes {
     }
 }
 
-/// How many classes a record touches.
+/// Number of classes that a record touches.
 fn classes(adjacency: Adjacency) -> f64 {
     match adjacency {
         Adjacency::AddRemove => 1.0,
@@ -265,7 +271,7 @@ impl Feature for Moments {
     }
 }
 
-/// To 2 units in the last place, where `value` is not negative.
+/// The nearest float, to 2 units in the last place, where `value` is not negative.
 fn float(value: i256) -> f64 {
     let (low, high) = value.to_parts();
     high as f64 * 128_f64.exp2() + low as f64
@@ -282,24 +288,43 @@ fn largest_mass(deviations: &[f64], degree: u32) -> f64 {
     })
 }
 
-/// The same in the 2-norm.
+/// The bound of [`largest_mass`] in the 2-norm.
 fn largest_length(deviations: &[f64], degree: u32) -> f64 {
-    let length = |d: &f64| bound::largest_mass(d * std::f64::consts::FRAC_1_SQRT_2, degree).sqrt();
-    let lengths: Vec<f64> = deviations.iter().map(length).collect();
+    let lengths: Vec<f64> = deviations
+        .iter()
+        .map(|d| bound::largest_mass(d * std::f64::consts::FRAC_1_SQRT_2, degree).sqrt())
+        .collect();
     largest(deviations, &lengths, |deviation, c| {
         bound::largest_sum(deviation, degree, c, 2).sqrt()
     })
 }
 
+/// The larger of the changes with `c = 1 / l` and with `c = 0`; `norms` are those of a class on each axis.
 fn largest(deviations: &[f64], norms: &[f64], change: impl Fn(f64, f64) -> f64) -> f64 {
-    let all = |c: f64| -> f64 {
-        let changed = |axis: usize| {
-            let factor = |(j, d): (usize, &f64)| if j == axis { change(*d, c) } else { norms[j] };
-            deviations.iter().enumerate().map(factor).product::<f64>()
-        };
-        (0..deviations.len()).map(changed).sum()
-    };
-    all(1.0 / deviations.len() as f64).max(all(0.0))
+    let below = changed_mass(deviations, norms, 1.0 / deviations.len() as f64, &change);
+    below.max(changed_mass(deviations, norms, 0.0, &change))
+}
+
+/// `sum_i B_i(c) prod_{j != i} a_j`.
+fn changed_mass(
+    deviations: &[f64],
+    norms: &[f64],
+    c: f64,
+    change: impl Fn(f64, f64) -> f64,
+) -> f64 {
+    let mut sum = 0.0;
+    for changed in 0..deviations.len() {
+        let mut product = 1.0;
+        for (axis, deviation) in deviations.iter().enumerate() {
+            product *= if axis == changed {
+                change(*deviation, c)
+            } else {
+                norms[axis]
+            };
+        }
+        sum += product;
+    }
+    sum
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ const SPARE_BITS: u32 = 18;
 /// The score of one release: its lattice and its kernel tables. All of it is public.
 #[derive(Clone, Debug)]
 pub struct KernelBayes {
-    /// One grid an axis.
+    /// Fine grids, one an axis.
     nodes: Vec<Nodes>,
     degree: u32,
     points: usize,
@@ -118,8 +118,11 @@ impl KernelBayes {
             .zip(&cells)
             .map(|(b, m)| narrowed(*b, *m))
             .collect();
-        let table = |(b, m): (&f64, &u32)| Table::gaussian(*b, *m, degree, 1 << WEIGHT_BITS);
-        let tables = bandwidths.iter().zip(&cells).map(table).collect();
+        let tables = bandwidths
+            .iter()
+            .zip(&cells)
+            .map(|(b, m)| Table::gaussian(*b, *m, degree, 1 << WEIGHT_BITS))
+            .collect();
         Ok(KernelBayes {
             nodes,
             degree,
@@ -131,37 +134,25 @@ impl KernelBayes {
 
     /// `G_c` in `2^-18` grid units.
     fn class(&self, axes: &[Histogram]) -> Vec<i128> {
-        let grains = |axis: &Histogram| {
-            axis.cells
-                .iter()
-                .map(|grains| i128::from(*grains))
-                .sum::<i128>()
-        };
-        let totals: Vec<i128> = axes.iter().map(grains).collect();
+        let totals: Vec<i128> = axes.iter().map(|axis| grains(axis).sum()).collect();
         let least = totals.iter().min().copied().unwrap_or(0);
         if least == 0 {
             return vec![0; self.points];
         }
         let mut values = vec![least << WEIGHT_BITS];
         for ((axis, table), total) in axes.iter().zip(&self.tables).zip(totals) {
-            let cells: Vec<i128> = axis
-                .cells
-                .iter()
-                .map(|grains| i128::from(*grains))
-                .collect();
+            let cells: Vec<i128> = grains(axis).collect();
             let sums = table.apply(&cells, 1);
             let divisor = i256::from_i128(total << WEIGHT_BITS);
-            // Two factors below 2^116, and a quotient no larger than the first: neither product nor result can wrap.
-            let times = |value: i128, sum: i128| {
-                i256::from_i128(value)
-                    .wrapping_mul(i256::from_i128(sum))
-                    .wrapping_div(divisor)
-                    .as_i128()
-            };
-            values = values
-                .iter()
-                .flat_map(|value| sums.iter().map(move |sum| times(*value, *sum)))
-                .collect();
+            let mut products = Vec::with_capacity(values.len() * sums.len());
+            for value in values {
+                for sum in &sums {
+                    // Two factors below 2^116, and a quotient no larger than the first: neither product nor result can wrap.
+                    let product = i256::from_i128(value).wrapping_mul(i256::from_i128(*sum));
+                    products.push(product.wrapping_div(divisor).as_i128());
+                }
+            }
+            values = products;
         }
         values
     }
@@ -178,10 +169,10 @@ impl KernelBayes {
             .iter()
             .map(|table| u128::from(table.largest_excess()))
             .collect();
-        match (&m[..], &a[..]) {
-            ([m], _) => *m,
-            ([m, n], [a, b]) => (m * n + 2 * a * b).max(2 * a * n).max(2 * m * b),
-            ([m, n, o], [a, b, c]) => {
+        match [&m[..], &a[..]] {
+            [[m], _] => *m,
+            [[m, n], [a, b]] => (m * n + 2 * a * b).max(2 * a * n).max(2 * m * b),
+            [[m, n, o], [a, b, c]] => {
                 let open = m * n * o + 2 * (m * b * c + a * n * c + a * b * o) - 2 * a * b * c;
                 let sides = [2 * a * n * o, 2 * m * b * o, 2 * m * n * c];
                 let full = sides.iter().sum::<u128>() - sides.into_iter().min().unwrap_or(0);
@@ -216,13 +207,18 @@ impl KernelBayes {
         (product << 2).div_ceil(1 << (WEIGHT_BITS * (self.tables.len() as u32 - 1)))
     }
 
-    /// What rounding down adds to a difference at `points` lattice points, in grid units.
+    /// Most that rounding down adds to a difference at `points` lattice points, in grid units.
     fn slack(&self, points: usize) -> u128 {
         (2 * self.tables.len() as u128 * points as u128).div_ceil(1 << SPARE_BITS)
     }
 }
 
-/// How many classes a record touches.
+/// Grains of every cell.
+fn grains(axis: &Histogram) -> impl Iterator<Item = i128> {
+    axis.cells.iter().map(|grains| i128::from(*grains))
+}
+
+/// Number of classes that a record touches.
 fn classes(adjacency: Adjacency) -> u128 {
     match adjacency {
         Adjacency::AddRemove => 1,

@@ -91,26 +91,26 @@ pub trait Function: Debug + Send + Sync {
     fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a>;
 }
 
-/// How much neighbouring data sets can change a function.
+/// Largest change of a function between neighbouring data sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeclaredChange {
-    /// At any point.
+    /// Change at any point.
     pub sup: f64,
     /// Summed over the lattice; without it, `sup` at each point.
     pub sum: Option<f64>,
 }
 
-/// What the caller answers for. Units are the function's own.
+/// Declaration that the caller answers for. Units are the function's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Declared {
-    /// One record is replaced by another, or goes: its values may become null or leave a domain that drops them.
+    /// Change where one record is replaced by another, or goes: its values may become null or leave a domain that drops them.
     pub replaced: DeclaredChange,
-    /// One record comes or goes; without it there is no release under add-remove, and `replaced` alone must hold under
+    /// Change where one record comes or goes; without it there is no release under add-remove, and `replaced` alone must hold under
     /// replace-one.
     pub added: Option<DeclaredChange>,
-    /// How far any computed value may be from the function that the changes are declared for.
+    /// Largest distance of a computed value from the function that the changes are declared for.
     pub error: f64,
-    /// What values are clipped to.
+    /// Range that values are clipped to.
     pub range: [f64; 2],
 }
 
@@ -181,22 +181,15 @@ impl<F: Function> BlackBox<F> {
             }
             .into());
         }
-        let points = shape.values();
-        let whole = |change: DeclaredChange| {
-            let n = points as f64;
-            let rounding = (widest + 1.0) * f64::EPSILON * 2.0;
-            let sup = ((change.sup + 2.0 * error) / unit + rounding).ceil() as u64;
-            let sup = sup
-                .saturating_add(1)
-                .min(whole(hi, unit).abs_diff(whole(lo, unit)) as u64);
-            let all = sup.saturating_mul(points as u64);
-            let sum = change.sum.map_or(all, |sum| {
-                ((sum + 2.0 * error * n) / unit + n * rounding).ceil() as u64
-            });
-            [sup, sum.saturating_add(points as u64 + 1).min(all)]
+        let rounding = Rounding {
+            points: shape.values(),
+            unit,
+            quotient: (widest + 1.0) * f64::EPSILON * 2.0,
+            error,
+            span: whole(hi, unit).abs_diff(whole(lo, unit)) as u64,
         };
-        let replaced = whole(replaced);
-        let added = added.map(whole);
+        let replaced = rounding.units(replaced);
+        let added = added.map(|added| rounding.units(added));
         Ok(BlackBox {
             function,
             shape,
@@ -209,7 +202,7 @@ impl<F: Function> BlackBox<F> {
         })
     }
 
-    /// The same with a sensitivity that was sampled for windows of `most` records: random differential privacy. What was
+    /// `function` with a sensitivity that was sampled for windows of `most` records: random differential privacy. What was
     /// sampled under add-remove holds for both adjacencies. There is no evaluation error: the values were the program's.
     ///
     /// # Errors
@@ -240,7 +233,7 @@ impl<F: Function> BlackBox<F> {
         })
     }
 
-    /// With what probability over the prior the guarantee may fail for a window; `None` where it was declared.
+    /// Probability over the prior with which the guarantee may fail for a window; `None` where it was declared.
     pub fn gamma(&self) -> Option<f64> {
         self.gamma
     }
@@ -249,16 +242,45 @@ impl<F: Function> BlackBox<F> {
         if self.gamma.is_some() && contributions > 1 {
             return Err(Error::SampledUnit.into());
         }
-        let change = match (adjacency, self.added) {
-            (Adjacency::ReplaceOne, None) => self.replaced,
-            (_, Some(added)) => [0, 1].map(|norm| self.replaced[norm].max(added[norm])),
-            (Adjacency::AddRemove, None) => return Err(Error::NotDeclared.into()),
+        let change = match self.added {
+            Some(added) => [0, 1].map(|norm| self.replaced[norm].max(added[norm])),
+            None if adjacency == Adjacency::ReplaceOne => self.replaced,
+            None => return Err(Error::NotDeclared.into()),
         };
-        let times = |units: u64| units.checked_mul(contributions.into());
-        match change.map(times) {
+        match change.map(|units| units.checked_mul(contributions.into())) {
             [Some(sup), Some(sum)] => Ok([sup, sum]),
             _ => Err(TargetError::Contributions { contributions }),
         }
+    }
+}
+
+/// Bounds of what rounding to grid units adds to a declared change.
+struct Rounding {
+    /// `n`.
+    points: usize,
+    unit: f64,
+    /// Rounding of the quotients of two values, in grid units.
+    quotient: f64,
+    /// `e`.
+    error: f64,
+    /// `q(hi) - q(lo)`.
+    span: u64,
+}
+
+impl Rounding {
+    /// `S` and `D1` in grid units.
+    fn units(&self, change: DeclaredChange) -> [u64; 2] {
+        let n = self.points as f64;
+        let sup = ((change.sup + 2.0 * self.error) / self.unit + self.quotient).ceil() as u64;
+        let sup = sup.saturating_add(1).min(self.span);
+        let all = sup.saturating_mul(self.points as u64);
+        let sum = match change.sum {
+            Some(sum) => {
+                ((sum + 2.0 * self.error * n) / self.unit + n * self.quotient).ceil() as u64
+            }
+            None => all,
+        };
+        [sup, sum.saturating_add(self.points as u64 + 1).min(all)]
     }
 }
 
@@ -272,7 +294,8 @@ pub fn values<F: Function + ?Sized>(
     let [lo, hi] = range;
     let fitted = function.fit(records);
     let side = shape.degree as usize + 1;
-    let value = |index: usize| {
+    let mut values = Vec::with_capacity(shape.values());
+    for index in 0..shape.values() {
         let mut point = [0.0; 3];
         let mut rest = index;
         for coordinate in point.iter_mut().take(shape.dimensions).rev() {
@@ -280,13 +303,13 @@ pub fn values<F: Function + ?Sized>(
             rest /= side;
         }
         let value = fitted(point.get(..shape.dimensions).unwrap_or_default());
-        if value.is_nan() {
+        values.push(if value.is_nan() {
             lo / 2.0 + hi / 2.0
         } else {
             value.clamp(lo, hi)
-        }
-    };
-    (0..shape.values()).map(value).collect()
+        });
+    }
+    values
 }
 
 /// The lattice of `degree` in `dimensions` 1 to 3.
@@ -319,7 +342,7 @@ pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
     Ok(shape)
 }
 
-/// Halves up.
+/// Grid units of a value, halves up.
 fn whole(value: f64, unit: f64) -> i128 {
     (value / unit + 0.5).floor() as i128
 }
@@ -335,7 +358,7 @@ impl<F: Function> Target for BlackBox<F> {
         self.shape.clone()
     }
 
-    /// In the function's own units.
+    /// Grid unit in the function's own units.
     fn unit(&self) -> f64 {
         self.unit
     }
@@ -372,7 +395,7 @@ impl<F: Function> Target for BlackBox<F> {
         self.change(adjacency, contributions).map(|[sup, _]| sup)
     }
 
-    /// The 1-norm's: of a sampled change `sqrt(D1 S)` would fail wherever one of the two does.
+    /// The sensitivity in the 1-norm: of a sampled change `sqrt(D1 S)` would fail wherever one of the two does.
     fn euclidean_sensitivity(
         &self,
         adjacency: Adjacency,

@@ -17,7 +17,7 @@ const NEAR: f64 = 0.002;
 const EVALUATIONS: usize = 1 << 18;
 const FEWEST_CELLS: usize = 64;
 
-/// What one record can add: the least and the most at each lattice point, and the most in the 1-norm and in the 2-norm over
+/// Bounds of what one record can add: the least and the most at each lattice point, and the most in the 1-norm and in the 2-norm over
 /// the lattice.
 pub(super) struct Bounds {
     pub points: Vec<[f64; 2]>,
@@ -28,49 +28,25 @@ pub(super) struct Bounds {
 impl Formula {
     /// Bounds that hold for every record of the domain.
     pub(super) fn bounds(&self) -> Result<Bounds, Unbounded> {
-        let effort = (EVALUATIONS / self.points.len()).max(FEWEST_CELLS);
-        let magnitude = |record: &[f64; SIDES], sum: fn(f64, f64) -> f64| {
-            (0..self.points.len())
-                .map(|p| self.value(record, p).abs())
-                .fold(0.0, sum)
-        };
-        // What matters is how near the bound is to the largest value anywhere.
-        let corners = self
-            .cells
-            .iter()
-            .flat_map(|cell| [0, 1, 2].map(|end| corner(cell, end)));
-        let largest = corners
-            .map(|record| magnitude(&record, f64::max))
-            .fold(0.0, f64::max);
-        let near = |reached: f64| NEAR * reached.abs().max(largest);
-        let mut points = Vec::with_capacity(self.points.len());
-        for p in 0..self.points.len() {
-            let most = |cell: &Cell| self.range(cell, p).map(|range| range.hi);
-            let most = self.largest(most, |record| self.value(record, p), near, effort)?;
-            let least = |cell: &Cell| self.range(cell, p).map(|range| -range.lo);
-            let least = self.largest(least, |record| -self.value(record, p), near, effort)?;
-            points.push([-least, most]);
+        // What matters is how near a bound is to the largest value anywhere.
+        let mut scale = 0.0_f64;
+        for cell in &self.cells {
+            for end in 0..3 {
+                scale = scale.max(self.largest_size(&corner(cell, end)));
+            }
         }
-        let all: Interval = points.iter().fold(Interval::ZERO, |sum, [lo, hi]| {
-            sum.plus(Interval::new(*lo, *hi).abs())
-        });
-        let size = |value: Slope| value.unary(Unary::Abs);
-        let norm = |cell: &Cell| self.sum(cell, size);
-        let norm = self
-            .largest(norm, |record| magnitude(record, |a, b| a + b), near, effort)?
-            .min(all.hi);
-        let square =
-            |cell: &Cell| self.sum(cell, |value| size(value).binary(Binary::Times, size(value)));
-        let squared = |record: &[f64; SIDES]| {
-            (0..self.points.len())
-                .map(|p| self.value(record, p).powi(2))
-                .sum::<f64>()
-        };
-        // Within twice the part of a root.
-        let near = |reached: f64| 2.0 * NEAR * reached.max(largest * largest);
+        let mut points = Vec::with_capacity(self.points.len());
+        let mut all = Interval::ZERO;
+        for p in 0..self.points.len() {
+            let most = self.largest(Quantity::Value(p), scale)?;
+            let least = -self.largest(Quantity::Opposite(p), scale)?;
+            points.push([least, most]);
+            all = all.plus(Interval::new(least, most).abs());
+        }
+        let norm = self.largest(Quantity::Norm, scale)?.min(all.hi);
         // A square can be too large where a value is not.
         let square = self
-            .largest(square, squared, near, effort)
+            .largest(Quantity::Squares, scale)
             .unwrap_or(f64::INFINITY);
         let length = square.max(0.0).sqrt().next_up().min(norm);
         Ok(Bounds {
@@ -78,6 +54,51 @@ impl Formula {
             norm,
             length,
         })
+    }
+
+    /// The largest value over the lattice, in size.
+    fn largest_size(&self, record: &[f64; SIDES]) -> f64 {
+        let sizes = (0..self.points.len()).map(|p| self.value(record, p).abs());
+        sizes.fold(0.0, f64::max)
+    }
+
+    /// A bound on the quantity over all records.
+    fn largest(&self, quantity: Quantity, scale: f64) -> Result<f64, Unbounded> {
+        let search = Search {
+            formula: self,
+            quantity,
+            scale,
+            reached: f64::NEG_INFINITY,
+            open: BinaryHeap::new(),
+        };
+        search.bound()
+    }
+
+    /// The quantity for one record.
+    fn value_of(&self, quantity: Quantity, record: &[f64; SIDES]) -> f64 {
+        let points = 0..self.points.len();
+        match quantity {
+            Quantity::Value(p) => self.value(record, p),
+            Quantity::Opposite(p) => -self.value(record, p),
+            Quantity::Norm => {
+                let mut norm = 0.0;
+                for p in points {
+                    norm += self.value(record, p).abs();
+                }
+                norm
+            }
+            Quantity::Squares => points.map(|p| self.value(record, p).powi(2)).sum(),
+        }
+    }
+
+    /// A bound on the quantity over a cell.
+    fn bound_in(&self, quantity: Quantity, cell: &Cell) -> Result<f64, Unbounded> {
+        match quantity {
+            Quantity::Value(p) => self.range(cell, p).map(|range| range.hi),
+            Quantity::Opposite(p) => self.range(cell, p).map(|range| -range.lo),
+            Quantity::Norm => self.sum(cell, size),
+            Quantity::Squares => self.sum(cell, square),
+        }
     }
 
     /// All that the expression can be at lattice point `p`: what the intervals say, and what the mean value theorem says.
@@ -88,27 +109,29 @@ impl Formula {
         for (side, slope) in cell.iter().zip(here.slopes) {
             away = away.plus(slope.times(side.halved().1));
         }
-        match (here.value.fault, away.fault) {
-            (Some(fault), _) => Err(fault),
-            (None, Some(_)) => Ok(here.value),
-            (None, None) => Ok(Interval::new(
-                here.value.lo.max(away.lo),
-                here.value.hi.min(away.hi),
-            )),
+        if let Some(fault) = here.value.fault {
+            return Err(fault);
         }
+        if away.fault.is_some() {
+            return Ok(here.value);
+        }
+        Ok(Interval::new(
+            here.value.lo.max(away.lo),
+            here.value.hi.min(away.hi),
+        ))
     }
 
-    /// The most that the sum of `of` the values over the lattice can be; slopes of points on both sides of a record cancel.
-    fn sum(&self, cell: &Cell, of: impl Fn(Slope) -> Slope) -> Result<f64, Unbounded> {
+    /// The most that the sum of `part` of the values over the lattice can be; slopes of points on both sides of a record cancel.
+    fn sum(&self, cell: &Cell, part: fn(Slope) -> Slope) -> Result<f64, Unbounded> {
         let mut plain = Interval::ZERO;
         let mut middle = Interval::ZERO;
         let mut slopes = [Interval::ZERO; SIDES];
         let centre = cell.map(|side| side.halved().0);
         for p in 0..self.points.len() {
             // An absolute value has the slopes of its own kink.
-            let here = of(self.slope(cell, p));
+            let here = part(self.slope(cell, p));
             plain = plain.plus(here.value);
-            middle = middle.plus(of(self.slope(&centre, p)).value);
+            middle = middle.plus(part(self.slope(&centre, p)).value);
             for (sum, slope) in slopes.iter_mut().zip(here.slopes) {
                 *sum = sum.plus(slope);
             }
@@ -116,21 +139,19 @@ impl Formula {
         for (side, slope) in cell.iter().zip(slopes) {
             middle = middle.plus(slope.times(side.halved().1));
         }
-        match (plain.fault, middle.fault) {
-            (Some(fault), _) => Err(fault),
-            (None, Some(_)) => Ok(plain.hi),
-            (None, None) => Ok(plain.hi.min(middle.hi)),
+        if let Some(fault) = plain.fault {
+            return Err(fault);
         }
+        if middle.fault.is_some() {
+            return Ok(plain.hi);
+        }
+        Ok(plain.hi.min(middle.hi))
     }
 
     fn slope(&self, cell: &Cell, p: usize) -> Slope {
         let mut variables = [Slope::fixed(Interval::ZERO); VARIABLES];
-        for (place, (variable, side)) in variables
-            .iter_mut()
-            .zip(cell.iter().take(self.sides))
-            .enumerate()
-        {
-            *variable = Slope::variable(*side, place);
+        for place in 0..self.sides {
+            variables[place] = Slope::variable(cell[place], place);
         }
         for (variable, y) in variables.iter_mut().skip(self.sides).zip(&self.points[p]) {
             *variable = Slope::fixed(Interval::point(*y));
@@ -138,66 +159,10 @@ impl Formula {
         self.tree.evaluate(&variables)
     }
 
-    /// A bound on `at` over all records, where `above` bounds it over a cell.
-    fn largest(
-        &self,
-        above: impl Fn(&Cell) -> Result<f64, Unbounded>,
-        at: impl Fn(&[f64; SIDES]) -> f64,
-        near: impl Fn(f64) -> f64,
-        effort: usize,
-    ) -> Result<f64, Unbounded> {
-        let mut reached = f64::NEG_INFINITY;
-        let mut open = BinaryHeap::new();
-        let mut look = |cell: Cell, parent: f64, open: &mut BinaryHeap<Open>| {
-            let value = at(&cell.map(|side| side.middle()));
-            reached = if value > reached { value } else { reached };
-            match above(&cell) {
-                Ok(most) => open.push(Open {
-                    most: most.min(parent),
-                    fault: None,
-                    cell,
-                }),
-                Err(fault) => open.push(Open {
-                    most: parent,
-                    fault: Some(fault),
-                    cell,
-                }),
-            }
-            reached
-        };
-        let mut best = f64::NEG_INFINITY;
-        for cell in &self.cells {
-            best = look(*cell, f64::INFINITY, &mut open);
-        }
-        let mut looked = 0;
-        while let Some(widest) = open.pop() {
-            let is_near = widest.most <= best + near(best);
-            let side = (0..self.sides).max_by(|a, b| {
-                self.share(&widest.cell, *a)
-                    .total_cmp(&self.share(&widest.cell, *b))
-            });
-            let Some(side) = side.filter(|side| {
-                self.share(&widest.cell, *side) > 1e-12 && !is_near && looked < effort
-            }) else {
-                let fault = widest.fault.unwrap_or(Unbounded::TooLarge);
-                return if widest.most.is_finite() {
-                    Ok(widest.most)
-                } else {
-                    Err(fault)
-                };
-            };
-            let whole = widest.cell[side];
-            for half in [
-                Interval::new(whole.lo, whole.middle()),
-                Interval::new(whole.middle(), whole.hi),
-            ] {
-                let mut cell = widest.cell;
-                cell[side] = half;
-                best = look(cell, widest.most, &mut open);
-                looked += 1;
-            }
-        }
-        Err(Unbounded::TooLarge)
+    fn widest_side(&self, cell: &Cell) -> usize {
+        (0..self.sides)
+            .max_by(|a, b| self.share(cell, *a).total_cmp(&self.share(cell, *b)))
+            .unwrap_or(0)
     }
 
     /// A side's part of the whole domain.
@@ -207,6 +172,102 @@ impl Formula {
             cell[side].width() / width
         } else {
             0.0
+        }
+    }
+}
+
+/// A number that is bounded over all records.
+#[derive(Clone, Copy)]
+enum Quantity {
+    /// The value at a lattice point.
+    Value(usize),
+    /// The value with the other sign.
+    Opposite(usize),
+    /// The sum of all values in size.
+    Norm,
+    /// The sum of their squares.
+    Squares,
+}
+
+fn size(value: Slope) -> Slope {
+    value.unary(Unary::Abs)
+}
+
+fn square(value: Slope) -> Slope {
+    size(value).binary(Binary::Times, size(value))
+}
+
+/// The search for a bound on one quantity.
+struct Search<'a> {
+    formula: &'a Formula,
+    quantity: Quantity,
+    /// The largest value at the corners of the domain, in size.
+    scale: f64,
+    /// The largest that the quantity was found to be.
+    reached: f64,
+    open: BinaryHeap<Open>,
+}
+
+impl Search<'_> {
+    fn bound(mut self) -> Result<f64, Unbounded> {
+        for cell in &self.formula.cells {
+            self.look(*cell, f64::INFINITY);
+        }
+        let effort = (EVALUATIONS / self.formula.points.len()).max(FEWEST_CELLS);
+        let mut looked = 0;
+        while let Some(widest) = self.open.pop() {
+            let is_near = widest.most <= self.reached + self.tolerance();
+            let side = self.formula.widest_side(&widest.cell);
+            let is_wide = self.formula.share(&widest.cell, side) > 1e-12;
+            if is_near || !is_wide || looked >= effort {
+                return if widest.most.is_finite() {
+                    Ok(widest.most)
+                } else {
+                    Err(widest.fault.unwrap_or(Unbounded::TooLarge))
+                };
+            }
+            let whole = widest.cell[side];
+            for half in [
+                Interval::new(whole.lo, whole.middle()),
+                Interval::new(whole.middle(), whole.hi),
+            ] {
+                let mut cell = widest.cell;
+                cell[side] = half;
+                self.look(cell, widest.most);
+                looked += 1;
+            }
+        }
+        Err(Unbounded::TooLarge)
+    }
+
+    /// Opens a cell in which the quantity is at most `parent`.
+    fn look(&mut self, cell: Cell, parent: f64) {
+        let record = cell.map(|side| side.middle());
+        let value = self.formula.value_of(self.quantity, &record);
+        if value > self.reached {
+            self.reached = value;
+        }
+        let open = match self.formula.bound_in(self.quantity, &cell) {
+            Ok(most) => Open {
+                most: most.min(parent),
+                fault: None,
+                cell,
+            },
+            Err(fault) => Open {
+                most: parent,
+                fault: Some(fault),
+                cell,
+            },
+        };
+        self.open.push(open);
+    }
+
+    /// Distance at which a bound is near what was reached.
+    fn tolerance(&self) -> f64 {
+        match self.quantity {
+            // Within twice the part of a root.
+            Quantity::Squares => 2.0 * NEAR * self.reached.max(self.scale * self.scale),
+            _ => NEAR * self.reached.abs().max(self.scale),
         }
     }
 }

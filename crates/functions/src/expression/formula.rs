@@ -26,7 +26,7 @@ pub struct Variable {
 /// The label's variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Label {
-    /// In natural units.
+    /// A number in natural units.
     Number(Variable),
     /// 1 or -1, by this name.
     Class(String),
@@ -43,7 +43,7 @@ pub struct Formula {
     axes: Vec<[f64; 2]>,
     /// `None` without a label.
     label: Option<[f64; 2]>,
-    /// How many variables a record has.
+    /// Number of variables of a record.
     pub(super) sides: usize,
     /// The domain of records: one cell, or one a class.
     pub(super) cells: Vec<[Interval; SIDES]>,
@@ -88,24 +88,20 @@ impl Formula {
         let mut names: Vec<String> = axes.iter().map(|axis| axis.name.clone()).collect();
         names.extend(label.map(|label| label.name().to_string()));
         names.extend(axes.iter().map(|axis| format!("at.{}", axis.name)));
-        if let Some(twice) = names
-            .iter()
-            .enumerate()
-            .find(|(place, name)| names[..*place].contains(name))
-        {
-            return Err(Error::Twice(twice.1.clone()).into());
-        }
-        let numbers = axes.iter().chain(label.and_then(Label::number));
-        if let Some(wrong) = numbers
-            .into_iter()
-            .find(|axis| !(axis.min < axis.max && (axis.max - axis.min).is_finite()))
-        {
-            return Err(Error::Domain {
-                name: wrong.name.clone(),
-                min: wrong.min,
-                max: wrong.max,
+        for (place, name) in names.iter().enumerate() {
+            if names[..place].contains(name) {
+                return Err(Error::Twice(name.clone()).into());
             }
-            .into());
+        }
+        for axis in axes.iter().chain(label.and_then(Label::number)) {
+            if !(axis.min < axis.max && (axis.max - axis.min).is_finite()) {
+                return Err(Error::Domain {
+                    name: axis.name.clone(),
+                    min: axis.min,
+                    max: axis.max,
+                }
+                .into());
+            }
         }
         let tree = Tree::parse(text, &names)?;
         let ranges: Vec<[f64; 2]> = axes.iter().map(|axis| [axis.min, axis.max]).collect();
@@ -122,7 +118,7 @@ impl Formula {
         let widths = cell.map(|side| side.width());
         let cells = match label {
             Some(Label::Class(_)) => [-1.0, 1.0]
-                .map(|class| with(cell, ranges.len(), class))
+                .map(|class| with_side(cell, ranges.len(), class))
                 .to_vec(),
             _ => vec![cell],
         };
@@ -146,8 +142,11 @@ impl Formula {
     /// that a sampler draws.
     pub fn values(&self, records: &[Record]) -> Vec<f64> {
         let natural: Vec<_> = records.iter().map(|record| self.natural(record)).collect();
-        let value = |p| natural.iter().map(|record| self.value(record, p)).sum();
-        (0..self.points.len()).map(value).collect()
+        let mut values = Vec::with_capacity(self.points.len());
+        for p in 0..self.points.len() {
+            values.push(natural.iter().map(|record| self.value(record, p)).sum());
+        }
+        values
     }
 
     /// The expression and its lattice, but for the domain.
@@ -158,14 +157,11 @@ impl Formula {
     /// A record's values in natural units.
     pub(super) fn natural(&self, record: &Record) -> [f64; SIDES] {
         let mut natural = [0.0; SIDES];
-        let places = (0..self.axes.len()).map(|axis| record.x(axis));
-        let label = self.label.iter().map(|_| record.label() / 2.0 + 0.5);
-        for ((natural, [min, max]), place) in natural
-            .iter_mut()
-            .zip(self.axes.iter().chain(&self.label))
-            .zip(places.chain(label))
-        {
-            *natural = between(*min, *max, place);
+        for (axis, [min, max]) in self.axes.iter().enumerate() {
+            natural[axis] = between(*min, *max, record.x(axis));
+        }
+        if let Some([min, max]) = self.label {
+            natural[self.axes.len()] = between(min, max, record.label() / 2.0 + 0.5);
         }
         natural
     }
@@ -206,7 +202,7 @@ impl fmt::Debug for Formula {
     }
 }
 
-fn with(mut cell: [Interval; SIDES], side: usize, value: f64) -> [Interval; SIDES] {
+fn with_side(mut cell: [Interval; SIDES], side: usize, value: f64) -> [Interval; SIDES] {
     if let Some(side) = cell.get_mut(side) {
         *side = Interval::point(value);
     }
@@ -217,14 +213,18 @@ fn between(min: f64, max: f64, place: f64) -> f64 {
     (min + place * (max - min)).clamp(min, max)
 }
 
+/// The points of the lattice in natural units, row-major.
 fn lattice(degree: u32, ranges: &[[f64; 2]]) -> Vec<Vec<f64>> {
-    ranges.iter().fold(vec![Vec::new()], |points, [min, max]| {
-        let along = |point: &Vec<f64>| {
-            let at = |j| between(*min, *max, f64::from(j) / f64::from(degree));
-            (0..=degree)
-                .map(|j| [&point[..], &[at(j)]].concat())
-                .collect::<Vec<_>>()
-        };
-        points.iter().flat_map(along).collect()
-    })
+    let mut points = vec![Vec::new()];
+    for [min, max] in ranges {
+        let mut extended = Vec::with_capacity(points.len() * (degree as usize + 1));
+        for point in &points {
+            for j in 0..=degree {
+                let coordinate = between(*min, *max, f64::from(j) / f64::from(degree));
+                extended.push([&point[..], &[coordinate]].concat());
+            }
+        }
+        points = extended;
+    }
+    points
 }

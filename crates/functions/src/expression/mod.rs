@@ -108,11 +108,11 @@ fn unit_of(sup: f64) -> Result<f64, Error> {
 #[derive(Clone, Debug)]
 pub struct Expression(Arc<Summand>);
 
-/// What one record adds.
+/// Values that one record adds.
 #[derive(Debug)]
 struct Summand {
     formula: Formula,
-    /// In natural units.
+    /// Grid unit in natural units.
     unit: f64,
     /// Least and most at each lattice point, in grid units.
     points: Vec<[i64; 2]>,
@@ -148,15 +148,21 @@ impl Expression {
 impl Summand {
     /// `S` and `D1` of one record, in grid units.
     fn sensitivities(&self, adjacency: Adjacency) -> [u64; 2] {
-        let each = self.points.iter().map(|[lo, hi]| match adjacency {
-            Adjacency::AddRemove => lo.unsigned_abs().max(hi.unsigned_abs()),
-            Adjacency::ReplaceOne => hi.max(&0).abs_diff(*lo.min(&0)),
-        });
+        let mut sup = 0_u64;
+        let mut sum = 0;
+        for [lo, hi] in &self.points {
+            let change = match adjacency {
+                Adjacency::AddRemove => lo.unsigned_abs().max(hi.unsigned_abs()),
+                Adjacency::ReplaceOne => hi.max(&0).abs_diff(*lo.min(&0)),
+            };
+            sup = sup.max(change);
+            sum += change;
+        }
         let norm = match adjacency {
             Adjacency::AddRemove => self.norm.unsigned_abs(),
             Adjacency::ReplaceOne => 2 * self.norm.unsigned_abs(),
         };
-        [each.clone().max().unwrap_or(0), each.sum::<u64>().min(norm)]
+        [sup, sum.min(norm)]
     }
 
     /// `D2` of one record, in grid units, by the limit of the 2-norm.
@@ -173,12 +179,12 @@ impl Summand {
     /// Whole numbers in their ranges, of a 1-norm of at most [`Summand::norm`] and a 2-norm of at most [`Summand::length`].
     fn vector(&self, record: &Record) -> Vec<i64> {
         let natural = self.formula.natural(record);
-        let whole = |(p, [lo, hi]): (usize, &[i64; 2])| {
+        let mut vector = Vec::with_capacity(self.points.len());
+        for (p, [lo, hi]) in self.points.iter().enumerate() {
             // Halves up. The cast saturates, and makes 0 of what is not a number.
             let value = (self.formula.value(&natural, p) / self.unit + 0.5).floor() as i64;
-            value.clamp(*lo, *hi)
-        };
-        let mut vector: Vec<i64> = self.points.iter().enumerate().map(whole).collect();
+            vector.push(value.clamp(*lo, *hi));
+        }
         self.shorten(&mut vector);
         vector
     }
@@ -198,13 +204,8 @@ impl Summand {
             self.scale(vector, norm.saturating_sub(least), long - least);
         }
         if squares(vector) > u128::from(self.length).pow(2) {
-            let (least, away): (Vec<i64>, Vec<i64>) = self
-                .points
-                .iter()
-                .map(nearest)
-                .zip(&*vector)
-                .map(|(w, v)| (w, v - w))
-                .unzip();
+            let least: Vec<i64> = self.points.iter().map(nearest).collect();
+            let away: Vec<i64> = least.iter().zip(&*vector).map(|(w, v)| v - w).collect();
             self.scale(
                 vector,
                 self.length - root(squares(&least)),
@@ -275,7 +276,7 @@ impl Target for Expression {
         self.0.formula.shape.clone()
     }
 
-    /// In the expression's own units: nothing is mapped.
+    /// Grid unit in the expression's own units: nothing is mapped.
     fn unit(&self) -> f64 {
         self.0.unit
     }

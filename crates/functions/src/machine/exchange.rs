@@ -1,4 +1,4 @@
-//! How much an exchanged record changes a minimiser and its values: what machines and regressions claim.
+//! Bounds of how much an exchanged record changes a minimiser and its values: machines and regressions claim them.
 
 use super::solver::Problem;
 use bernstream_noise::Exact;
@@ -11,7 +11,7 @@ use bernstream_synopsis::machine::loss::Loss;
 /// Grid units of the sup sensitivity, before rounding is added.
 const UNITS: f64 = (1_u64 << 32) as f64;
 
-/// What exchanging one record of a window does to the minimiser `f_D` in the space of the kernel.
+/// Bound of what exchanging one record of a window does to the minimiser `f_D` in the space of the kernel.
 ///
 /// With `v = (C/m) (pull(y', f'(x')) K_x' - pull(y, f'(x)) K_x)`, `f'` the minimiser for `D'`: the gradient of `J_D` is 0 at
 /// `f_D` and `-v` or `v` at `f'`, and `J_D - ||f||^2 / 2` is convex, so `h = f' - f_D` has `<v - h, h> >= 0`. That is a ball:
@@ -29,9 +29,9 @@ const UNITS: f64 = (1_u64 << 32) as f64;
 pub struct ExchangeBound {
     /// `r >= ||v||`.
     pub r: f64,
-    /// At least the sum of the two coefficients in `v`.
+    /// Bound of the sum of the two coefficients in `v`.
     pub pulls: f64,
-    /// How far the result may lie from the minimiser.
+    /// Largest distance of the result from the minimiser.
     pub tolerance: f64,
 }
 
@@ -39,23 +39,26 @@ impl ExchangeBound {
     /// The result's tolerance is this part of `r` on each side: a surcharge of 5 %.
     const WANTED: f64 = 0.025;
 
-    /// `error` is that of the space for `records` records.
-    pub fn new(loss: Loss, c: f64, records: u32, error: f64) -> (Self, Problem) {
-        let share = c / f64::from(records);
-        let r = share * loss.exchange(c) * (1.0 + 1e-9);
-        let problem = Problem::new(loss, c, records, Self::WANTED * r, error);
-        let pulls = share * 2.0 * loss.steepest(c) * (1.0 + 1e-9);
-        (
-            ExchangeBound {
-                r,
-                pulls,
-                tolerance: problem.tolerance,
-            },
-            problem,
-        )
+    /// The problem whose minimiser is released, with a tolerance that this bound allows; `error` is that of the space for
+    /// `records` records.
+    pub fn problem(loss: Loss, c: f64, records: u32, error: f64) -> Problem {
+        let wanted = Self::WANTED * radius(loss, c, records);
+        Problem::new(loss, c, records, wanted, error)
     }
 
-    /// How much a linear functional of the result changes: `norm` its norm, `at` the largest value it has on a record's
+    pub fn new(problem: &Problem) -> Self {
+        let Problem {
+            loss, c, records, ..
+        } = *problem;
+        let share = c / f64::from(records);
+        ExchangeBound {
+            r: radius(loss, c, records),
+            pulls: share * 2.0 * loss.steepest(c) * (1.0 + 1e-9),
+            tolerance: problem.tolerance,
+        }
+    }
+
+    /// Largest change of a linear functional of the result: `norm` its norm, `at` the largest value it has on a record's
     /// `K_x`, in size. Also the 1-norm of several, with `norm` and `at` those of their signed sums, and their 2-norm, with those
     /// of the map that they make up.
     pub fn functional(&self, norm: f64, at: f64) -> f64 {
@@ -64,7 +67,12 @@ impl ExchangeBound {
     }
 }
 
-/// What a target claims, in whole grid units, for one record.
+/// `r`.
+fn radius(loss: Loss, c: f64, records: u32) -> f64 {
+    c / f64::from(records) * loss.exchange(c) * (1.0 + 1e-9)
+}
+
+/// Sensitivities that a target claims, in whole grid units, for one record.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     pub unit: f64,
@@ -73,7 +81,7 @@ pub struct Claim {
     sup: u128,
 }
 
-/// How far one record can move values before they are rounded, in the 1-norm, the 2-norm and the sup norm.
+/// Distances that one record can move values before they are rounded, in the 1-norm, the 2-norm and the sup norm.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub sum: f64,

@@ -15,7 +15,7 @@ use bernstream_synopsis::machine::kernel::{Kernel, Lattice, up};
 /// The features are cut where every landmark keeps less than this of `K(z, z)`.
 const REST: f64 = 1e-8;
 
-/// What shortening leaves free, for the rounding to single precision.
+/// Longest feature vector: shortening leaves room for the rounding to single precision.
 const MARGIN: f64 = 1.0 - 1.0 / (1 << 20) as f64;
 
 /// Single precision may move a feature vector by this much.
@@ -24,7 +24,7 @@ const SINGLE: f64 = 1.0 / (1 << 22) as f64;
 /// The features of a kernel, and those of the lattice points. Public.
 #[derive(Clone, Debug)]
 pub(super) struct Map {
-    /// One an axis for a product kernel, one for all axes together otherwise.
+    /// Factors, one an axis for a product kernel, one for all axes together otherwise.
     factors: Vec<Factor>,
     points: usize,
 }
@@ -64,7 +64,7 @@ impl Map {
         }
     }
 
-    /// How many features there are.
+    /// Number of features.
     pub fn width(&self) -> usize {
         self.factors
             .iter()
@@ -74,20 +74,16 @@ impl Map {
 
     /// The features of a record at `x`.
     pub fn features(&self, x: &[f64], features: &mut [f32]) {
-        features
-            .iter_mut()
-            .zip(self.at(x))
-            .for_each(|(single, feature)| *single = feature as f32);
+        for (single, feature) in features.iter_mut().zip(self.at(x)) {
+            *single = feature as f32;
+        }
     }
 
     /// The features at a point where a function is asked for.
     pub fn at(&self, x: &[f64]) -> Vec<f64> {
         let mut product = vec![1.0];
-        for (factor, x) in self
-            .factors
-            .iter()
-            .zip(x.chunks(x.len() / self.factors.len()))
-        {
+        let axes = x.len() / self.factors.len();
+        for (factor, x) in self.factors.iter().zip(x.chunks(axes)) {
             let inner = factor.features(x);
             product = product
                 .iter()
@@ -104,42 +100,37 @@ impl Map {
         for factor in &self.factors {
             let width = factor.rows.len();
             inner /= width;
-            values = values
-                .chunks_exact(width * inner)
-                .flat_map(|block| {
-                    factor.lattice.iter().flat_map(move |phi| {
-                        (0..inner).map(move |i| {
-                            phi.iter()
-                                .zip(block.chunks_exact(inner))
-                                .map(|(phi, row)| phi * row[i])
-                                .sum::<f64>()
-                        })
-                    })
-                })
-                .collect();
+            let mut sums = Vec::with_capacity(values.len() / width * factor.lattice.len());
+            for block in values.chunks_exact(width * inner) {
+                for phi in &factor.lattice {
+                    for i in 0..inner {
+                        let rows = block.chunks_exact(inner);
+                        sums.push(phi.iter().zip(rows).map(|(phi, row)| phi * row[i]).sum());
+                    }
+                }
+            }
+            values = sums;
         }
         values
     }
 
-    /// At least `sum_{p, q} |<phi(p), phi(q)>|`.
+    /// Upper bound of `sum_{p, q} |<phi(p), phi(q)>|`.
     pub fn pair_sum(&self) -> f64 {
-        let factor = |factor: &Factor| -> f64 {
-            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| dot(p, q).abs()).sum::<f64>();
-            factor.lattice.iter().map(row).sum()
-        };
-        up(self.factors.iter().map(factor).product())
+        let factors = self.factors.iter();
+        up(factors
+            .map(|factor| factor.row_sums().sum::<f64>())
+            .product())
     }
 
-    /// At least `sum_q |<phi(p), phi(q)>|` for every lattice point `p`.
+    /// Upper bound of `sum_q |<phi(p), phi(q)>|` for every lattice point `p`.
     pub fn row_sum(&self) -> f64 {
-        let factor = |factor: &Factor| -> f64 {
-            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| dot(p, q).abs()).sum::<f64>();
-            factor.lattice.iter().map(row).fold(0.0, f64::max)
-        };
-        up(self.factors.iter().map(factor).product())
+        let factors = self.factors.iter();
+        up(factors
+            .map(|factor| factor.row_sums().fold(0.0, f64::max))
+            .product())
     }
 
-    /// At least `sum_p |<phi(x), phi(p)>|` for every record.
+    /// Upper bound of `sum_p |<phi(x), phi(p)>|` for every record.
     pub fn column_sum(&self) -> f64 {
         let columns: f64 = self.factors.iter().map(|factor| factor.column).product();
         up(columns) + self.points as f64 * SINGLE
@@ -148,11 +139,19 @@ impl Map {
 
 impl Factor {
     fn new(kernel: Kernel, landmarks: &Lattice, lattice: &Lattice, shorten: bool) -> Self {
-        let (landmarks, rows) = factored(kernel, landmarks);
+        let points: Vec<[f64; 3]> = landmarks.points().collect();
+        let axes = landmarks.axes;
+        // In the order of the largest rests.
+        let chosen = Pivoted::new(
+            points.len(),
+            |i, j| kernel.value(&points[i][..axes], &points[j][..axes]),
+            points.len(),
+            REST,
+        );
         let mut factor = Factor {
             kernel,
-            landmarks,
-            rows,
+            landmarks: chosen.order.iter().map(|index| points[*index]).collect(),
+            rows: chosen.factor().map(<[f64]>::to_vec).collect(),
             lattice: Vec::new(),
             column: f64::INFINITY,
         };
@@ -163,10 +162,15 @@ impl Factor {
         factor.column = if shorten {
             kernel.column_sum(lattice)
         } else {
-            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| dot(p, q).abs()).sum::<f64>();
-            factor.lattice.iter().map(row).sum::<f64>().sqrt()
+            factor.row_sums().sum::<f64>().sqrt()
         };
         factor
+    }
+
+    /// `sum_q |<phi(p), phi(q)>|` of every lattice point `p`.
+    fn row_sums(&self) -> impl Iterator<Item = f64> {
+        let points = self.lattice.iter();
+        points.map(|p| self.lattice.iter().map(|q| dot(p, q).abs()).sum())
     }
 
     fn features(&self, x: &[f64]) -> Vec<f64> {
@@ -181,19 +185,11 @@ impl Factor {
             length = length.max(column / self.column);
         }
         let scale = (MARGIN / length).min(1.0);
-        features.iter_mut().for_each(|feature| *feature *= scale);
+        for feature in &mut features {
+            *feature *= scale;
+        }
         features
     }
-}
-
-/// A Cholesky factor of the landmarks' Gram matrix in the order of the largest rests, and the landmarks in that order.
-fn factored(kernel: Kernel, lattice: &Lattice) -> (Vec<[f64; 3]>, Vec<Vec<f64>>) {
-    let points: Vec<[f64; 3]> = lattice.points().collect();
-    let value =
-        |x: usize, y: usize| kernel.value(&points[x][..lattice.axes], &points[y][..lattice.axes]);
-    let chosen = Pivoted::new(points.len(), value, points.len(), REST);
-    let rows = chosen.factor().map(<[f64]>::to_vec).collect();
-    (chosen.order.iter().map(|at| points[*at]).collect(), rows)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The minimiser of one window, and what finding it takes.
+//! The minimiser of one window, and the cost of finding it.
 
 use super::landmarks::Map;
 use super::newton::Factor;
@@ -12,14 +12,20 @@ use bernstream_release::window::accumulator::{Accumulator, Record};
 /// The minimiser of one window, to within the solver's tolerance.
 pub(super) enum Minimiser {
     /// `sum_i b_i K(x_i, .)`.
-    Kernels(Vec<(f64, [f64; 3])>),
+    Kernels(Vec<Term>),
     /// `<w, phi(.)>`.
     Features(Vec<f64>),
 }
 
+/// `b_i K(x_i, .)`.
+pub(super) struct Term {
+    pub coefficient: f64,
+    pub place: [f64; 3],
+}
+
 impl Minimiser {
-    /// At most `m` records.
-    pub fn of(
+    /// The minimiser for at most `m` records.
+    pub fn find(
         settings: &Settings,
         map: Option<&Map>,
         problem: &Problem,
@@ -31,28 +37,33 @@ impl Minimiser {
             dimensions: axes,
             ..
         } = *settings;
-        let x = |record: &Record| [record.x(0), record.x(1), record.x(2)];
         let labels: Vec<f64> = records
             .iter()
             .map(|record| loss.label(record.label()))
             .collect();
         if let Some(map) = map {
-            let write = |i: usize, row: &mut [f32]| map.features(&x(&records[i])[..axes], row);
-            let features = Features::new(records.len(), map.width(), write);
+            let features = Features::new(records.len(), map.width(), |i, row| {
+                map.features(&place(&records[i])[..axes], row);
+            });
             return Minimiser::Features(features.weights(&problem.solve(&features, &labels)));
         }
-        let places: Vec<[f64; 3]> = records.iter().map(x).collect();
-        let b = problem.solve_pairs(&Pairs::new(kernel, axes, &places), &labels);
-        Minimiser::Kernels(
-            b.into_iter()
-                .zip(places)
-                .filter(|(b, _)| *b != 0.0)
-                .collect(),
-        )
+        let places: Vec<[f64; 3]> = records.iter().map(place).collect();
+        let coefficients = problem.solve_pairs(&Pairs::new(kernel, axes, &places), &labels);
+        let mut terms = Vec::new();
+        for (coefficient, place) in coefficients.into_iter().zip(places) {
+            if coefficient != 0.0 {
+                terms.push(Term { coefficient, place });
+            }
+        }
+        Minimiser::Kernels(terms)
     }
 }
 
-/// What solving takes at most, and the values at so many places.
+fn place(record: &Record) -> [f64; 3] {
+    [record.x(0), record.x(1), record.x(2)]
+}
+
+/// The most that solving takes, and the values at so many places.
 pub(super) fn cost(
     settings: &Settings,
     map: Option<&Map>,
@@ -60,15 +71,11 @@ pub(super) fn cost(
     places: usize,
 ) -> Cost {
     let records = u64::from(settings.records);
-    let (entries, bytes) = match map {
-        None => (
-            records * records,
-            records * records * 8 + Factor::bytes(records),
-        ),
-        Some(map) => (
-            records * map.width() as u64,
-            records * map.width() as u64 * 4,
-        ),
+    let width = map.map_or(records, |map| map.width() as u64);
+    let entries = records * width;
+    let bytes = match map {
+        None => entries * 8 + Factor::bytes(records),
+        Some(_) => entries * 4,
     };
     Cost {
         bytes,

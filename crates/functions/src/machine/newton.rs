@@ -26,24 +26,28 @@ pub struct Factor {
 }
 
 impl Factor {
-    /// At most what Newton's method keeps for so many records: the rows twice, while they are made narrower, and two matrices.
+    /// Most memory that Newton's method takes for so many records: the rows twice, while they are made narrower, and two matrices.
     pub fn bytes(records: u64) -> u64 {
         let most = (COLUMNS as u64).min(records / PART as u64);
         16 * most * (records + most)
     }
 
     /// The factor of the Gram matrix, if few columns leave no more than `residual` of any entry.
-    pub fn of(pairs: &Pairs<'_>, residual: f64) -> Option<Self> {
+    pub fn from_pairs(pairs: &Pairs<'_>, residual: f64) -> Option<Self> {
         let n = pairs.len();
         let most = COLUMNS.min(n / PART);
         let mut left: Vec<f64> = (0..n).map(|i| pairs.diagonal(i)).collect();
         let mut column = vec![0.0; n];
         let mut rows = vec![0.0; n * most];
         for width in 0..=most {
-            let largest = |best: (usize, f64), (i, left): (usize, &f64)| {
-                if *left > best.1 { (i, *left) } else { best }
-            };
-            let (pivot, size) = left.iter().enumerate().fold((0, 0.0), largest);
+            let mut pivot = 0;
+            let mut size = 0.0;
+            for (i, left) in left.iter().enumerate() {
+                if *left > size {
+                    pivot = i;
+                    size = *left;
+                }
+            }
             if size <= residual {
                 let rows = (0..n)
                     .flat_map(|i| rows[i * most..][..width].iter().copied())
@@ -90,10 +94,10 @@ impl Factor {
             labels,
             share,
         };
-        let mut at = problem.at(vec![0.0; self.width], vec![0.0; labels.len()]);
+        let mut point = problem.evaluated(vec![0.0; self.width], vec![0.0; labels.len()]);
         loop {
-            let gradient = problem.gradient(&at);
-            let curved = problem.second_derivatives(&at);
+            let gradient = problem.gradient(&point);
+            let curved = problem.second_derivatives(&point);
             let count = curved.iter().filter(|second| **second > 0.0).count();
             let taken =
                 (count + self.width) * self.width * self.width / 2 + 4 * labels.len() * self.width;
@@ -102,12 +106,14 @@ impl Factor {
             }
             products -= taken;
             let direction = solved(problem.hessian(&curved), &gradient);
-            let Some(next) = problem.search(&at, &direction, dot(&gradient, &direction)) else {
+            let Some(next) = problem.line_search(&point, &direction, dot(&gradient, &direction))
+            else {
                 break;
             };
-            at = next;
+            point = next;
         }
-        at.scores
+        point
+            .scores
             .iter()
             .zip(labels)
             .map(|(f, y)| share * loss.pull(*y, *f))
@@ -130,7 +136,7 @@ struct Point {
 }
 
 impl Problem<'_> {
-    fn at(&self, w: Vec<f64>, scores: Vec<f64>) -> Point {
+    fn evaluated(&self, w: Vec<f64>, scores: Vec<f64>) -> Point {
         let losses: f64 = scores
             .iter()
             .zip(self.labels)
@@ -143,60 +149,56 @@ impl Problem<'_> {
         }
     }
 
-    fn gradient(&self, at: &Point) -> Vec<f64> {
-        let mut gradient = at.w.clone();
-        for ((row, y), f) in self.factor.rows().zip(self.labels).zip(&at.scores) {
+    fn gradient(&self, point: &Point) -> Vec<f64> {
+        let mut gradient = point.w.clone();
+        for ((row, y), f) in self.factor.rows().zip(self.labels).zip(&point.scores) {
             let pull = self.share * self.loss.pull(*y, *f);
             if pull != 0.0 {
-                gradient
-                    .iter_mut()
-                    .zip(row)
-                    .for_each(|(gradient, entry)| *gradient -= pull * entry);
+                for (gradient, entry) in gradient.iter_mut().zip(row) {
+                    *gradient -= pull * entry;
+                }
             }
         }
         gradient
     }
 
-    fn second_derivatives(&self, at: &Point) -> Vec<f64> {
-        let second = |(f, y): (&f64, &f64)| self.share * self.loss.second_derivative(*y, *f);
-        at.scores.iter().zip(self.labels).map(second).collect()
+    fn second_derivatives(&self, point: &Point) -> Vec<f64> {
+        point
+            .scores
+            .iter()
+            .zip(self.labels)
+            .map(|(f, y)| self.share * self.loss.second_derivative(*y, *f))
+            .collect()
     }
 
     /// The lower triangle, row by row.
     fn hessian(&self, second_derivatives: &[f64]) -> Vec<f64> {
         let width = self.factor.width;
         let mut hessian = vec![0.0; width * width];
-        for (row, second) in self
-            .factor
-            .rows()
-            .zip(second_derivatives)
-            .filter(|(_, second)| **second > 0.0)
-        {
-            for (i, entry) in row.iter().enumerate() {
-                let scaled = second * entry;
-                hessian[i * width..=i * width + i]
-                    .iter_mut()
-                    .zip(row)
-                    .for_each(|(sum, entry)| *sum += scaled * entry);
+        for (row, second) in self.factor.rows().zip(second_derivatives) {
+            if *second > 0.0 {
+                for i in 0..width {
+                    let scaled = second * row[i];
+                    let sums = &mut hessian[i * width..=i * width + i];
+                    for (sum, entry) in sums.iter_mut().zip(row) {
+                        *sum += scaled * entry;
+                    }
+                }
             }
         }
-        (0..width).for_each(|i| hessian[i * width + i] += 1.0);
+        for i in 0..width {
+            hessian[i * width + i] += 1.0;
+        }
         hessian
     }
 
     /// The longest halving of a step against `direction` that makes the objective smaller by a part of what its slope
     /// promises (Armijo's rule); none if there is none.
-    fn search(&self, from: &Point, direction: &[f64], slope: f64) -> Option<Point> {
+    fn line_search(&self, from: &Point, direction: &[f64], slope: f64) -> Option<Point> {
         let along = self.factor.scores(direction);
-        let moved = |from: &[f64], by: &[f64], part: f64| {
-            from.iter()
-                .zip(by)
-                .map(|(from, by)| from - part * by)
-                .collect()
-        };
         let mut part = 1.0;
         while part > SMALLEST {
-            let next = self.at(
+            let next = self.evaluated(
                 moved(&from.w, direction, part),
                 moved(&from.scores, &along, part),
             );
@@ -207,6 +209,14 @@ impl Problem<'_> {
         }
         None
     }
+}
+
+/// `from - part by`.
+fn moved(from: &[f64], by: &[f64], part: f64) -> Vec<f64> {
+    from.iter()
+        .zip(by)
+        .map(|(from, by)| from - part * by)
+        .collect()
 }
 
 /// `A^-1 g` by Cholesky's factorisation of a symmetric `A`, given by its lower triangle, that is at least the identity.
@@ -228,10 +238,9 @@ fn solved(mut a: Vec<f64>, g: &[f64]) -> Vec<f64> {
     for i in (0..n).rev() {
         x[i] /= a[i * n + i];
         let (before, rest) = x.split_at_mut(i);
-        before
-            .iter_mut()
-            .zip(&a[i * n..])
-            .for_each(|(x, entry)| *x -= entry * rest[0]);
+        for (x, entry) in before.iter_mut().zip(&a[i * n..]) {
+            *x -= entry * rest[0];
+        }
     }
     x
 }
@@ -253,7 +262,7 @@ mod tests {
         let pairs = Pairs::new(Kernel::Gaussian { bandwidth: 0.2 }, 1, &places);
         let gram = pairs.gram();
         for residual in [1e-3, 1e-6, 1e-9] {
-            let factor = Factor::of(&pairs, residual).expect("a smooth kernel");
+            let factor = Factor::from_pairs(&pairs, residual).expect("a smooth kernel");
             let rows: Vec<&[f64]> = factor.rows().collect();
             let off = |i: usize, j: usize| (gram.row(i)[j] - dot(rows[i], rows[j])).abs();
             let worst = (0..120)
@@ -275,7 +284,7 @@ mod tests {
     fn a_rough_kernel_has_no_factor() {
         let places = places();
         let pairs = Pairs::new(Kernel::Gaussian { bandwidth: 0.001 }, 1, &places);
-        assert!(Factor::of(&pairs, 1e-6).is_none());
+        assert!(Factor::from_pairs(&pairs, 1e-6).is_none());
     }
 
     #[test]

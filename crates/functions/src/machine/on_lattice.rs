@@ -3,7 +3,7 @@
 use super::exchange::{Change, Claim, ExchangeBound};
 use super::landmarks::Map;
 use super::minimiser::{Minimiser, at_most, cost};
-use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
+use super::settings::{Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
 use bernstream_noise::Exact;
@@ -12,7 +12,7 @@ use bernstream_release::error::Error;
 use bernstream_release::target::{Cost, Target, interpolated};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
-use bernstream_synopsis::machine::kernel::{Kernel, Lattice};
+use bernstream_synopsis::machine::kernel::Lattice;
 use bernstream_synopsis::shape::{Basis, Shape};
 
 /// The machine of one release.
@@ -23,6 +23,20 @@ pub struct Machine {
     map: Option<Map>,
     problem: Problem,
     claim: Claim,
+}
+
+/// Sums of kernel values over the lattice, each at least what it bounds.
+struct LatticeSums {
+    /// Error of a value of a function, in parts of `sum |b_i|`.
+    error: f64,
+    /// `sum_{p, q} |K(p, q)|`.
+    pairs: f64,
+    /// `max_x sum_p |K(x, p)|`.
+    column: f64,
+    /// `max_p sum_q |K(p, q)|`.
+    row: f64,
+    /// `max_x sum_p K(x, p)^2`.
+    square: f64,
 }
 
 impl Machine {
@@ -39,52 +53,47 @@ impl Machine {
             records,
             dimensions,
             degree,
-            landmarks,
+            ..
         } = settings;
         let kernel = kernel.checked()?;
         let lattice = checked_lattice(dimensions, degree)?;
         checked_weight(c, records)?;
-        // Corners are landmarks enough for all affine functions.
-        let landmarks = if kernel == Kernel::Linear {
-            Some(1)
-        } else {
-            landmarks
-        };
+        let landmarks = settings.checked_landmarks()?;
         if let Some(landmarks) = landmarks {
             checked_lattice(dimensions, landmarks)?;
-        } else if records > MOST_EXACT {
-            return Err(Error::NeedsLandmarks {
-                records,
-                most: MOST_EXACT,
-            });
         }
         let map = landmarks.map(|landmarks| Map::new(kernel, landmarks, &lattice));
         let n = records as usize;
-        let (error, pairs, column) = match &map {
-            None => (
-                2.0 * Gram::error_with(n),
-                kernel.pair_sum(&lattice),
-                kernel.column_sum(&lattice),
-            ),
+        let sums = match &map {
+            None => {
+                let column = kernel.column_sum(&lattice);
+                LatticeSums {
+                    error: 2.0 * Gram::error_with(n),
+                    pairs: kernel.pair_sum(&lattice),
+                    column,
+                    row: column,
+                    square: kernel.square_sum(&lattice),
+                }
+            }
             Some(map) => {
                 checked_features(records, map.width())?;
-                (
-                    3.0 * Features::error_with(n, map.width()),
-                    map.pair_sum(),
-                    map.column_sum(),
-                )
+                let row = map.row_sum();
+                LatticeSums {
+                    error: 3.0 * Features::error_with(n, map.width()),
+                    pairs: map.pair_sum(),
+                    column: map.column_sum(),
+                    row,
+                    square: row,
+                }
             }
         };
-        let (rows, squares) = match &map {
-            None => (column, kernel.square_sum(&lattice)),
-            Some(map) => (map.row_sum(), map.row_sum()),
-        };
-        let (change, problem) = ExchangeBound::new(loss, c, records, error);
-        let norm = pairs.sqrt().min(lattice.count() as f64);
-        let off = problem.mass() * (error + (n + 8) as f64 * ROUNDING);
+        let problem = ExchangeBound::problem(loss, c, records, sums.error);
+        let change = ExchangeBound::new(&problem);
+        let norm = sums.pairs.sqrt().min(lattice.count() as f64);
+        let off = problem.mass() * (sums.error + (n + 8) as f64 * ROUNDING);
         let moved = Change {
-            sum: change.functional(norm, column),
-            length: change.functional(rows.sqrt(), squares.sqrt()),
+            sum: change.functional(norm, sums.column),
+            length: change.functional(sums.row.sqrt(), sums.square.sqrt()),
             sup: change.functional(1.0, 1.0),
         };
         let claim = Claim::new(lattice.count(), moved, off);
@@ -97,7 +106,7 @@ impl Machine {
         })
     }
 
-    /// How far the result may lie from the minimiser, in the norm of the kernel.
+    /// Largest distance of the result from the minimiser, in the norm of the kernel.
     pub fn tolerance(&self) -> f64 {
         self.problem.tolerance
     }
@@ -107,20 +116,19 @@ impl Machine {
         let Settings {
             kernel, dimensions, ..
         } = self.settings;
-        match Minimiser::of(&self.settings, self.map.as_ref(), &self.problem, records) {
-            Minimiser::Features(weights) => self
-                .map
-                .as_ref()
-                .map_or_else(Vec::new, |map| map.values(&weights)),
+        match Minimiser::find(&self.settings, self.map.as_ref(), &self.problem, records) {
+            Minimiser::Features(weights) => match &self.map {
+                Some(map) => map.values(&weights),
+                None => Vec::new(),
+            },
             Minimiser::Kernels(terms) => {
                 let mut values = vec![0.0; self.lattice.count()];
                 let mut row = Vec::new();
-                for (b, place) in terms {
-                    kernel.row(&place[..dimensions], &self.lattice, &mut row);
-                    values
-                        .iter_mut()
-                        .zip(&row)
-                        .for_each(|(value, k)| *value += b * k);
+                for term in terms {
+                    kernel.row(&term.place[..dimensions], &self.lattice, &mut row);
+                    for (value, k) in values.iter_mut().zip(&row) {
+                        *value += term.coefficient * k;
+                    }
                 }
                 values
             }

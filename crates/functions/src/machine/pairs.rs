@@ -36,44 +36,60 @@ impl<'a> Pairs<'a> {
             .values(self.axes, &self.places[i], self.places, row);
     }
 
-    /// All of them.
+    /// The kernel values of all pairs.
     pub fn gram(&self) -> Gram {
         Gram::new(self.len(), |i, row| self.row(i, row))
     }
 
-    /// Those whose coefficient is not 0: few where the loss is 0 for most records.
-    fn support(&self, b: &[f64]) -> (Vec<[f64; 3]>, Vec<f64>) {
-        self.places
-            .iter()
-            .zip(b)
-            .filter(|(_, b)| **b != 0.0)
-            .unzip()
+    /// The records whose coefficient is not 0.
+    fn support(&self, b: &[f64]) -> Support {
+        let mut support = Support {
+            places: Vec::new(),
+            coefficients: Vec::new(),
+        };
+        for (place, b) in self.places.iter().zip(b) {
+            if *b != 0.0 {
+                support.places.push(*place);
+                support.coefficients.push(*b);
+            }
+        }
+        support
     }
 
-    /// `f(x)` at some places, of a function with these terms.
-    fn sums(&self, at: &[[f64; 3]], (places, b): &(Vec<[f64; 3]>, Vec<f64>)) -> Vec<f64> {
-        let mut sums = vec![0.0; at.len()];
+    /// `f(x)` at `places`, of a function with these terms.
+    fn values_at(&self, places: &[[f64; 3]], support: &Support) -> Vec<f64> {
+        let mut sums = vec![0.0; places.len()];
         in_parallel(&mut sums, 1, |i, sum| {
             let mut values = [0.0; BLOCK];
-            let block = |(places, b): (&[[f64; 3]], &[f64])| {
-                let values = &mut values[..places.len()];
-                self.kernel.values(self.axes, &at[i], places, values);
-                dot(values, b)
-            };
-            sum[0] = places.chunks(BLOCK).zip(b.chunks(BLOCK)).map(block).sum();
+            let blocks = support.places.chunks(BLOCK);
+            sum[0] = blocks
+                .zip(support.coefficients.chunks(BLOCK))
+                .map(|(block, coefficients)| {
+                    let values = &mut values[..block.len()];
+                    self.kernel.values(self.axes, &places[i], block, values);
+                    dot(values, coefficients)
+                })
+                .sum();
         });
         sums
     }
 }
 
+/// Records of the terms of a function: few where the loss is 0 for most records.
+struct Support {
+    places: Vec<[f64; 3]>,
+    coefficients: Vec<f64>,
+}
+
 impl Space for Pairs<'_> {
     fn scores(&self, b: &[f64]) -> Vec<f64> {
-        self.sums(self.places, &self.support(b))
+        self.values_at(self.places, &self.support(b))
     }
 
     fn square(&self, b: &[f64]) -> f64 {
         let support = self.support(b);
-        dot(&self.sums(&support.0, &support), &support.1)
+        let values = self.values_at(&support.places, &support);
+        dot(&values, &support.coefficients)
     }
 
     /// A sum of fewer products loses no more.

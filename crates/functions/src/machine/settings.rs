@@ -1,4 +1,4 @@
-//! What a machine is made of, and what is refused.
+//! Settings of a machine, and what is refused.
 
 use bernstream_release::error::Error;
 use bernstream_synopsis::adjacency::Adjacency;
@@ -14,7 +14,7 @@ const MOST_FEATURES: u64 = 1 << 28;
 
 const MOST_POINTS: usize = 10_000;
 
-/// What a machine is made of; all of it public.
+/// Settings of a machine; all of them public.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     pub kernel: Kernel,
@@ -40,6 +40,21 @@ impl Settings {
         } else {
             Ok(())
         }
+    }
+
+    /// The degree of the landmarks' lattice; `None` where the Gram matrix fits.
+    pub(super) fn checked_landmarks(&self) -> Result<Option<u32>, Error> {
+        // Corners are landmarks enough for all affine functions.
+        if self.kernel == Kernel::Linear {
+            return Ok(Some(1));
+        }
+        if self.landmarks.is_none() && self.records > MOST_EXACT {
+            return Err(Error::NeedsLandmarks {
+                records: self.records,
+                most: MOST_EXACT,
+            });
+        }
+        Ok(self.landmarks)
     }
 }
 

@@ -44,7 +44,7 @@ const EPOCHS: usize = 400;
 /// Rounds between two looks at the certificate.
 const LOOK: usize = 4;
 
-/// What the factor of a Gram matrix can be asked for, in floats.
+/// Smallest residual that the factor of a Gram matrix can be asked for, in floats.
 const SMALLEST_RESIDUAL: f64 = 1e-13;
 
 /// A problem without its records. All of it is public.
@@ -55,7 +55,7 @@ pub struct Problem {
     pub c: f64,
     /// `m`.
     pub records: u32,
-    /// How far from the minimiser the result may lie.
+    /// Largest distance of the result from the minimiser.
     pub tolerance: f64,
 }
 
@@ -93,19 +93,21 @@ impl Problem {
 
     /// Coefficients of a function within `tolerance` of the minimiser. `labels` are as the loss reads them.
     pub fn solve_pairs(&self, pairs: &Pairs<'_>, labels: &[f64]) -> Vec<f64> {
-        let proposed = self.newton(pairs, labels);
-        let proved =
-            proposed.filter(|found| self.certificate(pairs, labels, found) <= self.tolerance);
-        proved.unwrap_or_else(|| self.solve(&pairs.gram(), labels))
+        if let Some(proposed) = self.newton(pairs, labels)
+            && self.certificate(pairs, labels, &proposed) <= self.tolerance
+        {
+            return proposed;
+        }
+        self.solve(&pairs.gram(), labels)
     }
 
-    /// The same without Newton's method.
+    /// Coefficients of such a function, found without Newton's method.
     pub fn solve<S: Ascent>(&self, space: &S, labels: &[f64]) -> Vec<f64> {
-        let found = self.ascend(space, labels, EPOCHS);
-        if found.1 <= self.tolerance {
-            found.0
+        let ascent = self.ascend(space, labels, EPOCHS);
+        if ascent.certified <= self.tolerance {
+            ascent.coefficients
         } else {
-            self.descend(space, labels, self.steps()).0
+            self.descend(space, labels, self.steps())
         }
     }
 
@@ -128,7 +130,7 @@ impl Problem {
         self.c / f64::from(self.records)
     }
 
-    /// At least `||grad J||` of the function with these coefficients; infinite where they are larger than any result's.
+    /// Upper bound of `||grad J||` of the function with these coefficients; infinite where they are larger than any result's.
     fn certificate<S: Space>(&self, space: &S, labels: &[f64], b: &[f64]) -> f64 {
         let mass: f64 = b.iter().map(|b| b.abs()).sum();
         // What is not a number is not within them.
@@ -153,12 +155,12 @@ impl Problem {
             + lost
     }
 
-    /// What Newton's method proposes, if the kernel is smooth enough for it. What the factor leaves out changes the gradient by at
+    /// Coefficients that Newton's method proposes, if the kernel is smooth enough for it. What the factor leaves out changes the gradient by at
     /// most `C B` times the residual times `sum |b_i|`, and coefficients follow from the values with a slope of `C B`: both
     /// parts take a quarter of the tolerance.
     fn newton(&self, pairs: &Pairs<'_>, labels: &[f64]) -> Option<Vec<f64>> {
         let residual = self.tolerance / (4.0 * self.condition() * self.mass());
-        let factor = Factor::of(pairs, residual.max(SMALLEST_RESIDUAL))?;
+        let factor = Factor::from_pairs(pairs, residual.max(SMALLEST_RESIDUAL))?;
         let products = EPOCHS * labels.len() * labels.len();
         Some(factor.minimise(
             self.loss,
@@ -170,7 +172,7 @@ impl Problem {
     }
 
     /// Dual coordinate ascent in a fixed scattered order, and the certificate of what it found.
-    fn ascend<S: Ascent>(&self, space: &S, labels: &[f64], epochs: usize) -> (Vec<f64>, f64) {
+    fn ascend<S: Ascent>(&self, space: &S, labels: &[f64], epochs: usize) -> Ascended {
         let n = labels.len();
         let diagonal: Vec<f64> = (0..n).map(|i| space.diagonal(i)).collect();
         let stride = scatter(n);
@@ -178,16 +180,16 @@ impl Problem {
         let mut certified = f64::INFINITY;
         let mut running = space.start(&b);
         for epoch in 1..=epochs {
-            let mut at = epoch % n.max(1);
+            let mut index = epoch % n.max(1);
             for _ in 0..n {
-                at = (at + stride) % n;
-                let rest = space.score(&running, at) - diagonal[at] * b[at];
+                index = (index + stride) % n;
+                let rest = space.score(&running, index) - diagonal[index] * b[index];
                 let best = self
                     .loss
-                    .settle(labels[at], rest, diagonal[at], self.share());
-                if best != b[at] {
-                    space.add(&mut running, at, best - b[at]);
-                    b[at] = best;
+                    .settle(labels[index], rest, diagonal[index], self.share());
+                if best != b[index] {
+                    space.add(&mut running, index, best - b[index]);
+                    b[index] = best;
                 }
             }
             if epoch % LOOK == 0 || n <= 1 {
@@ -198,44 +200,56 @@ impl Problem {
                 running = space.start(&b);
             }
         }
-        if n == 0 { (b, 0.0) } else { (b, certified) }
+        Ascended {
+            coefficients: b,
+            certified: if n == 0 { 0.0 } else { certified },
+        }
     }
 
-    /// Accelerated gradient descent, and how many steps it took.
-    fn descend<S: Space>(&self, space: &S, labels: &[f64], steps: usize) -> (Vec<f64>, usize) {
+    /// Accelerated gradient descent.
+    fn descend<S: Space>(&self, space: &S, labels: &[f64], steps: usize) -> Vec<f64> {
         let q = self.condition();
         let momentum = (q.sqrt() - 1.0) / (q.sqrt() + 1.0);
         let mut b = vec![0.0; labels.len()];
         let mut ahead = b.clone();
         for step in 1..=steps {
             let scores = space.scores(&ahead);
-            for (((b, ahead), y), f) in b.iter_mut().zip(&mut ahead).zip(labels).zip(scores) {
-                let next = *ahead - (*ahead - self.share() * self.loss.pull(*y, f)) / q;
-                *ahead = next + momentum * (next - *b);
-                *b = next;
+            for i in 0..labels.len() {
+                let pull = self.loss.pull(labels[i], scores[i]);
+                let next = ahead[i] - (ahead[i] - self.share() * pull) / q;
+                ahead[i] = next + momentum * (next - b[i]);
+                b[i] = next;
             }
             if step % 64 == 0 && self.certificate(space, labels, &b) <= self.tolerance {
-                return (b, step);
+                break;
             }
         }
-        (b, steps)
+        b
     }
+}
+
+/// Coefficients that dual coordinate ascent found.
+struct Ascended {
+    coefficients: Vec<f64>,
+    /// Their certificate.
+    certified: f64,
 }
 
 /// A stride that visits all of `n` places, no two near each other in a row.
 fn scatter(n: usize) -> usize {
-    let coprime = |stride: usize| {
-        let mut a = n;
-        let mut b = stride;
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        a == 1
-    };
     let golden = (n as f64 * 0.618) as usize;
     (golden.max(1)..)
-        .find(|stride| coprime(*stride))
+        .find(|stride| is_coprime(n, *stride))
         .unwrap_or(1)
+}
+
+fn is_coprime(mut a: usize, mut b: usize) -> bool {
+    while b != 0 {
+        let rest = a % b;
+        a = b;
+        b = rest;
+    }
+    a == 1
 }
 
 #[cfg(test)]
@@ -296,12 +310,11 @@ mod tests {
                         tolerance: -1.0,
                         ..problem
                     };
-                    let (found, steps) = blind.descend(&space, &labels, problem.steps());
-                    assert_eq!(steps, problem.steps());
+                    let found = blind.descend(&space, &labels, problem.steps());
                     let off = distance(&space, &found, &near);
                     assert!(
                         off <= problem.tolerance + 1e-6,
-                        "{loss:?} {c} {tolerance}: {off} after {steps}"
+                        "{loss:?} {c} {tolerance}: {off}"
                     );
                     assert!(
                         found.iter().map(|b| b.abs()).sum::<f64>() <= problem.mass() * (1.0 + 1e-9)
@@ -320,7 +333,10 @@ mod tests {
             let problem = Problem::new(loss, 20.0, n as u32, 1e-7, space.error());
             let near = problem.solve(&space, &labels);
             for epochs in [4, 8, 16] {
-                let (found, certified) = problem.ascend(&space, &labels, epochs);
+                let Ascended {
+                    coefficients: found,
+                    certified,
+                } = problem.ascend(&space, &labels, epochs);
                 let off = distance(&space, &found, &near);
                 assert!(
                     off <= certified + 1e-6,
@@ -361,7 +377,7 @@ mod tests {
                 gram.error().max(features.error()),
             );
             let ascent = problem.solve(&gram, &labels);
-            let descent = problem.descend(&gram, &labels, problem.steps()).0;
+            let descent = problem.descend(&gram, &labels, problem.steps());
             let explicit = problem.solve(&features, &labels);
             for other in [descent, explicit] {
                 let off = distance(&gram, &ascent, &other);
@@ -393,7 +409,7 @@ mod tests {
                     (certified - by_matrix).abs() <= problem.tolerance / 1e3,
                     "{certified} {by_matrix}"
                 );
-                let descent = problem.descend(&space, &labels, problem.steps()).0;
+                let descent = problem.descend(&space, &labels, problem.steps());
                 let off = distance(&space, &found, &descent);
                 println!(
                     "{loss:?} C = {c}: certified {certified:.1e} of {:.1e}, {off:.1e} from descent",
@@ -416,7 +432,7 @@ mod tests {
         let labels = labels(n);
         let pairs = pairs(&places, 1.0);
         let problem = Problem::new(Loss::Hinge, 2_000.0, n as u32, 1e-3, pairs.error());
-        let factor = Factor::of(&pairs, 1e-9).expect("a smooth kernel");
+        let factor = Factor::from_pairs(&pairs, 1e-9).expect("a smooth kernel");
         let begun = factor.minimise(Loss::Hinge, &labels, problem.share(), 0.0, 2 * n * n);
         assert!(problem.certificate(&pairs, &labels, &begun) > problem.tolerance);
         // Ascent takes over.

@@ -1,4 +1,4 @@
-//! Where a minimiser is looked for: among sums `f = sum_i b_i K(x_i, .)`, by their Gram matrix or by explicit features. What needs few
+//! Spaces in which a minimiser is looked for: sums `f = sum_i b_i K(x_i, .)`, by their Gram matrix or by explicit features. What needs few
 //! values of the kernel does without that matrix ([`Pairs`](super::pairs::Pairs)).
 
 use std::thread;
@@ -11,7 +11,7 @@ const THREADS: usize = 2;
 /// Records summed one after another before their sum is added to a total.
 pub const BLOCK: usize = 512;
 
-/// One unit in the last place, halved.
+/// Half a unit in the last place.
 pub const ROUNDING: f64 = f64::EPSILON / 2.0;
 
 /// Sums over the records of one window, and what the floats may have lost in them.
@@ -22,13 +22,13 @@ pub trait Space {
     /// `||f||^2`, off by at most [`Space::error`] times `(sum |b_i|)^2`.
     fn square(&self, b: &[f64]) -> f64;
 
-    /// Proved in the implementations.
+    /// Bound that the implementations prove.
     fn error(&self) -> f64;
 }
 
 /// A space in which one coefficient after another can be changed.
 pub trait Ascent: Space {
-    /// What is kept up to date meanwhile.
+    /// State that is kept up to date meanwhile.
     type Running;
 
     fn len(&self) -> usize;
@@ -105,14 +105,13 @@ impl Ascent for Gram {
     }
 
     fn add(&self, scores: &mut Vec<f64>, i: usize, change: f64) {
-        scores
-            .iter_mut()
-            .zip(self.row(i))
-            .for_each(|(score, value)| *score += change * value);
+        for (score, value) in scores.iter_mut().zip(self.row(i)) {
+            *score += change * value;
+        }
     }
 }
 
-/// One feature vector a record, of norm at most 1: `K(x, y)` is their inner product, by definition.
+/// Feature vectors, one a record, of norm at most 1: `K(x, y)` is their inner product, by definition.
 pub struct Features {
     width: usize,
     values: Vec<f32>,
@@ -137,20 +136,19 @@ impl Features {
         for (b, rows) in b.chunks(BLOCK).zip(self.values.chunks(BLOCK * self.width)) {
             part.fill(0.0);
             for (b, row) in b.iter().zip(rows.chunks_exact(self.width)) {
-                part.iter_mut()
-                    .zip(row)
-                    .for_each(|(part, value)| *part += b * f64::from(*value));
+                for (part, value) in part.iter_mut().zip(row) {
+                    *part += b * f64::from(*value);
+                }
             }
-            total
-                .iter_mut()
-                .zip(&part)
-                .for_each(|(total, part)| *total += part);
+            for (total, part) in total.iter_mut().zip(&part) {
+                *total += part;
+            }
         }
         total
     }
 
-    /// What `w` loses in blocks, each coordinate at most that times `sum |b_i| |phi_i|`, so `w` as a vector no more than
-    /// that times `sum |b_i|`; and what `<w, phi>` loses in one go.
+    /// Loss of `w` in blocks, each coordinate at most that times `sum |b_i| |phi_i|`, so `w` as a vector no more than
+    /// that times `sum |b_i|`; and that of `<w, phi>` in one go.
     pub fn error_with(n: usize, width: usize) -> f64 {
         summed(n, BLOCK) + (width + 2) as f64 * ROUNDING
     }
@@ -198,10 +196,9 @@ impl Ascent for Features {
     }
 
     fn add(&self, weights: &mut Vec<f64>, i: usize, change: f64) {
-        weights
-            .iter_mut()
-            .zip(self.row(i))
-            .for_each(|(weight, value)| *weight += change * f64::from(*value));
+        for (weight, value) in weights.iter_mut().zip(self.row(i)) {
+            *weight += change * f64::from(*value);
+        }
     }
 }
 
@@ -218,9 +215,9 @@ pub fn inner(weights: &[f64], features: &[f32]) -> f64 {
         .chunks_exact(lanes)
         .zip(features.chunks_exact(lanes))
     {
-        sums.iter_mut()
-            .zip(weights.iter().zip(features))
-            .for_each(|(sum, (w, phi))| *sum += w * f64::from(*phi));
+        for (sum, (w, phi)) in sums.iter_mut().zip(weights.iter().zip(features)) {
+            *sum += w * f64::from(*phi);
+        }
     }
     sums.iter().sum::<f64>() + ends.map(|(w, phi)| w * f64::from(*phi)).sum::<f64>()
 }
@@ -231,22 +228,26 @@ fn summed(n: usize, run: usize) -> f64 {
     (n.min(run) + 16 + n.div_ceil(BLOCK)) as f64 * ROUNDING
 }
 
+/// `<a, b>`, summed in blocks.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let block = |(a, b): (&[f64], &[f64])| {
-        let mut sums = [0.0; 8];
-        let ends = a
-            .chunks_exact(8)
-            .remainder()
-            .iter()
-            .zip(b.chunks_exact(8).remainder());
-        for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
-            sums.iter_mut()
-                .zip(a.iter().zip(b))
-                .for_each(|(sum, (a, b))| *sum += a * b);
+    let blocks = a.chunks(BLOCK).zip(b.chunks(BLOCK));
+    blocks.map(|(a, b)| dot_in_lanes(a, b)).sum()
+}
+
+/// `<a, b>`, summed in eight lanes.
+fn dot_in_lanes(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    let ends = a
+        .chunks_exact(8)
+        .remainder()
+        .iter()
+        .zip(b.chunks_exact(8).remainder());
+    for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += a * b;
         }
-        sums.iter().sum::<f64>() + ends.map(|(a, b)| a * b).sum::<f64>()
-    };
-    a.chunks(BLOCK).zip(b.chunks(BLOCK)).map(block).sum()
+    }
+    sums.iter().sum::<f64>() + ends.map(|(a, b)| a * b).sum::<f64>()
 }
 
 /// Calls `work` with every row of `width` and its index.
@@ -256,17 +257,19 @@ pub fn in_parallel<T: Send>(values: &mut [T], width: usize, work: impl Fn(usize,
     }
     let rows = (values.len() / width).div_ceil(THREADS);
     let work = &work;
-    let run = |first: usize, part: &mut [T]| {
-        part.chunks_mut(width)
-            .enumerate()
-            .for_each(|(i, row)| work(first + i, row));
-    };
     if rows < 256 {
-        return run(0, values);
+        return work_on_rows(values, width, 0, work);
     }
     thread::scope(|scope| {
         for (index, part) in values.chunks_mut(rows * width).enumerate() {
-            scope.spawn(move || run(index * rows, part));
+            scope.spawn(move || work_on_rows(part, width, index * rows, work));
         }
     });
+}
+
+/// Calls `work` with every row of `part`, whose first has the index `first`.
+fn work_on_rows<T>(part: &mut [T], width: usize, first: usize, work: impl Fn(usize, &mut [T])) {
+    for (i, row) in part.chunks_mut(width).enumerate() {
+        work(first + i, row);
+    }
 }

@@ -18,7 +18,7 @@
 use super::exchange::{Change, Claim, ExchangeBound};
 use super::landmarks::Map;
 use super::minimiser::{Minimiser, at_most, cost};
-use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
+use super::settings::{Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
 use bernstream_noise::Exact;
@@ -49,8 +49,19 @@ struct Landmarks {
     table: Vec<Vec<f64>>,
 }
 
+/// Errors of values, relative to `sum |b_i|` as for a lattice, and what the coordinates make of functions and errors.
+struct CoordinateBounds {
+    error: f64,
+    /// Length of what becomes of a function of norm 1.
+    stretch: f64,
+    /// Length of what becomes of an error of 1 at every point.
+    spread: f64,
+    /// Error of the product with `M`.
+    lost: f64,
+}
+
 impl KernelMachine {
-    /// At points placed so ([`Points::placed`]), a number for at most so many; the degree of the settings is not used.
+    /// The machine at points placed so ([`Points::placed`]), a number for at most so many; the degree of the settings is not used.
     ///
     /// # Errors
     ///
@@ -62,50 +73,38 @@ impl KernelMachine {
             c,
             records,
             dimensions,
-            landmarks,
             ..
         } = settings;
         let points = Points::placed(PointKernel::Machine(kernel), dimensions, placement.into())?;
         checked_weight(c, records)?;
-        // Corners are landmarks enough for all affine functions.
-        let landmarks = if kernel == Kernel::Linear {
-            Some(1)
-        } else {
-            landmarks
+        let landmarks = match settings.checked_landmarks()? {
+            Some(degree) => Some(Landmarks::new(kernel, dimensions, degree, &points)?),
+            None => None,
         };
-        if landmarks.is_none() && records > MOST_EXACT {
-            return Err(Error::NeedsLandmarks {
-                records,
-                most: MOST_EXACT,
-            });
-        }
-        let landmarks = landmarks
-            .map(|degree| Landmarks::new(kernel, dimensions, degree, &points))
-            .transpose()?;
         let n = records as usize;
-        // As for a lattice, relative to `sum |b_i|`; and what the coordinates make of it.
-        let (error, stretch, spread, lost) = match &landmarks {
-            None => (
-                2.0 * Gram::error_with(n),
-                points.stretch(),
-                points.spread(),
-                points.lost(),
-            ),
+        let bounds = match &landmarks {
+            None => CoordinateBounds {
+                error: 2.0 * Gram::error_with(n),
+                stretch: points.stretch(),
+                spread: points.spread(),
+                lost: points.lost(),
+            },
             Some(Landmarks { map, table }) => {
                 checked_features(records, map.width())?;
-                let size = table.iter().flatten().map(|t| t * t).sum::<f64>().sqrt() * (1.0 + 1e-9);
-                (
-                    3.0 * Features::error_with(n, map.width()),
-                    largest_singular(table),
-                    size,
-                    0.0,
-                )
+                let size = table.iter().flatten().map(|t| t * t).sum::<f64>().sqrt();
+                CoordinateBounds {
+                    error: 3.0 * Features::error_with(n, map.width()),
+                    stretch: largest_singular(table),
+                    spread: size * (1.0 + 1e-9),
+                    lost: 0.0,
+                }
             }
         };
-        let (change, problem) = ExchangeBound::new(loss, c, records, error);
-        let off =
-            problem.mass() * (spread * (error + (n + 8) as f64 * ROUNDING) + lost) * (1.0 + 1e-9);
-        let d2 = change.functional(stretch, stretch);
+        let problem = ExchangeBound::problem(loss, c, records, bounds.error);
+        let change = ExchangeBound::new(&problem);
+        let values = bounds.error + (n + 8) as f64 * ROUNDING;
+        let off = problem.mass() * (bounds.spread * values + bounds.lost) * (1.0 + 1e-9);
+        let d2 = change.functional(bounds.stretch, bounds.stretch);
         let count = points.count();
         let moved = Change {
             sum: (count as f64).sqrt() * d2,
@@ -128,7 +127,7 @@ impl KernelMachine {
         &self.points
     }
 
-    /// How far the result may lie from the minimiser, in the norm of the kernel.
+    /// Largest distance of the result from the minimiser, in the norm of the kernel.
     pub fn tolerance(&self) -> f64 {
         self.problem.tolerance
     }
@@ -139,22 +138,21 @@ impl KernelMachine {
             kernel, dimensions, ..
         } = self.settings;
         let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
-        match (
-            Minimiser::of(&self.settings, map, &self.problem, records),
-            &self.landmarks,
-        ) {
-            (Minimiser::Features(weights), Some(Landmarks { table, .. })) => {
-                table.iter().map(|row| dot(row, &weights)).collect()
-            }
-            (Minimiser::Features(_), None) => Vec::new(),
-            (Minimiser::Kernels(terms), _) => {
-                let value = |p: &Vec<f64>| {
-                    terms
+        match Minimiser::find(&self.settings, map, &self.problem, records) {
+            Minimiser::Features(weights) => match &self.landmarks {
+                Some(Landmarks { table, .. }) => {
+                    table.iter().map(|row| dot(row, &weights)).collect()
+                }
+                None => Vec::new(),
+            },
+            Minimiser::Kernels(terms) => {
+                let mut values = Vec::with_capacity(self.points.count());
+                for p in &self.points.basis().points {
+                    let products = terms
                         .iter()
-                        .map(|(b, x)| b * kernel.value(&x[..dimensions], p))
-                        .sum()
-                };
-                let values: Vec<f64> = self.points.basis().points.iter().map(value).collect();
+                        .map(|term| term.coefficient * kernel.value(&term.place[..dimensions], p));
+                    values.push(products.sum());
+                }
                 self.points.whiten(&values)
             }
         }
@@ -167,9 +165,11 @@ impl Landmarks {
         // A lattice is asked for by the column sums alone; any will do.
         let map = Map::new(kernel, degree, &Lattice { axes, degree: 1 });
         let features: Vec<Vec<f64>> = points.basis().points.iter().map(|p| map.at(p)).collect();
-        let column =
-            |j: usize| points.whiten(&features.iter().map(|phi| phi[j]).collect::<Vec<f64>>());
-        let columns: Vec<Vec<f64>> = (0..map.width()).map(column).collect();
+        let mut columns = Vec::with_capacity(map.width());
+        for j in 0..map.width() {
+            let column: Vec<f64> = features.iter().map(|phi| phi[j]).collect();
+            columns.push(points.whiten(&column));
+        }
         let table = (0..points.count())
             .map(|i| columns.iter().map(|column| column[i]).collect())
             .collect();
@@ -177,7 +177,7 @@ impl Landmarks {
     }
 }
 
-/// At least the largest singular value of `T`.
+/// Upper bound of the largest singular value of `T`.
 ///
 /// `sqrt(1 + ||G - I||_F + w u ||T||_F^2)`, `G` what floats make of `T T'`, `w` more than the roundings of an inner product:
 /// each of them is off by at most `w u` times the norms of two rows.

@@ -79,17 +79,23 @@ impl Moments {
             3 => 18,
             _ => return Err(ShapeError::Axes(dimensions).into()),
         };
-        let too_many = || Error::Frequencies {
-            frequencies,
-            axes: dimensions,
-            most: most_frequencies(dimensions),
+        let nodes = if (1..=MOST_FREQUENCIES).contains(&frequencies) {
+            nodes(dimensions, frequencies)
+        } else {
+            None
         };
-        if !(1..=MOST_FREQUENCIES).contains(&frequencies) {
-            return Err(too_many());
-        }
-        let nodes = nodes(dimensions, frequencies).ok_or_else(too_many)?;
-        let table = |m: &u32| Cosines::new(*m, frequencies, 1 << bits);
-        let tables: Vec<Cosines> = nodes.per_axis().iter().map(table).collect();
+        let Some(nodes) = nodes else {
+            return Err(Error::Frequencies {
+                frequencies,
+                axes: dimensions,
+                most: most_frequencies(dimensions),
+            });
+        };
+        let tables: Vec<Cosines> = nodes
+            .per_axis()
+            .iter()
+            .map(|m| Cosines::new(*m, frequencies, 1 << bits))
+            .collect();
         let heaviest =
             tables.iter().map(Cosines::largest_weight).product::<u128>() * nodes.cells() as u128;
         let fullest = u64::try_from(i128::MAX.unsigned_abs() / heaviest).unwrap_or(u64::MAX);
@@ -131,39 +137,26 @@ impl Moments {
         self.peak_bits - UNITS_A_PEAK
     }
 
-    /// What one record makes of a norm over columns, in grid units.
+    /// A norm over columns as one record makes it, in grid units.
     fn rounded_up(&self, columns: u128) -> u128 {
         (columns * u128::from(GRAINS)).div_ceil(1 << self.shift())
     }
 
-    /// The 1-norm over columns, by one record or by two in place of each other.
-    fn sum(&self, adjacency: Adjacency) -> u128 {
-        let one = || {
-            self.tables
-                .iter()
-                .map(Cosines::largest_mass)
-                .product::<u128>()
-        };
-        match (adjacency, self.pair()) {
-            (Adjacency::AddRemove, _) => one(),
-            (Adjacency::ReplaceOne, Some(widest)) => widest.sum,
-            (Adjacency::ReplaceOne, None) => 2 * one(),
+    /// Change in the 1-norm over columns, by one record or by two in place of each other.
+    fn column_mass(&self, adjacency: Adjacency) -> u128 {
+        let one: u128 = self.tables.iter().map(Cosines::largest_mass).product();
+        match adjacency {
+            Adjacency::AddRemove => one,
+            Adjacency::ReplaceOne => self.pair().map_or(2 * one, |widest| widest.sum),
         }
     }
 
-    /// The same in the 2-norm.
-    fn length(&self, adjacency: Adjacency) -> u128 {
-        let one = || {
-            up(self
-                .tables
-                .iter()
-                .map(Cosines::largest_square)
-                .product::<u128>())
-        };
-        match (adjacency, self.pair()) {
-            (Adjacency::AddRemove, _) => one(),
-            (Adjacency::ReplaceOne, Some(widest)) => up(widest.square),
-            (Adjacency::ReplaceOne, None) => 2 * one(),
+    /// Change in the 2-norm over columns.
+    fn column_length(&self, adjacency: Adjacency) -> u128 {
+        let one = up(self.tables.iter().map(Cosines::largest_square).product());
+        match adjacency {
+            Adjacency::AddRemove => one,
+            Adjacency::ReplaceOne => self.pair().map_or(2 * one, |widest| up(widest.square)),
         }
     }
 
@@ -198,21 +191,21 @@ impl Target for Moments {
         }
     }
 
-    /// In records: the first moment is their number.
+    /// Grid unit in records: the first moment is their number.
     fn unit(&self) -> f64 {
         (-f64::from(UNITS_A_PEAK)).exp2()
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let nothing = || Exact::new(vec![0; self.shape().values()]);
-        accumulator
-            .histogram()
-            .map_or_else(nothing, |histogram| self.moments(histogram))
+        match accumulator.histogram() {
+            Some(histogram) => self.moments(histogram),
+            None => Exact::new(vec![0; self.shape().values()]),
+        }
     }
 
     /// `contributions * (ceil(D1 / 2^shift) + N)`, `D1` before the rounding as in the [module](self).
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let units = self.rounded_up(self.sum(adjacency)) + self.shape().values() as u128;
+        let units = self.rounded_up(self.column_mass(adjacency)) + self.shape().values() as u128;
         times(units, contributions).map(Sensitivity)
     }
 
@@ -237,7 +230,7 @@ impl Target for Moments {
         contributions: u32,
     ) -> Result<u64, Error> {
         times(
-            self.rounded_up(self.length(adjacency)) + up(self.shape().values() as u128),
+            self.rounded_up(self.column_length(adjacency)) + up(self.shape().values() as u128),
             contributions,
         )
     }

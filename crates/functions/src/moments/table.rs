@@ -27,23 +27,23 @@ impl Cosines {
     pub fn new(m: u32, t: u32, peak: u32) -> Self {
         let cells = f64::from(m);
         let peak = f64::from(peak);
-        let kept = |frequency: f64| {
-            let a = frequency * PI / (2.0 * cells);
-            if a == 0.0 { 1.0 } else { (a.sin() / a).powi(3) }
-        };
-        let heights: Vec<f64> = (0..t)
-            .map(|frequency| peak / kept(f64::from(frequency)))
-            .collect();
-        let column = |j: f64| -> Vec<i64> {
-            let angle = PI * j / cells;
-            heights
-                .iter()
-                .enumerate()
-                .map(|(m, height)| (height * (m as f64 * angle).cos()).round() as i64)
-                .collect()
-        };
+        let mut heights = Vec::with_capacity(t as usize);
+        for frequency in 0..t {
+            let a = f64::from(frequency) * PI / (2.0 * cells);
+            let left = if a == 0.0 { 1.0 } else { (a.sin() / a).powi(3) };
+            heights.push(peak / left);
+        }
+        let mut columns = Vec::with_capacity(m as usize + 3);
+        for j in -1..=i64::from(m) + 1 {
+            let angle = PI * j as f64 / cells;
+            let mut column = Vec::with_capacity(heights.len());
+            for (frequency, height) in heights.iter().enumerate() {
+                column.push((height * (frequency as f64 * angle).cos()).round() as i64);
+            }
+            columns.push(column);
+        }
         Cosines {
-            columns: (-1..=i64::from(m) + 1).map(|j| column(j as f64)).collect(),
+            columns,
             rows: t as usize,
         }
     }
@@ -97,22 +97,14 @@ impl Cosines {
                 widest.square = widest.square.max(square(a, b));
             }
         }
-        let nearest = |c: usize| few[((c + stride / 2) / stride).min(few.len() - 1)];
-        let pairs = || {
-            self.columns
-                .iter()
-                .enumerate()
-                .map(|(c, column)| (column, nearest(c)))
-        };
-        let off = pairs()
-            .map(|(column, near)| distance(column, near))
-            .max()
-            .unwrap_or(0);
-        let off_square = pairs()
-            .map(|(column, near)| square(column, near))
-            .max()
-            .unwrap_or(0);
         if stride > 1 {
+            let mut off = 0_u128;
+            let mut off_square = 0_u128;
+            for (c, column) in self.columns.iter().enumerate() {
+                let near = few[((c + stride / 2) / stride).min(few.len() - 1)];
+                off = off.max(distance(column, near));
+                off_square = off_square.max(square(column, near));
+            }
             widest.sum = (widest.sum + 2 * off).min(2 * self.largest_mass());
             let root = up(widest.square) + 2 * up(off_square);
             widest.square = (root * root).min(4 * self.largest_square());
@@ -147,7 +139,7 @@ pub(super) fn up(square: u128) -> u128 {
     if down * down < square { down + 1 } else { down }
 }
 
-/// In the 1-norm; a missing column is zeros.
+/// Distance in the 1-norm; a missing column is zeros.
 fn distance(a: &[i64], b: &[i64]) -> u128 {
     // At most 2^10 rows of less than 2^33.
     let sum: u64 = match b {
@@ -159,11 +151,14 @@ fn distance(a: &[i64], b: &[i64]) -> u128 {
 
 /// The square of the distance in the 2-norm.
 fn square(a: &[i64], b: &[i64]) -> u128 {
-    let apart = |apart: u64| u128::from(apart) * u128::from(apart);
     match b {
-        [] => a.iter().map(|a| apart(a.unsigned_abs())).sum(),
-        b => a.iter().zip(b).map(|(a, b)| apart(a.abs_diff(*b))).sum(),
+        [] => a.iter().map(|a| squared(a.unsigned_abs())).sum(),
+        b => a.iter().zip(b).map(|(a, b)| squared(a.abs_diff(*b))).sum(),
     }
+}
+
+fn squared(apart: u64) -> u128 {
+    u128::from(apart) * u128::from(apart)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ use bernstream_release::sampler::error::MOST_SAMPLES;
 use bernstream_release::window::accumulator::Record;
 use bernstream_synopsis::adjacency::Adjacency;
 
-/// How many pairs are drawn, and which order statistic of their changes is taken.
+/// Number of pairs that are drawn, and the order statistic of their changes that is taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     pub gamma: f64,
@@ -55,7 +55,7 @@ impl Plan {
     ///
     /// If `gamma` is not between 0 and 1, or needs too many samples.
     pub fn for_gamma(gamma: f64) -> Result<Self, TargetError> {
-        confidence(gamma)?;
+        check_confidence(gamma)?;
         let rho = (lambert_lower(-gamma / (2.0 * 0.5_f64.exp())) + 0.5).exp();
         let samples = ((1.0 / rho).ln() / (2.0 * (gamma - rho).powi(2))).ceil();
         if samples > f64::from(MOST_SAMPLES) {
@@ -79,7 +79,7 @@ impl Plan {
     pub fn for_samples(samples: u32) -> Result<Self, TargetError> {
         let rho = best_rho(samples)?;
         let gamma = rho + margin(rho, samples);
-        confidence(gamma)?;
+        check_confidence(gamma)?;
         Ok(Plan {
             gamma,
             samples,
@@ -94,7 +94,7 @@ impl Plan {
     ///
     /// If either is out of range, or the samples are too few for `gamma`.
     pub fn new(samples: u32, gamma: f64) -> Result<Self, TargetError> {
-        confidence(gamma)?;
+        check_confidence(gamma)?;
         let rho = best_rho(samples)?;
         Plan {
             gamma,
@@ -123,7 +123,7 @@ impl Plan {
     }
 }
 
-fn confidence(gamma: f64) -> Result<(), Error> {
+fn check_confidence(gamma: f64) -> Result<(), Error> {
     if gamma > 0.0 && gamma < 1.0 {
         Ok(())
     } else {
@@ -168,9 +168,9 @@ pub struct Sampled {
     /// The change summed over the lattice.
     pub sum: f64,
     pub gamma: f64,
-    /// How many pairs were drawn, `m`.
+    /// Number of pairs that were drawn, `m`.
     pub samples: u32,
-    /// Which order statistic was taken, `k`.
+    /// Order statistic that was taken, `k`.
     pub order: u32,
     pub rho: f64,
     /// The size of the data sets, `n`.
@@ -201,20 +201,22 @@ pub fn sample<R: Rng>(
     }
     plan.statistic(records, adjacency, || {
         let common: Vec<Record> = (1..records).map(|_| draw(rng)).collect();
-        let side = |record: Option<Record>| {
-            let mut side: Vec<Record> = common.iter().copied().chain(record).collect();
-            side.sort_unstable();
-            values(&side)
-        };
-        let one = side(Some(draw(rng)));
-        let other = side(Some(draw(rng)));
+        let one = values(&sorted_with(&common, Some(draw(rng))));
+        let other = values(&sorted_with(&common, Some(draw(rng))));
+        let without = values(&sorted_with(&common, None));
         let replaced = distances(&one, &other);
-        let without = distances(&one, &side(None));
-        [0, 1].map(|norm| larger(replaced[norm], without[norm]))
+        let removed = distances(&one, &without);
+        [0, 1].map(|norm| larger(replaced[norm], removed[norm]))
     })
 }
 
-/// The same for a sum over records, whose change under add-remove is what one record adds, whatever the others are.
+fn sorted_with(common: &[Record], record: Option<Record>) -> Vec<Record> {
+    let mut records: Vec<Record> = common.iter().copied().chain(record).collect();
+    records.sort_unstable();
+    records
+}
+
+/// The statistic of [`sample`] for a sum over records, whose change under add-remove is what one record adds, whatever the others are.
 ///
 /// For [`super::expression::Formula::clipped`]: a record is then clipped with probability at most `gamma`, and since no
 /// record adds more, the release is (epsilon, 0)-differentially private without any word on the prior.
@@ -243,15 +245,7 @@ impl Plan {
         mut change: impl FnMut() -> [f64; 2],
     ) -> Result<Sampled, TargetError> {
         let changes: Vec<[f64; 2]> = (0..self.samples).map(|_| change()).collect();
-        let [sup, sum] = [0, 1].map(|norm| {
-            let mut sorted: Vec<f64> = changes.iter().map(|change| change[norm]).collect();
-            sorted.sort_by(f64::total_cmp);
-            (self.order as usize)
-                .checked_sub(1)
-                .and_then(|place| sorted.get(place))
-                .copied()
-                .unwrap_or(f64::NAN)
-        });
+        let [sup, sum] = [0, 1].map(|norm| self.order_statistic(&changes, norm));
         if !(sup.is_finite() && sum.is_finite()) {
             return Err(Error::NotFinite.into());
         }
@@ -272,20 +266,32 @@ impl Plan {
             adjacency,
         })
     }
+
+    /// The `k`-th smallest change in one of the two norms; not a number where there are fewer changes.
+    fn order_statistic(&self, changes: &[[f64; 2]], norm: usize) -> f64 {
+        let mut sorted: Vec<f64> = changes.iter().map(|change| change[norm]).collect();
+        sorted.sort_by(f64::total_cmp);
+        let place = (self.order as usize).checked_sub(1);
+        place
+            .and_then(|place| sorted.get(place))
+            .copied()
+            .unwrap_or(f64::NAN)
+    }
 }
 
-/// Sup norm and 1-norm; not a number where a value is none.
+/// Distances in the sup norm and the 1-norm; not a number where a value is none.
 fn distances(one: &[f64], other: &[f64]) -> [f64; 2] {
-    let changes = one
-        .iter()
-        .zip(other)
-        .map(|(one, other)| (one - other).abs());
-    changes.fold([0.0, 0.0], |[sup, sum], change| {
-        [larger(change, sup), sum + change]
-    })
+    let mut sup = 0.0;
+    let mut sum = 0.0;
+    for (one, other) in one.iter().zip(other) {
+        let change = (one - other).abs();
+        sup = larger(change, sup);
+        sum += change;
+    }
+    [sup, sum]
 }
 
-/// Not a number where one of them is none.
+/// The larger of two numbers; not a number where one of them is none.
 fn larger(one: f64, other: f64) -> f64 {
     if one > other || one.is_nan() {
         one

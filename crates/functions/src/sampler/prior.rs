@@ -33,66 +33,81 @@ impl Prior {
         if !(1..=3).contains(&axes.len()) {
             return Err(ShapeError::Axes(axes.len()).into());
         }
-        for law in axes
-            .iter()
-            .map(|(_, law)| law)
-            .chain(label.as_ref().map(|(_, law)| law))
-        {
-            if !law.is_proper() {
-                return Err(Error::Law(law.clone()).into());
-            }
+        for (_, law) in &axes {
+            check_proper(law)?;
         }
-        let labelled = label.iter().filter_map(|(label, law)| match label {
-            Label::Number(axis) => Some((axis, law)),
-            Label::Above(_) | Label::Classes(_) => None,
-        });
-        for (axis, law) in axes.iter().map(|(axis, law)| (axis, law)).chain(labelled) {
-            let mut rng = ChaCha20Rng::seed_from_u64(0);
-            let inside = (0..TRIALS)
-                .filter(|_| axis.unit(draw(law, &mut rng)).is_some())
-                .count();
-            if inside < TRIALS / 100 {
-                return Err(Error::Outside {
-                    law: law.clone(),
-                    min: axis.min,
-                    max: axis.max,
-                }
-                .into());
-            }
+        if let Some((_, law)) = &label {
+            check_proper(law)?;
+        }
+        for (axis, law) in &axes {
+            check_inside(axis, law)?;
+        }
+        if let Some((Label::Number(axis), law)) = &label {
+            check_inside(axis, law)?;
         }
         Ok(Prior { axes, label })
     }
 
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Record {
-        let (x, label) = self.values(rng);
-        Record::new(&x, label)
+        let drawn = self.draw_values(rng);
+        Record::new(&drawn.x, drawn.label)
     }
 
     /// A record as a window of this kind keeps it.
     pub fn draw_for<R: Rng + ?Sized>(&self, spec: &AccumulatorSpec, rng: &mut R) -> Record {
-        let (x, label) = self.values(rng);
-        spec.record(&x, label)
+        let drawn = self.draw_values(rng);
+        spec.record(&drawn.x, drawn.label)
     }
 
-    /// A place in the unit cube, and a label in `[-1, 1]`.
-    fn values<R: Rng + ?Sized>(&self, rng: &mut R) -> (Vec<f64>, f64) {
-        let x: Vec<f64> = self
-            .axes
-            .iter()
-            .map(|(axis, law)| place(axis, law, rng))
-            .collect();
-        let label = self.label.as_ref().map_or(0.0, |(label, law)| match label {
-            Label::Number(axis) => 2.0 * place(axis, law, rng) - 1.0,
-            Label::Above(_) | Label::Classes(_) => (0..TRIALS)
+    fn draw_values<R: Rng + ?Sized>(&self, rng: &mut R) -> DrawnValues {
+        let mut x = Vec::with_capacity(self.axes.len());
+        for (axis, law) in &self.axes {
+            x.push(draw_place(axis, law, rng));
+        }
+        let label = match &self.label {
+            None => 0.0,
+            Some((Label::Number(axis), law)) => 2.0 * draw_place(axis, law, rng) - 1.0,
+            Some((label, law)) => (0..TRIALS)
                 .find_map(|_| label.of(draw(law, rng)))
                 .unwrap_or_default(),
-        });
-        (x, label)
+        };
+        DrawnValues { x, label }
     }
 }
 
-/// Where a value lies in `[0, 1]`. Columns are independent, so one that a window would drop is drawn again alone.
-fn place<R: Rng + ?Sized>(axis: &Axis, law: &PriorDistribution, rng: &mut R) -> f64 {
+struct DrawnValues {
+    /// A place in the unit cube.
+    x: Vec<f64>,
+    /// A label in `[-1, 1]`.
+    label: f64,
+}
+
+fn check_proper(law: &PriorDistribution) -> Result<(), Error> {
+    if law.is_proper() {
+        Ok(())
+    } else {
+        Err(Error::Law(law.clone()))
+    }
+}
+
+/// Refuses a law of which almost nothing lies within a domain that drops what is outside.
+fn check_inside(axis: &Axis, law: &PriorDistribution) -> Result<(), Error> {
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    let inside = (0..TRIALS)
+        .filter(|_| axis.unit(draw(law, &mut rng)).is_some())
+        .count();
+    if inside < TRIALS / 100 {
+        return Err(Error::Outside {
+            law: law.clone(),
+            min: axis.min,
+            max: axis.max,
+        });
+    }
+    Ok(())
+}
+
+/// Place of a value in `[0, 1]`. Columns are independent, so one that a window would drop is drawn again alone.
+fn draw_place<R: Rng + ?Sized>(axis: &Axis, law: &PriorDistribution, rng: &mut R) -> f64 {
     // One in a hundred is inside ([`Prior::new`]), or nearly: this ends long before.
     (0..TRIALS)
         .find_map(|_| axis.unit(draw(law, rng)))
@@ -108,21 +123,25 @@ fn draw<R: Rng + ?Sized>(law: &PriorDistribution, rng: &mut R) -> f64 {
         }
         PriorDistribution::Exponential { min, mean } => min + mean * rng.sample::<f64, _>(Exp1),
         PriorDistribution::Points { values, weights } => {
-            let weight = |i: usize| {
-                weights
-                    .as_ref()
-                    .and_then(|weights| weights.get(i))
-                    .map_or(1.0, |weight| *weight)
-            };
-            let mut left = rng.random::<f64>() * (0..values.len()).map(weight).sum::<f64>();
-            let chosen = values.iter().enumerate().find(|(i, _)| {
-                left -= weight(*i);
-                left < 0.0
-            });
-            chosen
-                .map(|(_, value)| *value)
-                .or(values.last().copied())
-                .unwrap_or_default()
+            let total: f64 = (0..values.len())
+                .map(|i| weight_of(weights.as_deref(), i))
+                .sum();
+            let mut left = rng.random::<f64>() * total;
+            for (i, value) in values.iter().enumerate() {
+                left -= weight_of(weights.as_deref(), i);
+                if left < 0.0 {
+                    return *value;
+                }
+            }
+            values.last().copied().unwrap_or_default()
         }
+    }
+}
+
+/// Weight of a point; points without weights are equally likely.
+fn weight_of(weights: Option<&[f64]>, i: usize) -> f64 {
+    match weights {
+        Some(weights) => weights.get(i).copied().unwrap_or(1.0),
+        None => 1.0,
     }
 }

@@ -44,16 +44,16 @@ const UNITS: f64 = 4_294_967_296.0;
 /// `R` is at most so many units: they fit `i64`.
 const WIDEST: f64 = 4.611_686_018_427_388e18;
 
-/// What the caller answers for. Units are the function's own.
+/// Declaration that the caller answers for. Units are the function's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Declared {
     /// The norm of the change, in the kernel's space, where one record is replaced by another, or goes: its values may become
     /// null or leave a domain that drops them.
     pub replaced: f64,
-    /// The same where one record comes or goes; without it there is no release under add-remove, and `replaced` alone must
+    /// The norm where one record comes or goes; without it there is no release under add-remove, and `replaced` alone must
     /// hold under replace-one.
     pub added: Option<f64>,
-    /// How far any computed value may be from the function that the changes are declared for. 0 says that values are exact, or
+    /// Largest distance of a computed value from the function that the changes are declared for. 0 says that values are exact, or
     /// that the changes are those of the values as computed: few sums of floats are.
     pub error: f64,
     /// The norm that functions are clipped to. A longer one loses accuracy and no privacy.
@@ -164,15 +164,18 @@ impl<F: Function> KernelBlackBox<F> {
         // The last points are those that floats hardly tell apart.
         while points.count() > 1 && !(stretch < 1.01 && part < 1e-3) {
             points = Points::choose(kernel.clone(), axes, points.count() - 1)?;
-            (stretch, part) = (points.stretch(), points.lost());
+            stretch = points.stretch();
+            part = points.lost();
         }
         let d = points.count() as f64;
-        let lost = longest * (3.0 * part + (d + 12.0) * f64::EPSILON);
-        let length = |change: f64| {
-            let whole = (stretch * change + 2.0 * points.spread() * error).min(2.0 * longest);
-            (whole + 2.0 * lost) * (1.0 + 1e-9)
+        let bound = CoordinateBound {
+            stretch,
+            spread: points.spread(),
+            error,
+            longest,
+            lost: longest * (3.0 * part + (d + 12.0) * f64::EPSILON),
         };
-        let largest = length(added.unwrap_or(replaced).max(replaced));
+        let largest = bound.length(added.unwrap_or(replaced).max(replaced));
         let unit = largest / UNITS;
         if !(unit.is_normal() && longest / unit <= WIDEST) {
             return Err(Refused::Fine {
@@ -183,11 +186,9 @@ impl<F: Function> KernelBlackBox<F> {
             .into());
         }
         // Rounding moves each coordinate of a difference by less than a unit.
-        let whole = |change: f64| {
-            (length(change) / unit).ceil() as u128 + u128::from(root(points.count() as u128))
-        };
-        let replaced = whole(replaced);
-        let added = added.map(whole);
+        let rounding = u128::from(root(points.count() as u128));
+        let replaced = (bound.length(replaced) / unit).ceil() as u128 + rounding;
+        let added = added.map(|added| (bound.length(added) / unit).ceil() as u128 + rounding);
         Ok(KernelBlackBox {
             function,
             points,
@@ -206,33 +207,50 @@ impl<F: Function> KernelBlackBox<F> {
     /// Coordinates before they are rounded.
     fn coordinates(&self, records: &[Record]) -> Vec<f64> {
         let fitted = self.function.fit(records);
-        let values: Vec<f64> = self
-            .points
-            .basis()
-            .points
-            .iter()
-            .map(|p| fitted(p))
-            .collect();
+        let points = self.points.basis().points.iter();
+        let values: Vec<f64> = points.map(|p| fitted(p)).collect();
         if !values.iter().all(|value| value.abs() <= 1e100) {
             return vec![0.0; values.len()];
         }
         let mut coordinates = self.points.whiten(&values);
         let length = coordinates.iter().map(|c| c * c).sum::<f64>().sqrt();
         if length > self.longest {
-            coordinates
-                .iter_mut()
-                .for_each(|c| *c *= self.longest / length);
+            for coordinate in &mut coordinates {
+                *coordinate *= self.longest / length;
+            }
         }
         coordinates
     }
 
     /// `D2` for one record.
     fn length(&self, adjacency: Adjacency) -> Result<u128, Error> {
-        match (adjacency, self.added) {
-            (Adjacency::ReplaceOne, None) => Ok(self.replaced),
-            (_, Some(added)) => Ok(added.max(self.replaced)),
-            (Adjacency::AddRemove, None) => Err(Refused::NotDeclared.into()),
+        match self.added {
+            Some(added) => Ok(added.max(self.replaced)),
+            None if adjacency == Adjacency::ReplaceOne => Ok(self.replaced),
+            None => Err(Refused::NotDeclared.into()),
         }
+    }
+}
+
+/// Bound of what a declared change makes of the coordinates, as in the [module](self).
+struct CoordinateBound {
+    /// `q`.
+    stretch: f64,
+    /// `s`.
+    spread: f64,
+    /// `e`.
+    error: f64,
+    /// `R`.
+    longest: f64,
+    /// `w`.
+    lost: f64,
+}
+
+impl CoordinateBound {
+    fn length(&self, change: f64) -> f64 {
+        let whole =
+            (self.stretch * change + 2.0 * self.spread * self.error).min(2.0 * self.longest);
+        (whole + 2.0 * self.lost) * (1.0 + 1e-9)
     }
 }
 
@@ -268,7 +286,7 @@ impl<F: Function> Target for KernelBlackBox<F> {
         }
     }
 
-    /// In the function's own units.
+    /// Grid unit in the function's own units.
     fn unit(&self) -> f64 {
         self.unit
     }

@@ -38,7 +38,7 @@ use bernstream_synopsis::shape::{Basis, PointKernel, Shape};
 use bernstream_synopsis::shape_error::ShapeError;
 use bernstream_synopsis::whitened::points::{Placement, Points};
 
-/// What stands for 1 in the table.
+/// The entry that stands for 1 in the table.
 const ONE: u32 = 1 << 30;
 
 /// `log2` of the part of a sum that is rounded off. 2^24 full cells of 64 bits times 31 bits stay below 2^120.
@@ -58,7 +58,7 @@ pub struct KernelDensity {
     /// `d` entries for each cell.
     table: Vec<i32>,
     norms: Norms,
-    /// Of a record's narrowed Gaussian, in records per volume of the cube.
+    /// Peak of a record's narrowed Gaussian, in records per volume of the cube.
     peak: f64,
 }
 
@@ -87,14 +87,12 @@ impl KernelDensity {
             return Err(ShapeError::Axes(bandwidths.len()).into());
         }
         check_bandwidths(bandwidths)?;
-        let row = |i: usize| {
-            (0..bandwidths.len())
-                .map(|j| if i == j { bandwidths[i].powi(2) } else { 0.0 })
-                .collect()
-        };
-        let matrix: Vec<Vec<f64>> = (0..bandwidths.len()).map(row).collect();
+        let mut matrix = vec![vec![0.0; bandwidths.len()]; bandwidths.len()];
+        for (i, bandwidth) in bandwidths.iter().enumerate() {
+            matrix[i][i] = bandwidth.powi(2);
+        }
         let form = Form::new(&matrix).ok_or(ShapeError::NotPositiveDefinite)?;
-        KernelDensity::on(bandwidths, &matrix, &form, placement.into())
+        KernelDensity::on_points(bandwidths, &matrix, &form, placement.into())
     }
 
     /// `matrix` is `H` in units of the cube's width, two or three rows, symmetric and positive definite, variances at most 1.
@@ -104,17 +102,15 @@ impl KernelDensity {
     /// If the matrix is not symmetric and positive definite, or the tables would be too large.
     pub fn covariance(matrix: &[Vec<f64>], placement: impl Into<Placement>) -> Result<Self, Error> {
         let form = check_covariance(matrix)?;
-        let widths: Vec<f64> = form
-            .inverse()
-            .iter()
-            .enumerate()
-            .map(|(i, row)| row[i].powf(-0.5))
+        let precision = form.inverse();
+        let widths: Vec<f64> = (0..precision.len())
+            .map(|i| precision[i][i].powf(-0.5))
             .collect();
-        KernelDensity::on(&widths, matrix, &form, placement.into())
+        KernelDensity::on_points(&widths, matrix, &form, placement.into())
     }
 
     /// `widths` are those of the kernel along the axes.
-    fn on(
+    fn on_points(
         widths: &[f64],
         matrix: &[Vec<f64>],
         form: &Form,
@@ -123,22 +119,10 @@ impl KernelDensity {
         let axes = matrix.len();
         // More cells cost little where a kernel is wide, and the outermost, which no record fills, lie less far apart.
         let widest = if axes < 3 { 0.25 } else { 1.0 };
-        let nodes = nodes(
-            &widths
-                .iter()
-                .map(|width| width.min(widest))
-                .collect::<Vec<f64>>(),
-        )?;
-        // What the deposit gives to the variances, taken away once and twice.
-        let narrowed = |times: f64| -> Result<Form, ShapeError> {
-            let mut narrowed = matrix.to_vec();
-            for ((i, row), m) in narrowed.iter_mut().enumerate().zip(nodes.per_axis()) {
-                row[i] -= times * 0.25 / f64::from(*m).powi(2);
-            }
-            Form::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)
-        };
-        let narrow = narrowed(1.0)?;
-        let narrower = narrowed(2.0)?;
+        let limited: Vec<f64> = widths.iter().map(|width| width.min(widest)).collect();
+        let nodes = nodes(&limited)?;
+        let narrow = narrowed(matrix, &nodes, 1.0)?;
+        let narrower = narrowed(matrix, &nodes, 2.0)?;
         let points = Points::placed(
             PointKernel::Gaussian {
                 precision: form.inverse(),
@@ -160,7 +144,7 @@ impl KernelDensity {
         };
         let table = tabulated(&kernel, &points, &nodes);
         let norm = narrow.determinant() / (form.determinant() * narrower.determinant()).sqrt();
-        let norms = Norms::of(&table, count, Self::apart(&points, norm.sqrt()));
+        let norms = Norms::of_columns(&table, count, Self::apart(&points, norm.sqrt()));
         let peak = ((2.0 * PI).powi(axes as i32) * narrow.determinant()).powf(-0.5);
         Ok(KernelDensity {
             nodes,
@@ -171,7 +155,7 @@ impl KernelDensity {
         })
     }
 
-    /// At least the distance of any two columns, without looking at them.
+    /// Upper bound of the distance of any two columns, without looking at them.
     ///
     /// In the space of `K = K_H` the narrowed `K_H'` at two places have norms `n`, `n^2 = |H'| / sqrt(|H| |2 H' - H|)`, and an
     /// inner product above 0 (their Fourier transforms are Gaussian), so they are at most `sqrt(2) n` apart, and their
@@ -193,7 +177,7 @@ impl KernelDensity {
         &self.points
     }
 
-    /// What one record makes of a norm of columns, in grid units.
+    /// A norm of columns as one record makes it, in grid units.
     fn rounded_up(columns: u64) -> u128 {
         (u128::from(columns) * u128::from(GRAINS)).div_ceil(1 << SHIFT)
     }
@@ -227,7 +211,7 @@ impl Target for KernelDensity {
         }
     }
 
-    /// What one grid unit of a coordinate stands for: functions are records per volume of the unit cube.
+    /// Value of one grid unit of a coordinate: functions are records per volume of the unit cube.
     fn unit(&self) -> f64 {
         self.peak / f64::from(UNITS_A_PEAK).exp2()
     }
@@ -238,15 +222,15 @@ impl Target for KernelDensity {
         if let Some(histogram) = accumulator.histogram() {
             for (grains, column) in histogram.cells.iter().zip(self.table.chunks_exact(count)) {
                 let grains = i128::from(*grains);
-                sums.iter_mut()
-                    .zip(column)
-                    .for_each(|(sum, entry)| *sum += grains * i128::from(*entry));
+                for (sum, entry) in sums.iter_mut().zip(column) {
+                    *sum += grains * i128::from(*entry);
+                }
             }
         }
         Exact::new(sums.into_iter().map(|sum| rounded(sum, SHIFT)).collect())
     }
 
-    /// In the 1-norm: `ceil(D1 / 2^shift) + d`, `D1` the largest of a column, twice that for a replacement; or `sqrt(d)`
+    /// Change in the 1-norm: `ceil(D1 / 2^shift) + d`, `D1` the largest of a column, twice that for a replacement; or `sqrt(d)`
     /// times [`Target::euclidean_sensitivity`], whichever is less.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
         let count = self.points.count() as u128;
@@ -282,60 +266,63 @@ fn records(adjacency: Adjacency) -> u64 {
     }
 }
 
+/// `matrix` without what the deposit gives to the variances, taken away so many `times`.
+fn narrowed(matrix: &[Vec<f64>], nodes: &Nodes, times: f64) -> Result<Form, ShapeError> {
+    let mut narrowed = matrix.to_vec();
+    for (i, m) in nodes.per_axis().iter().enumerate() {
+        narrowed[i][i] -= times * 0.25 / f64::from(*m).powi(2);
+    }
+    Form::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)
+}
+
 impl Norms {
-    /// `apart`: what no two columns can pass.
-    fn of(table: &[i32], count: usize, apart: u64) -> Self {
-        let columns = || table.chunks_exact(count);
-        let size = |entry: &i32| u64::from(entry.unsigned_abs());
-        let square = |column: &[i32]| {
-            column
-                .iter()
-                .map(|entry| u128::from(size(entry)).pow(2))
-                .sum::<u128>()
-        };
-        let squared = columns().map(square).max().unwrap_or(0);
+    /// `apart` is a distance that no two columns can pass.
+    fn of_columns(table: &[i32], count: usize, apart: u64) -> Self {
+        let mut sum = 0_u64;
+        let mut sup = 0;
+        let mut squared = 0_u128;
+        for column in table.chunks_exact(count) {
+            sum = sum.max(column.iter().map(size).sum());
+            sup = sup.max(column.iter().map(size).max().unwrap_or(0));
+            let squares = column.iter().map(|entry| u128::from(size(entry)).pow(2));
+            squared = squared.max(squares.sum());
+        }
         let longest = root(squared);
         let mut farthest = apart.min(2 * longest);
         let pairs = (table.len() / count).pow(2).saturating_mul(count) / 2;
         // Then no distance squared, four times that at most, passes 2^64.
         if pairs <= MOST_COMPARED && squared < 1 << 62 {
-            let distance = |a: &[i32], b: &[i32]| -> u64 {
-                a.iter()
-                    .zip(b)
-                    .map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2))
-                    .sum()
-            };
-            let widest = columns()
-                .enumerate()
-                .flat_map(|(i, a)| columns().take(i).map(move |b| distance(a, b)))
-                .max();
-            farthest = root(u128::from(widest.unwrap_or(0))).max(longest);
+            let mut widest = 0_u64;
+            for (i, a) in table.chunks_exact(count).enumerate() {
+                for b in table.chunks_exact(count).take(i) {
+                    widest = widest.max(squared_distance(a, b));
+                }
+            }
+            farthest = root(u128::from(widest)).max(longest);
         }
         Norms {
-            sum: columns()
-                .map(|column| column.iter().map(size).sum())
-                .max()
-                .unwrap_or(0),
-            sup: table.iter().map(size).max().unwrap_or(0),
+            sum,
+            sup,
             longest,
             farthest,
         }
     }
 }
 
+fn size(entry: &i32) -> u64 {
+    u64::from(entry.unsigned_abs())
+}
+
+fn squared_distance(a: &[i32], b: &[i32]) -> u64 {
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2))
+        .sum()
+}
+
 /// `M k_P` of every cell, row-major over the nodes.
 fn tabulated(kernel: &PointKernel, points: &Points, nodes: &Nodes) -> Vec<i32> {
-    let places = nodes
-        .per_axis()
-        .iter()
-        .fold(vec![vec![]], |places: Vec<Vec<f64>>, m| {
-            let along = |j: i64| j as f64 / f64::from(*m);
-            let last = i64::from(*m) + 1;
-            places
-                .iter()
-                .flat_map(|place| (-1..=last).map(move |j| [&place[..], &[along(j)]].concat()))
-                .collect()
-        });
+    let places = cell_places(nodes);
     let mut table = Vec::with_capacity(places.len() * points.count());
     for place in places {
         let values: Vec<f64> = points
@@ -344,15 +331,27 @@ fn tabulated(kernel: &PointKernel, points: &Points, nodes: &Nodes) -> Vec<i32> {
             .iter()
             .map(|p| kernel.value(p, &place))
             .collect();
-        // A cast from a float saturates.
-        table.extend(
-            points
-                .whiten(&values)
-                .into_iter()
-                .map(|entry| (entry * f64::from(ONE)).round() as i32),
-        );
+        for entry in points.whiten(&values) {
+            // A cast from a float saturates.
+            table.push((entry * f64::from(ONE)).round() as i32);
+        }
     }
     table
+}
+
+/// The places of all nodes, row-major; those of an axis begin and end a cell outside the cube.
+fn cell_places(nodes: &Nodes) -> Vec<Vec<f64>> {
+    let mut places = vec![Vec::new()];
+    for m in nodes.per_axis() {
+        let mut extended = Vec::new();
+        for place in &places {
+            for j in -1..=i64::from(*m) + 1 {
+                extended.push([&place[..], &[j as f64 / f64::from(*m)]].concat());
+            }
+        }
+        places = extended;
+    }
+    places
 }
 
 #[cfg(test)]

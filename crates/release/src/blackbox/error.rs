@@ -1,6 +1,6 @@
-//! Why a caller's function cannot be a target.
+//! Reasons why a caller's function cannot be a target.
 
-/// Why a caller's function cannot be a target.
+/// Reason why a caller's function cannot be a target.
 #[derive(Clone, Debug, thiserror::Error, PartialEq)]
 pub enum Error {
     #[error("a window must keep at least one record for a function of its records")]

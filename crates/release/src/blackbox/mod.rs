@@ -1,4 +1,4 @@
-//! Why a function of the caller is refused.
+//! Reasons why a function of the caller is refused.
 
 pub mod error;
 

@@ -1,11 +1,11 @@
-//! Why no sensitivity can be sampled.
+//! Reasons why no sensitivity can be sampled.
 
 use bernstream_synopsis::sampler::distribution::PriorDistribution;
 
 /// More draws than anybody waits for.
 pub const MOST_SAMPLES: u32 = 10_000_000;
 
-/// Why no sensitivity can be sampled.
+/// Reason why no sensitivity can be sampled.
 #[derive(Clone, Debug, thiserror::Error, PartialEq)]
 pub enum Error {
     #[error(

@@ -1,4 +1,4 @@
-//! Why a sensitivity cannot be sampled.
+//! Reasons why a sensitivity cannot be sampled.
 
 pub mod error;
 

@@ -1,6 +1,6 @@
-//! Why a message or file cannot be decoded.
+//! Reasons why a message or file cannot be decoded.
 
-/// Why a message or file cannot be decoded.
+/// Reason why a message or file cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Broken(String);
@@ -11,9 +11,9 @@ impl Broken {
     }
 }
 
-/// How much of a reason is repeated, in characters: a producer can put anything into the names and types of a message.
+/// Longest part of a reason that is repeated, in characters: a producer can put anything into the names and types of a message.
 const LONGEST: usize = 600;
-/// The same for one name, and how many names are listed.
+/// Longest part of one name, and most names that are listed.
 const LONGEST_NAME: usize = 40;
 const MOST_NAMES: usize = 6;
 
@@ -27,13 +27,16 @@ fn cut(text: &str, longest: usize) -> String {
     }
 }
 
-/// With what does not show, and could do something to a terminal, as an escape.
+/// The text in which an escape stands for what does not show, and could do something to a terminal.
 fn escaped(text: &str) -> String {
-    let one = |c: char| match c {
-        '\'' | '"' => c.to_string(),
-        c => c.escape_debug().to_string(),
-    };
-    text.chars().map(one).collect()
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\'' | '"' => escaped.push(c),
+            c => escaped.extend(c.escape_debug()),
+        }
+    }
+    escaped
 }
 
 /// The first of some names.

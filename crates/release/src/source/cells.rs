@@ -34,33 +34,35 @@ pub fn times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<Int64Arr
             .translated(|text| format.of_text(short(text)?))
             .into());
     }
-    Ok(match (column.data_type(), declared) {
-        (DataType::Timestamp(TimeUnit::Second, _), _) => column
+    Ok(match column.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => column
             .as_primitive::<TimestampSecondType>()
             .unary_opt(|t| t.checked_mul(1_000_000)),
-        (DataType::Timestamp(TimeUnit::Millisecond, _), _) => column
+        DataType::Timestamp(TimeUnit::Millisecond, _) => column
             .as_primitive::<TimestampMillisecondType>()
             .unary_opt(|t| t.checked_mul(1_000)),
-        (DataType::Timestamp(TimeUnit::Microsecond, _), _) => column
+        DataType::Timestamp(TimeUnit::Microsecond, _) => column
             .as_primitive::<TimestampMicrosecondType>()
             .reinterpret_cast::<Int64Type>(),
-        (DataType::Timestamp(TimeUnit::Nanosecond, _), _) => column
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => column
             .as_primitive::<TimestampNanosecondType>()
             .unary(|t| t.div_euclid(1_000)),
-        (DataType::Date32, _) => column
+        DataType::Date32 => column
             .as_primitive::<Date32Type>()
             .unary_opt(|days| i64::from(days).checked_mul(86_400_000_000)),
-        (DataType::Date64, _) => column
+        DataType::Date64 => column
             .as_primitive::<Date64Type>()
             .unary_opt(|t| t.checked_mul(1_000)),
-        (_, Some(format)) => {
+        kind => {
+            let Some(format) = declared else {
+                return Err(unsuitable(kind, Role::Time(declared).requirement()));
+            };
             let mut times = Int64Builder::with_capacity(column.len());
             each_integer(column, |count| {
                 times.append_option(count.and_then(|count| format.micros(count)))
             })?;
             times.finish()
         }
-        (kind, None) => return Err(unsuitable(kind, Role::Time(declared).requirement())),
     })
 }
 
@@ -159,25 +161,26 @@ fn each_integer(column: &ArrayRef, mut take: impl FnMut(Option<i128>)) -> Result
 
 /// Hands out the integer that each decimal is. A decimal is exact, so its fraction says all.
 fn each_decimal<D: DecimalType>(column: &dyn Array, scale: i8, mut take: impl FnMut(Option<i128>)) {
-    let whole = |n| {
-        let text = D::format_decimal(n, u8::MAX, scale);
-        let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-        fraction
-            .bytes()
-            .all(|digit| digit == b'0')
-            .then(|| integer(whole))
-            .flatten()
-    };
-    column
-        .as_primitive::<D>()
-        .iter()
-        .for_each(|n| take(n.and_then(whole)));
+    for decimal in column.as_primitive::<D>() {
+        take(decimal.and_then(|decimal| whole_decimal::<D>(decimal, scale)));
+    }
 }
 
-/// By way of their text, because reading one rounds once, to the nearest; a division by a power of ten may round twice.
+fn whole_decimal<D: DecimalType>(decimal: D::Native, scale: i8) -> Option<i128> {
+    let text = D::format_decimal(decimal, u8::MAX, scale);
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    if fraction.bytes().all(|digit| digit == b'0') {
+        integer(whole)
+    } else {
+        None
+    }
+}
+
+/// The nearest `f64` by way of their text, because reading one rounds once, to the nearest; a division by a power of ten may round twice.
 fn decimals<D: DecimalType>(column: &dyn Array, scale: i8) -> Float64Array {
-    let nearest = |n| D::format_decimal(n, u8::MAX, scale).parse().ok();
-    column.as_primitive::<D>().unary_opt(nearest)
+    column
+        .as_primitive::<D>()
+        .unary_opt(|decimal| D::format_decimal(decimal, u8::MAX, scale).parse().ok())
 }
 
 fn unsuitable(kind: &DataType, requirement: &str) -> Broken {

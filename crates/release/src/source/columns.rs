@@ -8,16 +8,16 @@ use bernstream_synopsis::times::TimeFormat;
 pub struct Columns {
     /// Event time; any Arrow timestamp or date.
     pub time: String,
-    /// How a column of event times is written that has no type of its own for them, if that is declared; of records that are not
+    /// Format of a column of event times that has no type of its own for them, if that is declared; of records that are not
     /// Arrow it stands with what else is declared of them.
     pub time_format: Option<TimeFormat>,
     /// Group key; text or integers.
     pub key: Option<String>,
-    /// Which of the two, if that is declared.
+    /// One of the two types, if that is declared.
     pub key_type: Option<IdType>,
     /// Privacy unit; text or integers.
     pub unit: Option<String>,
-    /// Which of the two, if that is declared.
+    /// One of the two types, if that is declared.
     pub unit_type: Option<IdType>,
     /// The values, in the order of the axes of the domain; numbers, or text that holds them.
     pub values: Vec<String>,

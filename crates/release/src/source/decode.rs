@@ -114,43 +114,9 @@ impl ArrowDecoder {
             };
             let metadata = take(&rest, head.len(), length)
                 .ok_or_else(|| truncated("the metadata of an Arrow message"))?;
-            let start = head.len() + length;
-            let body_of = |length| {
-                take(&rest, start, length).ok_or_else(|| truncated("the body of an Arrow message"))
-            };
-            let known = self
-                .kept
-                .as_ref()
-                .filter(|kept| decoder.shape.is_none() && kept.metadata == *metadata);
-            let body = if let Some(kept) = known {
-                decoder.shape = Some(Arc::clone(&kept.shape));
-                body_of(kept.body)?
-            } else {
-                let message = Message::parse(&metadata)?;
-                let body = body_of(message.body)?;
-                let had_shape = decoder.shape.is_some();
-                if let Some(records) = decoder.read(&message, &body, &self.columns)? {
-                    batches.push(batch(
-                        &records,
-                        &self.columns,
-                        &decoder.shape()?.found,
-                        place,
-                    )?);
-                }
-                if let Some(shape) = decoder
-                    .shape
-                    .as_ref()
-                    .filter(|_| !had_shape && length <= LONGEST_KEPT)
-                {
-                    self.kept = Some(Kept {
-                        metadata: metadata.to_vec(),
-                        body: body.len(),
-                        shape: Arc::clone(shape),
-                    });
-                }
-                body
-            };
-            rest = rest.slice(start + body.len());
+            rest = rest.slice(head.len() + length);
+            let body = self.read_message(&mut decoder, &metadata, &rest, place, &mut batches)?;
+            rest = rest.slice(body);
         }
         match batches.len() {
             1 => batches.pop().ok_or_else(|| truncated("its record batch")),
@@ -166,6 +132,46 @@ impl ArrowDecoder {
             _ => join(&batches, place),
         }
     }
+
+    /// Reads the message with these metadata, whose body begins `rest`; returns the length of the body.
+    fn read_message(
+        &mut self,
+        decoder: &mut Decoder,
+        metadata: &[u8],
+        rest: &Buffer,
+        place: BatchOrigin,
+        batches: &mut Vec<Batch>,
+    ) -> Result<usize, Broken> {
+        if decoder.shape.is_none()
+            && let Some(kept) = &self.kept
+            && kept.metadata == metadata
+        {
+            decoder.shape = Some(Arc::clone(&kept.shape));
+            return Ok(body_of(rest, kept.body)?.len());
+        }
+        let message = Message::parse(metadata)?;
+        let body = body_of(rest, message.body)?;
+        let had_shape = decoder.shape.is_some();
+        if let Some(records) = decoder.read(&message, &body, &self.columns)? {
+            let found = &decoder.shape()?.found;
+            batches.push(batch(&records, &self.columns, found, place)?);
+        }
+        if !had_shape
+            && metadata.len() <= LONGEST_KEPT
+            && let Some(shape) = &decoder.shape
+        {
+            self.kept = Some(Kept {
+                metadata: metadata.to_vec(),
+                body: body.len(),
+                shape: Arc::clone(shape),
+            });
+        }
+        Ok(body.len())
+    }
+}
+
+fn body_of(rest: &Buffer, length: usize) -> Result<Buffer, Broken> {
+    take(rest, 0, length).ok_or_else(|| truncated("the body of an Arrow message"))
 }
 
 /// Parses the eight bytes before every message of a stream: the continuation marker, then the length of the metadata, or `None`
@@ -253,15 +259,15 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What compressed buffers of one record batch may unfold to, in bytes, whatever their size.
+/// Largest size that compressed buffers of one record batch may unfold to, in bytes, whatever their size.
 const LARGEST_UNFOLDED: u64 = 1 << 30;
-/// How many times their size they may unfold to where that is more.
+/// Times their size that they may unfold to where that is more.
 const LARGEST_RATIO: u64 = 64;
 
 /// The state of a stream: its schema, and its dictionaries so far.
 #[derive(Default)]
 pub struct Decoder {
-    /// Whether buffers may be compressed.
+    /// True if buffers may be compressed.
     unfolds: bool,
     shape: Option<Arc<AdaptedSchema>>,
     dictionaries: HashMap<i64, ArrayRef>,
@@ -400,13 +406,12 @@ impl Decoder {
 impl AdaptedSchema {
     fn new(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
         let found = FoundColumns::of(schema, columns)?;
-        let ours = |field: &Field| {
-            field
-                .clone()
-                .with_data_type(as_bytes(field.data_type()))
-                .with_nullable(true)
-        };
-        let fields: Vec<_> = schema.fields().iter().map(|field| ours(field)).collect();
+        let mut fields = Vec::with_capacity(schema.fields().len());
+        for field in schema.fields() {
+            let kind = as_bytes(field.data_type());
+            let field = Field::clone(field);
+            fields.push(field.with_data_type(kind).with_nullable(true));
+        }
         let all = Arc::new(Schema::new(fields));
         let needed = all.project(&found.projection).map_err(arrow)?;
         Ok(AdaptedSchema {
@@ -445,26 +450,17 @@ fn check_extents(
             "its Arrow buffers are compressed; send them uncompressed and let Kafka compress (compression.type)",
         ));
     }
-    let inside = |buffer: &arrow_ipc::Buffer| {
-        let end = usize::try_from(buffer.offset())
-            .ok()?
-            .checked_add(usize::try_from(buffer.length()).ok()?)?;
-        (end <= body.len()).then_some(())
-    };
-    let counted = |node: &arrow_ipc::FieldNode| {
-        (0 <= node.null_count() && node.null_count() <= node.length()).then_some(())
-    };
     let fits = batch.length() >= 0
         && batch
             .buffers()
             .into_iter()
             .flatten()
-            .all(|buffer| inside(buffer).is_some())
+            .all(|buffer| is_inside(buffer, body))
         && batch
             .nodes()
             .into_iter()
             .flatten()
-            .all(|node| counted(node).is_some());
+            .all(|node| (0..=node.length()).contains(&node.null_count()));
     if !fits {
         return Err(Broken::new("an Arrow buffer lies outside its message"));
     }
@@ -477,18 +473,33 @@ fn check_extents(
     Ok(())
 }
 
-/// How many bytes the compressed buffers of a record batch say that they unfold to: each begins with that, or with -1 if it is
+fn is_inside(buffer: &arrow_ipc::Buffer, body: &Buffer) -> bool {
+    let Ok(offset) = usize::try_from(buffer.offset()) else {
+        return false;
+    };
+    let Ok(length) = usize::try_from(buffer.length()) else {
+        return false;
+    };
+    offset
+        .checked_add(length)
+        .is_some_and(|end| end <= body.len())
+}
+
+/// Bytes that the compressed buffers of a record batch say that they unfold to: each begins with that, or with -1 if it is
 /// not compressed. The Arrow reader takes as much memory before it looks at what follows.
 fn unfolded(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> u64 {
-    let claimed = |buffer: &arrow_ipc::Buffer| {
-        let start = usize::try_from(buffer.offset()).ok()?;
-        let head: &[u8; 8] = body.get(start..)?.first_chunk()?;
-        u64::try_from(i64::from_le_bytes(*head)).ok()
-    };
     let buffers = batch
         .buffers()
         .into_iter()
         .flatten()
         .filter(|buffer| buffer.length() > 0);
-    buffers.filter_map(claimed).fold(0, u64::saturating_add)
+    buffers
+        .filter_map(|buffer| claimed_size(buffer, body))
+        .fold(0, u64::saturating_add)
+}
+
+fn claimed_size(buffer: &arrow_ipc::Buffer, body: &Buffer) -> Option<u64> {
+    let start = usize::try_from(buffer.offset()).ok()?;
+    let head: &[u8; 8] = body.get(start..)?.first_chunk()?;
+    u64::try_from(i64::from_le_bytes(*head)).ok()
 }

@@ -1,4 +1,4 @@
-//! Which of the needed columns a schema has, and whether their types are ones that they may have.
+//! Needed columns that a schema has, and whether their types are ones that they may have.
 //!
 //! A column that is missing, or has another type, is a column of nulls and spoils nothing else: programs take the type of a column
 //! from the records that are in it, so one record may decide what a column is that a whole message or file brings.
@@ -13,7 +13,7 @@ use super::columns::Columns;
 use bernstream_synopsis::scalar::IdType;
 use bernstream_synopsis::times::TimeFormat;
 
-/// What a column is needed for, which decides the types that it may have.
+/// Purpose of a needed column, which decides the types that it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Time(Option<TimeFormat>),
@@ -22,7 +22,7 @@ pub(crate) enum Role {
     Value,
 }
 
-/// What the rows of a column are, whatever their width and encoding.
+/// Kind of the rows of a column, whatever their width and encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cells {
     Text,
@@ -105,7 +105,7 @@ impl FoundColumn {
         &self.name
     }
 
-    /// What its rows are, in a word: types of one kind differ in width and encoding only.
+    /// Kind of its rows, in a word: types of one kind differ in width and encoding only.
     pub fn cells(&self) -> &'static str {
         match &self.kind {
             None => "missing",
@@ -122,14 +122,14 @@ impl FoundColumn {
         }
     }
 
-    /// Whether its rows are read; if not, all of them count as null.
+    /// Returns whether its rows are read; if not, all of them count as null.
     pub fn is_read(&self) -> bool {
         self.kind
             .as_ref()
             .is_some_and(|kind| self.role.accepts(kind))
     }
 
-    /// Whether it is missing or has a type that it may not have; what has only nulls has neither.
+    /// Returns whether it is missing or has a type that it may not have; what has only nulls has neither.
     pub fn is_unread(&self) -> bool {
         !self.is_read() && self.kind != Some(DataType::Null)
     }
@@ -140,7 +140,7 @@ impl FoundColumn {
 pub struct FoundColumns {
     /// A column that is needed for two things is there twice.
     columns: Vec<FoundColumn>,
-    /// Where those that are read are in the schema, ascending.
+    /// Places in the schema of those that are read, ascending.
     pub projection: Vec<usize>,
     /// The first of the names that the schema has, for people.
     known: String,
@@ -153,12 +153,9 @@ impl FoundColumns {
     pub fn of(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
         let mut found = Vec::new();
         let mut projection = BTreeSet::new();
-        for (name, role) in roles(columns) {
-            let mut named = schema
-                .fields()
-                .iter()
-                .enumerate()
-                .filter(|(_, field)| field.name() == name);
+        let fields = schema.fields();
+        for NeededColumn { name, role } in needed_columns(columns) {
+            let mut named = (0..fields.len()).filter(|index| fields[*index].name() == name);
             let first = named.next();
             if named.next().is_some() {
                 return Err(Broken::new(format_args!("it has two columns '{name}'")));
@@ -166,9 +163,11 @@ impl FoundColumns {
             let column = FoundColumn {
                 name: name.to_owned(),
                 role,
-                kind: first.map(|(_, field)| field.data_type().clone()),
+                kind: first.map(|index| fields[index].data_type().clone()),
             };
-            projection.extend(first.filter(|_| column.is_read()).map(|(index, _)| index));
+            if column.is_read() {
+                projection.extend(first);
+            }
             found.push(column);
         }
         let known = names(schema.fields().iter().map(|field| field.name().as_str()));
@@ -179,26 +178,26 @@ impl FoundColumns {
         })
     }
 
-    /// Those of a file of lines, which has text in each of the columns that it names.
+    /// The columns of a file of lines, which has text in each of the columns that it names.
     pub fn of_names(header: &[String], columns: &Columns) -> Self {
-        let column = |(name, role): (&str, Role)| {
+        let mut found = Vec::new();
+        for NeededColumn { name, role } in needed_columns(columns) {
             let is_there = header.iter().any(|known| known == name);
             let role = if let Role::Time(None) = role {
                 Role::Time(Some(TimeFormat::default()))
             } else {
                 role
             };
-            FoundColumn {
+            found.push(FoundColumn {
                 name: name.to_owned(),
                 role,
                 kind: is_there.then_some(DataType::Utf8),
-            }
-        };
-        let known = names(header.iter().map(String::as_str));
+            });
+        }
         FoundColumns {
-            columns: roles(columns).map(column).collect(),
+            columns: found,
             projection: Vec::new(),
-            known,
+            known: names(header.iter().map(String::as_str)),
         }
     }
 
@@ -206,12 +205,12 @@ impl FoundColumns {
         &self.columns
     }
 
-    /// Those that are missing or have a type that they may not have.
+    /// The columns that are missing or have a type that they may not have.
     pub fn unread(&self) -> impl Iterator<Item = &FoundColumn> {
         self.columns.iter().filter(|column| column.is_unread())
     }
 
-    /// Why a column is not read.
+    /// Reason why a column is not read.
     pub fn fault(&self, column: &FoundColumn) -> Broken {
         let FoundColumn { name, role, kind } = column;
         let known = &self.known;
@@ -228,7 +227,7 @@ impl FoundColumns {
     }
 }
 
-/// What a file says of its columns.
+/// Contents of a file, as it says itself.
 #[derive(Clone, Debug)]
 pub enum Contents {
     /// It has no bytes, or no line of names: there are no records in it.
@@ -238,20 +237,29 @@ pub enum Contents {
     Columns(Arc<FoundColumns>),
 }
 
-/// The needed columns, each with what it is needed for.
-pub(super) fn roles(columns: &Columns) -> impl Iterator<Item = (&str, Role)> {
-    let time = Some((columns.time.as_str(), Role::Time(columns.time_format)));
-    let key = columns
-        .key
-        .as_deref()
-        .map(|name| (name, Role::Key(columns.key_type)));
-    let unit = columns
-        .unit
-        .as_deref()
-        .map(|name| (name, Role::Unit(columns.unit_type)));
-    let values = columns
-        .values
-        .iter()
-        .map(|name| (name.as_str(), Role::Value));
-    [time, key, unit].into_iter().flatten().chain(values)
+/// A column by the name that the configuration gives.
+pub(super) struct NeededColumn<'a> {
+    pub name: &'a str,
+    pub role: Role,
+}
+
+/// The needed columns: event time, key and unit, then the values in order.
+pub(super) fn needed_columns(columns: &Columns) -> Vec<NeededColumn<'_>> {
+    let mut needed = vec![NeededColumn {
+        name: &columns.time,
+        role: Role::Time(columns.time_format),
+    }];
+    if let Some(name) = &columns.key {
+        let role = Role::Key(columns.key_type);
+        needed.push(NeededColumn { name, role });
+    }
+    if let Some(name) = &columns.unit {
+        let role = Role::Unit(columns.unit_type);
+        needed.push(NeededColumn { name, role });
+    }
+    for name in &columns.values {
+        let role = Role::Value;
+        needed.push(NeededColumn { name, role });
+    }
+    needed
 }

@@ -11,11 +11,12 @@ use super::batch::Batch;
 use super::broken::{Broken, arrow};
 use super::cells;
 use super::columns::Columns;
-use super::found::{FoundColumns, Role, roles};
+use super::found::{FoundColumns, NeededColumn, Role, needed_columns};
 use super::text::Text;
 use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::scalar::IdType;
 
-/// Where a batch comes from.
+/// Origin of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchOrigin {
     pub partition: i32,
@@ -49,13 +50,15 @@ pub fn batch(
     found: &Arc<FoundColumns>,
     place: BatchOrigin,
 ) -> Result<Batch, Broken> {
-    let read = |name: &str, role: Role| {
-        records
-            .column_by_name(name)
-            .filter(|column| role.accepts(column.data_type()))
+    let time = NeededColumn {
+        name: &columns.time,
+        role: Role::Time(columns.time_format),
     };
-    let times = read(&columns.time, Role::Time(columns.time_format));
-    let rows = times.map_or(0, |times| times.len());
+    let times = match readable(records, &time) {
+        Some(times) => cells::times(times, columns.time_format)?,
+        None => Int64Array::new_null(0),
+    };
+    let rows = times.len();
     let BatchOrigin {
         partition,
         offset,
@@ -65,25 +68,18 @@ pub fn batch(
         partition,
         offset,
         message_time,
-        times: times.map_or_else(
-            || Ok(Int64Array::new_null(0)),
-            |times| cells::times(times, columns.time_format),
-        )?,
+        times,
         keys: None,
         units: None,
         values: Vec::with_capacity(columns.values.len()),
         found: Some(Arc::clone(found)),
     };
-    for (name, role) in roles(columns) {
-        let column = read(name, role).filter(|column| column.len() == rows);
-        let ids = |declared| match column {
-            Some(column) => cells::ids(column, declared),
-            None => Ok(Text::from(BinaryArray::new_null(rows))),
-        };
-        match role {
+    for needed in needed_columns(columns) {
+        let column = readable(records, &needed).filter(|column| column.len() == rows);
+        match needed.role {
             Role::Time(_) => {}
-            Role::Key(declared) => batch.keys = Some(ids(declared)?),
-            Role::Unit(declared) => batch.units = Some(ids(declared)?),
+            Role::Key(declared) => batch.keys = Some(ids_or_nulls(column, declared, rows)?),
+            Role::Unit(declared) => batch.units = Some(ids_or_nulls(column, declared, rows)?),
             Role::Value => batch.values.push(match column {
                 Some(column) => cells::numbers(column)?,
                 None => Float64Array::new_null(rows),
@@ -91,6 +87,24 @@ pub fn batch(
         }
     }
     Ok(batch)
+}
+
+/// A column that is there and has a type that it may have.
+fn readable<'a>(records: &'a RecordBatch, needed: &NeededColumn<'_>) -> Option<&'a ArrayRef> {
+    records
+        .column_by_name(needed.name)
+        .filter(|column| needed.role.accepts(column.data_type()))
+}
+
+fn ids_or_nulls(
+    column: Option<&ArrayRef>,
+    declared: Option<IdType>,
+    rows: usize,
+) -> Result<Text, Broken> {
+    match column {
+        Some(column) => cells::ids(column, declared),
+        None => Ok(Text::from(BinaryArray::new_null(rows))),
+    }
 }
 
 /// Concatenates the batches of one message.

@@ -19,8 +19,15 @@ use bernstream_synopsis::scalar::integer_part;
 /// more could make the whole message unreadable.
 #[derive(Clone, Default)]
 pub struct Text {
-    /// The record batches of one message, each with the row after its last.
-    parts: Vec<(usize, Part)>,
+    /// The record batches of one message.
+    parts: Vec<BatchPart>,
+}
+
+#[derive(Clone)]
+struct BatchPart {
+    /// The row after its last, in the whole column.
+    end: usize,
+    rows: Part,
 }
 
 #[derive(Clone)]
@@ -40,17 +47,21 @@ impl Text {
     ///
     /// If the column is neither text nor bytes.
     pub(crate) fn new(column: &ArrayRef) -> Result<Self, Broken> {
+        let rows = Part::new(column.as_ref())?;
+        let end = column.len();
         Ok(Text {
-            parts: vec![(column.len(), Part::new(column.as_ref())?)],
+            parts: vec![BatchPart { end, rows }],
         })
     }
 
     /// The integers that are written in it; all other text is null.
     pub(crate) fn of_integers(self) -> Self {
-        let of_integers = |(end, part)| (end, Part::Integers(Box::new(part)));
-        Text {
-            parts: self.parts.into_iter().map(of_integers).collect(),
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for BatchPart { end, rows } in self.parts {
+            let rows = Part::Integers(Box::new(rows));
+            parts.push(BatchPart { end, rows });
         }
+        Text { parts }
     }
 
     /// The columns one after another.
@@ -58,19 +69,19 @@ impl Text {
         let mut parts = Vec::new();
         let mut end = 0;
         for column in columns {
-            parts.extend(
-                column
-                    .parts
-                    .iter()
-                    .map(|(rows, part)| (end + rows, part.clone())),
-            );
+            for part in &column.parts {
+                parts.push(BatchPart {
+                    end: end + part.end,
+                    rows: part.rows.clone(),
+                });
+            }
             end += column.len();
         }
         Text { parts }
     }
 
     pub fn len(&self) -> usize {
-        self.parts.last().map_or(0, |(end, _)| *end)
+        self.parts.last().map_or(0, |part| part.end)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -80,21 +91,24 @@ impl Text {
     /// The bytes of a row; `None` if it is null.
     #[inline]
     pub fn get(&self, row: usize) -> Option<&[u8]> {
-        let at = self.parts.partition_point(|(end, _)| *end <= row);
-        let start = at
-            .checked_sub(1)
-            .and_then(|before| self.parts.get(before))
-            .map_or(0, |(end, _)| *end);
-        self.parts.get(at)?.1.get(row - start)
+        let index = self.parts.partition_point(|part| part.end <= row);
+        let start = match index.checked_sub(1) {
+            Some(before) => self.parts.get(before).map_or(0, |part| part.end),
+            None => 0,
+        };
+        self.parts.get(index)?.rows.get(row - start)
     }
 }
 
 impl Text {
-    /// What `of` makes of each row; null stays null. An entry of a dictionary is looked at once, unless it has more entries than rows.
-    pub(crate) fn translated<T: Copy>(&self, of: impl Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
+    /// Values that `convert` makes of each row; null stays null. An entry of a dictionary is looked at once, unless it has more entries than rows.
+    pub(crate) fn translated<T: Copy>(
+        &self,
+        convert: impl Fn(&[u8]) -> Option<T>,
+    ) -> Vec<Option<T>> {
         let mut all = Vec::with_capacity(self.len());
-        for (_, part) in &self.parts {
-            all.extend(part.translated(&of));
+        for part in &self.parts {
+            all.extend(part.rows.translated(&convert));
         }
         all
     }
@@ -103,7 +117,10 @@ impl Text {
 impl From<BinaryArray> for Text {
     fn from(rows: BinaryArray) -> Self {
         Text {
-            parts: vec![(rows.len(), Part::Short(rows))],
+            parts: vec![BatchPart {
+                end: rows.len(),
+                rows: Part::Short(rows),
+            }],
         }
     }
 }
@@ -115,22 +132,19 @@ impl fmt::Debug for Text {
 }
 
 impl Part {
-    fn translated<T: Copy>(&self, of: &dyn Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
+    fn translated<T: Copy>(&self, convert: &dyn Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
         match self {
             Part::Dictionary(keys, values) if values.len() <= keys.len() => {
                 let entries: Vec<_> = (0..values.len())
-                    .map(|at| values.get(at).and_then(of))
+                    .map(|entry| values.get(entry).and_then(convert))
                     .collect();
-                let entry = |at: i64| {
-                    usize::try_from(at)
-                        .ok()
-                        .and_then(|at| entries.get(at).copied().flatten())
-                };
-                keys.iter().map(|at| at.and_then(entry)).collect()
+                keys.iter()
+                    .map(|key| *entries.get(usize::try_from(key?).ok()?)?)
+                    .collect()
             }
-            Part::Integers(rows) => rows.translated(&|text| of(integer_digits(text)?)),
+            Part::Integers(rows) => rows.translated(&|text| convert(integer_digits(text)?)),
             part => (0..part.len())
-                .map(|row| part.get(row).and_then(of))
+                .map(|row| part.get(row).and_then(convert))
                 .collect(),
         }
     }
@@ -170,21 +184,22 @@ impl Part {
     }
 
     fn get(&self, row: usize) -> Option<&[u8]> {
-        fn valid(array: &dyn Array, row: usize) -> bool {
-            row < array.len() && array.is_valid(row)
-        }
         match self {
-            Part::Short(rows) => valid(rows, row).then(|| rows.value(row)),
-            Part::Long(rows) => valid(rows, row).then(|| rows.value(row)),
-            Part::Views(rows) => valid(rows, row).then(|| rows.value(row)),
-            Part::Fixed(rows) => valid(rows, row).then(|| rows.value(row)),
-            Part::Dictionary(keys, values) => valid(keys, row)
-                .then(|| usize::try_from(keys.value(row)).ok())
-                .flatten()
-                .and_then(|at| values.get(at)),
+            Part::Short(rows) => is_valid(rows, row).then(|| rows.value(row)),
+            Part::Long(rows) => is_valid(rows, row).then(|| rows.value(row)),
+            Part::Views(rows) => is_valid(rows, row).then(|| rows.value(row)),
+            Part::Fixed(rows) => is_valid(rows, row).then(|| rows.value(row)),
+            Part::Dictionary(keys, values) if is_valid(keys, row) => {
+                values.get(usize::try_from(keys.value(row)).ok()?)
+            }
+            Part::Dictionary(..) => None,
             Part::Integers(rows) => rows.get(row).and_then(integer_digits),
         }
     }
+}
+
+fn is_valid(array: &dyn Array, row: usize) -> bool {
+    row < array.len() && array.is_valid(row)
 }
 
 /// The integer that is written in a text, in its one form.

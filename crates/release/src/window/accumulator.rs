@@ -1,4 +1,4 @@
-//! What a window keeps of its records, and the records themselves as they are kept.
+//! State that a window keeps of its records, and the records themselves as they are kept.
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,9 +67,9 @@ pub(super) fn whole_label(label: f64) -> i32 {
     whole + i32::from(rest >= 0.5) - i32::from(rest <= -0.5)
 }
 
-/// What a record adds to the sums of a window.
+/// Numbers that a record adds to the sums of a window.
 pub trait Feature: fmt::Debug + Send + Sync {
-    /// How many sums there are.
+    /// Number of sums.
     fn count(&self) -> usize;
 
     /// Adds the record to `sums`, [`Feature::count`] of them. Sums saturate. What is added depends on the record alone.
@@ -80,7 +80,7 @@ pub trait Feature: fmt::Debug + Send + Sync {
     fn about(&self) -> serde_json::Value;
 }
 
-/// What the windows of one release keep: public, and the same for every window and key.
+/// Kind of state that the windows of one release keep: public, and the same for every window and key.
 #[derive(Clone, Debug)]
 pub enum AccumulatorSpec {
     /// One histogram on a grid over all axes; labels are not looked at.
@@ -95,7 +95,7 @@ pub enum AccumulatorSpec {
     Records { most: u32 },
 }
 
-/// How a record is shared over the tables of its window by its label.
+/// Sharing of a record over the tables of its window by its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableLabel {
     /// A number: the part of it that lies above its least value in the second table, the rest in the first. A class above a threshold
@@ -106,7 +106,7 @@ pub enum TableLabel {
 }
 
 impl TableLabel {
-    /// How many tables there are.
+    /// Number of tables.
     pub fn tables(self) -> usize {
         match self {
             TableLabel::Number => 2,
@@ -115,12 +115,12 @@ impl TableLabel {
     }
 }
 
-/// What one window holds of one key, once it is closed. `Debug` shows no data.
+/// Content of one window for one key, once it is closed. `Debug` shows no data.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Accumulator {
     Histogram(Histogram),
     Tables(Vec<Histogram>),
-    /// Those of the negative class, then those of the positive one; in each the axes in order.
+    /// Histograms of the negative class, then those of the positive one; in each the axes in order.
     Marginals([Vec<Histogram>; 2]),
     Sums(Vec<i128>),
     /// Sorted by the records themselves.
@@ -128,20 +128,17 @@ pub enum Accumulator {
 }
 
 impl AccumulatorSpec {
-    /// Where a record of the unit cube lies, to the accuracy that is kept.
+    /// Place of a record of the unit cube, to the accuracy that is kept.
     pub fn place(&self, x: &[f64; 3]) -> GridPoint {
         let mut place = GridPoint::default();
-        for (axis, (coordinate, x)) in place.0.iter_mut().zip(x).enumerate() {
-            self.coordinates(
-                axis,
-                std::slice::from_ref(x),
-                std::slice::from_mut(coordinate),
-            );
+        for (axis, x) in x.iter().enumerate() {
+            let coordinate = std::slice::from_mut(&mut place.0[axis]);
+            self.coordinates(axis, std::slice::from_ref(x), coordinate);
         }
         place
     }
 
-    /// The same for many records, on one axis; nothing is written for an axis that the kind does not have.
+    /// Writes the coordinates of many records on one axis; nothing is written for an axis that the kind does not have.
     #[inline]
     pub(super) fn coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
         match self {
@@ -154,10 +151,9 @@ impl AccumulatorSpec {
                 }
             }
             AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => {
-                coordinates
-                    .iter_mut()
-                    .zip(x)
-                    .for_each(|(coordinate, x)| *coordinate = GridPoint::fine(*x));
+                for (coordinate, x) in coordinates.iter_mut().zip(x) {
+                    *coordinate = GridPoint::fine(*x);
+                }
             }
         }
     }
@@ -175,13 +171,12 @@ impl AccumulatorSpec {
         }
     }
 
-    /// About how much memory one window and key takes, in bytes.
+    /// Memory, about, that one window and key takes, in bytes.
     pub fn bytes(&self) -> u64 {
-        let cells = |nodes: &Nodes| 8 * nodes.cells() as u64;
         match self {
-            AccumulatorSpec::Histogram(nodes) => cells(nodes),
-            AccumulatorSpec::Tables { nodes, by } => cells(nodes) * by.tables() as u64,
-            AccumulatorSpec::Marginals(axes) => 2 * axes.iter().map(cells).sum::<u64>(),
+            AccumulatorSpec::Histogram(nodes) => histogram_bytes(nodes),
+            AccumulatorSpec::Tables { nodes, by } => histogram_bytes(nodes) * by.tables() as u64,
+            AccumulatorSpec::Marginals(axes) => 2 * axes.iter().map(histogram_bytes).sum::<u64>(),
             AccumulatorSpec::Sums(feature) => 16 * feature.count() as u64,
             AccumulatorSpec::Records { most } => 64 * u64::from(*most),
         }
@@ -195,8 +190,8 @@ impl AccumulatorSpec {
                 Accumulator::Tables(vec![Histogram::new(nodes); by.tables()])
             }
             AccumulatorSpec::Marginals(axes) => {
-                let class = || axes.iter().map(Histogram::new).collect();
-                Accumulator::Marginals([class(), class()])
+                let class: Vec<Histogram> = axes.iter().map(Histogram::new).collect();
+                Accumulator::Marginals([class.clone(), class])
             }
             AccumulatorSpec::Sums(feature) => Accumulator::Sums(vec![0; feature.count()]),
             AccumulatorSpec::Records { .. } => Accumulator::Records(Vec::new()),
@@ -218,7 +213,9 @@ impl AccumulatorSpec {
     /// A record for this kind of accumulator; `x` in the unit cube, `label` in `[-1, 1]`, or the place of its class in a list of several.
     pub fn record(&self, x: &[f64], label: f64) -> Record {
         let mut cube = [0.0; 3];
-        cube.iter_mut().zip(x).for_each(|(cube, x)| *cube = *x);
+        for (cube, x) in cube.iter_mut().zip(x) {
+            *cube = *x;
+        }
         let label = match self {
             AccumulatorSpec::Tables {
                 by: TableLabel::Classes(_),
@@ -280,15 +277,19 @@ impl AccumulatorSpec {
     }
 }
 
+fn histogram_bytes(nodes: &Nodes) -> u64 {
+    8 * nodes.cells() as u64
+}
+
 impl Accumulator {
     /// Adds an accumulator of the same kind: that of the records of both.
     pub(super) fn join(&mut self, other: Accumulator) {
         match (self, other) {
             (Accumulator::Histogram(ours), Accumulator::Histogram(theirs)) => ours.join(&theirs),
             (Accumulator::Tables(ours), Accumulator::Tables(theirs)) => {
-                ours.iter_mut()
-                    .zip(&theirs)
-                    .for_each(|(ours, theirs)| ours.join(theirs));
+                for (ours, theirs) in ours.iter_mut().zip(&theirs) {
+                    ours.join(theirs);
+                }
             }
             (Accumulator::Marginals(ours), Accumulator::Marginals(theirs)) => {
                 for (ours, theirs) in ours.iter_mut().flatten().zip(theirs.iter().flatten()) {

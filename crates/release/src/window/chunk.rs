@@ -11,16 +11,16 @@ use super::rules::{Axis, Label, Outside, ReleaseInput};
 use crate::source::Batch;
 use bernstream_synopsis::histogram::GridPoint;
 
-/// How many rows are worked on together: their columns stay in the processor's nearest cache.
+/// Number of rows that are worked on together: their columns stay in the processor's nearest cache.
 pub(super) const CHUNK: usize = 1024;
 
-/// What one form makes of the rows of a chunk.
+/// Rows of a chunk as one form keeps them.
 #[derive(Default)]
 pub(super) struct Records {
-    /// One an axis; of a row that is dropped anything.
+    /// Coordinates, one column an axis; of a row that is dropped anything.
     coordinates: [Vec<u32>; 3],
     labels: Vec<i32>,
-    /// Why rows are dropped; empty where none is.
+    /// Reasons why rows are dropped; empty where none is.
     refusals: Vec<Option<Refusal>>,
     /// The values of one axis, in the unit cube.
     units: Vec<f64>,
@@ -34,7 +34,11 @@ struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn of(column: &'a Float64Array, rows: &Range<usize>) -> Option<Self> {
+    fn next_of(
+        columns: &mut impl Iterator<Item = &'a Float64Array>,
+        rows: &Range<usize>,
+    ) -> Option<Self> {
+        let column = columns.next()?;
         let values = column.values().get(rows.clone())?;
         let nulls = column
             .nulls()
@@ -53,22 +57,21 @@ impl Records {
         self.units.resize(rows.len(), 0.0);
         self.labels.resize(rows.len(), 0);
         // Axes that are not there stay 0.
-        self.coordinates
-            .iter_mut()
-            .for_each(|column| column.resize(rows.len(), 0));
+        for column in &mut self.coordinates {
+            column.resize(rows.len(), 0);
+        }
         let mut columns = form
             .columns
             .iter()
             .filter_map(|column| batch.values.get(*column));
-        let mut next = || columns.next().and_then(|column| Column::of(column, rows));
         for (axis, rule) in form.axes.iter().enumerate().take(self.coordinates.len()) {
-            let Some(column) = next() else {
+            let Some(column) = Column::next_of(&mut columns, rows) else {
                 return self.refuse_all(rows.len());
             };
             self.read_axis(form, axis, rule, &column);
         }
         if let Some(label) = &form.label {
-            let Some(column) = next() else {
+            let Some(column) = Column::next_of(&mut columns, rows) else {
                 return self.refuse_all(rows.len());
             };
             self.read_label(label, &column);
@@ -98,38 +101,46 @@ impl Records {
     /// Drops the rows without a number, and those whose number is outside, unless an earlier column has dropped them already.
     #[inline]
     fn refuse(&mut self, column: &Column<'_>, is_outside: impl Fn(f64) -> bool) {
-        let is_sound = |sound: bool, value: &f64| sound & !value.is_nan() & !is_outside(*value);
-        if column.nulls.is_none() && column.values.iter().fold(true, is_sound) {
-            return;
+        if column.nulls.is_none() {
+            // Without an early end, so that it is a loop of vector instructions.
+            let mut are_sound = true;
+            for value in column.values {
+                are_sound = are_sound & !value.is_nan() & !is_outside(*value);
+            }
+            if are_sound {
+                return;
+            }
         }
         self.refusals.resize(column.values.len(), None);
-        for (row, (refusal, value)) in self.refusals.iter_mut().zip(column.values).enumerate() {
+        for (row, value) in column.values.iter().enumerate() {
             let is_null = column
                 .nulls
                 .as_ref()
                 .is_some_and(|nulls| nulls.is_null(row));
-            let found = match *value {
-                value if is_null || value.is_nan() => Some(Refusal::Missing),
-                value if is_outside(value) => Some(Refusal::Outside),
-                _ => None,
+            let found = if is_null || value.is_nan() {
+                Some(Refusal::Missing)
+            } else if is_outside(*value) {
+                Some(Refusal::Outside)
+            } else {
+                None
             };
-            *refusal = refusal.or(found);
+            self.refusals[row] = self.refusals[row].or(found);
         }
     }
 
     fn refuse_all(&mut self, rows: usize) {
         self.refusals.resize(rows, None);
-        self.refusals
-            .iter_mut()
-            .for_each(|refusal| *refusal = refusal.or(Some(Refusal::Missing)));
+        for refusal in &mut self.refusals {
+            *refusal = refusal.or(Some(Refusal::Missing));
+        }
     }
 
-    /// Whether no row is dropped.
+    /// Returns whether no row is dropped.
     pub fn are_all_sound(&self) -> bool {
         self.refusals.is_empty()
     }
 
-    /// Why a row of the chunk is dropped; `None` if it is not.
+    /// Reason why a row of the chunk is dropped; `None` if it is not.
     #[inline]
     pub fn refusal(&self, row: usize) -> Option<Refusal> {
         self.refusals.get(row).copied().flatten()
@@ -142,25 +153,29 @@ impl Records {
         accumulator: &mut Accumulator,
         rows: Range<usize>,
     ) {
-        match (spec, accumulator) {
-            (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
-                let coordinates = self
-                    .coordinates
-                    .each_ref()
-                    .map(|axis| axis.get(rows.clone()).unwrap_or_default());
-                histogram.deposit_all(nodes, coordinates);
-            }
-            (spec, accumulator) => rows.for_each(|row| spec.add(accumulator, self.get(row))),
+        if let AccumulatorSpec::Histogram(nodes) = spec
+            && let Accumulator::Histogram(histogram) = accumulator
+        {
+            let coordinates = self
+                .coordinates
+                .each_ref()
+                .map(|axis| axis.get(rows.clone()).unwrap_or_default());
+            return histogram.deposit_all(nodes, coordinates);
+        }
+        for row in rows {
+            spec.add(accumulator, self.get(row));
         }
     }
 
     /// A row of the chunk as it is kept.
     #[inline]
     pub fn get(&self, row: usize) -> Record {
-        let coordinate = |column: &Vec<u32>| column.get(row).copied().unwrap_or(0);
-        let [x, y, z] = &self.coordinates;
+        let coordinates = self
+            .coordinates
+            .each_ref()
+            .map(|column| column.get(row).copied().unwrap_or(0));
         Record {
-            place: GridPoint([coordinate(x), coordinate(y), coordinate(z)]),
+            place: GridPoint(coordinates),
             label: self.labels.get(row).copied().unwrap_or(0),
         }
     }

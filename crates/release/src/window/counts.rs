@@ -1,6 +1,6 @@
-//! What became of records.
+//! Counts of what became of records.
 
-/// Why a row was dropped.
+/// Reason why a row was dropped.
 #[derive(Clone, Copy)]
 pub(super) enum Refusal {
     Closed,
@@ -12,12 +12,12 @@ pub(super) enum Refusal {
     Outside,
 }
 
-/// What became of records: exact counts, for the `operator` level of detail only.
+/// Exact counts of what became of records, for the `operator` level of detail only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounts {
     /// Taken into a window, by one form at least (under a cap they may still lose their place to the unit's own earlier rows).
     pub taken: u64,
-    /// For a window that is closed already, or before the first or after the last.
+    /// Rows for a window that is closed already, or before the first or after the last.
     pub closed: u64,
     /// Sent before the cutoff of a window that had closed without them: they turned up behind its end.
     pub behind: u64,

@@ -1,4 +1,4 @@
-//! What a reader has of a window, as bytes: the same bytes for the same records of a partition, whoever read them and however they
+//! Part of a window that a reader has, as bytes: the same bytes for the same records of a partition, whoever read them and however they
 //! were fetched.
 //!
 //! For each form, in order: the users, the records that are kept one by one, in their order of survival, each with the user that it
@@ -18,7 +18,7 @@ use bernstream_synopsis::histogram::{GridPoint, Histogram};
 pub const VERSION: u32 = 2;
 
 impl WindowPart {
-    /// Of a reader that has read one partition only: the canonical bytes, of which [`Windows::take`](super::Windows::take) makes the
+    /// The canonical bytes of a reader that has read one partition only, of which [`Windows::take`](super::Windows::take) makes the
     /// same part.
     pub fn encoded(self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -42,35 +42,28 @@ fn encode(spec: &AccumulatorSpec, open: OpenWindow, bytes: &mut Vec<u8>) {
         natural(bytes, unit.user.len() as u64);
         bytes.extend(&unit.user);
     }
-    let place = |unit: &UnitKey| {
-        units
-            .binary_search(&unit)
-            .map_or(0, |place| place as u64 + 1)
-    };
-    let held = open.groups.iter().filter_map(|held| {
-        if let GroupState::First(first) = held {
-            Some(first)
-        } else {
-            None
+    let mut kept = Vec::new();
+    for group in &open.groups {
+        if let GroupState::First(first) = group {
+            kept.extend(first.iter().map(|waiting| KeptRecord { waiting, unit: 0 }));
         }
-    });
-    let mut kept: Vec<(&Waiting, u64)> = held.flatten().map(|waiting| (waiting, 0)).collect();
+    }
     for (unit, waiting) in &open.waiting {
-        kept.extend(waiting.iter().map(|waiting| (waiting, place(unit))));
+        let unit = units
+            .binary_search(&unit)
+            .map_or(0, |place| place as u64 + 1);
+        kept.extend(waiting.iter().map(|waiting| KeptRecord { waiting, unit }));
     }
     kept.sort_unstable();
     natural(bytes, kept.len() as u64);
     let mut last = 0;
-    for (waiting, unit) in kept {
+    for KeptRecord { waiting, unit } in kept {
         integer(bytes, i128::from(waiting.time.micros()) - last);
         last = i128::from(waiting.time.micros());
         natural(bytes, u64::from(waiting.group));
-        waiting
-            .record
-            .place
-            .0
-            .iter()
-            .for_each(|coordinate| natural(bytes, u64::from(*coordinate)));
+        for coordinate in waiting.record.place.0 {
+            natural(bytes, u64::from(coordinate));
+        }
         integer(bytes, i128::from(waiting.record.label));
         natural(bytes, unit);
     }
@@ -84,12 +77,27 @@ fn encode(spec: &AccumulatorSpec, open: OpenWindow, bytes: &mut Vec<u8>) {
         count += 1;
         natural(&mut sums, group as u64);
         match &sum {
-            Accumulator::Sums(all) => all.iter().for_each(|one| integer(&mut sums, *one)),
-            sum => histograms(sum).for_each(|histogram| sparse(&mut sums, histogram)),
+            Accumulator::Sums(all) => {
+                for one in all {
+                    integer(&mut sums, *one);
+                }
+            }
+            sum => {
+                for histogram in histograms(sum) {
+                    sparse(&mut sums, histogram);
+                }
+            }
         }
     }
     natural(bytes, count);
     bytes.append(&mut sums);
+}
+
+/// A record that is kept by itself, and the user that it waits for: 0 for none. Ordered by the record.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct KeptRecord<'a> {
+    waiting: &'a Waiting,
+    unit: u64,
 }
 
 fn histograms(sum: &Accumulator) -> impl Iterator<Item = &Histogram> {
@@ -103,19 +111,15 @@ fn is_nothing(sum: &Accumulator) -> bool {
 }
 
 fn sparse(bytes: &mut Vec<u8>, histogram: &Histogram) {
-    let cells = || {
-        histogram
-            .cells
-            .iter()
-            .enumerate()
-            .filter(|(_, grains)| **grains != 0)
-    };
-    natural(bytes, cells().count() as u64);
+    let filled = histogram.cells.iter().filter(|grains| **grains != 0);
+    natural(bytes, filled.count() as u64);
     let mut next = 0;
-    for (cell, grains) in cells() {
-        natural(bytes, (cell - next) as u64);
-        natural(bytes, *grains);
-        next = cell + 1;
+    for (cell, grains) in histogram.cells.iter().enumerate() {
+        if *grains != 0 {
+            natural(bytes, (cell - next) as u64);
+            natural(bytes, *grains);
+            next = cell + 1;
+        }
     }
 }
 
@@ -138,27 +142,31 @@ fn wide(bytes: &mut Vec<u8>, mut number: u128) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// What [`WindowPart::encoded`] has written in `window`, one a form; `None` if these are no such bytes, and if they have a record,
-/// a user or a key that no reader with these rules and forms keeps in this window.
+/// The windows that [`WindowPart::encoded`] has written in `window`, one a form; `None` if these are no such bytes, and if they have
+/// a record, a user or a key that no reader with these rules and forms keeps in this window.
 pub(super) fn decoded(
-    (rules, forms): (&Rules, &[ReleaseInput]),
+    rules: &Rules,
+    forms: &[ReleaseInput],
     window: Span,
     bytes: &[u8],
 ) -> Option<Vec<Option<OpenWindow>>> {
     let mut reader = Reader(bytes);
-    let opens = forms
-        .iter()
-        .map(|form| decode((rules, form), window, &mut reader))
-        .collect::<Option<_>>();
-    opens.filter(|_| reader.0.is_empty())
+    let mut opens = Vec::with_capacity(forms.len());
+    for form in forms {
+        let mut open = OpenWindow::new(rules, &form.accumulator);
+        let units = decode_units(&mut reader)?;
+        decode_records(&mut open, rules, form, window, &units, &mut reader)?;
+        decode_sums(&mut open, rules, &form.accumulator, &mut reader)?;
+        opens.push(Some(open));
+    }
+    if reader.0.is_empty() {
+        Some(opens)
+    } else {
+        None
+    }
 }
 
-fn decode(
-    (rules, form): (&Rules, &ReleaseInput),
-    window: Span,
-    reader: &mut Reader<'_>,
-) -> Option<Option<OpenWindow>> {
-    let spec = &form.accumulator;
+fn decode_units(reader: &mut Reader<'_>) -> Option<Vec<UnitKey>> {
     let mut units = Vec::new();
     for _ in 0..reader.count()? {
         let period = Timestamp::from_micros(i64::try_from(reader.integer()?).ok()?);
@@ -168,7 +176,17 @@ fn decode(
             user: reader.take(length)?.to_vec(),
         });
     }
-    let mut open = OpenWindow::new(rules, spec);
+    Some(units)
+}
+
+fn decode_records(
+    open: &mut OpenWindow,
+    rules: &Rules,
+    form: &ReleaseInput,
+    window: Span,
+    units: &[UnitKey],
+    reader: &mut Reader<'_>,
+) -> Option<()> {
     let mut micros = 0_i128;
     for _ in 0..reader.count()? {
         micros = micros.checked_add(reader.integer()?)?;
@@ -186,27 +204,39 @@ fn decode(
         if time < window.start || time >= window.end || !form.keeps(&record) {
             return None;
         }
-        match (&rules.cap, unit, spec, open.groups.get_mut(group as usize)?) {
-            (None, None, AccumulatorSpec::Records { most }, GroupState::First(first)) => {
-                first.push(Waiting::new(time, &[], group, record));
-                if first.len() as u64 > u64::from(*most) {
-                    return None;
-                }
+        let state = open.groups.get_mut(group as usize)?;
+        // Under a cap everything waits for its user's records in other partitions.
+        if let Some(cap) = &rules.cap {
+            let unit = units.get(unit?)?;
+            let all = open.waiting.entry(unit.clone()).or_default();
+            all.push(Waiting::new(time, &unit.user, group, record));
+            if cap.period.span_of(time).start != unit.period
+                || all.len() as u64 > u64::from(cap.records)
+            {
+                return None;
             }
-            // Under a cap everything waits for its user's records in other partitions.
-            (Some(cap), Some(unit), ..) => {
-                let unit = units.get(unit)?;
-                let all = open.waiting.entry(unit.clone()).or_default();
-                all.push(Waiting::new(time, &unit.user, group, record));
-                if cap.period.span_of(time).start != unit.period
-                    || all.len() as u64 > u64::from(cap.records)
-                {
-                    return None;
-                }
+        } else {
+            let AccumulatorSpec::Records { most } = &form.accumulator else {
+                return None;
+            };
+            let GroupState::First(first) = state else {
+                return None;
+            };
+            first.push(Waiting::new(time, &[], group, record));
+            if unit.is_some() || first.len() as u64 > u64::from(*most) {
+                return None;
             }
-            _ => return None,
         }
     }
+    Some(())
+}
+
+fn decode_sums(
+    open: &mut OpenWindow,
+    rules: &Rules,
+    spec: &AccumulatorSpec,
+    reader: &mut Reader<'_>,
+) -> Option<()> {
     let sums = reader.count()?;
     if rules.cap.is_some() && sums > 0 {
         return None;
@@ -218,30 +248,35 @@ fn decode(
         if before.replace(group).is_some_and(|before| before >= group) {
             return None;
         }
-        let GroupState::Sum(held) = open.groups.get_mut(group)? else {
+        let GroupState::Sum(state) = open.groups.get_mut(group)? else {
             return None;
         };
         let mut sum = spec.empty();
         match &mut sum {
             Accumulator::Histogram(histogram) => reader.sparse(histogram)?,
             Accumulator::Tables(tables) => {
-                tables.iter_mut().try_for_each(|one| reader.sparse(one))?
+                for histogram in tables {
+                    reader.sparse(histogram)?;
+                }
             }
-            Accumulator::Marginals(classes) => classes
-                .iter_mut()
-                .flatten()
-                .try_for_each(|one| reader.sparse(one))?,
-            Accumulator::Sums(sums) => sums
-                .iter_mut()
-                .try_for_each(|sum| reader.integer().map(|read| *sum = read))?,
+            Accumulator::Marginals(classes) => {
+                for histogram in classes.iter_mut().flatten() {
+                    reader.sparse(histogram)?;
+                }
+            }
+            Accumulator::Sums(sums) => {
+                for sum in sums {
+                    *sum = reader.integer()?;
+                }
+            }
             Accumulator::Records(_) => return None,
         }
-        *held = sum.into();
+        *state = sum.into();
     }
-    Some(Some(open))
+    Some(())
 }
 
-/// What is left to read.
+/// Bytes that are left to read.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -273,7 +308,7 @@ impl<'a> Reader<'a> {
             .filter(|count| *count <= most)
     }
 
-    /// How many things follow, each of a byte at least.
+    /// Number of things that follow, each of a byte at least.
     fn count(&mut self) -> Option<usize> {
         self.count_or(self.0.len())
     }

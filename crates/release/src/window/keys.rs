@@ -12,10 +12,10 @@ pub(super) struct Keys {
 
 impl Keys {
     pub fn new(keys: &[String]) -> Self {
-        let groups = (0..)
-            .zip(keys)
-            .map(|(group, key)| (key.clone().into_bytes(), group))
-            .collect();
+        let mut groups = HashMap::default();
+        for (group, key) in (0..).zip(keys) {
+            groups.insert(key.clone().into_bytes(), group);
+        }
         Keys {
             groups,
             longest: keys.iter().map(String::len).max().unwrap_or(0),
@@ -45,9 +45,9 @@ impl Default for Fnv {
 impl Hasher for Fnv {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
     }
 
     /// The length of a slice, which tells nothing here: a key is one slice.

@@ -1,4 +1,4 @@
-//! What an open window holds.
+//! State of an open window.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -10,18 +10,18 @@ use super::sum::{self, Sum};
 use crate::source::Batch;
 use bernstream_synopsis::clock::Timestamp;
 
-/// What one open window holds for one form.
+/// State of one open window for one form.
 #[derive(Clone)]
 pub(super) struct OpenWindow {
-    /// One a declared key, in the order of `Rules::keys`.
+    /// Groups, one a declared key, in the order of `Rules::keys`.
     pub groups: Vec<GroupState>,
     /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
     pub waiting: HashMap<UnitKey, Vec<Waiting>>,
-    /// How many records of a key wait to be added together.
+    /// Number of records of a key that wait to be added together.
     room: usize,
 }
 
-/// What an open window holds of one key.
+/// State of an open window for one key.
 #[derive(Clone)]
 pub(super) enum GroupState {
     /// The first records so far, where a bounded number is kept; the last of them on top.
@@ -46,22 +46,31 @@ pub(super) struct Waiting {
     pub record: Record,
 }
 
+/// Rows of a chunk that belong to one window.
+pub(super) struct ChunkRows<'a> {
+    pub batch: &'a Batch,
+    /// The place of the chunk in the batch.
+    pub start: usize,
+    pub rows: &'a [Routed],
+    /// All rows of the chunk as the form keeps them.
+    pub records: &'a Records,
+}
+
 impl OpenWindow {
     pub fn new(rules: &Rules, spec: &AccumulatorSpec) -> Self {
         let groups = rules.keys.as_ref().map_or(1, Vec::len);
-        let held = || match spec {
+        let group = match spec {
             AccumulatorSpec::Records { .. } => GroupState::First(BinaryHeap::new()),
             _ => GroupState::Sum(Sum::default()),
         };
-        let room = sum::room(spec, groups);
         OpenWindow {
-            groups: (0..groups).map(|_| held()).collect(),
+            groups: vec![group; groups],
             waiting: HashMap::new(),
-            room,
+            room: sum::room(spec, groups),
         }
     }
 
-    /// With every waiting record added: the cap is decided now.
+    /// The window with every waiting record added: the cap is decided now.
     pub fn settled(mut self, spec: &AccumulatorSpec) -> OpenWindow {
         // Integer sums, and the first of several records, do not depend on the order of the map.
         for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
@@ -79,69 +88,56 @@ impl OpenWindow {
                 }
             }
         }
-        for (group, held) in (0_u32..).zip(other.groups) {
-            match (held, self.groups.get_mut(group as usize)) {
-                (GroupState::Sum(theirs), Some(GroupState::Sum(ours))) => ours.join(theirs),
-                (GroupState::First(records), _) => {
+        for (group, theirs) in (0_u32..).zip(other.groups) {
+            match theirs {
+                GroupState::Sum(theirs) => {
+                    if let Some(GroupState::Sum(ours)) = self.groups.get_mut(group as usize) {
+                        ours.join(theirs);
+                    }
+                }
+                GroupState::First(records) => {
                     for waiting in records {
                         self.add(spec, group, waiting.record, || waiting);
                     }
                 }
-                _ => {}
             }
         }
     }
 
-    /// Takes the rows of a chunk of `batch` that begins at `start`, `records` of it, unless the form drops them. All belong to this
-    /// window, and under a cap each has a user.
-    pub fn take(
-        &mut self,
-        (form, cap): (&ReleaseInput, Option<&Cap>),
-        (batch, start): (&Batch, usize),
-        rows: &[Routed],
-        records: &Records,
-    ) {
+    /// Takes the rows of a chunk unless the form drops them. All belong to this window, and under a cap each has a user.
+    pub fn take(&mut self, form: &ReleaseInput, cap: Option<&Cap>, chunk: &ChunkRows<'_>) {
         let spec = &form.accumulator;
+        let ChunkRows {
+            batch,
+            start,
+            rows,
+            records,
+        } = *chunk;
         // Rows of one key that follow one another, of which none is dropped.
-        if let ([first, .., last], None) = (rows, cap)
+        if cap.is_none()
+            && let [first, .., last] = rows
             && records.are_all_sound()
             && last.row - first.row == rows.len() - 1
             && let [GroupState::Sum(sum)] = &mut self.groups[..]
         {
-            return sum.add_all(
-                spec,
-                self.room,
-                records,
-                first.row - start..last.row + 1 - start,
-            );
+            let rows = first.row - start..last.row + 1 - start;
+            return sum.add_all(spec, self.room, records, rows);
         }
-        let sound = rows.iter().map(|routed| (*routed, routed.row - start));
-        let sound = sound.filter(|(_, at)| records.refusal(*at).is_none());
-        match cap {
-            Some(cap) => {
-                for (routed, at) in sound {
-                    if let Some(user) = batch.units.as_ref().and_then(|units| units.get(routed.row))
-                    {
-                        self.wait(
-                            cap,
-                            user,
-                            Waiting::new(
-                                time_of(batch, routed.row),
-                                user,
-                                routed.group,
-                                records.get(at),
-                            ),
-                        );
-                    }
-                }
+        for routed in rows {
+            let place = routed.row - start;
+            if records.refusal(place).is_some() {
+                continue;
             }
-            None => {
-                for (routed, at) in sound {
-                    let record = records.get(at);
-                    self.add(spec, routed.group, record, || {
-                        Waiting::new(time_of(batch, routed.row), &[], routed.group, record)
-                    });
+            let record = records.get(place);
+            if let Some(cap) = cap {
+                if let Some(user) = batch.units.as_ref().and_then(|units| units.get(routed.row)) {
+                    let time = time_of(batch, routed.row);
+                    self.wait(cap, user, Waiting::new(time, user, routed.group, record));
                 }
+            } else {
+                self.add(spec, routed.group, record, || {
+                    Waiting::new(time_of(batch, routed.row), &[], routed.group, record)
+                });
             }
         }
     }
@@ -161,7 +157,7 @@ impl OpenWindow {
         kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
     }
 
-    /// Adds a record to its group; `waiting` is the same record with its place in the order of survival.
+    /// Adds a record to its group; `waiting` is that record with its place in the order of survival.
     #[inline]
     fn add(
         &mut self,
@@ -170,8 +166,12 @@ impl OpenWindow {
         record: Record,
         waiting: impl FnOnce() -> Waiting,
     ) {
-        match (spec, self.groups.get_mut(group as usize)) {
-            (AccumulatorSpec::Records { most }, Some(GroupState::First(first))) => {
+        match self.groups.get_mut(group as usize) {
+            Some(GroupState::Sum(sum)) => sum.add(spec, self.room, record),
+            Some(GroupState::First(first)) => {
+                let AccumulatorSpec::Records { most } = spec else {
+                    return;
+                };
                 let waiting = waiting();
                 let is_full = first.len() as u64 >= u64::from(*most);
                 if is_full && first.peek().is_none_or(|last| waiting > *last) {
@@ -182,8 +182,7 @@ impl OpenWindow {
                     first.pop();
                 }
             }
-            (_, Some(GroupState::Sum(sum))) => sum.add(spec, self.room, record),
-            _ => {}
+            None => {}
         }
     }
 }
@@ -215,15 +214,18 @@ impl Waiting {
     }
 }
 
-/// Which of several records of one event time count first under a cap or a limit: those of the smallest rank. It is public and follows
+/// Rank of a record among those of one event time: those of the smallest count first under a cap or a limit. It is public and follows
 /// from the record, its time, the place of its key in the configuration and its user (empty without a cap) alone, for where a record lies
 /// in the input depends on what was sent before it. At one time it favours some values, at another others.
 pub fn rank(time: Timestamp, user: &[u8], group: u32, record: &Record) -> u64 {
-    let bytes = user.chunks(8).map(|bytes| {
-        bytes
-            .iter()
-            .fold(0, |word, byte| word << 8 | u64::from(*byte))
-    });
+    let mut hash = 0;
+    for bytes in user.chunks(8) {
+        let mut word = 0;
+        for byte in bytes {
+            word = word << 8 | u64::from(*byte);
+        }
+        hash = mixed(hash, word);
+    }
     let [x, y, z] = record.place.0;
     let label = record.label.cast_unsigned();
     let numbers = [
@@ -235,7 +237,7 @@ pub fn rank(time: Timestamp, user: &[u8], group: u32, record: &Record) -> u64 {
         z.into(),
         label.into(),
     ];
-    bytes.chain(numbers).fold(0, mixed)
+    numbers.into_iter().fold(hash, mixed)
 }
 
 /// A step of a multiplicative hash, with the odd number next to `2^64` over the golden ratio.

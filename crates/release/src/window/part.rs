@@ -1,4 +1,4 @@
-//! What one of several readers has of a window, and how the window comes of all of them.
+//! Part of a window that one of several readers has, and how the window comes of all of them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::open::OpenWindow;
 use super::rules::{ReleaseInput, Rules};
 use bernstream_synopsis::grid::Span;
 
-/// What one reader has of a window that it has read to its end.
+/// Part of a window of one reader that it has read to its end.
 ///
 /// What is kept of records are integers, the first records of each user and the first records of each key, in an order that the
 /// records alone decide. So the joined parts are the window, bit for bit, however many readers there are, whatever each of them
@@ -16,7 +16,7 @@ pub struct WindowPart {
     pub(super) rules: Arc<Rules>,
     pub(super) all: Arc<[ReleaseInput]>,
     pub(super) span: Span,
-    /// One a form; `None` where the reader has no records.
+    /// Open windows, one a form; `None` where the reader has no records.
     pub(super) forms: Vec<Option<OpenWindow>>,
 }
 
@@ -27,7 +27,7 @@ pub struct Window {
     pub forms: Vec<Vec<Group>>,
 }
 
-/// What a window holds of one key.
+/// Content of a window for one key.
 #[derive(Debug)]
 pub struct Group {
     pub key: Option<String>,
@@ -54,29 +54,29 @@ impl WindowPart {
             span,
             forms,
         } = self;
-        let settled = |(form, open): (&ReleaseInput, Option<OpenWindow>)| {
-            let spec = &form.accumulator;
-            let groups = open
-                .unwrap_or_else(|| OpenWindow::new(&rules, spec))
-                .settled(spec)
-                .groups;
-            let keys = match &rules.keys {
-                Some(keys) => keys.iter().cloned().map(Some).collect(),
-                None => vec![None],
-            };
-            let groups = keys.into_iter().zip(groups);
-            groups
-                .map(|(key, held)| Group {
-                    key,
-                    accumulator: held.accumulator(spec),
-                })
-                .collect()
-        };
+        let forms = all.iter().zip(forms);
         Window {
             span,
-            forms: all.iter().zip(forms).map(settled).collect(),
+            forms: forms
+                .map(|(form, open)| settled_groups(&rules, form, open))
+                .collect(),
         }
     }
+}
+
+/// The groups of one form: one a declared key, in the declared order.
+fn settled_groups(rules: &Rules, form: &ReleaseInput, open: Option<OpenWindow>) -> Vec<Group> {
+    let spec = &form.accumulator;
+    let open = open.unwrap_or_else(|| OpenWindow::new(rules, spec));
+    let mut keys = rules.keys.iter().flatten().cloned();
+    let mut groups = Vec::new();
+    for state in open.settled(spec).groups {
+        groups.push(Group {
+            key: keys.next(),
+            accumulator: state.accumulator(spec),
+        });
+    }
+    groups
 }
 
 /// Adds what one form has of other records; what waits for the cap of a user waits for that of both together.
@@ -86,9 +86,9 @@ pub(super) fn join(
     ours: &mut Option<OpenWindow>,
     theirs: Option<OpenWindow>,
 ) {
-    match (ours, theirs) {
-        (Some(ours), Some(theirs)) => ours.join(&form.accumulator, rules.cap.as_ref(), theirs),
-        (ours @ None, theirs) => *ours = theirs,
-        (Some(_), None) => {}
+    let Some(theirs) = theirs else { return };
+    match ours {
+        Some(ours) => ours.join(&form.accumulator, rules.cap.as_ref(), theirs),
+        None => *ours = Some(theirs),
     }
 }

@@ -1,4 +1,4 @@
-//! Where rows belong, by the public rules alone.
+//! Windows and groups that rows belong to, by the public rules alone.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::source::Batch;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
-/// How long the value of the unit column may be, in bytes. Every user of an open window is kept whole, for each of its periods.
+/// Longest value of the unit column, in bytes. Every user of an open window is kept whole, for each of its periods.
 pub const LONGEST_UNIT: usize = 1024;
 
 /// A row that belongs to a window.
@@ -45,7 +45,7 @@ struct Destination {
     is_late: bool,
 }
 
-/// What a router remembers from one chunk of a batch to the next.
+/// State that a router remembers from one chunk of a batch to the next.
 pub(super) struct Memory {
     /// The window of the last row: most often the next one's too.
     at: Destination,
@@ -108,13 +108,10 @@ impl RecordRouter<'_> {
         if let Some(keys) = self.keys
             && !found.is_empty()
         {
-            let all = || {
-                batch
-                    .keys
-                    .as_ref()
-                    .map_or_else(Vec::new, |column| column.translated(|key| keys.group(key)))
-            };
-            let groups = groups.get_or_insert_with(all);
+            let groups = groups.get_or_insert_with(|| match &batch.keys {
+                Some(column) => column.translated(|key| keys.group(key)),
+                None => Vec::new(),
+            });
             keep(found, counts, |routed| {
                 let group = groups
                     .get(routed.row)
@@ -155,21 +152,30 @@ impl RecordRouter<'_> {
             return None;
         }
         let times = batch.times.values().get(rows.clone())?;
-        let ends = |(first, last): (i64, i64), time: &i64| (first.min(*time), last.max(*time));
-        let (first, last) = times.iter().fold((i64::MAX, i64::MIN), ends);
+        let mut first = i64::MAX;
+        let mut last = i64::MIN;
+        for time in times {
+            first = first.min(*time);
+            last = last.max(*time);
+        }
         let [first, last] = [first, last].map(Timestamp::from_micros);
         if !at.span.contains(first) {
             *at = self.destination(first);
         }
-        match at {
-            Destination { span, .. } if !span.contains(first) || !span.contains(last) => None,
-            Destination {
-                is_closed: true, ..
-            } => Some(Err(Refusal::Closed)),
-            _ if last > self.latest => None,
-            Destination { is_late: true, .. } => Some(Err(Refusal::Late)),
-            Destination { span, .. } => Some(Ok(span.start)),
+        if !at.span.contains(first) || !at.span.contains(last) {
+            return None;
         }
+        if at.is_closed {
+            return Some(Err(Refusal::Closed));
+        }
+        if last > self.latest {
+            return None;
+        }
+        Some(if at.is_late {
+            Err(Refusal::Late)
+        } else {
+            Ok(at.span.start)
+        })
     }
 
     /// The window of one row. `at` is the last row's window, and becomes this one's.

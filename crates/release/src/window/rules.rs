@@ -11,26 +11,26 @@ use bernstream_synopsis::grid::{Blocks, Grid, Span};
 pub struct Rules {
     /// The windows.
     pub grid: Grid,
-    /// Where the grid ends, a window's end.
+    /// End of the grid, a window's end.
     pub end: Option<Timestamp>,
-    /// How long after its end a window still takes records.
+    /// Time after its end for which a window still takes records.
     pub allowed_lateness: Duration,
-    /// How far a record's event time may exceed its message timestamp.
+    /// Most by which a record's event time may exceed its message timestamp.
     pub max_future_skew: Duration,
     /// The declared group keys; without them a window has one group.
     pub keys: Option<Vec<String>>,
-    /// How much a user may contribute; without it every record is a unit of its own.
+    /// Limit on what a user may contribute; without it every record is a unit of its own.
     pub cap: Option<Cap>,
 }
 
 impl Rules {
-    /// When `window` stops taking records: message timestamps before the cutoff are in, all others are out.
+    /// Time when `window` stops taking records: message timestamps before the cutoff are in, all others are out.
     pub fn cutoff(&self, window: Span, backfill_until: Option<Timestamp>) -> Timestamp {
         let cutoff = window.end.plus(self.allowed_lateness);
         backfill_until.map_or(cutoff, |until| cutoff.max(until))
     }
 
-    /// Whether a record with this event time can belong to a window of the grid, whichever of them are open.
+    /// Returns whether a record with this event time can belong to a window of the grid, whichever of them are open.
     pub fn has_window(&self, time: Timestamp, message: Option<Timestamp>) -> bool {
         let is_after = self
             .end
@@ -45,42 +45,42 @@ impl Rules {
     }
 }
 
-/// What one release takes of the records of a window.
+/// Part of the records of a window that one release takes.
 #[derive(Clone, Debug)]
 pub struct ReleaseInput {
     /// The domain, 1 to 3 axes.
     pub axes: Vec<Axis>,
     /// The label of a record, where the function has one.
     pub label: Option<Label>,
-    /// Where its values stand in a batch: one an axis, and that of the label.
+    /// Places of its values in a batch: one an axis, and that of the label.
     pub columns: Vec<usize>,
-    /// What a window keeps of the records.
+    /// Kind of state that a window keeps of the records.
     pub accumulator: AccumulatorSpec,
-    /// How many windows it is evaluated on together: the one that closes, and those before it.
+    /// Number of windows that it is evaluated on together: the one that closes, and those before it.
     pub panes: u32,
 }
 
 impl ReleaseInput {
-    /// Whether a record of a window can become this one: it lies in the domain, and its label is one of those that there are.
+    /// Returns whether a record of a window can become this one: it lies in the domain, and its label is one of those that there are.
     pub(super) fn keeps(&self, record: &Record) -> bool {
-        let is_inside = |(axis, coordinate): (usize, &u32)| {
-            let has_axis = axis < self.axes.len();
-            *coordinate
-                <= if has_axis {
-                    self.accumulator.last_coordinate(axis)
-                } else {
-                    0
-                }
-        };
-        let is_label = match &self.label {
+        for (axis, coordinate) in record.place.0.iter().enumerate() {
+            let last = if axis < self.axes.len() {
+                self.accumulator.last_coordinate(axis)
+            } else {
+                0
+            };
+            if *coordinate > last {
+                return false;
+            }
+        }
+        match &self.label {
             None => record.label == 0,
             Some(Label::Number(_)) => (-LABEL..=LABEL).contains(&record.label),
             Some(Label::Above(_)) => [-LABEL, LABEL].contains(&record.label),
             Some(Label::Classes(values)) => {
                 usize::try_from(record.label).is_ok_and(|class| class < values.len())
             }
-        };
-        is_label && record.place.0.iter().enumerate().all(is_inside)
+        }
     }
 }
 
@@ -102,7 +102,7 @@ impl Axis {
         Some(self.nearest_unit(value))
     }
 
-    /// Whether `value` lies in the domain, its ends included.
+    /// Returns whether `value` lies in the domain, its ends included.
     #[inline]
     pub fn contains(&self, value: f64) -> bool {
         value >= self.min && value <= self.max
@@ -126,14 +126,14 @@ pub enum Label {
     Classes(Vec<f64>),
 }
 
-/// What happens to a record whose value lies outside the domain (null and NaN are always dropped).
+/// Treatment of a record whose value lies outside the domain (null and NaN are always dropped).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
     Clamp,
     Drop,
 }
 
-/// At most `records` of a user's records a window and period.
+/// Limit of `records` of a user's records a window and period.
 #[derive(Clone, Debug)]
 pub struct Cap {
     pub period: Blocks,

@@ -8,7 +8,7 @@ use super::chunk::{CHUNK, Records};
 use super::counts::{RecordCounts, Refusal};
 use super::encoding;
 use super::keys::Keys;
-use super::open::OpenWindow;
+use super::open::{ChunkRows, OpenWindow};
 use super::part::{self, Window, WindowPart};
 use super::router::{RecordRouter, Routed};
 use super::rules::{ReleaseInput, Rules};
@@ -34,7 +34,7 @@ pub struct Windows {
     /// Windows that were closed since here take no records; those before take theirs again, for the windows that overlap
     /// them, as long as those need them.
     refilled: Timestamp,
-    /// One a form, of each window; `None` where it holds nothing.
+    /// Open windows by their starts, one a form; `None` where it holds nothing.
     open: BTreeMap<Timestamp, Vec<Option<OpenWindow>>>,
     /// Room for the chunk that is being worked on, and what each form makes of it.
     routed: Vec<Routed>,
@@ -72,7 +72,7 @@ impl Windows {
         (self.rules.end.is_none_or(|end| self.next.end <= end)).then_some(self.next)
     }
 
-    /// When the next window stops taking records.
+    /// Time when the next window stops taking records.
     pub fn cutoff(&self) -> Timestamp {
         self.rules.cutoff(self.next, self.backfill_until)
     }
@@ -144,12 +144,13 @@ impl Windows {
                 for ((form, open), records) in forms.iter().zip(window).zip(&*records) {
                     let open =
                         open.get_or_insert_with(|| OpenWindow::new(rules, &form.accumulator));
-                    open.take(
-                        (form, rules.cap.as_ref()),
-                        (batch, rows.start),
-                        together,
+                    let chunk = ChunkRows {
+                        batch,
+                        start: rows.start,
+                        rows: together,
                         records,
-                    );
+                    };
+                    open.take(form, rules.cap.as_ref(), &chunk);
                 }
             }
             count(routed, rows.start, records, &mut counts);
@@ -157,7 +158,7 @@ impl Windows {
         counts
     }
 
-    /// How many rows of `batch`, which lies behind the ends of all closed windows, were sent before the cutoff of a closed one:
+    /// Number of rows of `batch`, which lies behind the ends of all closed windows, were sent before the cutoff of a closed one:
     /// it would have taken them if they had turned up in time.
     pub fn behind(&self, batch: &Batch) -> u64 {
         let Some(message) = batch.message_time else {
@@ -211,7 +212,7 @@ impl Windows {
         self.open.remove(&window.start);
     }
 
-    /// When a window stops taking records.
+    /// Time when a window stops taking records.
     pub fn cutoff_of(&self, window: Span) -> Timestamp {
         self.rules.cutoff(window, self.backfill_until)
     }
@@ -227,7 +228,7 @@ impl Windows {
         let Windows {
             rules, forms, open, ..
         } = self;
-        let Some(theirs) = encoding::decoded((rules, forms), window, bytes) else {
+        let Some(theirs) = encoding::decoded(rules, forms, window, bytes) else {
             return false;
         };
         let ours = open
@@ -239,7 +240,7 @@ impl Windows {
         true
     }
 
-    /// The same of a reader that has read some of the input: what the others have is still to be joined.
+    /// Closes the next window of a reader that has read some of the input: what the others have is still to be joined.
     pub fn part(&mut self) -> WindowPart {
         let span = self.next;
         let next = self.rules.grid.after(span);
@@ -251,18 +252,16 @@ impl Windows {
             .into_iter();
         let mut forms = Vec::with_capacity(self.forms.len());
         let mut kept = Vec::with_capacity(self.forms.len());
-        for (at, form) in self.forms.iter().enumerate() {
+        for (index, form) in self.forms.iter().enumerate() {
             let mut open: Option<OpenWindow> = closing.next().flatten();
             let later = if form.panes > 1 { open.clone() } else { None };
             if form.panes > 1 {
                 let from = self.rules.grid.before(span, form.panes - 1).max(self.first);
-                for pane in self
-                    .open
-                    .range(from..span.start)
-                    .filter_map(|(_, window)| window.get(at))
-                {
+                for (_, window) in self.open.range(from..span.start) {
                     // A unit's cap holds for all of them together: who may stay is decided later, not pane by pane.
-                    part::join(&self.rules, form, &mut open, pane.clone());
+                    if let Some(pane) = window.get(index) {
+                        part::join(&self.rules, form, &mut open, pane.clone());
+                    }
                 }
             }
             kept.push(later);

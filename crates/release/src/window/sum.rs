@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
 use super::chunk::Records;
 
-/// Where the sums of all keys take more than this, they do not stay in a processor's cache.
+/// Memory of the sums of all keys, in bytes, above which they do not stay in a processor's cache.
 const CACHE: u64 = 4 << 20;
 
 /// The sum over the records of one key.
@@ -19,7 +19,7 @@ pub(super) struct Sum {
     waiting: Vec<Record>,
 }
 
-/// How many records of a key wait at most, where there are so many keys: they take no more memory than their sum.
+/// Most records of a key that wait, where there are so many keys: they take no more memory than their sum.
 pub(super) fn room(spec: &AccumulatorSpec, keys: usize) -> usize {
     let bytes = spec.bytes();
     if bytes.saturating_mul(keys as u64) <= CACHE {
@@ -30,7 +30,7 @@ pub(super) fn room(spec: &AccumulatorSpec, keys: usize) -> usize {
     records.checked_ilog2().map_or(0, |bits| 1 << bits)
 }
 
-/// About how much memory is held of the records of one window and key, where there are so many keys, in bytes.
+/// Memory, about, that is held of the records of one window and key, where there are so many keys, in bytes.
 pub fn bytes_held(spec: &AccumulatorSpec, keys: usize) -> u64 {
     let waiting = if matches!(spec, AccumulatorSpec::Records { .. }) {
         0
@@ -50,7 +50,7 @@ impl Sum {
         }
         self.waiting.push(record);
         if self.waiting.len() >= room {
-            self.settle(spec);
+            self.add_waiting(spec);
         }
     }
 
@@ -65,22 +65,25 @@ impl Sum {
         if room == 0 {
             return records.add_to(spec, self.total.get_or_insert_with(|| spec.empty()), rows);
         }
-        rows.for_each(|row| self.add(spec, room, records.get(row)));
+        for row in rows {
+            self.add(spec, room, records.get(row));
+        }
     }
 
-    fn settle(&mut self, spec: &AccumulatorSpec) {
+    fn add_waiting(&mut self, spec: &AccumulatorSpec) {
         let total = self.total.get_or_insert_with(|| spec.empty());
-        self.waiting
-            .drain(..)
-            .for_each(|record| spec.add(total, record));
+        for record in self.waiting.drain(..) {
+            spec.add(total, record);
+        }
     }
 
     /// Adds the records of another sum of the same kind.
     pub fn join(&mut self, mut other: Sum) {
-        match (&mut self.total, other.total) {
-            (Some(ours), Some(theirs)) => ours.join(theirs),
-            (ours @ None, theirs) => *ours = theirs,
-            (Some(_), None) => {}
+        if let Some(theirs) = other.total {
+            match &mut self.total {
+                Some(ours) => ours.join(theirs),
+                None => self.total = Some(theirs),
+            }
         }
         self.waiting.append(&mut other.waiting);
     }
@@ -93,7 +96,7 @@ impl Sum {
 
     /// The sum of all.
     pub fn total(mut self, spec: &AccumulatorSpec) -> Accumulator {
-        self.settle(spec);
+        self.add_waiting(spec);
         self.total.unwrap_or_else(|| spec.empty())
     }
 }
