@@ -93,31 +93,20 @@ pub fn bootstrap(
     let Scheme {
         windows, blocks, ..
     } = scheme;
-    let previous = prior.claim.map(|claim| claim.head);
-    let at = |first, backfill_until| {
-        Ok(StartPoint {
-            first,
-            backfill_until,
-            previous,
-        })
-    };
     // A written output implies a written witness.
     let is_fresh = prior.claim.is_none() && prior.is_output_untouched;
     let was_forever = prior
         .claim
         .is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
-    match mode {
-        StartMode::From { .. } if !is_fresh => Err(Error::NotFresh),
+    let start = match mode {
+        StartMode::From { .. } if !is_fresh => return Err(Error::NotFresh),
         StartMode::Run | StartMode::Init
             if !is_fresh && (blocks == Blocks::Forever || was_forever) =>
         {
-            Err(Error::Forever)
+            return Err(Error::Forever);
         }
-        StartMode::Run if !is_fresh => Err(Error::Lost),
-        StartMode::From {
-            from,
-            backfill_until,
-        } => at(windows.first_from(from).start, backfill_until),
+        StartMode::Run if !is_fresh => return Err(Error::Lost),
+        StartMode::From { from, .. } => from,
         StartMode::Run | StartMode::Init => {
             let now = if is_fresh {
                 now
@@ -128,10 +117,18 @@ pub fn bootstrap(
                 .claim
                 .map_or(now, |claim| now.max(claim.last_block_end));
             // A single block forever has no next block: it has started, and no ledger has charged it.
-            let block = blocks.first_from(after).map_or(after, |block| block.start);
-            at(windows.first_from(block).start, None)
+            blocks.first_from(after).map_or(after, |block| block.start)
         }
-    }
+    };
+    let backfill_until = match mode {
+        StartMode::From { backfill_until, .. } => backfill_until,
+        StartMode::Run | StartMode::Init => None,
+    };
+    Ok(StartPoint {
+        first: windows.first_from(start).start,
+        backfill_until,
+        previous: prior.claim.map(|claim| claim.head),
+    })
 }
 
 /// Why a ledger may not start there.

@@ -94,7 +94,7 @@ impl TryFrom<String> for Digest {
 }
 
 /// The newest row of a ledger, as a witness remembers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Head {
     pub sequence: u64,
     /// The salted digest of the row, chained to the previous row.
@@ -299,6 +299,12 @@ pub struct Genesis {
 }
 
 impl Genesis {
+    /// Number of the first row: it continues from the ledger before.
+    pub(super) fn first_sequence(&self) -> u64 {
+        self.previous
+            .map_or(0, |head| head.sequence.saturating_add(1))
+    }
+
     /// Who holds the share of the input's budget, if the total is one.
     pub fn holder(&self) -> Option<Holder> {
         let generation = self.budget.as_ref()?.generation;

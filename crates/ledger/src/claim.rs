@@ -112,8 +112,7 @@ impl Ledger {
         }
         self.check_usable()?;
         self.hold()?;
-        let stored = store::stored_head(&self.connection)
-            .map_err(|error| Error::sqlite(&self.file, error))?;
+        let stored = store::stored_head(&self.connection).map_err(Error::sqlite(&self.file))?;
         if stored != Some(self.state.head) {
             return Err(Error::Replaced {
                 path: self.file.clone(),

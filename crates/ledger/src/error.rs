@@ -139,7 +139,12 @@ impl Error {
         matches!(self, Error::Log(log::Error::Missing { .. }))
     }
 
-    pub(super) fn disk(path: &Path, error: &std::io::Error) -> Self {
+    /// The conversion of errors of the disk at `path`.
+    pub(super) fn disk(path: &Path) -> impl Fn(std::io::Error) -> Self {
+        move |error| Error::from_disk(path, &error)
+    }
+
+    pub(super) fn from_disk(path: &Path, error: &std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::StorageFull {
             return Error::Full { path: path.into() };
         }
@@ -156,8 +161,13 @@ impl Error {
         }
     }
 
-    /// What an error of `SQLite` means for the ledger `path`. What it says of the pages of the file is confirmed by a second reading.
-    pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
+    /// The conversion of errors of `SQLite` in the ledger `path`.
+    pub(super) fn sqlite(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
+        move |error| Error::from_sqlite(path, error)
+    }
+
+    /// Meaning of an error of `SQLite` for the ledger `path`. What it says of the pages of the file is confirmed by a second reading.
+    pub(super) fn from_sqlite(path: &Path, error: rusqlite::Error) -> Self {
         let (code, extended) = match &error {
             rusqlite::Error::SqliteFailure(failure, _) => (failure.code, failure.extended_code),
             // A column of the wrong type or length, a missing row, or other tables.
@@ -197,7 +207,9 @@ impl Error {
     /// `SQLite` says that another file has this name, also where it was not told which.
     fn moved(path: &Path) -> Self {
         match std::fs::symlink_metadata(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Error::disk(path, &error),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Error::from_disk(path, &error)
+            }
             _ => Error::Replaced { path: path.into() },
         }
     }
@@ -211,7 +223,7 @@ mod tests {
     fn a_reader_of_the_file_is_not_taken_for_a_worker() {
         let error = |code| {
             let failure = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            Error::sqlite(Path::new("ledger/ledger.sqlite"), failure)
+            Error::from_sqlite(Path::new("ledger/ledger.sqlite"), failure)
         };
         for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED] {
             let text = error(code).to_string();

@@ -36,9 +36,10 @@ impl Ledger {
     ///
     /// As [`hold`](Self::hold).
     pub(super) fn watch(&mut self) -> Result<(), Error> {
-        match self.log.as_ref().is_some_and(LedgerLog::is_unwatched) {
-            true => self.hold(),
-            false => Ok(()),
+        if self.log.as_ref().is_some_and(LedgerLog::is_unwatched) {
+            self.hold()
+        } else {
+            Ok(())
         }
     }
 
@@ -53,11 +54,8 @@ impl Ledger {
         if log.can_build(accepted) {
             return Ok(());
         }
-        log.fill_with(
-            &self.connection,
-            &self.file,
-            (self.state.head, self.state.gap.is_some()),
-        )
+        let has_gap = self.state.gap.is_some();
+        log.fill_with(&self.connection, &self.file, self.state.head, has_gap)
     }
 
     /// Tells the log up to which row everything was published, of those up to `accepted`, the head of the witness, which was recognised; and
@@ -70,31 +68,24 @@ impl Ledger {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        let sqlite = |error| Error::sqlite(&self.file, error);
         let unpublished = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
         let unpublished: Option<i64> = self
             .connection
             .query_row(unpublished, [], |row| row.get(0))
             .optional()
-            .map_err(sqlite)?;
+            .map_err(Error::sqlite(&self.file))?;
         let newest = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         let newest = unpublished.map_or(newest, |first| newest.min(first - 1));
         let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
-        let head = |row: &rusqlite::Row<'_>| {
-            Ok(Head {
-                sequence: store::sequence_of(row, 0)?,
-                digest: store::digest_of(row, 1)?,
-            })
-        };
-        match self
+        let published = self
             .connection
-            .query_row(row, [newest], head)
+            .query_row(row, [newest], store::read_head)
             .optional()
-            .map_err(sqlite)?
-        {
-            Some(published) => log.mark(published)?,
-            None => return Ok(()),
-        }
+            .map_err(Error::sqlite(&self.file))?;
+        let Some(published) = published else {
+            return Ok(());
+        };
+        log.mark(published)?;
         Ok(log.trim(*accepted, &self.state.genesis.witness)?)
     }
 

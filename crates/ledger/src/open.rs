@@ -67,7 +67,7 @@ pub fn exists(params: &Params) -> Result<bool, Error> {
     match fs::symlink_metadata(&file) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::disk(&file, &error)),
+        Err(error) => Err(Error::from_disk(&file, &error)),
     }
 }
 
@@ -114,9 +114,7 @@ impl Ledger {
                 path: params.path.clone(),
             });
         }
-        let sequence = genesis
-            .previous
-            .map_or(0, |previous| previous.sequence.saturating_add(1));
+        let sequence = genesis.first_sequence();
         let row = Entry::new(None, sequence, &Row::Genesis(genesis), None)?;
         store::create(&params.path, |transaction| row.insert(transaction))?;
         Ledger::load(params, lock)
@@ -243,7 +241,7 @@ impl Ledger {
         let file = store::file_in(&params.path);
         let mut connection = store::connect(&file, true)?;
         if store::format(&connection, &file)? < store::FORMAT {
-            verify::migrate_from_4(&mut connection).map_err(|error| Error::sqlite(&file, error))?;
+            verify::migrate_from_4(&mut connection).map_err(Error::sqlite(&file))?;
         }
         let state = replay::newest(&mut connection, &file)?;
         let held = (Some(lock), Some(Maker::of(&params.path)?));
@@ -302,7 +300,7 @@ impl Ledger {
     ) -> Result<(), Error> {
         self.connection
             .busy_handler(Some(pause))
-            .map_err(|error| Error::sqlite(&self.file, error))
+            .map_err(Error::sqlite(&self.file))
     }
 
     pub fn genesis(&self) -> &Genesis {
@@ -424,19 +422,18 @@ impl Ledger {
         let Ok(sequence) = i64::try_from(head.sequence) else {
             return Ok(false);
         };
-        let sqlite = |error| Error::sqlite(&self.file, error);
         let digest = "SELECT digest FROM rows WHERE sequence = ?1";
         let found = self
             .connection
             .query_row(digest, [sequence], |row| store::digest_of(row, 0))
             .optional();
-        if let Some(found) = found.map_err(sqlite)? {
+        if let Some(found) = found.map_err(Error::sqlite(&self.file))? {
             return Ok(found == head.digest);
         }
         // A witness says what it has accepted of late, and that is not in an archive; only one that is read from afar may not.
         let mut is_archived = false;
-        if let Some(archive) =
-            Archive::after(&self.connection, sequence.saturating_sub(1)).map_err(sqlite)?
+        if let Some(archive) = Archive::after(&self.connection, sequence.saturating_sub(1))
+            .map_err(Error::sqlite(&self.file))?
         {
             archive.each_entry(&self.file, |entry| {
                 is_archived |= entry.head == *head;
