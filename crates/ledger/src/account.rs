@@ -1,4 +1,4 @@
-//! What the rows of a ledger add up to. Pure.
+//! The sum of the rows of a ledger. Pure.
 //!
 //! It keeps only what a later row can still change. Once a block ends at or before the start of the next window minus the
 //! reach, no row may charge it again, and it is dropped here (the table `spent` still has it). So the account does not grow with
@@ -17,7 +17,7 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-/// What the rows so far add up to. The same rules apply to a row that is appended and to one that is replayed.
+/// Sum of the rows so far. The same rules apply to a row that is appended and to one that is replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Account {

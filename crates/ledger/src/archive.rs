@@ -47,7 +47,7 @@ impl Archive {
         connection.query_row(newest, [], Archive::read).optional()
     }
 
-    /// All of them, in order.
+    /// Every archive, in order.
     ///
     /// # Errors
     ///

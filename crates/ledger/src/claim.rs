@@ -1,4 +1,4 @@
-//! What a ledger claims at its witness, and whether the witness knows it.
+//! Claims of a ledger at its witness, and whether the witness knows them.
 
 use super::chain::Head;
 use super::error::Error;

@@ -1,4 +1,4 @@
-//! Why a ledger cannot be used, and what to do about it.
+//! Reasons why a ledger cannot be used, and what to do about it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::reread::Reading;
 use crate::log;
 use crate::reread;
 
-/// Why a ledger cannot be used.
+/// Reasons why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -116,7 +116,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this ledger can never be used again, unless another one is found.
+    /// Returns true if this ledger can never be used again, unless another one is found.
     pub fn is_final(&self) -> bool {
         use Error::{Damaged, ForeignHead, ForeignWitness, Missing};
         matches!(
@@ -125,7 +125,7 @@ impl Error {
         )
     }
 
-    /// Whether to try again.
+    /// Returns true if it is worth trying again.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Busy { .. } => true,
@@ -134,7 +134,7 @@ impl Error {
         }
     }
 
-    /// Whether its log is not there.
+    /// Returns true if its log is not there.
     pub fn is_missing(&self) -> bool {
         matches!(self, Error::Log(log::Error::Missing { .. }))
     }
@@ -192,7 +192,7 @@ impl Error {
         }
     }
 
-    /// What `SQLite` says of the pages of `path`, if a second reading says so too.
+    /// Error that `SQLite` names in the pages of `path`, if a second reading finds it too.
     pub(super) fn of_pages(path: &Path, what: String) -> Self {
         match reread::read(path) {
             Reading::Sound => Error::ReadFailed { path: path.into() },

@@ -1,4 +1,4 @@
-//! What a ledger does with its log, where it has one.
+//! Work of a ledger with its log, where it has one.
 
 use rusqlite::OptionalExtension;
 
@@ -10,7 +10,7 @@ use crate::log;
 use crate::store;
 
 impl Ledger {
-    /// From now on a row is claimed only when `log` holds it.
+    /// Attaches `log`: from now on a row is claimed only when it holds it.
     pub fn attach_log(&mut self, log: LedgerLog) {
         self.log = Some(log);
     }
@@ -89,7 +89,7 @@ impl Ledger {
         Ok(log.trim(*accepted, &self.state.genesis.witness)?)
     }
 
-    /// Why the log did not delete what no ledger is built from any more, once after it has refused.
+    /// Reason why the log did not delete the records from which no ledger is built any more, once after it has refused.
     pub fn log_refusal(&mut self) -> Option<String> {
         self.log
             .as_mut()
@@ -114,7 +114,7 @@ impl Ledger {
 }
 
 impl Error {
-    /// Whether a log is what cannot be used, for now.
+    /// Returns true if a log is what cannot be used, for now.
     pub fn is_log_unavailable(&self) -> bool {
         matches!(self, Error::Log(error) if log::Error::is_transient(error))
     }

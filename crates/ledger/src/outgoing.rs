@@ -13,20 +13,20 @@ use bernstream_synopsis::grid::Span;
 pub struct OutputMessage {
     pub ledger: String,
     pub sequence: u64,
-    /// Of its bytes.
+    /// Digest of its bytes.
     pub digest: Digest,
     /// Its partition or file, for errors.
     pub place: String,
 }
 
 impl OutputMessage {
-    /// Whether it has the bytes of one of these.
+    /// Returns true if it has the bytes of one of these.
     pub(super) fn is_one_of(&self, messages: &[Message]) -> bool {
         messages.iter().any(|message| message.bytes == self.digest)
     }
 }
 
-/// What one row has paid for.
+/// Messages that one row has paid for.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub sequence: i64,

@@ -1,4 +1,4 @@
-//! What an open ledger says: its rows, its newest blocks and windows, and the states of its noise.
+//! Contents of an open ledger: its rows, its newest blocks and windows, and the states of its noise.
 
 use std::time::Duration;
 

@@ -161,7 +161,7 @@ impl LedgerState {
         })
     }
 
-    /// What the next row follows.
+    /// Link for the next row.
     pub fn link(&self) -> Link {
         Link {
             form: self.form,

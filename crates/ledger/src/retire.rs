@@ -14,7 +14,7 @@ use super::error::Error;
 use super::open::Ledger;
 use crate::{checkpoint, pages, private, store};
 
-/// How many rows are removed in one transaction.
+/// Number of rows that are removed in one transaction.
 const ROWS: i64 = 1000;
 
 /// The pause between two of them, for the worker's.

@@ -1,4 +1,4 @@
-//! Whose turn it is: of several workers of one pipeline, each with a copy of its ledger, one acts and the others follow. Pure.
+//! The turn of a worker: of several workers of one pipeline, each with a copy of its ledger, one acts and the others follow. Pure.
 //!
 //! Safety is the fold of the witness, and nothing here: whatever a worker believes, one draw of a window is accepted. What is here
 //! keeps workers out of each other's way, and keeps the length of a draw from deciding which of two draws that is:
@@ -30,7 +30,7 @@ const JITTER: u64 = 250;
 const LOOK: Duration = Duration::from_millis(500);
 /// A worker that has drawn in vain so often in a row waits no longer than one that has once less: 16 times as long.
 const MOST_LOSSES: u32 = 4;
-/// After so many claims of others, while it drew nothing, a worker waits half as long again.
+/// Number of claims of others, while it drew nothing, after which a worker waits half as long again.
 const CALM: u32 = 8;
 
 /// Times for which workers wait for each other.

@@ -1,4 +1,4 @@
-//! What a log holds of a row, a checkpoint, and a mark that rows were published. Pure but for the nonces.
+//! Bodies in a log: of a row, a checkpoint, and a mark that rows were published. Pure but for the nonces.
 //!
 //! ```text
 //! body = clear part, a line of JSON | "\n" | nonce, 24 bytes | secret part and clear part, encrypted and authenticated

@@ -1,4 +1,4 @@
-//! What is in a log: a fold over its records, from the first that it has. Pure.
+//! Contents of a log: a fold over its records, from the first that it has. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

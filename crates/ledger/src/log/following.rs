@@ -7,7 +7,7 @@ use crate::chain::Head;
 use crate::outgoing::OutputMessage;
 use bernstream_synopsis::clock::Timestamp;
 
-/// Why the rows of a log cannot be appended to a ledger.
+/// Reason why the rows of a log cannot be appended to a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apart {
     /// It has a row that was not accepted.

@@ -67,7 +67,7 @@ impl LedgerLog {
         self.restorable_telling(params, accepted, now, &mut |_, _| {})
     }
 
-    /// The same; `told` hears how many records of the log are read, of how many.
+    /// The ledger that [`restorable`](Self::restorable) finds; `told` hears how many records of the log are read, of how many.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl LedgerLog {
         self.restore_telling(params, accepted, now, &mut |_, _| {})
     }
 
-    /// The same; `told` hears how many records of the log are done, of how many: each is read twice.
+    /// Builds the ledger like [`restore`](Self::restore); `told` hears how many records of the log are done, of how many: each is read twice.
     ///
     /// # Errors
     ///

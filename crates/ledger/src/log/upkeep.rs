@@ -26,9 +26,9 @@ use crate::pages;
 const BYTES: usize = 8 << 20;
 /// So many rows are appended at once.
 const ROWS: usize = 1024;
-/// How long the rows that are missing are appended for before the caller does something else.
+/// Time for which missing rows are appended before the caller does something else.
 const LONGEST: Duration = Duration::from_secs(20);
-/// How often a log is read where nothing is claimed: one that has lost records gets them again.
+/// Interval at which a log is read where nothing is claimed: one that has lost records gets them again.
 const WATCH: Duration = Duration::from_secs(20);
 
 /// A log and what is in it.
@@ -42,17 +42,17 @@ pub struct LedgerLog {
     pub(super) base: Option<Point>,
     /// Of two usable checkpoints the newer one.
     pub(super) newer: Option<Point>,
-    /// Where the first piece of each row after the base stands, up to the one that is settled.
+    /// Offset of the first piece of each row after the base, up to the one that is settled.
     pub(super) held: BTreeMap<u64, i64>,
     /// Deleted, or not to be asked for again: everything before the rows after this one.
     pub(super) trimmed: Option<Head>,
-    /// Why records were not deleted.
+    /// Reason why records were not deleted.
     pub(super) refusal: Option<Error>,
-    /// When it was last seen to hold all rows.
+    /// Time at which it was last seen to hold all rows.
     seen: Option<Instant>,
     /// The newest mark that was appended.
     marked: Option<Head>,
-    /// What rows say that the ledger does not have.
+    /// Rows that the ledger does not have.
     pub(super) foreign: RemoteRows,
 }
 
@@ -146,7 +146,7 @@ impl LedgerLog {
         self.read_all_telling(each, &mut |_, _| {})
     }
 
-    /// The same; `told` hears how many records are read, of how many at most.
+    /// Reads everything again; `told` hears how many records are read, of how many at most.
     ///
     /// # Errors
     ///
@@ -401,7 +401,7 @@ struct MissingRow {
     sealed: Vec<u8>,
 }
 
-/// Why a walk over the rows ends early.
+/// Reason why a walk over the rows ends early.
 enum Walk {
     Enough,
     Failed(crate::Error),
