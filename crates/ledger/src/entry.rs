@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
+use rusqlite::{Connection, OptionalExtension};
 use serde::Deserialize;
 
 use super::chain::{
     Digest, Form, Head, Link, Row, RowParts, account_of, commitment, link, link_whole, random,
 };
 use super::error::Error;
-use super::store::{digest_of, sequence_of};
+use super::store::{COLUMNS, digest_of, sequence_of};
 use bernstream_synopsis::Positions;
 
 const SECRET: &str = r#","secret":"#;
@@ -99,6 +100,28 @@ impl Entry {
             salt: row.get(1)?,
             text,
         })
+    }
+
+    /// The row `sequence`, if it is stored.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn of_row(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
+        let row = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
+        connection
+            .query_row(&row, [sequence], Entry::read)
+            .optional()
+    }
+
+    /// The first row, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn of_first_row(connection: &Connection) -> rusqlite::Result<Option<Self>> {
+        let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
+        connection.query_row(&first, [], Entry::read).optional()
     }
 
     pub fn insert(&self, transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {

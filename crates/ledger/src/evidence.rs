@@ -5,8 +5,6 @@
 //! again, nothing is drawn: a window would be published in a second version. Rows that somebody has are claimed again, the same bytes. A
 //! claim that is made because of a stale read is void.
 
-use rusqlite::OptionalExtension;
-
 use super::chain::Head;
 use super::error::Error;
 use super::log::{Apart, LedgerLog};
@@ -272,11 +270,7 @@ impl Ledger {
     }
 
     fn head_at(&self, sequence: i64) -> Result<Option<Head>, Error> {
-        let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
-        self.connection
-            .query_row(row, [sequence], store::read_head)
-            .optional()
-            .map_err(Error::sqlite(&self.file))
+        store::head_at(&self.connection, sequence).map_err(Error::sqlite(&self.file))
     }
 }
 

@@ -339,25 +339,16 @@ impl Ledger {
 
     /// Learns from the log which messages others have published; returns true if there were any.
     fn learn_published(&mut self, log: &LedgerLog, now: Timestamp) -> Result<bool, Error> {
-        let first = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
-        let first: Option<i64> = self
-            .connection
-            .query_row(first, [], |row| row.get(0))
-            .optional()
-            .map_err(Error::sqlite(&self.file))?;
+        let first =
+            outbox::first_unpublished(&self.connection).map_err(Error::sqlite(&self.file))?;
         let Some(first) = first.and_then(|first| u64::try_from(first).ok()) else {
             return Ok(false);
         };
-        let digest = "SELECT digest FROM rows WHERE sequence = ?1";
         let published = log.published(first, |head| {
             let Ok(sequence) = i64::try_from(head.sequence) else {
                 return Ok(false);
             };
-            let found = self
-                .connection
-                .query_row(digest, [sequence], |row| store::digest_of(row, 0))
-                .optional()?;
-            Ok(found == Some(head.digest))
+            Ok(store::digest_at(&self.connection, sequence)? == Some(head.digest))
         });
         let Some(published) = published.map_err(Error::sqlite(&self.file))? else {
             return Ok(false);

@@ -1,12 +1,11 @@
 //! Work of a ledger with its log, where it has one.
 
-use rusqlite::OptionalExtension;
-
 use super::chain::Head;
 use super::error::Error;
 use super::log::LedgerLog;
 use super::open::Ledger;
 use crate::log;
+use crate::outbox;
 use crate::store;
 
 impl Ledger {
@@ -68,20 +67,12 @@ impl Ledger {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        let unpublished = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
-        let unpublished: Option<i64> = self
-            .connection
-            .query_row(unpublished, [], |row| row.get(0))
-            .optional()
-            .map_err(Error::sqlite(&self.file))?;
+        let unpublished =
+            outbox::first_unpublished(&self.connection).map_err(Error::sqlite(&self.file))?;
         let newest = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         let newest = unpublished.map_or(newest, |first| newest.min(first - 1));
-        let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
-        let published = self
-            .connection
-            .query_row(row, [newest], store::read_head)
-            .optional()
-            .map_err(Error::sqlite(&self.file))?;
+        let published =
+            store::head_at(&self.connection, newest).map_err(Error::sqlite(&self.file))?;
         let Some(published) = published else {
             return Ok(());
         };

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::archive::Archive;
 use super::chain::{Digest, Genesis, Head, Row, random};
@@ -26,7 +26,7 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-/// Place of the ledger, and times.
+/// Place of a ledger, and the time for which it keeps published bytes.
 #[derive(Clone, Debug)]
 pub struct Params {
     /// A folder on local block storage.
@@ -415,12 +415,9 @@ impl Ledger {
         let Ok(sequence) = i64::try_from(head.sequence) else {
             return Ok(false);
         };
-        let digest = "SELECT digest FROM rows WHERE sequence = ?1";
-        let found = self
-            .connection
-            .query_row(digest, [sequence], |row| store::digest_of(row, 0))
-            .optional();
-        if let Some(found) = found.map_err(Error::sqlite(&self.file))? {
+        let found =
+            store::digest_at(&self.connection, sequence).map_err(Error::sqlite(&self.file))?;
+        if let Some(found) = found {
             return Ok(found == head.digest);
         }
         // A witness says what it has accepted of late, and that is not in an archive; only one that is read from afar may not.

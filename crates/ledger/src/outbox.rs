@@ -4,7 +4,7 @@
 //! it out once it is due. When the sink has it durably, [`Ledger::mark_published`] notes the time. Its bytes are kept for a while, to be
 //! published again ([`Ledger::kept`]), and dropped in the order of their rows: one that is not published holds up all behind it.
 
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::chain::{Digest, Head};
 use super::error::Error;
@@ -411,6 +411,13 @@ impl StoredMessage {
             encoded,
         })
     }
+}
+
+/// The first row with a message that is not known to be published.
+pub(super) fn first_unpublished(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let first =
+        "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
+    connection.query_row(first, [], |row| row.get(0)).optional()
 }
 
 /// Drops messages that were published before `keep_from`, in the order of their rows, of which `head` is the newest.

@@ -1,10 +1,9 @@
 //! The row whose messages are being published: it is read once, and not once for each of them; and a message that was.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::chain::{Digest, Message, Outcome, Row};
 use super::entry::Entry;
-use super::store::COLUMNS;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
@@ -42,10 +41,7 @@ impl Outgoing {
     ///
     /// If the ledger cannot be read.
     pub fn read(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
-        let entry = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
-        let entry = connection
-            .query_row(&entry, [sequence], Entry::read)
-            .optional()?;
+        let entry = Entry::of_row(connection, sequence)?;
         let Some(Ok(Row::Window(row))) = entry.map(|entry| entry.row()) else {
             return Ok(None);
         };

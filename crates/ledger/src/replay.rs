@@ -18,7 +18,7 @@ use super::error::Error;
 use super::gap::{Gap, Missing};
 use super::spent::{LIVE, SpentBlock, read_spent, same_as_spent};
 use super::states::check_states;
-use super::store::COLUMNS;
+use crate::outbox;
 use crate::pages;
 use crate::states;
 use crate::store;
@@ -178,11 +178,7 @@ impl LedgerState {
     ) -> Result<(), Error> {
         let sequence = found.head.sequence;
         let number = i64::try_from(sequence).unwrap_or(i64::MAX);
-        let entry = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
-        let entry = connection
-            .query_row(&entry, [number], Entry::read)
-            .optional()
-            .map_err(Error::sqlite(file))?;
+        let entry = Entry::of_row(connection, number).map_err(Error::sqlite(file))?;
         let Some(entry) = entry
             .filter(|entry| entry.head.digest == found.head.digest && found.origin == self.origin)
         else {
@@ -289,11 +285,7 @@ pub(super) fn damaged(file: &Path, entry: &Entry, what: &str) -> Error {
 
 pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
     let format = store::format(connection, file)?;
-    let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
-    let entry = connection
-        .query_row(&first, [], Entry::read)
-        .optional()
-        .map_err(Error::sqlite(file))?;
+    let entry = Entry::of_first_row(connection).map_err(Error::sqlite(file))?;
     let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
     let mut state = LedgerState::begin(&entry, |what| damaged(file, &entry, &what))?;
     // The format before has none.
@@ -305,11 +297,7 @@ pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState,
 
 /// The newest valid checkpoint before the first unpublished message, so that everything that may be published is verified.
 pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
-    let waiting =
-        "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
-    let waiting: Option<i64> = connection
-        .query_row(waiting, [], |row| row.get(0))
-        .optional()?;
+    let waiting = outbox::first_unpublished(connection)?;
     Checkpoint::newest(connection, waiting.unwrap_or(i64::MAX))
 }
 

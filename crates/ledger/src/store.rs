@@ -183,8 +183,25 @@ pub(super) fn stored_head(connection: &Connection) -> rusqlite::Result<Option<He
     connection.query_row(newest, [], read_head).optional()
 }
 
+/// The row `sequence`, if it is stored.
+pub(super) fn head_at(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Head>> {
+    let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
+    connection.query_row(row, [sequence], read_head).optional()
+}
+
+/// The digest of the row `sequence`, if it is stored.
+pub(super) fn digest_at(
+    connection: &Connection,
+    sequence: i64,
+) -> rusqlite::Result<Option<Digest>> {
+    let digest = "SELECT digest FROM rows WHERE sequence = ?1";
+    connection
+        .query_row(digest, [sequence], |row| digest_of(row, 0))
+        .optional()
+}
+
 /// Reads the columns `sequence, digest`.
-pub(super) fn read_head(row: &rusqlite::Row<'_>) -> rusqlite::Result<Head> {
+fn read_head(row: &rusqlite::Row<'_>) -> rusqlite::Result<Head> {
     Ok(Head {
         sequence: sequence_of(row, 0)?,
         digest: digest_of(row, 1)?,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::body::seal_checkpoint;
 use super::contents::Point;
@@ -135,11 +135,8 @@ fn is_row(connection: &Connection, file: &Path, head: &Head) -> Result<bool, cra
     let Ok(sequence) = i64::try_from(head.sequence) else {
         return Ok(false);
     };
-    let digest = "SELECT digest FROM rows WHERE sequence = ?1";
-    let found = connection
-        .query_row(digest, [sequence], |row| store::digest_of(row, 0))
-        .optional();
-    Ok(found.map_err(crate::Error::sqlite(file))? == Some(head.digest))
+    let found = store::digest_at(connection, sequence).map_err(crate::Error::sqlite(file))?;
+    Ok(found == Some(head.digest))
 }
 
 /// Returns true if the ledger may have a newer checkpoint than this.

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::fields::Noise;
 
@@ -17,7 +17,6 @@ use crate::gap::Gap;
 use crate::pages;
 use crate::replay;
 use crate::replay::LedgerState;
-use crate::store::COLUMNS;
 
 /// A checkpoint with everything that a ledger needs of the rows up to it.
 pub(super) struct Snapshot {
@@ -49,16 +48,8 @@ impl Snapshot {
             return Ok(None);
         };
         let sequence = i64::try_from(found.head.sequence).unwrap_or(i64::MAX);
-        let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
-        let row = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
-        let genesis = connection
-            .query_row(&first, [], Entry::read)
-            .optional()
-            .map_err(crate::Error::sqlite(file))?;
-        let row = connection
-            .query_row(&row, [sequence], Entry::read)
-            .optional()
-            .map_err(crate::Error::sqlite(file))?;
+        let genesis = Entry::of_first_row(connection).map_err(crate::Error::sqlite(file))?;
+        let row = Entry::of_row(connection, sequence).map_err(crate::Error::sqlite(file))?;
         let (Some(genesis), Some(row)) = (genesis, row) else {
             return Ok(None);
         };
