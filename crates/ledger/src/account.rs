@@ -1,4 +1,4 @@
-//! What the rows of a ledger add up to. Pure.
+//! The sum of the rows of a ledger. Pure.
 //!
 //! It keeps only what a later row can still change. Once a block ends at or before the start of the next window minus the
 //! reach, no row may charge it again, and it is dropped here (the table `spent` still has it). So the account does not grow with
@@ -11,18 +11,19 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::chain::{Closed, Configuration, Digest, Genesis, Outcome, Row};
+use super::spent::SpentBlock;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-/// What the rows so far add up to. The same rules apply to a row that is appended and to one that is replayed.
+/// Sum of the rows so far. The same rules apply to a row that is appended and to one that is replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Account {
     pub next_window: Timestamp,
     pub ends: Positions,
-    /// What the charged live blocks have spent.
+    /// The charged live blocks, and all that each has spent.
     #[serde(with = "pairs")]
     pub live: BTreeMap<Span, Price>,
     /// The newest block, by its start, that was charged, and what it has spent.
@@ -68,7 +69,7 @@ impl Account {
         self.reach
     }
 
-    /// What a row says of the account after it, in a ledger whose first row has the digest `origin`.
+    /// Digest that a row has of the account after it, in a ledger whose first row has the digest `origin`.
     ///
     /// ```text
     /// digest = SHA-256( "bernstream ledger account 1\n" | origin | the account as JSON )
@@ -84,7 +85,7 @@ impl Account {
         Some(Digest::from(<[u8; 32]>::from(hash.finalize())))
     }
 
-    /// What `block` was charged so far; the whole total if it can no longer be charged.
+    /// Sum of the charges to `block` so far; the whole total if it can no longer be charged.
     pub fn spent(&self, block: Span) -> Price {
         match self.live.get(&block) {
             Some(spent) => *spent,
@@ -94,12 +95,12 @@ impl Account {
         }
     }
 
-    /// What the charged blocks will have spent after `row`.
+    /// Charged blocks of `row`, and all that each will have spent after it.
     ///
     /// # Errors
     ///
     /// Why the row may not follow.
-    pub fn quote(&self, row: &Closed) -> Result<Vec<(Span, Price)>, String> {
+    pub fn quote(&self, row: &Closed) -> Result<Vec<SpentBlock>, String> {
         let window = row.window;
         if window.start != self.next_window || window.end <= window.start {
             let start = window.start;
@@ -118,78 +119,61 @@ impl Account {
         else {
             return Ok(Vec::new());
         };
-        let is_joined = charges
-            .windows(2)
-            .all(|pair| matches!(pair, [a, b] if a.0.end == b.0.start));
-        let is_covered = charges
-            .first()
-            .is_some_and(|(block, _)| block.start <= window.start)
-            && charges
-                .last()
-                .is_some_and(|(block, _)| block.end >= window.end);
-        let is_paid = charges
-            .iter()
-            .all(|(block, price)| block.start < block.end && !price.is_zero());
-        if !(is_joined && is_covered && is_paid) {
+        if !covers_window(charges, window) {
             return Err("the charges do not price every block that the window overlaps".into());
         }
         if messages.is_empty() {
             return Err("a released window has no message".into());
         }
-        if messages
-            .iter()
-            .map(|message| &message.key)
-            .collect::<BTreeSet<_>>()
-            .len()
-            < messages.len()
-        {
+        let keys: BTreeSet<&String> = messages.iter().map(|message| &message.key).collect();
+        if keys.len() < messages.len() {
             return Err("two messages have one key: they would be two versions of one".into());
         }
-        if states
-            .iter()
-            .enumerate()
-            .any(|(place, state)| states.iter().take(place).any(|s| s.slot == state.slot))
-        {
+        let slots: BTreeSet<&String> = states.iter().map(|state| &state.slot).collect();
+        if slots.len() < states.len() {
             return Err("a slot has two states".into());
         }
-        charges
-            .iter()
-            .map(|(block, price)| self.charge(*block, *price))
-            .collect()
+        let mut spent = Vec::with_capacity(charges.len());
+        for (block, price) in charges {
+            spent.push(self.charge(*block, *price)?);
+        }
+        Ok(spent)
     }
 
-    fn charge(&self, block: Span, price: Price) -> Result<(Span, Price), String> {
+    /// Sum of what `block` has spent and `price`.
+    ///
+    /// # Errors
+    ///
+    /// Why the block cannot pay the price.
+    fn charge(&self, block: Span, price: Price) -> Result<SpentBlock, String> {
+        let start = block.start;
         if block.end <= self.live_from {
-            let start = block.start;
             let from = self.live_from;
             return Err(format!(
                 "the block that starts at {start} cannot be charged again: only blocks that end after {from} can"
             ));
         }
         if let Some(until) = self.until.filter(|until| block.end > *until) {
-            let start = block.start;
             return Err(format!(
                 "the block that starts at {start} cannot be charged: the share of the budget ends at {until}"
             ));
         }
         let spent = self.spent(block);
         let total = self.total;
-        let sum = spent.checked_add(price).filter(|sum| sum.is_within(total));
-        let left = || {
-            format!(
-                "the block that starts at {} has spent {spent} of {total} and cannot pay {price}",
-                block.start
-            )
-        };
-        sum.map(|sum| (block, sum)).ok_or_else(left)
+        match spent.checked_add(price) {
+            Some(sum) if sum.is_within(total) => Ok(SpentBlock { block, spent: sum }),
+            _ => Err(format!(
+                "the block that starts at {start} has spent {spent} of {total} and cannot pay {price}"
+            )),
+        }
     }
 
-    /// Applies the row with this number; returns what the charged blocks have spent by now.
+    /// Applies the row with this number; returns the charged blocks, with all that they have spent by now.
     ///
     /// # Errors
     ///
     /// Why the row may not follow. The account is then unchanged.
-    pub fn take(&mut self, sequence: u64, row: &Row) -> Result<Vec<(Span, Price)>, String> {
+    pub fn take(&mut self, sequence: u64, row: &Row) -> Result<Vec<SpentBlock>, String> {
         match row {
             Row::Genesis(_) => Err("a genesis row must be the first row, and no other".into()),
             Row::Window(row) => {
@@ -197,25 +181,27 @@ impl Account {
                 self.close(sequence, row, &spent);
                 Ok(spent)
             }
-            Row::Configuration(row) => self.reconfigure(row).map(|()| Vec::new()),
+            Row::Configuration(row) => {
+                self.reconfigure(row)?;
+                Ok(Vec::new())
+            }
         }
     }
 
-    fn close(&mut self, sequence: u64, row: &Closed, spent: &[(Span, Price)]) {
+    fn close(&mut self, sequence: u64, row: &Closed, charged: &[SpentBlock]) {
         self.ends = row.ends.clone();
-        for &(block, sum) in spent {
+        for &SpentBlock { block, spent } in charged {
             self.last_block_end = self.last_block_end.max(block.end);
-            self.live.insert(block, sum);
+            self.live.insert(block, spent);
             if self.newest.is_none_or(|(newest, _)| block >= newest) {
-                self.newest = Some((block, sum));
+                self.newest = Some((block, spent));
             }
         }
         if let Outcome::Released { states, .. } = &row.outcome {
-            self.states.extend(
-                states
-                    .iter()
-                    .map(|state| (state.slot.clone(), (sequence, state.digest))),
-            );
+            for state in states {
+                let written = (sequence, state.digest);
+                self.states.insert(state.slot.clone(), written);
+            }
         }
         self.advance_to(row.window.end);
     }
@@ -228,12 +214,10 @@ impl Account {
                 "settings from {first} on would affect closed windows: the next one starts at {next}"
             ));
         }
-        if let Some(slot) = row
-            .ended
-            .iter()
-            .find(|slot| !self.states.contains_key(*slot))
-        {
-            return Err(format!("the noise of {slot} cannot end: it has no state"));
+        for slot in &row.ended {
+            if !self.states.contains_key(slot) {
+                return Err(format!("the noise of {slot} cannot end: it has no state"));
+            }
         }
         if let Some(until) = row.until {
             if until < self.last_block_end {
@@ -258,6 +242,22 @@ impl Account {
         self.live_from = from;
         self.live.retain(|block, _| block.end > from);
     }
+}
+
+/// Returns true if `charges` price blocks without a gap that cover `window`, each with more than nothing.
+fn covers_window(charges: &[(Span, Price)], window: Span) -> bool {
+    let mut covered_to = None;
+    for (block, price) in charges {
+        let is_next = match covered_to {
+            None => block.start <= window.start,
+            Some(end) => block.start == end,
+        };
+        if !is_next || block.start >= block.end || price.is_zero() {
+            return false;
+        }
+        covered_to = Some(block.end);
+    }
+    covered_to.is_some_and(|end| end >= window.end)
 }
 
 /// A map as a list of pairs: JSON keys are text.

@@ -1,8 +1,8 @@
 //! Appending a row: a window that is paid for or withheld, or a change of the settings.
 
-use rusqlite::{Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::chain::{Closed, Configuration, Message, Outcome, Row, headers_as_json};
+use super::chain::{Closed, Configuration, Head, Message, Outcome, Row, headers_as_json};
 use super::checkpoint::Checkpoint;
 use super::entry::Entry;
 use super::error::Error;
@@ -60,13 +60,12 @@ impl Ledger {
         } = closing;
         let messages = sealed
             .iter()
-            .map(Sealed::encoded)
-            .map(Message::of)
+            .map(|sealed| Message::of(sealed.encoded()))
             .collect();
-        let fresh = states
-            .into_iter()
-            .map(|(slot, bytes)| Fresh::new(&slot, bytes))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut fresh = Vec::with_capacity(states.len());
+        for (slot, bytes) in states {
+            fresh.push(Fresh::new(&slot, bytes)?);
+        }
         let states = fresh.iter().map(|fresh| fresh.state.clone()).collect();
         let outcome = Outcome::Released {
             publish_at,
@@ -132,39 +131,35 @@ impl Ledger {
         })
     }
 
+    /// Appends `row` as the next one, with the messages that it pays for and the states of noise that it leaves, in one transaction.
     fn append(&mut self, row: &Row, sealed: &[Sealed], states: &[Fresh]) -> Result<(), Error> {
+        let sequence = self.next_sequence();
         let mut account = self.state.account.clone();
         let spent = account
-            .take(self.next_sequence(), row)
+            .take(sequence, row)
             .map_err(|why| Error::Refused { why })?;
-        let is_due = Checkpoint::is_due(self.next_sequence());
-        let digest = is_due.then(|| account.digest(self.state.origin)).flatten();
-        let entry = Entry::new(Some(self.state.link()), self.next_sequence(), row, digest)?;
+        let is_due = Checkpoint::is_due(sequence);
+        let digest = if is_due {
+            account.digest(self.state.origin)
+        } else {
+            None
+        };
+        let entry = Entry::new(Some(self.state.link()), sequence, row, digest)?;
         let checkpoint = is_due.then(|| self.state.checkpoint(&account, entry.head));
         let keep_published = self.keep_published;
         self.write(|transaction| {
+            let sequence = entry.sequence()?;
             entry.insert(transaction)?;
-            set_spent(transaction, spent.iter().copied())?;
-            states
-                .iter()
-                .try_for_each(|state| state.write(transaction, entry.sequence()?))?;
+            set_spent(transaction, &spent)?;
+            for state in states {
+                state.write(transaction, sequence)?;
+            }
             if let Row::Configuration(Configuration { ended, .. }) = row {
-                ended
-                    .iter()
-                    .try_for_each(|slot| delete_state(transaction, slot))?;
+                for slot in ended {
+                    delete_state(transaction, slot)?;
+                }
             }
-            let mut insert =
-                transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
-            for (place, message) in (0_u32..).zip(sealed.iter().map(Sealed::encoded)) {
-                let headers = headers_as_json(&message.headers);
-                insert.execute(params![
-                    entry.sequence()?,
-                    place,
-                    message.key,
-                    headers,
-                    message.bytes
-                ])?;
-            }
+            insert_messages(transaction, sequence, sealed)?;
             if let Row::Window(Closed {
                 window,
                 outcome: Outcome::Withheld,
@@ -172,11 +167,7 @@ impl Ledger {
             }) = row
             {
                 // While nothing is published, nothing else drops what is too old to keep.
-                outbox::drop_old(
-                    transaction,
-                    entry.sequence()?,
-                    window.end.minus(keep_published),
-                )?;
+                outbox::drop_old(transaction, sequence, window.end.minus(keep_published))?;
             }
             if let Some(checkpoint) = checkpoint {
                 checkpoint.insert(transaction)?;
@@ -206,25 +197,51 @@ impl Ledger {
         }
         self.check_usable()?;
         let head = self.state.head;
-        let connection = &mut self.connection;
-        let attempt = || {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if store::stored_head(&transaction)? != Some(head) {
-                return Ok(false);
-            }
-            work(&transaction)?;
-            transaction.commit().map(|()| true)
-        };
-        // What the error means is asked when the transaction is over: the file is then read again.
-        let outcome = match attempt() {
+        // The meaning of an error is asked when the transaction is over: the file is then read again.
+        let outcome = match commit_if_newest(&mut self.connection, head, work) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Replaced {
                 path: self.file.clone(),
             }),
-            Err(error) => Err(Error::sqlite(&self.file, error)),
+            Err(error) => Err(Error::from_sqlite(&self.file, error)),
         };
         self.is_broken = outcome.is_err();
         outcome
     }
+}
+
+/// Commits `work`, unless the newest row is another one than `head`; returns true if it was committed.
+fn commit_if_newest(
+    connection: &mut Connection,
+    head: Head,
+    work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<bool> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if store::stored_head(&transaction)? != Some(head) {
+        return Ok(false);
+    }
+    work(&transaction)?;
+    transaction.commit()?;
+    Ok(true)
+}
+
+/// Stores the messages that the row `sequence` pays for, to be published.
+fn insert_messages(
+    transaction: &Transaction<'_>,
+    sequence: i64,
+    sealed: &[Sealed],
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
+    for (place, message) in (0_u32..).zip(sealed) {
+        let message = message.encoded();
+        let headers = headers_as_json(&message.headers);
+        insert.execute(params![
+            sequence,
+            place,
+            message.key,
+            headers,
+            message.bytes
+        ])?;
+    }
+    Ok(())
 }

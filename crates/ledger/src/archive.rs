@@ -47,7 +47,7 @@ impl Archive {
         connection.query_row(newest, [], Archive::read).optional()
     }
 
-    /// All of them, in order.
+    /// Every archive, in order.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Archive {
         })
     }
 
-    /// How many rows it has.
+    /// Number of its rows.
     pub fn rows(self) -> u64 {
         u64::try_from(self.last.saturating_sub(self.first).saturating_add(1)).unwrap_or(0)
     }
@@ -90,31 +90,33 @@ impl Archive {
         mut each: impl FnMut(Entry) -> Result<(), E>,
     ) -> Result<(), E> {
         let path = self.path(ledger);
-        let missing = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => {
+        let file = File::open(&path).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
                 Error::damaged(ledger, format!("its archive {} is missing", path.display()))
+            } else {
+                Error::from_disk(&path, &error)
             }
-            _ => Error::disk(&path, &error),
-        };
-        let damaged = |what: &str| Error::damaged(&path, what);
-        let file = File::open(&path).map_err(missing)?;
-        let text = zstd::Decoder::new(file).map_err(|error| Error::disk(&path, &error))?;
+        })?;
+        let text = zstd::Decoder::new(file).map_err(Error::disk(&path))?;
         let mut next = self.first;
         for line in BufReader::new(text).lines() {
             let line = line.map_err(|error| match error.raw_os_error() {
-                Some(_) => Error::disk(&path, &error),
-                None => damaged("it cannot be unpacked"),
+                Some(_) => Error::from_disk(&path, &error),
+                None => Error::damaged(&path, "it cannot be unpacked"),
             })?;
-            let entry = Entry::parse(&line)
-                .ok_or_else(|| damaged(&format!("where row {next} should be")))?;
+            let Some(entry) = Entry::parse(&line) else {
+                let what = format!("where row {next} should be");
+                return Err(Error::damaged(&path, what).into());
+            };
             if i64::try_from(entry.head.sequence) != Ok(next) {
-                return Err(damaged(&format!("row {next} is missing")).into());
+                return Err(Error::damaged(&path, format!("row {next} is missing")).into());
             }
             next += 1;
             each(entry)?;
         }
         if next - 1 != self.last {
-            return Err(damaged(&format!("it ends before row {}", self.last)).into());
+            let what = format!("it ends before row {}", self.last);
+            return Err(Error::damaged(&path, what).into());
         }
         Ok(())
     }

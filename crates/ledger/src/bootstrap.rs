@@ -1,4 +1,4 @@
-//! Where a new ledger starts. Pure.
+//! The start of a new ledger. Pure.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::witness::Claim;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Blocks, Grid, Span};
 
-/// Who starts a new ledger, and from when.
+/// Origin of a new ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartMode {
     /// The worker, which found no ledger.
@@ -22,25 +22,25 @@ pub enum StartMode {
 }
 
 impl StartMode {
-    /// Whether the ledger may begin later than asked: history may not.
+    /// Returns true if the ledger may begin later than asked: history may not.
     pub fn may_wait(self) -> bool {
         !matches!(self, StartMode::From { .. })
     }
 }
 
-/// What decides where the ledger of a pipeline may start.
+/// Times that decide where the ledger of a pipeline may start.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheme {
     pub windows: Grid,
     pub blocks: Blocks,
-    /// How far the event time of a record may exceed its message timestamp.
+    /// Time by which the event time of a record may exceed its message timestamp.
     pub ahead: Duration,
-    /// How far clocks may be apart.
+    /// Time by which clocks may be apart.
     pub slack: Duration,
 }
 
 impl Scheme {
-    /// Where the first window may start of a ledger that is made at `now`, after another one.
+    /// Time from which on the first window may start of a ledger that is made at `now`, after another one.
     ///
     /// The other one has charged only records with a message timestamp before a cutoff that the clock had reached. A window that starts here
     /// or later takes only records with a later one. So none of them is charged again, whatever field is the event time now.
@@ -48,14 +48,14 @@ impl Scheme {
         now.plus(self.slack).plus(self.ahead)
     }
 
-    /// Whether a ledger that was made at `created`, after another one, takes no record that the other may have charged, if it still reads
+    /// Returns true if a ledger that was made at `created`, after another one, takes no record that the other may have charged, if it still reads
     /// the records of windows that start at `oldest` or later.
     pub fn is_apart(&self, created: Timestamp, oldest: Timestamp) -> bool {
         oldest >= self.first_after_another(created)
     }
 }
 
-/// What earlier ledgers left at the witness and on the output.
+/// Traces of earlier ledgers at the witness and on the output.
 #[derive(Clone, Copy, Debug)]
 pub struct PriorState<'a> {
     /// The head of the witness.
@@ -64,7 +64,7 @@ pub struct PriorState<'a> {
     pub is_output_untouched: bool,
 }
 
-/// Where a new ledger starts.
+/// Start of a new ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartPoint {
     /// The start of the first window that it may release.
@@ -93,31 +93,20 @@ pub fn bootstrap(
     let Scheme {
         windows, blocks, ..
     } = scheme;
-    let previous = prior.claim.map(|claim| claim.head);
-    let at = |first, backfill_until| {
-        Ok(StartPoint {
-            first,
-            backfill_until,
-            previous,
-        })
-    };
     // A written output implies a written witness.
     let is_fresh = prior.claim.is_none() && prior.is_output_untouched;
     let was_forever = prior
         .claim
         .is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
-    match mode {
-        StartMode::From { .. } if !is_fresh => Err(Error::NotFresh),
+    let start = match mode {
+        StartMode::From { .. } if !is_fresh => return Err(Error::NotFresh),
         StartMode::Run | StartMode::Init
             if !is_fresh && (blocks == Blocks::Forever || was_forever) =>
         {
-            Err(Error::Forever)
+            return Err(Error::Forever);
         }
-        StartMode::Run if !is_fresh => Err(Error::Lost),
-        StartMode::From {
-            from,
-            backfill_until,
-        } => at(windows.first_from(from).start, backfill_until),
+        StartMode::Run if !is_fresh => return Err(Error::Lost),
+        StartMode::From { from, .. } => from,
         StartMode::Run | StartMode::Init => {
             let now = if is_fresh {
                 now
@@ -128,13 +117,21 @@ pub fn bootstrap(
                 .claim
                 .map_or(now, |claim| now.max(claim.last_block_end));
             // A single block forever has no next block: it has started, and no ledger has charged it.
-            let block = blocks.first_from(after).map_or(after, |block| block.start);
-            at(windows.first_from(block).start, None)
+            blocks.first_from(after).map_or(after, |block| block.start)
         }
-    }
+    };
+    let backfill_until = match mode {
+        StartMode::From { backfill_until, .. } => backfill_until,
+        StartMode::Run | StartMode::Init => None,
+    };
+    Ok(StartPoint {
+        first: windows.first_from(start).start,
+        backfill_until,
+        previous: prior.claim.map(|claim| claim.head),
+    })
 }
 
-/// Why a ledger may not start there.
+/// Reasons why a ledger may not start there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(

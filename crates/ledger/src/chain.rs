@@ -80,21 +80,26 @@ impl From<Digest> for String {
 impl TryFrom<String> for Digest {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is not 64 lower-case hexadecimal digits");
         if text.len() != 64 || !text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(wrong());
+            return Err(not_a_digest(&text));
         }
         let mut bytes = [0; 32];
         for (place, byte) in bytes.iter_mut().enumerate() {
-            let pair = text.get(2 * place..2 * place + 2).ok_or_else(wrong)?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
+            *byte = text
+                .get(2 * place..2 * place + 2)
+                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+                .ok_or_else(|| not_a_digest(&text))?;
         }
         Ok(Digest(bytes))
     }
 }
 
+fn not_a_digest(text: &str) -> String {
+    format!("'{text}' is not 64 lower-case hexadecimal digits")
+}
+
 /// The newest row of a ledger, as a witness remembers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Head {
     pub sequence: u64,
     /// The salted digest of the row, chained to the previous row.
@@ -108,23 +113,23 @@ pub(super) fn random() -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// How a row is written.
+/// Form in which a row is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As one text, by older programs.
+    /// One text, by older programs.
     Whole = 1,
-    /// As a public and a secret part.
+    /// A public and a secret part.
     Split = 2,
 }
 
-/// What a row says about the one that it follows.
+/// Link of a row to the one that it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub form: Form,
     pub digest: Digest,
 }
 
-/// What stands for the secret part of a row in its digest.
+/// Commitment that stands for the secret part of a row in its digest.
 pub(super) fn commitment(salt: &[u8; 32], secret: &str) -> Digest {
     let hash = Sha256::new()
         .chain_update(b"bernstream ledger secret 1\n")
@@ -167,7 +172,14 @@ pub(super) fn link_whole(
     Digest(hash.finalize().into())
 }
 
-/// One row. As JSON it is what older programs wrote.
+/// The public and the secret part of a row, in JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RowParts {
+    pub public: String,
+    pub secret: String,
+}
+
+/// One row. Its JSON is the text that older programs wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Row {
@@ -176,7 +188,7 @@ pub enum Row {
     Configuration(Configuration),
 }
 
-/// What anyone may see of a row. Its text has the same length for the same keys, charges and states, whatever the records are.
+/// Public part of a row, which anyone may see. Its text has the same length for the same keys, charges and states, whatever the records are.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Public<'a> {
@@ -196,10 +208,10 @@ struct PublicWindow<'a> {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Secret<'a> {
-    /// Of a window.
+    /// End of the input of a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ends: Option<Cow<'a, Positions>>,
-    /// Of a row that a checkpoint can stand at: the digest of the account after it. Secret, because an account has exact counts.
+    /// Digest of the account after a row that a checkpoint can stand at. Secret, because an account has exact counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     account: Option<Digest>,
 }
@@ -210,28 +222,25 @@ impl Row {
     /// # Errors
     ///
     /// If it cannot be written.
-    pub(super) fn split(&self, account: Option<Digest>) -> serde_json::Result<(String, String)> {
-        let (public, ends) = match self {
-            Row::Genesis(genesis) => (Public::Genesis(Cow::Borrowed(genesis)), None),
+    pub(super) fn split(&self, account: Option<Digest>) -> serde_json::Result<RowParts> {
+        let mut ends = None;
+        let public = match self {
+            Row::Genesis(genesis) => Public::Genesis(Cow::Borrowed(genesis)),
             Row::Configuration(configuration) => {
-                (Public::Configuration(Cow::Borrowed(configuration)), None)
+                Public::Configuration(Cow::Borrowed(configuration))
             }
-            Row::Window(Closed {
-                window,
-                ends,
-                outcome,
-            }) => {
-                let public = PublicWindow {
-                    window: *window,
-                    outcome: Cow::Borrowed(outcome),
-                };
-                (Public::Window(public), Some(Cow::Borrowed(ends)))
+            Row::Window(closed) => {
+                ends = Some(Cow::Borrowed(&closed.ends));
+                Public::Window(PublicWindow {
+                    window: closed.window,
+                    outcome: Cow::Borrowed(&closed.outcome),
+                })
             }
         };
-        Ok((
-            serde_json::to_string(&public)?,
-            serde_json::to_string(&Secret { ends, account })?,
-        ))
+        Ok(RowParts {
+            public: serde_json::to_string(&public)?,
+            secret: serde_json::to_string(&Secret { ends, account })?,
+        })
     }
 
     /// The row with these parts.
@@ -260,7 +269,7 @@ impl Row {
     }
 }
 
-/// What the secret part of a row says of the account after it, if anything.
+/// Digest of the account after a row that its secret part has, if it has one.
 ///
 /// # Errors
 ///
@@ -290,7 +299,7 @@ pub struct Genesis {
     pub witness: String,
     /// The head of the witness that this ledger follows. Sequence numbers continue from it.
     pub previous: Option<Head>,
-    /// How far before its start a window may charge blocks. Omitted if zero, as in older ledgers.
+    /// Time before its start in which a window may charge blocks. Omitted if zero, as in older ledgers.
     #[serde(default, skip_serializing_if = "Duration::is_zero", with = "reach")]
     pub reach: Duration,
     /// The share of its input's budget that the total is; omitted by a ledger that shares with nobody.
@@ -299,7 +308,13 @@ pub struct Genesis {
 }
 
 impl Genesis {
-    /// Who holds the share of the input's budget, if the total is one.
+    /// Number of the first row: it continues from the ledger before.
+    pub(super) fn first_sequence(&self) -> u64 {
+        self.previous
+            .map_or(0, |head| head.sequence.saturating_add(1))
+    }
+
+    /// Holder of the share of the input's budget, if the total is one.
     pub fn holder(&self) -> Option<Holder> {
         let generation = self.budget.as_ref()?.generation;
         Some(Holder {
@@ -328,7 +343,7 @@ pub struct Configuration {
     pub settings: String,
     /// The start of the first window that they apply to; earlier windows that are still open are never closed.
     pub first: Timestamp,
-    /// As in the [`Genesis`]. A block that can no longer be charged stays closed, even if this reaches back to it.
+    /// Reach as in the [`Genesis`]. A block that can no longer be charged stays closed, even if this reaches back to it.
     #[serde(default, skip_serializing_if = "Duration::is_zero", with = "reach")]
     pub reach: Duration,
     /// The slots of noise that is never continued, because its release or key is gone: their states are deleted. Omitted if there
@@ -426,7 +441,7 @@ impl Message {
         }
     }
 
-    /// Whether a stored message is this one; its bytes may have been dropped.
+    /// Returns true if a stored message is this one; its bytes may have been dropped.
     pub(super) fn is(&self, key: &str, headers: &str, bytes: Option<&[u8]>) -> bool {
         self.key == key
             && self.headers == Digest::of(headers.as_bytes())
@@ -569,11 +584,14 @@ mod tests {
             let text = serde_json::to_string(&row).unwrap();
             assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
             let account = Digest::of(b"account");
-            let (public, with_account) = row.split(Some(account)).unwrap();
-            assert_eq!(Row::join(&public, &with_account).unwrap(), row);
-            assert_eq!(account_of(&with_account).unwrap(), Some(account));
-            assert!(!public.contains("account"));
-            let (public, secret) = row.split(None).unwrap();
+            let with_account = row.split(Some(account)).unwrap();
+            assert_eq!(
+                Row::join(&with_account.public, &with_account.secret).unwrap(),
+                row
+            );
+            assert_eq!(account_of(&with_account.secret).unwrap(), Some(account));
+            assert!(!with_account.public.contains("account"));
+            let RowParts { public, secret } = row.split(None).unwrap();
             assert_eq!(Row::join(&public, &secret).unwrap(), row);
             assert_eq!(account_of(&secret).unwrap(), None);
             let is_window = matches!(row, Row::Window(_));
@@ -589,12 +607,12 @@ mod tests {
     #[test]
     fn parts_that_do_not_belong_together_are_no_row() {
         let window = Row::Window(released(span(0, 10), &[(span(0, 10), price(5))]));
-        let (public, secret) = window.split(None).unwrap();
-        let (genesis, none) = Row::Genesis(genesis(0)).split(None).unwrap();
+        let RowParts { public, secret } = window.split(None).unwrap();
+        let first = Row::Genesis(genesis(0)).split(None).unwrap();
         let whole = serde_json::to_string(&window).unwrap();
         for (public, secret) in [
-            (&public, &none),
-            (&genesis, &secret),
+            (&public, &first.secret),
+            (&first.public, &secret),
             (&whole, &secret),
             (&public, &public),
         ] {

@@ -57,16 +57,18 @@ impl Checkpoint {
         connection.execute(older, []).map(drop)
     }
 
-    /// Whether another checkpoint is stored of this row.
+    /// Returns true if another checkpoint is stored of this row.
     pub fn contradicts(&self, connection: &Connection) -> rusqlite::Result<bool> {
         let stored = "SELECT body, digest FROM checkpoints WHERE sequence = ?1";
         let stored = connection
-            .query_row(stored, [self.sequence()?], read)
+            .query_row(stored, [self.sequence()?], StoredCheckpoint::read)
             .optional()?;
-        let ours = serde_json::to_string(self)
-            .ok()
-            .map(|body| (seal(&body), body));
-        Ok(stored.is_some() && stored != ours.map(|(digest, body)| (body, digest)))
+        let Some(stored) = stored else {
+            return Ok(false);
+        };
+        let ours = serde_json::to_string(self).ok();
+        let is_ours = ours.is_some_and(|body| stored.digest == seal(&body) && stored.body == body);
+        Ok(!is_ours)
     }
 
     /// The newest valid checkpoint before the row `before`.
@@ -76,12 +78,10 @@ impl Checkpoint {
         let mut rows = statement.query([before])?;
         while let Some(row) = rows.next()? {
             let sequence: i64 = row.get(2)?;
-            let whole = read(row)
-                .ok()
-                .filter(|(body, digest)| seal(body) == *digest);
-            let found = whole.and_then(|(body, _)| serde_json::from_str::<Checkpoint>(&body).ok());
-            if let Some(found) =
-                found.filter(|found| i64::try_from(found.head.sequence) == Ok(sequence))
+            // What cannot be read is passed over, as what is damaged.
+            if let Ok(stored) = StoredCheckpoint::read(row)
+                && let Some(found) = stored.open()
+                && i64::try_from(found.head.sequence) == Ok(sequence)
             {
                 return Ok(Some(found));
             }
@@ -95,9 +95,28 @@ impl Checkpoint {
     }
 }
 
-/// Reads the columns `body, digest`.
-fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Digest)> {
-    Ok((row.get(0)?, digest_of(row, 1)?))
+/// A checkpoint as it is stored.
+struct StoredCheckpoint {
+    body: String,
+    digest: Digest,
+}
+
+impl StoredCheckpoint {
+    /// Reads the columns `body, digest`.
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(StoredCheckpoint {
+            body: row.get(0)?,
+            digest: digest_of(row, 1)?,
+        })
+    }
+
+    /// The checkpoint, if it is whole.
+    fn open(&self) -> Option<Checkpoint> {
+        if seal(&self.body) != self.digest {
+            return None;
+        }
+        serde_json::from_str(&self.body).ok()
+    }
 }
 
 fn seal(body: &str) -> Digest {

@@ -1,4 +1,4 @@
-//! What a ledger claims at its witness, and whether the witness knows it.
+//! Claims of a ledger at its witness, and whether the witness knows them.
 
 use super::chain::Head;
 use super::error::Error;
@@ -112,8 +112,7 @@ impl Ledger {
         }
         self.check_usable()?;
         self.hold()?;
-        let stored = store::stored_head(&self.connection)
-            .map_err(|error| Error::sqlite(&self.file, error))?;
+        let stored = store::stored_head(&self.connection).map_err(Error::sqlite(&self.file))?;
         if stored != Some(self.state.head) {
             return Err(Error::Replaced {
                 path: self.file.clone(),

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
+use rusqlite::{Connection, OptionalExtension};
 use serde::Deserialize;
 
 use super::chain::{
-    Digest, Form, Head, Link, Row, account_of, commitment, link, link_whole, random,
+    Digest, Form, Head, Link, Row, RowParts, account_of, commitment, link, link_whole, random,
 };
 use super::error::Error;
-use super::store::{digest_of, sequence_of};
+use super::store::{COLUMNS, digest_of, sequence_of};
 use bernstream_synopsis::Positions;
 
 const SECRET: &str = r#","secret":"#;
@@ -17,7 +18,7 @@ const ROW: &str = r#","row":"#;
 /// The most bytes of a partition and its offset in JSON.
 const WIDEST: usize = 36;
 
-/// How many bytes these offsets would have more in JSON if they had as many digits as they can have, and some.
+/// Number of bytes that these offsets would have more in JSON if they had as many digits as they can have, and some.
 pub(super) fn hidden_width(ends: &Positions) -> usize {
     let written = serde_json::to_string(ends).map_or(0, |text| text.len());
     (ends.0.len() * WIDEST + 2).saturating_sub(written)
@@ -35,7 +36,7 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Text {
     Whole(String),
-    Split { public: String, secret: String },
+    Split(RowParts),
 }
 
 /// A line of an archive without its last fields, the texts, which are kept as they were.
@@ -61,20 +62,21 @@ impl Entry {
         account: Option<Digest>,
     ) -> Result<Self, Error> {
         let salt = random().ok_or(Error::Randomness)?;
-        let (public, secret) = row.split(account).map_err(|error| Error::Refused {
+        let parts = row.split(account).map_err(|error| Error::Refused {
             why: error.to_string(),
         })?;
         // A row that cannot be read again, for example with a time beyond the calendar, would break the chain for good.
-        if Row::join(&public, &secret).ok().as_ref() != Some(row) {
+        if Row::join(&parts.public, &parts.secret).ok().as_ref() != Some(row) {
             return Err(Error::Refused {
                 why: "the row could not be read again".to_owned(),
             });
         }
-        let digest = link(before, sequence, &commitment(&salt, &secret), &public);
+        let commitment = commitment(&salt, &parts.secret);
+        let digest = link(before, sequence, &commitment, &parts.public);
         Ok(Entry {
             head: Head { sequence, digest },
             salt,
-            text: Text::Split { public, secret },
+            text: Text::Split(parts),
         })
     }
 
@@ -88,10 +90,10 @@ impl Entry {
         let secret = row.get::<_, Option<String>>(4)?;
         let text = match secret {
             None => Text::Whole(body),
-            Some(secret) => Text::Split {
+            Some(secret) => Text::Split(RowParts {
                 public: body,
                 secret,
-            },
+            }),
         };
         Ok(Entry {
             head,
@@ -100,10 +102,32 @@ impl Entry {
         })
     }
 
+    /// The row `sequence`, if it is stored.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn of_row(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
+        let row = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
+        connection
+            .query_row(&row, [sequence], Entry::read)
+            .optional()
+    }
+
+    /// The first row, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn of_first_row(connection: &Connection) -> rusqlite::Result<Option<Self>> {
+        let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
+        connection.query_row(&first, [], Entry::read).optional()
+    }
+
     pub fn insert(&self, transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
         let (body, secret) = match &self.text {
             Text::Whole(body) => (body, None),
-            Text::Split { public, secret } => (public, Some(secret)),
+            Text::Split(parts) => (&parts.public, Some(&parts.secret)),
         };
         let salt = self.salt.as_slice();
         let digest = self.head.digest.as_ref();
@@ -122,7 +146,7 @@ impl Entry {
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
     }
 
-    /// What it says, whether it is genuine or not.
+    /// Reads the row, whether it is genuine or not.
     ///
     /// # Errors
     ///
@@ -130,7 +154,7 @@ impl Entry {
     pub fn row(&self) -> serde_json::Result<Row> {
         match &self.text {
             Text::Whole(row) => serde_json::from_str(row),
-            Text::Split { public, secret } => Row::join(public, secret),
+            Text::Split(parts) => Row::join(&parts.public, &parts.secret),
         }
     }
 
@@ -142,11 +166,11 @@ impl Entry {
     pub fn account(&self) -> serde_json::Result<Option<Digest>> {
         match &self.text {
             Text::Whole(_) => Ok(None),
-            Text::Split { secret, .. } => account_of(secret),
+            Text::Split(parts) => account_of(&parts.secret),
         }
     }
 
-    /// Whether it is genuine, and the successor of the row `before`.
+    /// Returns true if it is genuine, and the successor of the row `before`.
     pub fn follows(&self, before: Option<Link>) -> bool {
         let sequence = self.head.sequence;
         let digest = match &self.text {
@@ -155,18 +179,18 @@ impl Entry {
                 return false;
             }
             Text::Whole(row) => link_whole(before, sequence, &self.salt, row),
-            Text::Split { public, secret } => {
+            Text::Split(RowParts { public, secret }) => {
                 link(before, sequence, &commitment(&self.salt, secret), public)
             }
         };
         digest == self.head.digest
     }
 
-    /// What the next row follows.
+    /// Link for the next row.
     pub fn link(&self) -> Link {
         let form = match &self.text {
             Text::Whole(_) => Form::Whole,
-            Text::Split { .. } => Form::Split,
+            Text::Split(_) => Form::Split,
         };
         Link {
             form,
@@ -174,18 +198,20 @@ impl Entry {
         }
     }
 
-    /// How many bytes its text has.
+    /// Number of bytes of its text.
     pub fn size(&self) -> usize {
         match &self.text {
             Text::Whole(row) => row.len(),
-            Text::Split { public, secret } => public.len() + secret.len(),
+            Text::Split(parts) => parts.public.len() + parts.secret.len(),
         }
     }
 
-    /// How many bytes its secret part would have more if the input's offsets had as many digits as they can have, and some.
+    /// Number of bytes that its secret part would have more if the input's offsets had as many digits as they can have, and some.
     pub fn hidden_width(&self) -> usize {
-        match (self.row(), &self.text) {
-            (Ok(Row::Window(closed)), Text::Split { .. }) => hidden_width(&closed.ends),
+        match self.row() {
+            Ok(Row::Window(closed)) if self.link().form == Form::Split => {
+                hidden_width(&closed.ends)
+            }
             _ => 0,
         }
     }
@@ -197,7 +223,7 @@ impl Entry {
         let _ = write!(line, r#","salt":"{salt}""#);
         match &self.text {
             Text::Whole(row) => line + ROW + row + "}",
-            Text::Split { public, secret } => line + SECRET + secret + ROW + public + "}",
+            Text::Split(parts) => line + SECRET + &parts.secret + ROW + &parts.public + "}",
         }
     }
 
@@ -209,16 +235,13 @@ impl Entry {
     pub fn public_line(&self) -> serde_json::Result<String> {
         let mut line = self.line();
         match &self.text {
-            Text::Split { public, secret } => {
-                let _ = write!(
-                    line,
-                    r#","commitment":"{}""#,
-                    commitment(&self.salt, secret)
-                );
+            Text::Split(RowParts { public, secret }) => {
+                let commitment = commitment(&self.salt, secret);
+                let _ = write!(line, r#","commitment":"{commitment}""#);
                 Ok(line + ROW + public + "}")
             }
             Text::Whole(row) => {
-                let (public, _) = self.row()?.split(None)?;
+                let RowParts { public, .. } = self.row()?.split(None)?;
                 // What has no secret needs no salt either.
                 if public == *row {
                     let _ = write!(line, r#","salt":"{}""#, Digest::from(self.salt));
@@ -228,14 +251,14 @@ impl Entry {
         }
     }
 
-    /// Whether anyone can compute its digest from its public line.
+    /// Returns true if anyone can compute its digest from its public line.
     pub fn is_checkable(&self) -> bool {
         match &self.text {
-            Text::Split { .. } => true,
+            Text::Split(_) => true,
             Text::Whole(row) => self
                 .row()
                 .and_then(|row| row.split(None))
-                .is_ok_and(|(public, _)| public == *row),
+                .is_ok_and(|parts| parts.public == *row),
         }
     }
 
@@ -252,13 +275,13 @@ impl Entry {
         let row = row.strip_suffix('}')?.to_owned();
         let (about, text) = match about.split_once(SECRET) {
             None => (about, Text::Whole(row)),
-            Some((about, secret)) => (
-                about,
-                Text::Split {
+            Some((about, secret)) => {
+                let parts = RowParts {
                     public: row,
                     secret: secret.to_owned(),
-                },
-            ),
+                };
+                (about, Text::Split(parts))
+            }
         };
         let Line {
             sequence,

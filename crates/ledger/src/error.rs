@@ -1,4 +1,4 @@
-//! Why a ledger cannot be used, and what to do about it.
+//! Reasons why a ledger cannot be used, and what to do about it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::reread::Reading;
 use crate::log;
 use crate::reread;
 
-/// Why a ledger cannot be used.
+/// Reasons why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -116,7 +116,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this ledger can never be used again, unless another one is found.
+    /// Returns true if this ledger can never be used again, unless another one is found.
     pub fn is_final(&self) -> bool {
         use Error::{Damaged, ForeignHead, ForeignWitness, Missing};
         matches!(
@@ -125,7 +125,7 @@ impl Error {
         )
     }
 
-    /// Whether to try again.
+    /// Returns true if it is worth trying again.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Busy { .. } => true,
@@ -134,12 +134,17 @@ impl Error {
         }
     }
 
-    /// Whether its log is not there.
+    /// Returns true if its log is not there.
     pub fn is_missing(&self) -> bool {
         matches!(self, Error::Log(log::Error::Missing { .. }))
     }
 
-    pub(super) fn disk(path: &Path, error: &std::io::Error) -> Self {
+    /// The conversion of errors of the disk at `path`.
+    pub(super) fn disk(path: &Path) -> impl Fn(std::io::Error) -> Self {
+        move |error| Error::from_disk(path, &error)
+    }
+
+    pub(super) fn from_disk(path: &Path, error: &std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::StorageFull {
             return Error::Full { path: path.into() };
         }
@@ -156,8 +161,13 @@ impl Error {
         }
     }
 
-    /// What an error of `SQLite` means for the ledger `path`. What it says of the pages of the file is confirmed by a second reading.
-    pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
+    /// The conversion of errors of `SQLite` in the ledger `path`.
+    pub(super) fn sqlite(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
+        move |error| Error::from_sqlite(path, error)
+    }
+
+    /// Meaning of an error of `SQLite` for the ledger `path`. What it says of the pages of the file is confirmed by a second reading.
+    pub(super) fn from_sqlite(path: &Path, error: rusqlite::Error) -> Self {
         let (code, extended) = match &error {
             rusqlite::Error::SqliteFailure(failure, _) => (failure.code, failure.extended_code),
             // A column of the wrong type or length, a missing row, or other tables.
@@ -182,7 +192,7 @@ impl Error {
         }
     }
 
-    /// What `SQLite` says of the pages of `path`, if a second reading says so too.
+    /// Error that `SQLite` names in the pages of `path`, if a second reading finds it too.
     pub(super) fn of_pages(path: &Path, what: String) -> Self {
         match reread::read(path) {
             Reading::Sound => Error::ReadFailed { path: path.into() },
@@ -197,7 +207,9 @@ impl Error {
     /// `SQLite` says that another file has this name, also where it was not told which.
     fn moved(path: &Path) -> Self {
         match std::fs::symlink_metadata(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Error::disk(path, &error),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Error::from_disk(path, &error)
+            }
             _ => Error::Replaced { path: path.into() },
         }
     }
@@ -211,7 +223,7 @@ mod tests {
     fn a_reader_of_the_file_is_not_taken_for_a_worker() {
         let error = |code| {
             let failure = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            Error::sqlite(Path::new("ledger/ledger.sqlite"), failure)
+            Error::from_sqlite(Path::new("ledger/ledger.sqlite"), failure)
         };
         for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED] {
             let text = error(code).to_string();

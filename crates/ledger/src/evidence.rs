@@ -1,11 +1,9 @@
-//! What shows that rows were accepted, whatever the witness says now.
+//! Evidence that rows were accepted, whatever the witness says now.
 //!
 //! Brokers acknowledge before they flush, so a witness may lose its newest claims. What they covered may have been published; then it is on
 //! the output, or marked in the log or on this disk, or this worker remembers the claim. While the witness has not accepted all of that
 //! again, nothing is drawn: a window would be published in a second version. Rows that somebody has are claimed again, the same bytes. A
 //! claim that is made because of a stale read is void.
-
-use rusqlite::OptionalExtension;
 
 use super::chain::Head;
 use super::error::Error;
@@ -14,7 +12,7 @@ use super::open::Ledger;
 use super::outgoing::{Outgoing, OutputMessage};
 use crate::store;
 
-/// What was found before the witness was read: whatever it shows was claimed before that.
+/// Evidence that was found before the witness was read: whatever it shows was claimed before that.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     messages: Vec<OutputMessage>,
@@ -22,7 +20,7 @@ pub struct Evidence {
     marks: Vec<Head>,
 }
 
-/// How the witness stands to what a ledger and the evidence show.
+/// Relation of the witness to the rows that a ledger and the evidence show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It has accepted all that was published.
@@ -33,7 +31,7 @@ pub enum Standing {
     Unknown(Shown),
 }
 
-/// What was accepted.
+/// Evidence of a row that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
     Row(Head),
@@ -50,7 +48,7 @@ impl Shown {
     }
 }
 
-/// What was accepted and may not be any more.
+/// Rows that were accepted and may not be any more.
 #[derive(Debug, Default)]
 struct Found {
     /// Rows of the ledger.
@@ -80,7 +78,7 @@ impl Evidence {
 }
 
 impl Ledger {
-    /// The same with its own log.
+    /// Gathers the evidence, with its own log.
     ///
     /// # Errors
     ///
@@ -89,7 +87,7 @@ impl Ledger {
         Evidence::gather(messages, self.log.as_mut())
     }
 
-    /// How the witness stands, whose head `accepted` is a row of this ledger, and which had once accepted `remembered`.
+    /// Relation of the witness, whose head `accepted` is a row of this ledger, and which had once accepted `remembered`, to the rows of it.
     ///
     /// # Errors
     ///
@@ -103,11 +101,10 @@ impl Ledger {
         let found = self.found(accepted, remembered, evidence)?;
         let unknown = found.unknown.into_iter().max_by_key(Shown::sequence);
         let newest = found.own.into_iter().max_by_key(|head| head.sequence);
-        Ok(match (unknown, newest) {
-            (Some(shown), _) => Standing::Unknown(shown),
-            (None, Some(head)) => Standing::Behind(head),
-            (None, None) => Standing::Agrees,
-        })
+        if let Some(shown) = unknown {
+            return Ok(Standing::Unknown(shown));
+        }
+        Ok(newest.map_or(Standing::Agrees, Standing::Behind))
     }
 
     /// Checks that the rows up to `accepted`, which this ledger does not have, leave out none of its own that was published: nobody else may
@@ -124,12 +121,9 @@ impl Ledger {
         evidence: &Evidence,
     ) -> Result<(), Error> {
         let published = self.newest_published()?;
-        let later = self.found(published.as_ref(), remembered, evidence)?.own;
-        match later
-            .into_iter()
-            .chain(published)
-            .max_by_key(|head| head.sequence)
-        {
+        let mut own = self.found(published.as_ref(), remembered, evidence)?.own;
+        own.extend(published);
+        match own.into_iter().max_by_key(|head| head.sequence) {
             Some(newest) if log.is_overruled(newest, accepted) => Err(Error::TwoBranches {
                 row: newest.sequence,
             }),
@@ -156,13 +150,10 @@ impl Ledger {
             return Ok(log.continuation(self.state.head));
         }
         // The ledger has the accepted row, and so another one of each earlier number.
-        if let Some(rival) = unknown
-            .iter()
-            .find(|what| accepted.is_some_and(|head| what.sequence() <= head.sequence))
-        {
-            return Err(Error::TwoBranches {
-                row: rival.sequence(),
-            });
+        for rival in unknown.iter().map(Shown::sequence) {
+            if accepted.is_some_and(|head| rival <= head.sequence) {
+                return Err(Error::TwoBranches { row: rival });
+            }
         }
         log.keep_after(accepted.map_or(0, |head| head.sequence))?;
         let mut shown = own;
@@ -186,14 +177,15 @@ impl Ledger {
             return Err(Error::lost_claims(&Shown::Row(newest), accepted));
         }
         // All of them, and what the witness has accepted, are rows of one chain.
-        let mut all = shown.iter().chain(own_accepted);
-        match all.find(|row| matches!(log.path(**row, newest), Ok(Err(Apart::Lost)))) {
-            Some(row) => Err(Error::TwoBranches { row: row.sequence }),
-            None => Ok(Some(log.continuation(newest).unwrap_or(newest))),
+        for row in shown.iter().chain(own_accepted) {
+            if let Ok(Err(Apart::Lost)) = log.path(*row, newest) {
+                return Err(Error::TwoBranches { row: row.sequence });
+            }
         }
+        Ok(Some(log.continuation(newest).unwrap_or(newest)))
     }
 
-    /// What shows that more was accepted than `accepted`, or something else.
+    /// Evidence that more was accepted than `accepted`, or something else.
     fn found(
         &self,
         accepted: Option<&Head>,
@@ -201,46 +193,52 @@ impl Ledger {
         evidence: &Evidence,
     ) -> Result<Found, Error> {
         let published = self.newest_published()?;
-        let pruned =
-            store::pruned(&self.connection).map_err(|error| Error::sqlite(&self.file, error))?;
+        let pruned = store::pruned(&self.connection).map_err(Error::sqlite(&self.file))?;
         // Of these this ledger publishes nothing any more. A later number may be that of another row, which was published and lost its claim.
         let settled = published
             .map(|head| head.sequence)
             .max(u64::try_from(pruned).ok());
         let settled = settled.min(accepted.map(|head| head.sequence));
-        let is_later = |sequence: u64| accepted.is_none_or(|head| sequence > head.sequence);
-        let is_missing = |sequence: u64| {
-            self.missing()
-                .is_some_and(|rows| (rows.first..=rows.last).contains(&sequence))
-        };
-        let is_open = |sequence: u64| Some(sequence) > settled && !is_missing(sequence);
         let mut found = Found::default();
         let marks = evidence
             .marks
             .iter()
             .copied()
-            .filter(|mark| is_open(mark.sequence));
+            .filter(|mark| self.is_open(mark.sequence, settled));
         // A worker may remember the ledger that this one has replaced.
         let replaced = self.state.genesis.previous.map(|head| head.sequence);
-        let remembered =
-            remembered.filter(|head| Some(head.sequence) > replaced && !is_missing(head.sequence));
+        let remembered = remembered
+            .filter(|head| Some(head.sequence) > replaced && !self.is_missing_row(head.sequence));
         for head in published.into_iter().chain(marks).chain(remembered) {
-            match self.contains(&head)? {
-                true if is_later(head.sequence) => found.own.push(head),
-                true => {}
-                false => found.unknown.push(Shown::Row(head)),
+            if !self.contains(&head)? {
+                found.unknown.push(Shown::Row(head));
+            } else if is_later(head, accepted) {
+                found.own.push(head);
             }
         }
         for message in &evidence.messages {
-            if message.ledger == self.state.genesis.ledger && is_open(message.sequence) {
-                match self.row_that_paid(message)? {
-                    Some(head) if is_later(head.sequence) => found.own.push(head),
-                    Some(_) => {}
-                    None => found.unknown.push(Shown::Message(message.clone())),
-                }
+            if message.ledger != self.state.genesis.ledger
+                || !self.is_open(message.sequence, settled)
+            {
+                continue;
+            }
+            match self.row_that_paid(message)? {
+                Some(head) if is_later(head, accepted) => found.own.push(head),
+                Some(_) => {}
+                None => found.unknown.push(Shown::Message(message.clone())),
             }
         }
         Ok(found)
+    }
+
+    /// Returns true if this ledger may still publish messages of the row `sequence`: it is after `settled`, and not missing.
+    fn is_open(&self, sequence: u64, settled: Option<u64>) -> bool {
+        Some(sequence) > settled && !self.is_missing_row(sequence)
+    }
+
+    fn is_missing_row(&self, sequence: u64) -> bool {
+        self.missing()
+            .is_some_and(|rows| (rows.first..=rows.last).contains(&sequence))
     }
 
     /// The newest row of which a message is known to be published, of those whose messages are kept.
@@ -250,40 +248,38 @@ impl Ledger {
     /// If the ledger cannot be read.
     pub fn newest_published(&self) -> Result<Option<Head>, Error> {
         let newest = "SELECT max(sequence) FROM outbox WHERE published_at IS NOT NULL";
-        let newest = self.connection.query_row(newest, [], |row| row.get(0));
-        let newest: Option<i64> = newest.map_err(|error| Error::sqlite(&self.file, error))?;
-        newest.map_or(Ok(None), |sequence| self.head_at(sequence))
+        let newest: Option<i64> = self
+            .connection
+            .query_row(newest, [], |row| row.get(0))
+            .map_err(Error::sqlite(&self.file))?;
+        match newest {
+            Some(sequence) => self.head_at(sequence),
+            None => Ok(None),
+        }
     }
 
     fn row_that_paid(&self, message: &OutputMessage) -> Result<Option<Head>, Error> {
         let Ok(sequence) = i64::try_from(message.sequence) else {
             return Ok(None);
         };
-        let row = Outgoing::read(&self.connection, sequence)
-            .map_err(|error| Error::sqlite(&self.file, error))?;
-        match row.is_some_and(|row| message.is_one_of(&row.messages)) {
-            true => self.head_at(sequence),
-            false => Ok(None),
+        let row = Outgoing::read(&self.connection, sequence).map_err(Error::sqlite(&self.file))?;
+        match row {
+            Some(row) if message.is_one_of(&row.messages) => self.head_at(sequence),
+            _ => Ok(None),
         }
     }
 
     fn head_at(&self, sequence: i64) -> Result<Option<Head>, Error> {
-        let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok(Head {
-                sequence: store::sequence_of(row, 0)?,
-                digest: store::digest_of(row, 1)?,
-            })
-        };
-        self.connection
-            .query_row(row, [sequence], read)
-            .optional()
-            .map_err(|error| Error::sqlite(&self.file, error))
+        store::head_at(&self.connection, sequence).map_err(Error::sqlite(&self.file))
     }
 }
 
+fn is_later(head: Head, accepted: Option<&Head>) -> bool {
+    accepted.is_none_or(|accepted| head.sequence > accepted.sequence)
+}
+
 impl Error {
-    /// The ledger does not have the row of `shown`, which was published; the newest one that the witness has accepted is `accepted`.
+    /// Error of a ledger that does not have the row of `shown`, which was published; the newest one that the witness has accepted is `accepted`.
     pub fn lost_claims(shown: &Shown, accepted: Option<&Head>) -> Self {
         let row = shown.sequence();
         if accepted.is_some_and(|head| row <= head.sequence) {

@@ -1,6 +1,6 @@
-//! What the topic of a witness, a log or a budget lacks.
+//! Faults of the topic of a witness, a log or a budget.
 
-/// Why a topic that loses no record cannot be used. Whoever uses it names it, and says what to do.
+/// Reason why a topic that loses no record cannot be used. Whoever uses it names it, and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     Unavailable {

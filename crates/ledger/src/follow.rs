@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::chain::{Digest, Head, Row};
+use super::chain::{Head, Row};
 use super::checkpoint::Checkpoint;
 use super::error::Error;
 use super::log::{Apart, Body, LedgerLog, Messages, write_row};
 use super::open::Ledger;
 use super::outgoing::Outgoing;
+use super::replay::AppliedRow;
 use super::standby::{DesiredSettings, Leadership, Standby};
 use super::witness::Claim;
 use crate::outbox;
@@ -35,17 +36,17 @@ impl Ledger {
         self.see(accepted, now);
     }
 
-    /// Whether several workers may share its log.
+    /// Returns true if several workers may share its log.
     pub fn is_shared(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// Whether it is this worker's turn, as far as it knows.
+    /// Returns true if it is this worker's turn, as far as it knows.
     pub fn is_acting(&self) -> bool {
         self.turn.as_ref().is_none_or(Leadership::is_acting)
     }
 
-    /// How often it looks what was accepted, if it follows.
+    /// Interval at which it looks what was accepted, if it follows.
     pub fn looks_every(&self) -> Option<Duration> {
         self.turn
             .as_ref()
@@ -82,13 +83,13 @@ impl Ledger {
         self.reconfigure(change).map(|()| Some(first))
     }
 
-    /// When this worker may draw the window that is due on the output at `publish_at`, if it follows and nobody else does.
+    /// Time from which on this worker may draw the window that is due on the output at `publish_at`, if it follows and nobody else does.
     pub fn draws_from(&self, publish_at: Timestamp) -> Option<Timestamp> {
         let turn = self.turn.as_ref().filter(|turn| !turn.is_acting());
         turn.map(|turn| turn.draws_from(self.state.account.next_window, publish_at))
     }
 
-    /// Whether this worker, which has read the next window, may draw it now: then its draw has begun. The window is due on the output at
+    /// Returns true if this worker, which has read the next window, may draw it now: then its draw has begun. The window is due on the output at
     /// `publish_at`.
     ///
     /// # Errors
@@ -101,14 +102,14 @@ impl Ledger {
         let Some(turn) = &mut self.turn else {
             return Ok(true);
         };
-        let may_draw = turn.may_draw((start, publish_at), head, first, now);
+        let may_draw = turn.may_draw(start, publish_at, head, first, now);
         if may_draw {
             turn.begin(now);
         }
         Ok(may_draw)
     }
 
-    /// When the first message is due that the witness has not accepted yet.
+    /// Time at which the first message is due that the witness has not accepted yet.
     pub(super) fn first_unaccepted(&self) -> Result<Option<Timestamp>, Error> {
         let accepted = self
             .turn
@@ -118,21 +119,21 @@ impl Ledger {
                 i64::try_from(head.sequence).unwrap_or(i64::MAX)
             });
         let first = "SELECT sequence FROM outbox WHERE sequence > ?1 ORDER BY sequence LIMIT 1";
-        let read = || {
-            let first: Option<i64> = self
-                .connection
-                .query_row(first, [accepted], |row| row.get(0))
-                .optional()?;
-            first.map_or(Ok(None), |sequence| {
-                Outgoing::read(&self.connection, sequence)
-            })
+        let first: Option<i64> = self
+            .connection
+            .query_row(first, [accepted], |row| row.get(0))
+            .optional()
+            .map_err(Error::sqlite(&self.file))?;
+        let Some(first) = first else {
+            return Ok(None);
         };
-        let first = read().map_err(|error| Error::sqlite(&self.file, error))?;
-        Ok(first.map(|outgoing| outgoing.publish_at))
+        let outgoing =
+            Outgoing::read(&self.connection, first).map_err(Error::sqlite(&self.file))?;
+        Ok(outgoing.map(|outgoing| outgoing.publish_at))
     }
 
-    /// Appends what others have claimed up to `accepted`, the newest accepted claim of the witness `identity`, and learns what they have
-    /// published. Returns whether there was anything. What cannot be appended is left to [`recognise`](Self::recognise).
+    /// Appends the rows that others have claimed up to `accepted`, the newest accepted claim of the witness `identity`, and learns what they have
+    /// published. Returns true if there was anything. What cannot be appended is left to [`recognise`](Self::recognise).
     ///
     /// # Errors
     ///
@@ -162,37 +163,35 @@ impl Ledger {
         let Some(mut log) = self.log.take() else {
             return Ok(false);
         };
-        let followed = self.learn(&mut log, (claim.head, is_known), now);
+        let followed = self.learn(&mut log, claim.head, is_known, now);
         self.log = Some(log);
-        let (is_there, has_learnt) = followed?;
-        if is_there {
-            self.see(accepted, now);
-        }
-        Ok(is_there && (!is_known || has_learnt))
+        let Some(has_learnt) = followed? else {
+            return Ok(false);
+        };
+        self.see(accepted, now);
+        Ok(!is_known || has_learnt)
     }
 
-    /// Learns from the log the rows up to `accepted`, if it does not know them, and what was published; whether it has them now, and whether
-    /// more than that was published.
+    /// Learns from the log the rows up to `accepted`, unless it knows them, and what was published. Returns true if more was published than
+    /// it knew; `None` if it does not have the rows now.
     fn learn(
         &mut self,
         log: &mut LedgerLog,
-        (accepted, is_known): (Head, bool),
+        accepted: Head,
+        is_known: bool,
         now: Timestamp,
-    ) -> Result<(bool, bool), Error> {
+    ) -> Result<Option<bool>, Error> {
         log.follow(self.state.head.sequence);
         log.read()?;
-        let apart = if is_known {
-            None
-        } else {
-            self.append_from(log, accepted)?
-        };
-        if let Some(apart) = apart {
-            if let (Apart::Lost, Some(turn)) = (apart, &self.turn) {
+        if !is_known && let Some(apart) = self.append_from(log, accepted)? {
+            if apart == Apart::Lost
+                && let Some(turn) = &self.turn
+            {
                 turn.lose();
             }
-            return Ok((false, false));
+            return Ok(None);
         }
-        Ok((true, self.learn_published(log, now)?))
+        self.learn_published(log, now).map(Some)
     }
 
     /// Takes the rows up to `accepted`, the newest accepted claim, from `log`, before it has a log of its own: a worker that starts behind the
@@ -216,39 +215,40 @@ impl Ledger {
         Ok(apart)
     }
 
-    /// How many rows `accepted`, which this ledger does not have, is after its newest one, if `log` has all of them; nothing is appended.
+    /// Number of rows by which `accepted`, which this ledger does not have, is after its newest one, if `log` has all of them; nothing is
+    /// appended.
     ///
     /// # Errors
     ///
     /// If the log lacks one or cannot be read.
     pub fn rows_behind(&self, log: &mut LedgerLog, accepted: Head) -> Result<Option<u64>, Error> {
         log.read()?;
-        Ok(log
-            .path(self.state.head, accepted)?
-            .ok()
-            .map(|rows| rows.len() as u64))
+        let path = log.path(self.state.head, accepted)?;
+        Ok(path.ok().map(|rows| rows.len() as u64))
     }
 
-    /// Whether this worker made the newest accepted claim, or the process in whose stead it goes on, or nobody in particular.
+    /// Returns true if this worker made the newest accepted claim, or the process in whose stead it goes on, or nobody in particular.
     pub(super) fn is_ours(&mut self, claim: &Claim) -> bool {
         // A new ledger takes the place of another one, and leaves it nothing.
         if self.state.genesis.previous == Some(claim.head) {
             return true;
         }
-        let own = |maker| {
-            self.maker
-                .as_mut()
-                .is_some_and(|own| own.is_own(claim.head, maker))
+        let Some(maker) = claim.maker else {
+            return true;
         };
-        claim.maker.is_none_or(own)
+        self.maker
+            .as_mut()
+            .is_some_and(|own| own.is_own(claim.head, maker))
     }
 
-    /// The newest accepted claim is `accepted`, which this ledger has.
+    /// Notes that the newest accepted claim is `accepted`, which this ledger has.
     fn see(&mut self, accepted: Option<&Claim>, now: Timestamp) {
         let head = accepted.map(|claim| claim.head);
         let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
-        let handed_over =
-            head.and_then(|head| self.log.as_ref().and_then(|log| log.handed_over(&head)));
+        let handed_over = match (&head, &self.log) {
+            (Some(head), Some(log)) => log.handed_over(head),
+            _ => None,
+        };
         let is_all = head == Some(self.state.head);
         if let Some(turn) = &mut self.turn {
             turn.see(head, is_ours, handed_over, now);
@@ -267,13 +267,14 @@ impl Ledger {
                 Err(apart) => return Ok(Some(apart)),
             };
             let before = self.state.account.settings.clone();
-            let Some(recorded) = self.append_all(bodies)? else {
+            let Some(appended) = self.append_all(bodies)? else {
                 return Ok(Some(Apart::Gone));
             };
             log.follow(self.state.head.sequence);
             // The end of a share, say, repeats the settings that were recorded before. Told before more is read, which may fail.
             let settings = &self.state.account.settings;
-            if let (Some(row), Some(turn)) = (recorded, &self.turn)
+            if let Some(row) = appended.newest_settings
+                && let Some(turn) = &self.turn
                 && *settings != before
                 && !turn.wanted.agrees(settings)
             {
@@ -283,75 +284,73 @@ impl Ledger {
         Ok(None)
     }
 
-    /// Appends the next rows, all or none; the newest of them that records settings. `None` if they lack noise that is in use after them.
-    fn append_all(&mut self, bodies: Vec<Body>) -> Result<Option<Option<u64>>, Error> {
+    /// Appends the next rows, all or none; `None` if they lack noise that is in use after them.
+    fn append_all(&mut self, bodies: Vec<Body>) -> Result<Option<Appended>, Error> {
         let mut state = self.state.clone();
         let mut rows = Vec::new();
+        let mut newest_settings = None;
         for body in bodies {
             let head = body.entry.head;
-            let damaged = |what: String| {
+            let applied = state.take(&body.entry, |what| {
                 Error::damaged(
                     &self.file,
                     format!("row {} of its log: {what}", head.sequence),
                 )
-            };
-            let (row, spent) = state.take(&body.entry, damaged)?;
+            })?;
+            if matches!(applied.row, Row::Configuration(_)) {
+                newest_settings = Some(head.sequence);
+            }
             let checkpoint =
                 Checkpoint::is_due(head.sequence).then(|| state.checkpoint(&state.account, head));
-            rows.push((body, row, spent, checkpoint));
+            rows.push(FollowedRow {
+                body,
+                applied,
+                checkpoint,
+            });
         }
         // What a later row has replaced when a body was appended is not in it; what is in use now must be.
-        let is_there = |(slot, (written, _)): (&String, &(u64, Digest))| {
-            let of = rows
+        for (slot, (written, _)) in &state.account.states {
+            let writer = rows
                 .iter()
-                .find(|(body, ..)| body.entry.head.sequence == *written);
-            of.is_none_or(|(body, ..)| body.has_state(slot))
-        };
-        if !state.account.states.iter().all(is_there) {
-            return Ok(None);
+                .find(|row| row.body.entry.head.sequence == *written);
+            if writer.is_some_and(|row| !row.body.has_state(slot)) {
+                return Ok(None);
+            }
         }
         self.write(|transaction| {
-            rows.iter().try_for_each(|(body, row, spent, checkpoint)| {
-                write_row(transaction, body, Some(row), spent, Messages::Unpublished)?;
-                checkpoint
-                    .iter()
-                    .try_for_each(|checkpoint| checkpoint.insert(transaction))
-            })
+            for row in &rows {
+                let AppliedRow { row: said, spent } = &row.applied;
+                write_row(
+                    transaction,
+                    &row.body,
+                    Some(said),
+                    spent,
+                    Messages::Unpublished,
+                )?;
+                if let Some(checkpoint) = &row.checkpoint {
+                    checkpoint.insert(transaction)?;
+                }
+            }
+            Ok(())
         })?;
         self.state = state;
-        let is_change = |row: &Row| matches!(row, Row::Configuration(_));
-        Ok(Some(
-            rows.iter()
-                .rev()
-                .find(|(_, row, ..)| is_change(row))
-                .map(|(body, ..)| body.entry.head.sequence),
-        ))
+        Ok(Some(Appended { newest_settings }))
     }
 
-    /// Learns from the log what others have published; whether that was anything.
+    /// Learns from the log which messages others have published; returns true if there were any.
     fn learn_published(&mut self, log: &LedgerLog, now: Timestamp) -> Result<bool, Error> {
-        let sqlite = |error| Error::sqlite(&self.file, error);
-        let first = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
-        let first: Option<i64> = self
-            .connection
-            .query_row(first, [], |row| row.get(0))
-            .optional()
-            .map_err(sqlite)?;
+        let first =
+            outbox::first_unpublished(&self.connection).map_err(Error::sqlite(&self.file))?;
         let Some(first) = first.and_then(|first| u64::try_from(first).ok()) else {
             return Ok(false);
         };
-        let digest = "SELECT digest FROM rows WHERE sequence = ?1";
         let published = log.published(first, |head| {
             let Ok(sequence) = i64::try_from(head.sequence) else {
                 return Ok(false);
             };
-            let found = self
-                .connection
-                .query_row(digest, [sequence], |row| store::digest_of(row, 0))
-                .optional()?;
-            Ok(found == Some(head.digest))
+            Ok(store::digest_at(&self.connection, sequence)? == Some(head.digest))
         });
-        let Some(published) = published.map_err(sqlite)? else {
+        let Some(published) = published.map_err(Error::sqlite(&self.file))? else {
             return Ok(false);
         };
         let published = i64::try_from(published).unwrap_or(i64::MAX);
@@ -400,4 +399,18 @@ impl Ledger {
         log.hand_over(head, now)?;
         Ok(true)
     }
+}
+
+/// A row of another worker that was verified, to be written.
+struct FollowedRow {
+    body: Body,
+    applied: AppliedRow,
+    /// The checkpoint after it, where one stands.
+    checkpoint: Option<Checkpoint>,
+}
+
+/// Rows of another worker that were written.
+struct Appended {
+    /// The newest of them that records settings.
+    newest_settings: Option<u64>,
 }

@@ -10,7 +10,7 @@ use super::account::Account;
 use super::chain::{Form, Link};
 use super::store::{digest_of, sequence_of};
 
-/// Where the rows go on after the first one.
+/// Place at which the rows go on after the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     /// The row that they go on with.
@@ -53,30 +53,29 @@ impl Gap {
     /// If the ledger cannot be read.
     pub fn read(connection: &Connection) -> rusqlite::Result<Option<Self>> {
         let gap = "SELECT sequence, form, digest, account FROM gap";
-        let read = |row: &rusqlite::Row<'_>| {
-            let text: String = row.get(3)?;
-            let account = serde_json::from_str(&text).map_err(|error| {
-                rusqlite::Error::FromSqlConversionFailure(
-                    3,
-                    rusqlite::types::Type::Text,
-                    error.into(),
-                )
-            })?;
-            let form = match row.get::<_, i64>(1)? {
-                1 => Form::Whole,
-                2 => Form::Split,
-                other => return Err(rusqlite::Error::IntegralValueOutOfRange(1, other)),
-            };
-            Ok(Gap {
-                sequence: sequence_of(row, 0)?,
-                before: Link {
-                    form,
-                    digest: digest_of(row, 2)?,
-                },
-                account,
-            })
+        connection.query_row(gap, [], Gap::from_row).optional()
+    }
+
+    /// Reads the columns `sequence, form, digest, account`.
+    fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let text: String = row.get(3)?;
+        let account = serde_json::from_str(&text).map_err(|error| {
+            let kind = rusqlite::types::Type::Text;
+            rusqlite::Error::FromSqlConversionFailure(3, kind, error.into())
+        })?;
+        let form = match row.get::<_, i64>(1)? {
+            1 => Form::Whole,
+            2 => Form::Split,
+            other => return Err(rusqlite::Error::IntegralValueOutOfRange(1, other)),
         };
-        connection.query_row(gap, [], read).optional()
+        Ok(Gap {
+            sequence: sequence_of(row, 0)?,
+            before: Link {
+                form,
+                digest: digest_of(row, 2)?,
+            },
+            account,
+        })
     }
 
     pub fn insert(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {

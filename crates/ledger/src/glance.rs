@@ -10,19 +10,19 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-/// How a ledger stands: what its rows add up to.
+/// Summary of a ledger: the sum of its rows.
 #[derive(Clone, Debug)]
 pub struct LedgerSummary {
     /// The start of the first window of the ledger.
     pub first: Timestamp,
-    /// Where what a release covers begins at the earliest: what was before belongs to other ledgers, or to settings that paid for no
+    /// Earliest time that a release can cover: records before it belong to other ledgers, or to settings that paid for no
     /// overlap.
     pub covered_from: Timestamp,
-    /// Where the next window starts.
+    /// Start of the next window.
     pub next_window: Timestamp,
-    /// What every block may spend.
+    /// Total that every block may spend.
     pub total: Price,
-    /// Where the share of an input's total ends that the ledger has, if it does: no block that ends later is charged.
+    /// End of the share of an input's total that the ledger has, if it ends: no block that ends later is charged.
     pub share_ends: Option<Timestamp>,
     live_from: Timestamp,
     live: BTreeMap<Span, Price>,
@@ -49,7 +49,7 @@ impl LedgerSummary {
         })
     }
 
-    /// What `block` was charged so far; the whole total if no row can charge it again.
+    /// Sum of the charges to `block` so far; the whole total if no row can charge it again.
     pub fn spent(&self, block: Span) -> Price {
         match self.live.get(&block) {
             Some(spent) => *spent,

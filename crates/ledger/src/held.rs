@@ -1,16 +1,15 @@
-//! What a ledger does with its log, where it has one.
-
-use rusqlite::OptionalExtension;
+//! Work of a ledger with its log, where it has one.
 
 use super::chain::Head;
 use super::error::Error;
 use super::log::LedgerLog;
 use super::open::Ledger;
 use crate::log;
+use crate::outbox;
 use crate::store;
 
 impl Ledger {
-    /// From now on a row is claimed only when `log` holds it.
+    /// Attaches `log`: from now on a row is claimed only when it holds it.
     pub fn attach_log(&mut self, log: LedgerLog) {
         self.log = Some(log);
     }
@@ -36,9 +35,10 @@ impl Ledger {
     ///
     /// As [`hold`](Self::hold).
     pub(super) fn watch(&mut self) -> Result<(), Error> {
-        match self.log.as_ref().is_some_and(LedgerLog::is_unwatched) {
-            true => self.hold(),
-            false => Ok(()),
+        if self.log.as_ref().is_some_and(LedgerLog::is_unwatched) {
+            self.hold()
+        } else {
+            Ok(())
         }
     }
 
@@ -53,11 +53,8 @@ impl Ledger {
         if log.can_build(accepted) {
             return Ok(());
         }
-        log.fill_with(
-            &self.connection,
-            &self.file,
-            (self.state.head, self.state.gap.is_some()),
-        )
+        let has_gap = self.state.gap.is_some();
+        log.fill_with(&self.connection, &self.file, self.state.head, has_gap)
     }
 
     /// Tells the log up to which row everything was published, of those up to `accepted`, the head of the witness, which was recognised; and
@@ -70,35 +67,20 @@ impl Ledger {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        let sqlite = |error| Error::sqlite(&self.file, error);
-        let unpublished = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
-        let unpublished: Option<i64> = self
-            .connection
-            .query_row(unpublished, [], |row| row.get(0))
-            .optional()
-            .map_err(sqlite)?;
+        let unpublished =
+            outbox::first_unpublished(&self.connection).map_err(Error::sqlite(&self.file))?;
         let newest = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         let newest = unpublished.map_or(newest, |first| newest.min(first - 1));
-        let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
-        let head = |row: &rusqlite::Row<'_>| {
-            Ok(Head {
-                sequence: store::sequence_of(row, 0)?,
-                digest: store::digest_of(row, 1)?,
-            })
+        let published =
+            store::head_at(&self.connection, newest).map_err(Error::sqlite(&self.file))?;
+        let Some(published) = published else {
+            return Ok(());
         };
-        match self
-            .connection
-            .query_row(row, [newest], head)
-            .optional()
-            .map_err(sqlite)?
-        {
-            Some(published) => log.mark(published)?,
-            None => return Ok(()),
-        }
+        log.mark(published)?;
         Ok(log.trim(*accepted, &self.state.genesis.witness)?)
     }
 
-    /// Why the log did not delete what no ledger is built from any more, once after it has refused.
+    /// Reason why the log did not delete the records from which no ledger is built any more, once after it has refused.
     pub fn log_refusal(&mut self) -> Option<String> {
         self.log
             .as_mut()
@@ -123,7 +105,7 @@ impl Ledger {
 }
 
 impl Error {
-    /// Whether a log is what cannot be used, for now.
+    /// Returns true if a log is what cannot be used, for now.
     pub fn is_log_unavailable(&self) -> bool {
         matches!(self, Error::Log(error) if log::Error::is_transient(error))
     }

@@ -23,7 +23,7 @@ use super::error::Error;
 use crate::{private, store};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How long rows wait for a claim of the instance that made the last accepted one.
+/// Time for which rows wait for a claim of the instance that made the last accepted one.
 pub(super) const PRECEDENCE: Duration = Duration::from_secs(10);
 
 /// The random name of a process that claims.
@@ -78,22 +78,30 @@ struct Record {
     pub place: FilePlace,
 }
 
-/// Whose claims are a ledger's own.
+/// Maker of the claims that are a ledger's own.
 #[derive(Debug)]
 pub(super) struct Maker {
     own: Instance,
     is_kept: bool,
     /// The processes here before.
     before: Vec<Instance>,
-    /// The first accepted claim that was seen, and which of them made it.
-    first: Option<(Head, Option<Instance>)>,
+    /// The first accepted claim that was seen.
+    first: Option<FirstClaim>,
 }
 
-/// Where a file is on its disk: a copy is elsewhere.
+/// The first accepted claim that a process has seen.
+#[derive(Clone, Copy, Debug)]
+struct FirstClaim {
+    head: Head,
+    /// The process here before that made it, if one did.
+    maker: Option<Instance>,
+}
+
+/// Place of a file on its disk: a copy is elsewhere.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FilePlace {
     number: u64,
-    /// When it was made, in nanoseconds; not every file system knows.
+    /// Time at which it was made, in nanoseconds; not every file system knows.
     made: Option<u128>,
 }
 
@@ -126,11 +134,10 @@ impl Maker {
     /// If the ledger's place, or what is kept there, cannot be read.
     pub fn of(folder: &Path) -> Result<Self, Error> {
         let path = record_in(folder);
-        let place =
-            FilePlace::of(&store::file_in(folder)).map_err(|error| Error::disk(&path, &error))?;
+        let place = FilePlace::of(&store::file_in(folder)).map_err(Error::disk(&path))?;
         let kept = match fs::read(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Error::disk(&path, &error));
+                return Err(Error::from_disk(&path, &error));
             }
             kept => kept.unwrap_or_default(),
         };
@@ -138,12 +145,11 @@ impl Maker {
         let kept = serde_json::from_slice::<Record>(&kept)
             .ok()
             .filter(|kept| kept.place == place);
-        let before = kept.map_or(Vec::new(), |kept| {
-            [Some(kept.instance), kept.earlier]
-                .into_iter()
-                .flatten()
-                .collect()
-        });
+        let mut before = Vec::new();
+        if let Some(kept) = kept {
+            before.push(kept.instance);
+            before.extend(kept.earlier);
+        }
         let [a, b, c, d, e, f, g, h, ..] = random().ok_or(Error::Randomness)?;
         let own = Instance(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
         Ok(Maker {
@@ -158,11 +164,13 @@ impl Maker {
         self.own
     }
 
-    /// Whether the newest accepted claim, made by `maker`, is its own, or that of the process in whose stead it goes on.
+    /// Returns true if the newest accepted claim, made by `maker`, is its own, or that of the process in whose stead it goes on.
     pub fn is_own(&mut self, claim: Head, maker: Instance) -> bool {
-        let known = || self.before.iter().copied().find(|before| *before == maker);
-        let (first, before) = *self.first.get_or_insert_with(|| (claim, known()));
-        maker == self.own || (first == claim && before == Some(maker))
+        let first = *self.first.get_or_insert_with(|| FirstClaim {
+            head: claim,
+            maker: self.before.contains(&maker).then_some(maker),
+        });
+        maker == self.own || (first.head == claim && first.maker == Some(maker))
     }
 
     /// Keeps its name beside the ledger in `folder`, before it claims.
@@ -175,11 +183,10 @@ impl Maker {
             return Ok(());
         }
         let path = record_in(folder);
-        let disk = |error| Error::disk(&path, &error);
-        let place = FilePlace::of(&store::file_in(folder)).map_err(disk)?;
+        let place = FilePlace::of(&store::file_in(folder)).map_err(Error::disk(&path))?;
         let earlier = self
             .first
-            .and_then(|(_, before)| before)
+            .and_then(|first| first.maker)
             .or(self.before.first().copied());
         let draft = folder.join("instance.new");
         let text = serde_json::json!(Record {
@@ -190,7 +197,7 @@ impl Maker {
         .to_string();
         private::write(&draft, text.as_bytes())
             .and_then(|()| fs::rename(&draft, &path))
-            .map_err(disk)?;
+            .map_err(Error::disk(&path))?;
         self.is_kept = true;
         Ok(())
     }

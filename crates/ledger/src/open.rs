@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::archive::Archive;
 use super::chain::{Digest, Genesis, Head, Row, random};
@@ -26,12 +26,12 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-/// Where the ledger is.
+/// Place of a ledger, and the time for which it keeps published bytes.
 #[derive(Clone, Debug)]
 pub struct Params {
     /// A folder on local block storage.
     pub path: PathBuf,
-    /// How long published bytes are kept, for `ledger republish`.
+    /// Time for which published bytes are kept, for `ledger republish`.
     pub keep_published: Duration,
 }
 
@@ -44,20 +44,20 @@ pub struct Ledger {
     pub(super) lock: Option<File>,
     pub(super) keep_published: Duration,
     pub(super) state: LedgerState,
-    /// Whose claims it makes; a read-only ledger makes none.
+    /// Maker of its claims; a read-only ledger makes none.
     pub(super) maker: Option<Maker>,
     pub(super) waiting: Option<Waiting>,
     /// The row whose messages are being published.
     pub(super) outgoing: RefCell<Option<Outgoing>>,
     /// A write has failed.
     pub(super) is_broken: bool,
-    /// What holds every row before it is claimed, if anything does.
+    /// Log that holds every row before it is claimed, if there is one.
     pub(super) log: Option<LedgerLog>,
-    /// Whose turn it is, where several workers share a log.
+    /// Knowledge of whose turn it is, where several workers share a log.
     pub(super) turn: Option<Leadership>,
 }
 
-/// Whether there is a ledger, valid or damaged.
+/// Returns true if there is a ledger, valid or damaged.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub fn exists(params: &Params) -> Result<bool, Error> {
     match fs::symlink_metadata(&file) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::disk(&file, &error)),
+        Err(error) => Err(Error::from_disk(&file, &error)),
     }
 }
 
@@ -81,7 +81,7 @@ pub fn new_id() -> Result<String, Error> {
     Ok(Digest::from(bytes).to_string().chars().take(32).collect())
 }
 
-/// What must be written to a ledger before it can be verified.
+/// Changes that must be written to a ledger before it can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
     /// It has the format before this one.
@@ -91,7 +91,7 @@ pub enum Pending {
 }
 
 impl Ledger {
-    /// Whether a ledger could be created: makes its folder, and locks it for a moment.
+    /// Returns true if a ledger could be created: makes its folder, and locks it for a moment.
     ///
     /// # Errors
     ///
@@ -114,9 +114,7 @@ impl Ledger {
                 path: params.path.clone(),
             });
         }
-        let sequence = genesis
-            .previous
-            .map_or(0, |previous| previous.sequence.saturating_add(1));
+        let sequence = genesis.first_sequence();
         let row = Entry::new(None, sequence, &Row::Genesis(genesis), None)?;
         store::create(&params.path, |transaction| row.insert(transaction))?;
         Ledger::load(params, lock)
@@ -162,15 +160,10 @@ impl Ledger {
             return Ok(None);
         }
         let state = replay::newest(&mut connection, &file)?;
-        Ok(Some(Ledger::of(
-            params,
-            (connection, file),
-            state,
-            (None, None),
-        )))
+        Ok(Some(Ledger::reader(params, connection, file, state)))
     }
 
-    /// Why [`inspect`](Self::inspect) would write to a ledger, if it would. Nothing is changed.
+    /// Reason why [`inspect`](Self::inspect) would write to a ledger, if it would. Nothing is changed.
     ///
     /// # Errors
     ///
@@ -202,7 +195,7 @@ impl Ledger {
         Ledger::inspect_telling(params, &mut |_, _| {})
     }
 
-    /// The same; `told` hears how many rows are verified, of how many.
+    /// Verifies a ledger like [`inspect`](Self::inspect); `told` hears how many rows are verified, of how many.
     ///
     /// # Errors
     ///
@@ -214,11 +207,12 @@ impl Ledger {
         let file = store::file_in(&params.path);
         let mut connection = Ledger::look(params)?;
         if store::format(&connection, &file)? < store::FORMAT {
-            drop((connection, Ledger::open(params)?));
+            drop(connection);
+            drop(Ledger::open(params)?);
             connection = Ledger::look(params)?;
         }
         let state = verify::all(&connection, &file, told)?;
-        Ok(Ledger::of(params, (connection, file), state, (None, None)))
+        Ok(Ledger::reader(params, connection, file, state))
     }
 
     /// Verifies the whole ledger, from the first row.
@@ -243,26 +237,30 @@ impl Ledger {
         let file = store::file_in(&params.path);
         let mut connection = store::connect(&file, true)?;
         if store::format(&connection, &file)? < store::FORMAT {
-            verify::migrate_from_4(&mut connection).map_err(|error| Error::sqlite(&file, error))?;
+            verify::migrate_from_4(&mut connection).map_err(Error::sqlite(&file))?;
         }
         let state = replay::newest(&mut connection, &file)?;
-        let held = (Some(lock), Some(Maker::of(&params.path)?));
-        Ok(Ledger::of(params, (connection, file), state, held))
+        let maker = Maker::of(&params.path)?;
+        let mut ledger = Ledger::reader(params, connection, file, state);
+        ledger.lock = Some(lock);
+        ledger.maker = Some(maker);
+        Ok(ledger)
     }
 
-    fn of(
+    /// A ledger without its lock, which writes and claims nothing.
+    fn reader(
         params: &Params,
-        (connection, file): (Connection, PathBuf),
+        connection: Connection,
+        file: PathBuf,
         state: LedgerState,
-        (lock, maker): (Option<File>, Option<Maker>),
     ) -> Ledger {
         Ledger {
             connection,
             file,
-            lock,
+            lock: None,
             keep_published: params.keep_published,
             state,
-            maker,
+            maker: None,
             waiting: None,
             outgoing: RefCell::default(),
             is_broken: false,
@@ -283,7 +281,8 @@ impl Ledger {
             // A crash has left a transaction in the middle, which only a writer can roll back.
             Err(Error::Unfinished { .. }) => {
                 let lock = store::lock(&params.path)?;
-                drop((store::connect(&file, true)?, lock));
+                drop(store::connect(&file, true)?);
+                drop(lock);
                 store::connect(&file, false)
             }
             other => other,
@@ -302,7 +301,7 @@ impl Ledger {
     ) -> Result<(), Error> {
         self.connection
             .busy_handler(Some(pause))
-            .map_err(|error| Error::sqlite(&self.file, error))
+            .map_err(Error::sqlite(&self.file))
     }
 
     pub fn genesis(&self) -> &Genesis {
@@ -316,33 +315,25 @@ impl Ledger {
 
     /// The row from which on it has all rows, and where the window after that one starts.
     pub fn begins(&self) -> (u64, Timestamp) {
-        let genesis = &self.state.genesis;
-        let first = genesis
-            .previous
-            .map_or(0, |head| head.sequence.saturating_add(1));
-        self.state
-            .gap
-            .as_ref()
-            .map_or((first, genesis.first), |gap| {
-                (gap.sequence, gap.account.next_window)
-            })
+        match &self.state.gap {
+            Some(gap) => (gap.sequence, gap.account.next_window),
+            None => {
+                let genesis = &self.state.genesis;
+                (genesis.first_sequence(), genesis.first)
+            }
+        }
     }
 
     /// The row that follows the missing ones, and the settings after it.
     pub fn settings_after_missing(&self) -> Option<(u64, &str)> {
-        self.state
-            .gap
-            .as_ref()
-            .map(|gap| (gap.sequence, gap.account.settings.as_str()))
+        let gap = self.state.gap.as_ref()?;
+        Some((gap.sequence, &gap.account.settings))
     }
 
     /// The newest block that was charged by the missing rows and the one after them.
     pub fn charged_by_missing(&self) -> Option<Span> {
-        self.state
-            .gap
-            .as_ref()
-            .and_then(|gap| gap.account.newest)
-            .map(|(block, _)| block)
+        let newest = self.state.gap.as_ref()?.account.newest;
+        newest.map(|(block, _)| block)
     }
 
     pub fn head(&self) -> &Head {
@@ -359,7 +350,7 @@ impl Ledger {
         self.state.head.sequence.saturating_add(1)
     }
 
-    /// Where the next window starts: the end of the last closed window, or the first start.
+    /// Start of the next window: the end of the last closed window, or the first start.
     pub fn next_window(&self) -> Timestamp {
         self.state.account.next_window
     }
@@ -369,7 +360,7 @@ impl Ledger {
         &self.state.account.settings
     }
 
-    /// What `block` was charged so far; the whole total if no row can charge it again.
+    /// Sum of the charges to `block` so far; the whole total if no row can charge it again.
     pub fn spent(&self, block: Span) -> Price {
         self.state.account.spent(block)
     }
@@ -414,7 +405,7 @@ impl Ledger {
         }
     }
 
-    /// Whether `head` is one of this ledger's rows.
+    /// Returns true if `head` is one of this ledger's rows.
     ///
     /// # Errors
     ///
@@ -424,19 +415,15 @@ impl Ledger {
         let Ok(sequence) = i64::try_from(head.sequence) else {
             return Ok(false);
         };
-        let sqlite = |error| Error::sqlite(&self.file, error);
-        let digest = "SELECT digest FROM rows WHERE sequence = ?1";
-        let found = self
-            .connection
-            .query_row(digest, [sequence], |row| store::digest_of(row, 0))
-            .optional();
-        if let Some(found) = found.map_err(sqlite)? {
+        let found =
+            store::digest_at(&self.connection, sequence).map_err(Error::sqlite(&self.file))?;
+        if let Some(found) = found {
             return Ok(found == head.digest);
         }
         // A witness says what it has accepted of late, and that is not in an archive; only one that is read from afar may not.
         let mut is_archived = false;
-        if let Some(archive) =
-            Archive::after(&self.connection, sequence.saturating_sub(1)).map_err(sqlite)?
+        if let Some(archive) = Archive::after(&self.connection, sequence.saturating_sub(1))
+            .map_err(Error::sqlite(&self.file))?
         {
             archive.each_entry(&self.file, |entry| {
                 is_archived |= entry.head == *head;

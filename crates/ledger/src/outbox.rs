@@ -4,7 +4,7 @@
 //! it out once it is due. When the sink has it durably, [`Ledger::mark_published`] notes the time. Its bytes are kept for a while, to be
 //! published again ([`Ledger::kept`]), and dropped in the order of their rows: one that is not published holds up all behind it.
 
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::chain::{Digest, Head};
 use super::error::Error;
@@ -26,11 +26,11 @@ const FIRST_KEPT: &str = "
     WHERE sequence > ?1 AND sequence <= ?2 AND (published_at IS NULL OR published_at >= ?3)
     ORDER BY sequence LIMIT 1";
 
-/// With so many bytes, no further message is taken at once.
-const BYTES: usize = 1 << 22;
+/// Number of bytes from which on no further message is taken at once.
+const PORTION_BYTES: usize = 1 << 22;
 
 /// The most rows whose messages are dropped at once.
-const DROPPED: i64 = 256;
+const DROPPED_ROWS: i64 = 256;
 
 /// The most messages that are dropped at once; one row may have more.
 const DROPPED_MESSAGES: i64 = 4096;
@@ -70,21 +70,34 @@ impl Paid {
         self.window
     }
 
-    /// When it is due on the output: not before.
+    /// Time from which on it is due on the output.
     pub fn publish_at(&self) -> Timestamp {
         self.publish_at
     }
+
+    fn slot(&self) -> Slot {
+        Slot {
+            sequence: self.sequence,
+            place: i64::from(self.place),
+        }
+    }
 }
 
-/// Where the outbox has a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Place of a message in the outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
-    sequence: i64,
-    place: i64,
+    pub(super) sequence: i64,
+    pub(super) place: i64,
 }
 
 impl Slot {
-    /// Whether both are of one row.
+    /// A slot that no message has, before all others.
+    const BEFORE_ALL: Slot = Slot {
+        sequence: -1,
+        place: -1,
+    };
+
+    /// Returns true if both are of one row.
     pub fn is_of_row_of(&self, other: &Self) -> bool {
         self.sequence == other.sequence
     }
@@ -96,7 +109,7 @@ pub struct PublishedMessage {
     pub key: String,
     /// The digest of its bytes.
     pub digest: Digest,
-    /// Where its bytes are, if they are still kept.
+    /// Place of its bytes, if they are still kept.
     pub kept: Option<Slot>,
 }
 
@@ -107,29 +120,35 @@ impl Ledger {
     ///
     /// If the ledger cannot be read.
     pub fn published_in(&self, sequence: u64) -> Result<Vec<PublishedMessage>, Error> {
-        let sqlite = |error| Error::sqlite(&self.file, error);
         let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
-        let Some(row) = Outgoing::read(&self.connection, sequence).map_err(sqlite)? else {
+        let Some(row) =
+            Outgoing::read(&self.connection, sequence).map_err(Error::sqlite(&self.file))?
+        else {
             return Ok(Vec::new());
         };
-        let stored = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
-        let mut stored = self.connection.prepare(stored).map_err(sqlite)?;
-        let mut found = Vec::new();
+        let waiting = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
+        let mut waiting = self
+            .connection
+            .prepare(waiting)
+            .map_err(Error::sqlite(&self.file))?;
+        let mut published = Vec::new();
         for (place, message) in (0..).zip(row.messages) {
-            let is_waiting: Option<bool> = stored
+            let is_waiting: Option<bool> = waiting
                 .query_row([sequence, place], |row| row.get(0))
                 .optional()
-                .map_err(sqlite)?;
-            if is_waiting != Some(true) {
-                let kept = is_waiting.map(|_| Slot { sequence, place });
-                found.push(PublishedMessage {
-                    key: message.key,
-                    digest: message.bytes,
-                    kept,
-                });
-            }
+                .map_err(Error::sqlite(&self.file))?;
+            let kept = match is_waiting {
+                Some(true) => continue,
+                Some(false) => Some(Slot { sequence, place }),
+                None => None,
+            };
+            published.push(PublishedMessage {
+                key: message.key,
+                digest: message.bytes,
+                kept,
+            });
         }
-        Ok(found)
+        Ok(published)
     }
 
     /// The messages of the newest row of which one is known to be published.
@@ -138,8 +157,10 @@ impl Ledger {
     ///
     /// If the ledger cannot be read.
     pub fn newest_messages(&self) -> Result<Vec<PublishedMessage>, Error> {
-        self.newest_published()?
-            .map_or(Ok(Vec::new()), |newest| self.published_in(newest.sequence))
+        match self.newest_published()? {
+            Some(newest) => self.published_in(newest.sequence),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The messages in these slots, with their bytes.
@@ -149,13 +170,15 @@ impl Ledger {
     /// If the ledger cannot be read, or if a message is not there or not the one that was paid for.
     pub fn kept_in(&self, slots: &[Slot]) -> Result<Vec<Paid>, Error> {
         let stored = "SELECT sequence, place, key, headers, bytes FROM outbox WHERE sequence = ?1 AND place = ?2";
-        let stored = |slot: &Slot| {
-            let read = self
+        let mut messages = Vec::with_capacity(slots.len());
+        for slot in slots {
+            let message = self
                 .connection
-                .query_row(stored, [slot.sequence, slot.place], Stored::read);
-            self.paid(read.map_err(|error| Error::sqlite(&self.file, error))?)
-        };
-        slots.iter().map(stored).collect()
+                .query_row(stored, [slot.sequence, slot.place], StoredMessage::read)
+                .map_err(Error::sqlite(&self.file))?;
+            messages.push(self.check_paid(message)?);
+        }
+        Ok(messages)
     }
 
     /// The first unpublished messages that are due, in the order of windows and keys: up to `most`, or 4 MiB.
@@ -172,21 +195,21 @@ impl Ledger {
         most: usize,
     ) -> Result<Vec<Paid>, Error> {
         let mut due = Portion::new(most);
-        self.each_message(UNPUBLISHED, accepted, None, |paid, publish_at| {
-            publish_at <= now && due.take(paid)
+        self.each_message(UNPUBLISHED, accepted, None, |paid| {
+            paid.publish_at <= now && due.add(paid)
         })?;
         Ok(due.messages)
     }
 
-    /// When the first unpublished message is due.
+    /// Time at which the first unpublished message is due.
     ///
     /// # Errors
     ///
     /// As for [`deliverable`](Self::deliverable).
     pub fn next_due(&self, accepted: &Head) -> Result<Option<Timestamp>, Error> {
         let mut next = None;
-        self.each_message(UNPUBLISHED, accepted, None, |_, publish_at| {
-            next = Some(publish_at);
+        self.each_message(UNPUBLISHED, accepted, None, |paid| {
+            next = Some(paid.publish_at);
             false
         })?;
         Ok(next)
@@ -206,11 +229,11 @@ impl Ledger {
         most: usize,
     ) -> Result<Vec<Paid>, Error> {
         let mut kept = Portion::new(most);
-        self.each_message(KEPT, accepted, after, |paid, _| kept.take(paid))?;
+        self.each_message(KEPT, accepted, after, |paid| kept.add(paid))?;
         Ok(kept.messages)
     }
 
-    /// How many messages are not known to be published.
+    /// Number of messages that are not known to be published.
     ///
     /// # Errors
     ///
@@ -220,11 +243,11 @@ impl Ledger {
         let count: i64 = self
             .connection
             .query_row(count, [], |row| row.get(0))
-            .map_err(|e| Error::sqlite(&self.file, e))?;
+            .map_err(Error::sqlite(&self.file))?;
         Ok(count.unsigned_abs())
     }
 
-    /// Whether any message is known to be published.
+    /// Returns true if any message is known to be published.
     ///
     /// # Errors
     ///
@@ -233,7 +256,7 @@ impl Ledger {
         let any = "SELECT EXISTS (SELECT 1 FROM outbox WHERE published_at IS NOT NULL)";
         self.connection
             .query_row(any, [], |row| row.get(0))
-            .map_err(|e| Error::sqlite(&self.file, e))
+            .map_err(Error::sqlite(&self.file))
     }
 
     /// Records that all of `paid` is durable at the sink, and drops messages whose retention is over, in the order of their rows.
@@ -249,7 +272,8 @@ impl Ledger {
             drop_old(transaction, head, keep_from)?;
             let mark = "UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2";
             let mut mark = transaction.prepare(mark)?;
-            for (sequence, place) in paid.iter().map(Paid::slot) {
+            for message in paid {
+                let Slot { sequence, place } = message.slot();
                 match mark.execute(params![sequence, place, now.micros()])? {
                     1 => {}
                     count => return Err(rusqlite::Error::StatementChangedRows(count)),
@@ -259,46 +283,51 @@ impl Ledger {
         })
     }
 
-    /// Passes the messages that the query `choice` finds after `after` to `take`, and when each is due, until that says `false`.
+    /// Passes the messages that `query` finds after `after` to `take`, until that says `false`.
     fn each_message(
         &self,
-        choice: &str,
+        query: &str,
         accepted: &Head,
         after: Option<&Paid>,
-        mut take: impl FnMut(Paid, Timestamp) -> bool,
+        mut take: impl FnMut(Paid) -> bool,
     ) -> Result<(), Error> {
         // A foreign head covers none of our rows; the head that a new ledger follows is older than all of them.
         if !self.contains(accepted)? {
             return Ok(());
         }
-        let sqlite = |error| Error::sqlite(&self.file, error);
-        let (sequence, place) = after.map_or((-1, -1), Paid::slot);
+        let after = after.map_or(Slot::BEFORE_ALL, Paid::slot);
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
-        let mut statement = self.connection.prepare(choice).map_err(sqlite)?;
+        let mut statement = self
+            .connection
+            .prepare(query)
+            .map_err(Error::sqlite(&self.file))?;
         let mut found = statement
-            .query(params![accepted, sequence, place])
-            .map_err(sqlite)?;
-        while let Some(row) = found.next().map_err(sqlite)? {
-            let paid = self.paid(Stored::read(row).map_err(sqlite)?)?;
-            let due = paid.publish_at;
-            if !take(paid, due) {
+            .query(params![accepted, after.sequence, after.place])
+            .map_err(Error::sqlite(&self.file))?;
+        while let Some(row) = found.next().map_err(Error::sqlite(&self.file))? {
+            let message = StoredMessage::read(row).map_err(Error::sqlite(&self.file))?;
+            if !take(self.check_paid(message)?) {
                 break;
             }
         }
         Ok(())
     }
 
-    /// The message that is `stored`, which its row has paid for.
-    fn paid(&self, stored: Stored) -> Result<Paid, Error> {
-        let sequence = stored.sequence;
-        let place = stored.place;
+    /// Compares `message` with what its row has paid for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if they differ, or if the ledger cannot be read.
+    fn check_paid(&self, message: StoredMessage) -> Result<Paid, Error> {
+        let sequence = message.sequence;
+        let place = message.place;
         let mut outgoing = self.outgoing.borrow_mut();
         if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
-            *outgoing = Outgoing::read(&self.connection, sequence)
-                .map_err(|error| Error::sqlite(&self.file, error))?;
+            *outgoing =
+                Outgoing::read(&self.connection, sequence).map_err(Error::sqlite(&self.file))?;
         }
         // The row was verified when the file was opened; the file may have been edited since.
-        let paid = outgoing.as_ref().and_then(|row| stored.paid_for_by(row));
+        let paid = outgoing.as_ref().and_then(|row| message.paid_for_by(row));
         paid.ok_or_else(|| {
             Error::damaged(
                 &self.file,
@@ -308,7 +337,7 @@ impl Ledger {
     }
 }
 
-/// As many messages as are taken at once.
+/// Messages that are taken at once.
 struct Portion {
     messages: Vec<Paid>,
     bytes: usize,
@@ -324,16 +353,16 @@ impl Portion {
         }
     }
 
-    /// Takes a message; whether there is room for another one.
-    fn take(&mut self, paid: Paid) -> bool {
+    /// Adds a message; returns true if there is room for another one.
+    fn add(&mut self, paid: Paid) -> bool {
         self.bytes = self.bytes.saturating_add(paid.encoded.bytes.len());
         self.messages.push(paid);
-        self.messages.len() < self.most && self.bytes < BYTES
+        self.messages.len() < self.most && self.bytes < PORTION_BYTES
     }
 }
 
 /// A message as it is stored.
-struct Stored {
+struct StoredMessage {
     sequence: i64,
     place: u32,
     key: String,
@@ -341,12 +370,12 @@ struct Stored {
     bytes: Vec<u8>,
 }
 
-impl Stored {
+impl StoredMessage {
     /// Reads the columns `sequence, place, key, headers, bytes`.
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let sequence = row.get(0)?;
         let place = row.get(1)?;
-        Ok(Stored {
+        Ok(StoredMessage {
             sequence,
             place,
             key: row.get(2)?,
@@ -355,18 +384,16 @@ impl Stored {
         })
     }
 
-    /// The message, if it is what `row` has paid for.
+    /// Returns the message, if it is what `row` has paid for.
     fn paid_for_by(self, row: &Outgoing) -> Option<Paid> {
-        let Stored {
+        let StoredMessage {
             sequence,
             place,
             key,
             headers,
             bytes,
         } = self;
-        let message = usize::try_from(place)
-            .ok()
-            .and_then(|place| row.messages.get(place))?;
+        let message = row.messages.get(usize::try_from(place).ok()?)?;
         if !message.is(&key, &headers, Some(&bytes)) {
             return None;
         }
@@ -386,6 +413,13 @@ impl Stored {
     }
 }
 
+/// The first row with a message that is not known to be published.
+pub(super) fn first_unpublished(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let first =
+        "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
+    connection.query_row(first, [], |row| row.get(0)).optional()
+}
+
 /// Drops messages that were published before `keep_from`, in the order of their rows, of which `head` is the newest.
 pub(super) fn drop_old(
     transaction: &Transaction<'_>,
@@ -393,18 +427,20 @@ pub(super) fn drop_old(
     keep_from: Timestamp,
 ) -> rusqlite::Result<()> {
     let pruned = store::pruned(transaction)?;
-    let mut last = head.min(pruned.saturating_add(DROPPED));
-    let too_many = transaction.query_row(TOO_MANY, [pruned, DROPPED_MESSAGES], |row| {
-        row.get::<_, i64>(0)
-    });
-    if let Some(row) = too_many.optional()? {
+    let mut last = head.min(pruned.saturating_add(DROPPED_ROWS));
+    let too_many: Option<i64> = transaction
+        .query_row(TOO_MANY, [pruned, DROPPED_MESSAGES], |row| row.get(0))
+        .optional()?;
+    if let Some(row) = too_many {
         // One row at least, however many messages it has.
         last = last.min((row - 1).max(pruned + 1));
     }
-    let first_kept = transaction.query_row(FIRST_KEPT, [pruned, last, keep_from.micros()], |row| {
-        row.get::<_, i64>(0)
-    });
-    if let Some(row) = first_kept.optional()? {
+    let first_kept: Option<i64> = transaction
+        .query_row(FIRST_KEPT, [pruned, last, keep_from.micros()], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    if let Some(row) = first_kept {
         last = row - 1;
     }
     if last > pruned {
@@ -412,10 +448,4 @@ pub(super) fn drop_old(
         transaction.execute("UPDATE kept SET pruned = ?1", [last])?;
     }
     Ok(())
-}
-
-impl Paid {
-    fn slot(&self) -> (i64, i64) {
-        (self.sequence, i64::from(self.place))
-    }
 }

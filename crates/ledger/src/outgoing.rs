@@ -1,10 +1,9 @@
 //! The row whose messages are being published: it is read once, and not once for each of them; and a message that was.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::chain::{Digest, Message, Outcome, Row};
 use super::entry::Entry;
-use super::store::COLUMNS;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
@@ -13,20 +12,20 @@ use bernstream_synopsis::grid::Span;
 pub struct OutputMessage {
     pub ledger: String,
     pub sequence: u64,
-    /// Of its bytes.
+    /// Digest of its bytes.
     pub digest: Digest,
     /// Its partition or file, for errors.
     pub place: String,
 }
 
 impl OutputMessage {
-    /// Whether it has the bytes of one of these.
+    /// Returns true if it has the bytes of one of these.
     pub(super) fn is_one_of(&self, messages: &[Message]) -> bool {
         messages.iter().any(|message| message.bytes == self.digest)
     }
 }
 
-/// What one row has paid for.
+/// Messages that one row has paid for.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub sequence: i64,
@@ -42,10 +41,7 @@ impl Outgoing {
     ///
     /// If the ledger cannot be read.
     pub fn read(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
-        let entry = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
-        let entry = connection
-            .query_row(&entry, [sequence], Entry::read)
-            .optional()?;
+        let entry = Entry::of_row(connection, sequence)?;
         let Some(Ok(Row::Window(row))) = entry.map(|entry| entry.row()) else {
             return Ok(None);
         };

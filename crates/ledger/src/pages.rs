@@ -13,13 +13,13 @@ use super::archive::Archive;
 use super::chain::Message;
 use super::entry::Entry;
 use super::error::Error;
-use super::spent::{LIVE, read_spent};
+use super::outbox::Slot;
+use super::spent::{LIVE, StoredBlock, read_spent};
 use super::states::StoredState;
 use super::store::COLUMNS;
 use crate::states;
 use crate::store;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::Span;
 
 /// The most rows of a page.
 const ROWS: usize = 256;
@@ -49,39 +49,51 @@ impl StoredMessage {
         })
     }
 
-    /// Whether it is the one that was paid for; only of a published one the bytes may have been dropped.
+    /// Returns true if it is the one that was paid for; only of a published one the bytes may have been dropped.
     pub fn is_of(&self, message: &Message) -> bool {
         message.is(&self.key, &self.headers, self.bytes.as_deref())
             && (self.bytes.is_some() || self.is_published)
     }
 }
 
-/// Rows with their messages, the file that they were moved to, or what there is behind the newest row.
+/// Rows with their messages, the file that they were moved to, or all that comes after the newest row.
 pub(super) enum Page {
     /// The messages of the rows up to `pruned` were dropped.
     Rows {
-        rows: Vec<(Entry, Vec<StoredMessage>)>,
+        rows: Vec<RowMessages>,
         pruned: i64,
     },
     Archived(Archive),
     End(Rest),
 }
 
-/// What a row changes, as it is after the newest one.
+/// A row, and the stored messages of it.
+pub(super) struct RowMessages {
+    pub entry: Entry,
+    pub messages: Vec<StoredMessage>,
+}
+
+/// First and last row that have a message.
+pub(super) struct OutboxRange {
+    pub first: i64,
+    pub last: i64,
+}
+
+/// Tables that a row changes, as they are after the newest one.
 pub(super) struct Rest {
-    /// The first and the last row that have a message.
-    pub outbox: Option<(i64, i64)>,
-    /// The unpublished messages by row and place, as their index names them.
-    pub unpublished: BTreeSet<(i64, i64)>,
-    /// What the live blocks have spent, with prices in JSON.
-    pub live: Vec<(Span, String)>,
+    /// `None` without a message.
+    pub outbox: Option<OutboxRange>,
+    /// The unpublished messages, as their index names them.
+    pub unpublished: BTreeSet<Slot>,
+    /// The live blocks.
+    pub live: Vec<StoredBlock>,
     /// The messages of this row, and of all before it, were dropped.
     pub pruned: i64,
     pub states: Vec<StoredState>,
 }
 
-/// Where the rows after some row are.
-pub(super) enum Source {
+/// Place of the rows after some row.
+enum Source {
     Archived(Archive),
     /// Those that fit on a page; none if there are no more.
     Here(Vec<Entry>),
@@ -139,16 +151,11 @@ pub(super) fn each_entry<E: From<Error>>(
     last: i64,
     mut each: impl FnMut(Entry) -> Result<(), E>,
 ) -> Result<(), E> {
-    let sqlite = |error| Error::sqlite(file, error);
-    let is_asked = |entry: &Entry, after: i64| {
-        i64::try_from(entry.head.sequence)
-            .is_ok_and(|sequence| after < sequence && sequence <= last)
-    };
     loop {
-        match at_once(connection, || entries(connection, after)).map_err(sqlite)? {
+        match at_once(connection, || entries(connection, after)).map_err(Error::sqlite(file))? {
             Source::Archived(archive) => {
                 archive.each_entry(file, |entry| {
-                    if is_asked(&entry, after) {
+                    if is_between(&entry, after, last) {
                         each(entry)
                     } else {
                         Ok(())
@@ -160,10 +167,12 @@ pub(super) fn each_entry<E: From<Error>>(
                 let Some(end) = page.last().map(Entry::sequence) else {
                     return Ok(());
                 };
-                let end = end.map_err(sqlite)?;
-                page.into_iter()
-                    .filter(|entry| is_asked(entry, after))
-                    .try_for_each(&mut each)?;
+                let end = end.map_err(Error::sqlite(file))?;
+                for entry in page {
+                    if is_between(&entry, after, last) {
+                        each(entry)?;
+                    }
+                }
                 after = end;
             }
         }
@@ -173,7 +182,12 @@ pub(super) fn each_entry<E: From<Error>>(
     }
 }
 
-/// The page after row number `after`. `live_from` is where the live blocks begin if there are no more rows.
+/// Returns true if `entry` is a row after number `after`, and up to `last`.
+fn is_between(entry: &Entry, after: i64, last: i64) -> bool {
+    i64::try_from(entry.head.sequence).is_ok_and(|sequence| after < sequence && sequence <= last)
+}
+
+/// Returns the page after row number `after`. `live_from` is where the live blocks begin if there are no more rows.
 ///
 /// # Errors
 ///
@@ -183,10 +197,10 @@ pub(super) fn next(
     after: i64,
     live_from: Timestamp,
 ) -> rusqlite::Result<Page> {
-    at_once(connection, || read(connection, after, live_from))
+    at_once(connection, || read_page(connection, after, live_from))
 }
 
-fn read(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::Result<Page> {
+fn read_page(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::Result<Page> {
     let pruned = store::pruned(connection)?;
     let entries = match entries(connection, after)? {
         Source::Archived(archive) => return Ok(Page::Archived(archive)),
@@ -200,13 +214,16 @@ fn read(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::
     let mut rows = Vec::new();
     let mut bytes = 0;
     for entry in entries {
-        let stored = messages.query_map([entry.sequence()?], StoredMessage::read)?;
-        let stored: Vec<StoredMessage> = stored.collect::<rusqlite::Result<_>>()?;
-        bytes += stored
-            .iter()
-            .map(|message| message.bytes.as_ref().map_or(0, Vec::len))
-            .sum::<usize>();
-        rows.push((entry, stored));
+        let mut stored = Vec::new();
+        for message in messages.query_map([entry.sequence()?], StoredMessage::read)? {
+            let message = message?;
+            bytes += message.bytes.as_ref().map_or(0, Vec::len);
+            stored.push(message);
+        }
+        rows.push(RowMessages {
+            entry,
+            messages: stored,
+        });
         if bytes >= BYTES {
             break;
         }
@@ -216,20 +233,29 @@ fn read(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::
 
 impl Rest {
     fn read(connection: &Connection, live_from: Timestamp) -> rusqlite::Result<Self> {
-        let end = |order: &str| {
-            let query = format!(
-                "SELECT sequence FROM outbox ORDER BY sequence {order}, place {order} LIMIT 1"
-            );
-            connection
-                .query_row(&query, [], |row| row.get::<_, i64>(0))
-                .optional()
+        let first = "SELECT sequence FROM outbox ORDER BY sequence ASC, place ASC LIMIT 1";
+        let first: Option<i64> = connection
+            .query_row(first, [], |row| row.get(0))
+            .optional()?;
+        let last = "SELECT sequence FROM outbox ORDER BY sequence DESC, place DESC LIMIT 1";
+        let last: Option<i64> = connection
+            .query_row(last, [], |row| row.get(0))
+            .optional()?;
+        let outbox = match (first, last) {
+            (Some(first), Some(last)) => Some(OutboxRange { first, last }),
+            _ => None,
         };
         let unpublished =
             "SELECT sequence, place FROM outbox INDEXED BY unpublished WHERE published_at IS NULL";
         let mut unpublished = connection.prepare(unpublished)?;
-        let unpublished = unpublished.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let unpublished = unpublished.query_map([], |row| {
+            Ok(Slot {
+                sequence: row.get(0)?,
+                place: row.get(1)?,
+            })
+        })?;
         Ok(Rest {
-            outbox: end("ASC")?.zip(end("DESC")?),
+            outbox,
             unpublished: unpublished.collect::<rusqlite::Result<_>>()?,
             pruned: store::pruned(connection)?,
             live: read_spent(connection, LIVE, &[live_from.micros()])?,

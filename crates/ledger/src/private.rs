@@ -5,10 +5,10 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// What everyone may do with a file, or in a folder.
+/// Access of everyone to a file, or to a folder.
 const OTHERS: u32 = 0o007;
 
-/// How every file of a ledger is opened that may be new. `SQLite` gives its journals the mode of the file that they are of.
+/// Options with which every file of a ledger is opened that may be new. `SQLite` gives its journals the mode of the file that they are of.
 pub(super) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
@@ -36,6 +36,11 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Writes the entries of a folder to the disk.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
 /// Creates the folder of a ledger, durably, for its owner alone; the folders above it are as the umask has them, because others use them.
 /// One that is there, from an older version or made by hand, is closed to everyone else, with the files in it, if it belongs to
 /// this user: nobody needs that access, and from what it shows the noise could be subtracted. What a group may do was somebody's decision.
@@ -55,37 +60,34 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    folder
-        .canonicalize()?
-        .parent()
-        .map_or(Ok(()), |above| File::open(above)?.sync_all())
-}
-
-/// Takes from others what they may do. Only the owner can, and whoever else cannot is warned by [`warning`].
-fn close(folder: &Path) {
-    let files = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
-    for path in files.chain([folder.to_owned()]) {
-        if let Ok(about) = fs::symlink_metadata(&path)
-            && !about.is_symlink()
-            && about.mode() & OTHERS != 0
-        {
-            let _ = fs::set_permissions(
-                &path,
-                Permissions::from_mode(about.mode() & 0o7777 & !OTHERS),
-            );
-        }
+    match folder.canonicalize()?.parent() {
+        Some(above) => sync_folder(above),
+        None => Ok(()),
     }
 }
 
-/// That everyone can read something in the folder of a ledger, if they can.
+/// Takes all access from others. Only the owner can, and whoever else cannot is warned by [`warning`].
+fn close(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        close_to_others(&entry.path());
+    }
+    close_to_others(folder);
+}
+
+fn close_to_others(path: &Path) {
+    if let Ok(about) = fs::symlink_metadata(path)
+        && !about.is_symlink()
+        && about.mode() & OTHERS != 0
+    {
+        let mode = about.mode() & 0o7777 & !OTHERS;
+        let _ = fs::set_permissions(path, Permissions::from_mode(mode));
+    }
+}
+
+/// Warning that everyone can read something in the folder of a ledger, if they can.
 pub fn warning(folder: &Path) -> Option<String> {
-    let may = |path: &Path, what| fs::metadata(path).is_ok_and(|about| about.mode() & what != 0);
     let mut files = fs::read_dir(folder).ok()?.flatten();
-    let is_open = may(folder, 0o001) && files.any(|file| may(&file.path(), 0o004));
+    let is_open = has_mode(folder, 0o001) && files.any(|file| has_mode(&file.path(), 0o004));
     let folder = folder.display();
     is_open.then(|| {
         format!(
@@ -93,6 +95,11 @@ pub fn warning(folder: &Path) -> Option<String> {
              sums: chmod -R o= {folder}"
         )
     })
+}
+
+/// Returns true if the mode of a file has one of these bits.
+fn has_mode(path: &Path, bits: u32) -> bool {
+    fs::metadata(path).is_ok_and(|about| about.mode() & bits != 0)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What an open ledger says: its rows, its newest blocks and windows, and the states of its noise.
+//! Contents of an open ledger: its rows, its newest blocks and windows, and the states of its noise.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::chain::{Closed, Head, Row};
 use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
-use super::spent::read_spent;
+use super::spent::{StoredBlock, read_spent};
 use super::store::COLUMNS;
 use crate::{pages, states};
 use bernstream_synopsis::Recorded;
@@ -28,7 +28,7 @@ impl Stored {
         self.entry.secret_line()
     }
 
-    /// A line of JSON with what anyone may see: without how far the input was read for a window, and without the salt with which that
+    /// A line of JSON with all that anyone may see: without how far the input was read for a window, and without the salt with which that
     /// could be guessed from the digest. Unless an older program wrote the row, its digest can be computed from the line.
     ///
     /// # Errors
@@ -38,15 +38,15 @@ impl Stored {
         self.entry.public_line()
     }
 
-    /// Whether its digest can be computed from its public line.
+    /// Returns true if its digest can be computed from its public line.
     pub fn is_checkable(&self) -> bool {
         self.entry.is_checkable()
     }
 }
 
-/// How long before the first record that is needed a window must have closed for what was read for it to be needed no more.
+/// Time before the first record that is needed, by which a window must have closed for none of its records to be needed any more.
 const PAST: Duration = Duration::from_secs(300);
-/// Of so many windows one is looked for at a start.
+/// Most windows among which one is looked for at a start.
 const MOST_WINDOWS: usize = 4096;
 
 impl Ledger {
@@ -58,16 +58,15 @@ impl Ledger {
     pub fn blocks(&self, most: usize) -> Result<Vec<(Span, Price)>, Error> {
         let newest = "SELECT block_start, block_end, price FROM spent ORDER BY block_start DESC, block_end DESC LIMIT ?1";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let stored = read_spent(&self.connection, newest, &[most]);
-        let stored = stored
-            .map_err(|error| Error::sqlite(&self.file, error))?
-            .into_iter();
-        let read = |(block, price): (Span, String)| {
-            let price = serde_json::from_str(&price)
+        let stored =
+            read_spent(&self.connection, newest, &[most]).map_err(Error::sqlite(&self.file))?;
+        let mut blocks = Vec::with_capacity(stored.len());
+        for StoredBlock { block, spent } in stored {
+            let spent = serde_json::from_str(&spent)
                 .map_err(|error| Error::damaged(&self.file, error.to_string()))?;
-            Ok((block, price))
-        };
-        stored.map(read).collect()
+            blocks.push((block, spent));
+        }
+        Ok(blocks)
     }
 
     /// Passes every row up to the head to `each`, in sequence. No transaction is open while `each` works.
@@ -92,13 +91,9 @@ impl Ledger {
         })
     }
 
-    /// How many rows it has.
+    /// Number of its rows.
     pub fn count(&self) -> u64 {
-        let first = self
-            .state
-            .genesis
-            .previous
-            .map_or(0, |head| head.sequence.saturating_add(1));
+        let first = self.state.genesis.first_sequence();
         let missing = self.missing().map_or(0, |missing| {
             missing.last.abs_diff(missing.first).saturating_add(1)
         });
@@ -134,7 +129,7 @@ impl Ledger {
         mut more: impl FnMut(&Closed) -> bool,
     ) -> Result<Vec<(u64, Closed)>, Error> {
         let mut newest = Vec::new();
-        self.back(|sequence, row| {
+        self.each_row_back(|sequence, row| {
             let Row::Window(closed) = row else {
                 return matches!(row, Row::Configuration(_));
             };
@@ -146,12 +141,17 @@ impl Ledger {
     }
 
     /// Passes rows and their numbers to `each`, newest first, for as long as it wants more.
-    fn back(&self, mut each: impl FnMut(u64, Row) -> bool) -> Result<(), Error> {
-        let sqlite = |error| Error::sqlite(&self.file, error);
+    fn each_row_back(&self, mut each: impl FnMut(u64, Row) -> bool) -> Result<(), Error> {
         let all = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence DESC");
-        let mut statement = self.connection.prepare(&all).map_err(sqlite)?;
-        for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
-            let entry = entry.map_err(sqlite)?;
+        let mut statement = self
+            .connection
+            .prepare(&all)
+            .map_err(Error::sqlite(&self.file))?;
+        for entry in statement
+            .query_map([], Entry::read)
+            .map_err(Error::sqlite(&self.file))?
+        {
+            let entry = entry.map_err(Error::sqlite(&self.file))?;
             let row = entry
                 .row()
                 .map_err(|e| Error::damaged(&self.file, e.to_string()))?;
@@ -162,7 +162,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// How far the input was read, where what is needed now was sent at `since` or later, and a window closes at its `cutoff`.
+    /// Positions up to which the input was read, where the records that are needed now were sent at `since` or later, and a window closes
+    /// at its `cutoff`.
     ///
     /// # Errors
     ///
@@ -181,7 +182,7 @@ impl Ledger {
                 past,
             });
         }
-        self.back(|_, row| {
+        self.each_row_back(|_, row| {
             // Under other settings windows may have closed later.
             let Row::Window(closed) = row else {
                 return false;

@@ -16,14 +16,12 @@ use super::checkpoint::Checkpoint;
 use super::entry::Entry;
 use super::error::Error;
 use super::gap::{Gap, Missing};
-use super::spent::{LIVE, price_as_json, read_spent, same_as_spent};
+use super::spent::{LIVE, SpentBlock, read_spent, same_as_spent};
 use super::states::check_states;
-use super::store::COLUMNS;
+use crate::outbox;
 use crate::pages;
 use crate::states;
 use crate::store;
-use bernstream_synopsis::grid::Span;
-use bernstream_synopsis::price::Price;
 
 /// The rows so far.
 #[derive(Clone, Debug)]
@@ -32,11 +30,18 @@ pub(super) struct LedgerState {
     /// The digest of the first row.
     pub origin: Digest,
     pub head: Head,
-    /// How the head is written.
+    /// Form of the head.
     pub form: Form,
     pub account: Account,
-    /// Where the rows go on after the first, if the next ones are not there.
+    /// Place at which the rows go on after the first, if the next ones are not there.
     pub gap: Option<Gap>,
+}
+
+/// A row that was verified and applied.
+pub(super) struct AppliedRow {
+    pub row: Row,
+    /// The blocks that it has charged, with all that they have spent by now.
+    pub spent: Vec<SpentBlock>,
 }
 
 impl LedgerState {
@@ -49,11 +54,7 @@ impl LedgerState {
         }
         match entry.row() {
             Ok(Row::Genesis(genesis)) => {
-                if entry.head.sequence
-                    != genesis
-                        .previous
-                        .map_or(0, |head| head.sequence.saturating_add(1))
-                {
+                if entry.head.sequence != genesis.first_sequence() {
                     return Err(damaged("it is not numbered as a first row".into()));
                 }
                 let account = Account::new(&genesis);
@@ -73,12 +74,12 @@ impl LedgerState {
         }
     }
 
-    /// Applies the next row; returns it, and what the charged blocks have spent.
+    /// Verifies and applies the next row.
     pub fn take(
         &mut self,
         entry: &Entry,
         damaged: impl Fn(String) -> Error,
-    ) -> Result<(Row, Vec<(Span, Price)>), Error> {
+    ) -> Result<AppliedRow, Error> {
         let sequence = entry.head.sequence;
         if let Some(gap) = self.gap.as_ref().filter(|gap| gap.sequence == sequence) {
             let before = gap.before;
@@ -105,48 +106,53 @@ impl LedgerState {
                 "what it says of the account is not what the rows add up to".into(),
             ));
         }
-        (self.head, self.form) = (entry.head, entry.link().form);
-        Ok((row, spent))
+        self.head = entry.head;
+        self.form = entry.link().form;
+        Ok(AppliedRow { row, spent })
     }
 
-    /// Goes on with the row `entry` behind a gap; returns it, and what the live blocks have spent. The chain ties the account to the newest
-    /// row, for that row has its digest.
+    /// Goes on with the row `entry` behind a gap, as if it had charged all live blocks. The chain ties the account to the newest row, for
+    /// that row has its digest.
     fn pass_gap(
         &mut self,
         entry: &Entry,
         before: Link,
         account: Account,
         damaged: impl Fn(String) -> Error,
-    ) -> Result<(Row, Vec<(Span, Price)>), Error> {
+    ) -> Result<AppliedRow, Error> {
         if !entry.follows(Some(before)) {
             return Err(damaged(
                 "it was changed, or does not follow the gap before it".into(),
             ));
         }
-        let read = entry.row().and_then(|row| Ok((row, entry.account()?)));
-        let (row, said) = read.map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        let row = entry
+            .row()
+            .map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        let said = entry
+            .account()
+            .map_err(|error| damaged(format!("it cannot be read: {error}")))?;
         if said.is_none() || said != account.digest(self.origin) {
             return Err(damaged(
                 "the account after it is not the one that it says".into(),
             ));
         }
-        let live = account
-            .live
-            .iter()
-            .map(|(block, price)| (*block, *price))
-            .collect();
-        (self.head, self.form, self.account) = (entry.head, entry.link().form, account);
-        Ok((row, live))
+        let mut spent = Vec::with_capacity(account.live.len());
+        for (&block, &price) in &account.live {
+            spent.push(SpentBlock {
+                block,
+                spent: price,
+            });
+        }
+        self.head = entry.head;
+        self.form = entry.link().form;
+        self.account = account;
+        Ok(AppliedRow { row, spent })
     }
 
     /// The rows that are not there.
     pub fn missing(&self) -> Option<Missing> {
         let gap = self.gap.as_ref()?;
-        let first = self
-            .genesis
-            .previous
-            .map_or(0, |head| head.sequence.saturating_add(1))
-            .saturating_add(1);
+        let first = self.genesis.first_sequence().saturating_add(1);
         let last = gap.sequence.checked_sub(1).filter(|last| *last >= first)?;
         Some(Missing {
             first,
@@ -155,7 +161,7 @@ impl LedgerState {
         })
     }
 
-    /// What the next row follows.
+    /// Link for the next row.
     pub fn link(&self) -> Link {
         Link {
             form: self.form,
@@ -171,22 +177,18 @@ impl LedgerState {
         file: &Path,
     ) -> Result<(), Error> {
         let sequence = found.head.sequence;
-        let at = i64::try_from(sequence).unwrap_or(i64::MAX);
-        let sqlite = |error| Error::sqlite(file, error);
-        let entry = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
-        let entry = connection
-            .query_row(&entry, [at], Entry::read)
-            .optional()
-            .map_err(sqlite)?;
-        let link = entry
-            .map(|entry| entry.link())
-            .filter(|link| link.digest == found.head.digest);
-        let Some(link) = link.filter(|_| found.origin == self.origin) else {
+        let number = i64::try_from(sequence).unwrap_or(i64::MAX);
+        let entry = Entry::of_row(connection, number).map_err(Error::sqlite(file))?;
+        let Some(entry) = entry
+            .filter(|entry| entry.head.digest == found.head.digest && found.origin == self.origin)
+        else {
             let what =
                 format!("row {sequence}: it, or the first row, is not the one of its checkpoint");
             return Err(Error::damaged(file, what));
         };
-        (self.head, self.form, self.account) = (found.head, link.form, found.account);
+        self.head = found.head;
+        self.form = entry.link().form;
+        self.account = found.account;
         Ok(())
     }
 
@@ -199,68 +201,60 @@ impl LedgerState {
     }
 }
 
-/// What a worker needs to continue.
+/// Verifies all that a worker needs to continue.
 ///
 /// # Errors
 ///
 /// If the ledger cannot be read, or if what a worker needs is damaged.
 pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
-    let sqlite = |error| Error::sqlite(file, error);
     // One transaction, so that rows that a worker appends meanwhile are not mistaken for damage.
-    let transaction = connection.transaction().map_err(sqlite)?;
+    let transaction = connection.transaction().map_err(Error::sqlite(file))?;
     check_format(&transaction, file)?;
     let mut state = first(&transaction, file)?;
-    if let Some(found) = checkpoint(&transaction).map_err(sqlite)? {
+    if let Some(found) = checkpoint(&transaction).map_err(Error::sqlite(file))? {
         state.go_on_from(found, &transaction, file)?;
     }
     let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
     let mut messages = 0;
-    let pruned = store::pruned(&transaction).map_err(sqlite)?;
-    let mut outbox = transaction.prepare(OUTBOX).map_err(sqlite)?;
+    let pruned = store::pruned(&transaction).map_err(Error::sqlite(file))?;
+    let mut outbox = transaction.prepare(OUTBOX).map_err(Error::sqlite(file))?;
     pages::each_entry(&transaction, file, begin, i64::MAX, |entry| {
-        let (row, _) = state.take(&entry, |what| damaged(file, &entry, &what))?;
-        if entry.sequence().map_err(sqlite)? > pruned {
+        let AppliedRow { row, .. } = state.take(&entry, |what| damaged(file, &entry, &what))?;
+        if entry.sequence().map_err(Error::sqlite(file))? > pruned {
             messages += check_outbox(&mut outbox, file, &entry, &row)?;
         }
         Ok::<(), Error>(())
     })?;
     drop(outbox);
     let stored = "SELECT count(*) FROM outbox WHERE sequence > ?1";
-    count(
-        file,
-        transaction
-            .query_row(stored, [begin], |row| row.get(0))
-            .map_err(sqlite)?,
-        messages,
-    )?;
-    let live =
-        read_spent(&transaction, LIVE, &[state.account.live_from.micros()]).map_err(sqlite)?;
-    same_as_spent(
-        file,
-        live,
-        state
-            .account
-            .live
-            .iter()
-            .map(|(block, price)| (*block, price_as_json(*price))),
-    )?;
+    let stored: i64 = transaction
+        .query_row(stored, [begin], |row| row.get(0))
+        .map_err(Error::sqlite(file))?;
+    if stored != messages {
+        return Err(Error::damaged(
+            file,
+            "the outbox holds messages that no row paid for",
+        ));
+    }
+    let live = read_spent(&transaction, LIVE, &[state.account.live_from.micros()])
+        .map_err(Error::sqlite(file))?;
+    same_as_spent(file, live, &state.account.live)?;
     check_states(
-        &states::all(&transaction).map_err(sqlite)?,
+        &states::all(&transaction).map_err(Error::sqlite(file))?,
         file,
         &state.account,
     )?;
     Ok(state)
 }
 
-/// What the rows add up to, without a look at messages and noise.
+/// Adds up the rows, without a look at messages and noise.
 ///
 /// # Errors
 ///
 /// If the ledger cannot be read, or if a row that counts is damaged.
 pub(super) fn glance(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
-    let sqlite = |error| Error::sqlite(file, error);
     let mut state = first(connection, file)?;
-    if let Some(found) = Checkpoint::newest(connection, i64::MAX).map_err(sqlite)? {
+    if let Some(found) = Checkpoint::newest(connection, i64::MAX).map_err(Error::sqlite(file))? {
         state.go_on_from(found, connection, file)?;
     }
     let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
@@ -290,29 +284,20 @@ pub(super) fn damaged(file: &Path, entry: &Entry, what: &str) -> Error {
 }
 
 pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
-    let sqlite = |error| Error::sqlite(file, error);
     let format = store::format(connection, file)?;
-    let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
-    let entry = connection
-        .query_row(&first, [], Entry::read)
-        .optional()
-        .map_err(sqlite)?;
+    let entry = Entry::of_first_row(connection).map_err(Error::sqlite(file))?;
     let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
     let mut state = LedgerState::begin(&entry, |what| damaged(file, &entry, &what))?;
     // The format before has none.
     if format == store::FORMAT {
-        state.gap = Gap::read(connection).map_err(sqlite)?;
+        state.gap = Gap::read(connection).map_err(Error::sqlite(file))?;
     }
     Ok(state)
 }
 
 /// The newest valid checkpoint before the first unpublished message, so that everything that may be published is verified.
 pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
-    let waiting =
-        "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
-    let waiting: Option<i64> = connection
-        .query_row(waiting, [], |row| row.get(0))
-        .optional()?;
+    let waiting = outbox::first_unpublished(connection)?;
     Checkpoint::newest(connection, waiting.unwrap_or(i64::MAX))
 }
 
@@ -333,20 +318,22 @@ fn check_outbox(
     else {
         return Ok(0);
     };
-    let sqlite = |error| Error::sqlite(file, error);
     let mut count = 0;
     for message in messages {
         let is_whole = outbox
-            .query_row(params![entry.sequence().map_err(sqlite)?, count], |row| {
-                let key: String = row.get(0)?;
-                let headers: String = row.get(1)?;
-                let bytes: Option<Vec<u8>> = row.get(2)?;
-                let published_at: Option<i64> = row.get(3)?;
-                Ok(message.is(&key, &headers, bytes.as_deref())
-                    && (bytes.is_some() || published_at.is_some()))
-            })
+            .query_row(
+                params![entry.sequence().map_err(Error::sqlite(file))?, count],
+                |row| {
+                    let key: String = row.get(0)?;
+                    let headers: String = row.get(1)?;
+                    let bytes: Option<Vec<u8>> = row.get(2)?;
+                    let published_at: Option<i64> = row.get(3)?;
+                    Ok(message.is(&key, &headers, bytes.as_deref())
+                        && (bytes.is_some() || published_at.is_some()))
+                },
+            )
             .optional()
-            .map_err(sqlite)?;
+            .map_err(Error::sqlite(file))?;
         if is_whole != Some(true) {
             return Err(damaged(
                 file,
@@ -357,16 +344,6 @@ fn check_outbox(
         count += 1;
     }
     Ok(count)
-}
-
-fn count(file: &Path, stored: i64, messages: i64) -> Result<(), Error> {
-    if stored == messages {
-        return Ok(());
-    }
-    Err(Error::damaged(
-        file,
-        "the outbox holds messages that no row paid for",
-    ))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Whether a ledger's file is damaged, or its disk has failed to read it once.
+//! The difference between a damaged file and a disk that has failed to read it once.
 //!
 //! `SQLite` calls a read that the disk refuses (`EIO`) a malformed file. A sound ledger that is taken for a damaged one is given up, so
 //! whatever `SQLite` says of a file's pages holds only if a second reading, on a new connection, says so too.
@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
 use rusqlite::{Connection, OpenFlags, ffi};
 
-/// What a second reading says of a file.
+/// Result of a second reading of a file.
 pub(super) enum Reading {
     /// It found nothing wrong.
     Sound,
@@ -46,7 +46,7 @@ fn look(file: &Path) -> Reading {
     }
 }
 
-/// Whether an error says that the pages of a file cannot be used.
+/// Returns true if an error says that the pages of a file cannot be used.
 pub(super) fn is_of_the_pages(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -54,7 +54,7 @@ pub(super) fn is_of_the_pages(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether the verdict on a file is about a page that the disk did not give.
+/// Returns true if the verdict on a file is about a page that the disk did not give.
 fn is_of_the_disk(verdict: &str) -> bool {
     verdict.contains(&format!("error code={}", ffi::SQLITE_IOERR_CORRUPTFS))
 }

@@ -10,18 +10,17 @@ use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::archive::Archive;
 use super::chain::{Head, Link};
-use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
 use crate::{checkpoint, pages, private, store};
 
-/// How many rows are removed in one transaction.
+/// Number of rows that are removed in one transaction.
 const ROWS: i64 = 1000;
 
 /// The pause between two of them, for the worker's.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What archiving does, in this order.
+/// A step of archiving, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// So many rows were written to a draft, of those that are moved.
@@ -51,28 +50,22 @@ impl Ledger {
     ) -> Result<Option<(u64, u64)>, Error> {
         let file = &self.file;
         let _alone = lock(file)?;
-        let sqlite = |error| Error::sqlite(file, error);
         let mut connection = store::connect(file, true)?;
-        remove(&mut connection, progress).map_err(sqlite)?;
-        let genesis = self
-            .state
-            .genesis
-            .previous
-            .map_or(0, |head| head.sequence.saturating_add(1));
+        remove(&mut connection, progress).map_err(Error::sqlite(file))?;
+        let genesis = self.state.genesis.first_sequence();
         let genesis = i64::try_from(genesis).unwrap_or(i64::MAX);
         // What comes before a gap is the first row alone.
-        let begin = self
-            .state
-            .gap
-            .as_ref()
-            .map_or(Ok(genesis), |gap| i64::try_from(gap.sequence))
-            .unwrap_or(i64::MAX);
-        let before = Archive::newest(&connection)
-            .map_err(sqlite)?
-            .map_or(begin, |archive| archive.last);
+        let begin = match &self.state.gap {
+            Some(gap) => i64::try_from(gap.sequence).unwrap_or(i64::MAX),
+            None => genesis,
+        };
+        let newest = Archive::newest(&connection).map_err(Error::sqlite(file))?;
+        let before = newest.map_or(begin, |archive| archive.last);
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         // A start looks for the row of its checkpoint.
-        let spare = checkpoint::spare(&connection).map_err(sqlite)?.unwrap_or(0);
+        let spare = checkpoint::spare(&connection)
+            .map_err(Error::sqlite(file))?
+            .unwrap_or(0);
         let last = spare.min(accepted) - 1;
         if last <= before {
             return Ok(None);
@@ -82,22 +75,23 @@ impl Ledger {
             link = Some(entry.link());
             Ok::<(), Error>(())
         })?;
-        let rows = |each: &mut dyn FnMut(Entry) -> Result<(), Error>| {
-            pages::each_entry(&connection, file, before, last, each)
+        let archive = Archive {
+            first: before + 1,
+            last,
         };
-        let archive = write(file, (before + 1, last), link, rows, progress)?;
-        record(&mut connection, archive).map_err(sqlite)?;
+        write(&connection, file, archive, link, progress)?;
+        record(&mut connection, archive).map_err(Error::sqlite(file))?;
         progress(Step::Recorded);
-        remove(&mut connection, progress).map_err(sqlite)?;
+        remove(&mut connection, progress).map_err(Error::sqlite(file))?;
         Ok(u64::try_from(before + 1).ok().zip(u64::try_from(last).ok()))
     }
 }
 
-/// Who archives the rows of `ledger`, until it is dropped.
+/// Locks the archives of `ledger` until the returned file is dropped.
 ///
 /// # Errors
 ///
-/// [`Error::Locked`] if another process does.
+/// [`Error::Archiving`] if another process archives its rows.
 fn lock(ledger: &Path) -> Result<File, Error> {
     let path = ledger.with_file_name("archive.lock");
     let open = private::options()
@@ -106,7 +100,7 @@ fn lock(ledger: &Path) -> Result<File, Error> {
         .create(true)
         .truncate(false)
         .open(&path);
-    let file = open.map_err(|error| Error::disk(&path, &error))?;
+    let file = open.map_err(Error::disk(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(_) => Err(Error::Archiving {
@@ -115,62 +109,65 @@ fn lock(ledger: &Path) -> Result<File, Error> {
     }
 }
 
-/// Writes the rows `first` to `last`, which `rows` passes on, to a file that is durable when this returns.
+/// Writes the rows of `archive`, the first of which follows `before`, to a file that is durable when this returns.
 ///
 /// # Errors
 ///
 /// If the file cannot be written, or is not what was written when it is read back.
 fn write(
+    connection: &Connection,
     ledger: &Path,
-    (first, last): (i64, i64),
-    before: Option<Link>,
-    mut rows: impl FnMut(&mut dyn FnMut(Entry) -> Result<(), Error>) -> Result<(), Error>,
+    archive: Archive,
+    mut before: Option<Link>,
     progress: &mut dyn FnMut(Step),
-) -> Result<Archive, Error> {
-    let archive = Archive { first, last };
+) -> Result<(), Error> {
     let path = archive.path(ledger);
     let draft = ledger.with_file_name("archive.new");
-    let disk = |error: std::io::Error| Error::disk(&draft, &error);
-    let mut out = zstd::Encoder::new(BufWriter::new(private::create(&draft).map_err(disk)?), 0)
-        .map_err(disk)?;
+    let mut out = zstd::Encoder::new(
+        BufWriter::new(private::create(&draft).map_err(Error::disk(&draft))?),
+        0,
+    )
+    .map_err(Error::disk(&draft))?;
     let mut written = 0;
     let of = archive.rows();
-    rows(&mut |entry| {
-        writeln!(out, "{}", entry.secret_line()).map_err(disk)?;
-        written += 1;
-        if written % ROWS == 0 {
-            progress(Step::Written {
-                rows: written.unsigned_abs(),
-                of,
-            });
-        }
-        Ok(())
-    })?;
+    pages::each_entry(
+        connection,
+        ledger,
+        archive.first - 1,
+        archive.last,
+        |entry| {
+            writeln!(out, "{}", entry.secret_line()).map_err(Error::disk(&draft))?;
+            written += 1;
+            if written % ROWS == 0 {
+                progress(Step::Written {
+                    rows: written.unsigned_abs(),
+                    of,
+                });
+            }
+            Ok::<(), Error>(())
+        },
+    )?;
     let file = out
         .finish()
         .and_then(|out| out.into_inner().map_err(|error| error.into_error()))
-        .map_err(disk)?;
+        .map_err(Error::disk(&draft))?;
     progress(Step::Written { rows: of, of });
-    file.sync_all().map_err(disk)?;
-    fs::rename(&draft, &path).map_err(disk)?;
-    ledger
-        .parent()
-        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-        .map_err(disk)?;
+    file.sync_all().map_err(Error::disk(&draft))?;
+    fs::rename(&draft, &path).map_err(Error::disk(&draft))?;
+    if let Some(folder) = ledger.parent() {
+        private::sync_folder(folder).map_err(Error::disk(&draft))?;
+    }
     // What will be removed is what the file has.
-    let mut before = before;
-    archive.each_entry(ledger, |entry| match entry.follows(before) {
-        true => {
-            before = Some(entry.link());
-            Ok(())
+    archive.each_entry(ledger, |entry| {
+        if !entry.follows(before) {
+            let what = format!("row {} was changed", entry.head.sequence);
+            return Err(Error::damaged(&path, what));
         }
-        false => Err(Error::damaged(
-            &path,
-            format!("row {} was changed", entry.head.sequence),
-        )),
+        before = Some(entry.link());
+        Ok(())
     })?;
     progress(Step::Durable);
-    Ok(archive)
+    Ok(())
 }
 
 /// Records an archive in the ledger.

@@ -11,7 +11,7 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use sha2::{Digest, Sha256};
 
-/// How long a nonce is, in bytes: random ones of this length never meet.
+/// Number of bytes of a nonce: random ones of this length never meet.
 const NONCE: usize = 24;
 
 /// The secret of a key file, from which one key for each purpose is derived.
@@ -104,7 +104,7 @@ impl Key {
         Some([nonce.as_slice(), &sealed].concat())
     }
 
-    /// What was sealed together with `clear`; `None` with another key, or if a bit of either was changed.
+    /// Decrypts the bytes that were sealed together with `clear`; `None` with another key, or if a bit of either was changed.
     pub fn open(&self, clear: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
         let nonce: [u8; NONCE] = nonce.try_into().ok()?;

@@ -1,5 +1,6 @@
 //! The table of what each block has spent.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::{Connection, Transaction, params};
@@ -9,18 +10,40 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-/// What the blocks that end later than a time have spent. Without `INDEXED BY` `SQLite` prefers the primary key, and reads the
+/// Query of the blocks that end later than a time. Without `INDEXED BY` `SQLite` prefers the primary key, and reads the
 /// whole table.
 pub(super) const LIVE: &str =
     "SELECT block_start, block_end, price FROM spent INDEXED BY live WHERE block_end > ?1";
 
-/// Compares what is stored with what the rows add up to, block by block.
+/// A block, and all that it has spent so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SpentBlock {
+    pub block: Span,
+    pub spent: Price,
+}
+
+/// A row of the table: a block, and all that it has spent, in JSON.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StoredBlock {
+    pub block: Span,
+    pub spent: String,
+}
+
+/// Compares the stored blocks with those that the rows add up to.
+///
+/// # Errors
+///
+/// [`Error::Damaged`] if they differ.
 pub(super) fn same_as_spent(
     file: &Path,
-    mut stored: Vec<(Span, String)>,
-    expected: impl Iterator<Item = (Span, String)>,
+    mut stored: Vec<StoredBlock>,
+    expected: &BTreeMap<Span, Price>,
 ) -> Result<(), Error> {
     stored.sort_unstable();
+    let expected = expected.iter().map(|(block, spent)| StoredBlock {
+        block: *block,
+        spent: price_as_json(*spent),
+    });
     if stored.into_iter().eq(expected) {
         return Ok(());
     }
@@ -39,33 +62,33 @@ pub(super) fn read_spent(
     connection: &Connection,
     query: &str,
     parameters: &[i64],
-) -> rusqlite::Result<Vec<(Span, String)>> {
+) -> rusqlite::Result<Vec<StoredBlock>> {
     let mut statement = connection.prepare(query)?;
     let stored = statement.query_map(rusqlite::params_from_iter(parameters), |row| {
         let start = Timestamp::from_micros(row.get(0)?);
         let end = Timestamp::from_micros(row.get(1)?);
-        Ok((Span { start, end }, row.get::<_, String>(2)?))
+        Ok(StoredBlock {
+            block: Span { start, end },
+            spent: row.get(2)?,
+        })
     });
     stored?.collect()
 }
 
-/// Stores what blocks have spent by now.
+/// Stores the blocks with all that they have spent by now.
 pub(super) fn set_spent(
     transaction: &Transaction<'_>,
-    mut spent: impl Iterator<Item = (Span, Price)>,
+    blocks: &[SpentBlock],
 ) -> rusqlite::Result<()> {
     let set = "INSERT INTO spent VALUES (?1, ?2, ?3) ON CONFLICT (block_start, block_end) DO UPDATE SET price = ?3";
     let mut set = transaction.prepare(set)?;
-    spent.try_for_each(|(block, price)| {
-        set.execute(params![
-            block.start.micros(),
-            block.end.micros(),
-            price_as_json(price)
-        ])
-        .map(drop)
-    })
+    for SpentBlock { block, spent } in blocks {
+        let price = price_as_json(*spent);
+        set.execute(params![block.start.micros(), block.end.micros(), price])?;
+    }
+    Ok(())
 }
 
-pub(super) fn price_as_json(price: Price) -> String {
+fn price_as_json(price: Price) -> String {
     serde_json::json!(price).to_string()
 }

@@ -1,4 +1,4 @@
-//! Whose turn it is: of several workers of one pipeline, each with a copy of its ledger, one acts and the others follow. Pure.
+//! The turn of a worker: of several workers of one pipeline, each with a copy of its ledger, one acts and the others follow. Pure.
 //!
 //! Safety is the fold of the witness, and nothing here: whatever a worker believes, one draw of a window is accepted. What is here
 //! keeps workers out of each other's way, and keeps the length of a draw from deciding which of two draws that is:
@@ -26,31 +26,31 @@ use bernstream_synopsis::grid::Grid;
 
 /// The longest that a worker waits in addition, so that two that follow do not act at one moment.
 const JITTER: u64 = 250;
-/// How often a worker that follows looks, and how often while it is not patient.
+/// Longest interval at which a worker that follows looks what was accepted.
 const LOOK: Duration = Duration::from_millis(500);
 /// A worker that has drawn in vain so often in a row waits no longer than one that has once less: 16 times as long.
 const MOST_LOSSES: u32 = 4;
-/// After so many claims of others, while it drew nothing, a worker waits half as long again.
+/// Number of claims of others, while it drew nothing, after which a worker waits half as long again.
 const CALM: u32 = 8;
 
-/// How long workers wait for each other.
+/// Times for which workers wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standby {
-    /// How long something is due, and nothing was accepted, before a worker that follows acts.
+    /// Time for which something is due, and nothing was accepted, before a worker that follows acts.
     pub patience: Duration,
-    /// What a draw may take before it is claimed, whatever it takes.
+    /// Time that a draw may take before it is claimed, whatever it takes.
     pub drawing: Duration,
-    /// From when a window is due to be claimed until it is due on the output.
+    /// Time from when a window is due to be claimed until it is due on the output.
     pub lead: Duration,
 }
 
 impl Standby {
-    /// How often a worker that follows looks what was accepted.
+    /// Interval at which a worker that follows looks what was accepted.
     pub fn look(&self) -> Duration {
         LOOK.min(self.patience / 8)
     }
 
-    /// When a draw that began at `began` and is there since `ready` is claimed, where that is not done at once.
+    /// Time at which a draw that began at `began` and is there since `ready` is claimed, where that is not done at once.
     fn claim_at(&self, began: Timestamp, ready: Timestamp) -> Timestamp {
         let first = began.plus(self.drawing);
         let late = ready.since(first).as_micros();
@@ -65,20 +65,20 @@ impl Standby {
 /// The settings of a worker, which it records in the ledger when it acts.
 #[derive(Clone)]
 pub struct DesiredSettings {
-    /// As a ledger records them.
+    /// Text of them as a ledger records it.
     pub settings: String,
     pub reach: Duration,
     pub grid: Grid,
     /// The slots of noise that its releases continue.
     pub continued: BTreeSet<String>,
-    /// Whether recorded settings, the first, say the same as others.
+    /// Returns true if recorded settings, the first, say the same as others.
     pub agree: fn(&str, &str) -> bool,
-    /// Whether what was left to the program must be recorded too.
+    /// Set if choices that were left to the program must be recorded too.
     pub is_chosen: bool,
     /// This process has seen the witness accept these settings. It then never records them again: two workers with different settings would
     /// overrule each other for ever.
     pub is_settled: Arc<AtomicBool>,
-    /// How often this process drew in vain of late, while another worker acted.
+    /// Number of draws in vain of this process of late, while another worker acted.
     pub losses: Arc<AtomicU32>,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Debug for DesiredSettings {
 }
 
 impl DesiredSettings {
-    /// Whether the settings of a ledger say the same.
+    /// Returns true if the settings of a ledger say the same.
     pub fn agrees(&self, recorded: &str) -> bool {
         (self.agree)(recorded, &self.settings)
     }
@@ -123,7 +123,7 @@ impl DesiredSettings {
     }
 }
 
-/// What a worker knows of whose turn it is.
+/// Knowledge of a worker of whose turn it is.
 #[derive(Debug)]
 pub(super) struct Leadership {
     pub rule: Standby,
@@ -133,18 +133,25 @@ pub(super) struct Leadership {
     jitter: Duration,
     /// The newest accepted claim.
     seen: Option<Seen>,
-    /// When the witness last answered.
+    /// Time at which the witness last answered.
     answered: Option<Timestamp>,
     /// The next window, once this worker has read it.
     waiting: Option<Waiting>,
-    /// The newest row that it has claimed itself, and when.
-    claimed: Option<(Head, Timestamp)>,
-    /// When the first draw began that is not accepted yet.
+    /// The newest row that it has claimed itself, at the time of the claim.
+    claimed: Option<TimedHead>,
+    /// Time at which the first draw began that is not accepted yet.
     began: Option<Timestamp>,
-    /// Since when the newest row is there.
-    ready: Option<(Head, Timestamp)>,
-    /// How many claims of others it has seen while it drew nothing.
+    /// The newest row, since the time at which it was there.
+    ready: Option<TimedHead>,
+    /// Number of claims of others that it has seen while it drew nothing.
     calm: u32,
+}
+
+/// A row, and a time of it.
+#[derive(Clone, Copy, Debug)]
+struct TimedHead {
+    head: Head,
+    time: Timestamp,
 }
 
 /// A window that this worker has.
@@ -163,7 +170,7 @@ struct Seen {
     since: Timestamp,
     /// It is this worker's, or nobody's in particular.
     is_ours: bool,
-    /// When its maker has handed over.
+    /// Time at which its maker has handed over.
     handed_over: Option<Timestamp>,
 }
 
@@ -186,7 +193,7 @@ impl Leadership {
         }
     }
 
-    /// The witness has accepted `head`, or nothing at all.
+    /// Notes that the witness has accepted `head`, or nothing at all.
     pub fn see(
         &mut self,
         head: Option<Head>,
@@ -204,7 +211,8 @@ impl Leadership {
             .as_mut()
             .filter(|waiting| was_silent && !waiting.is_renewed)
         {
-            (waiting.since, waiting.is_renewed) = (now, true);
+            waiting.since = now;
+            waiting.is_renewed = true;
         }
         let known = self
             .seen
@@ -220,7 +228,7 @@ impl Leadership {
         });
     }
 
-    /// A claim was accepted.
+    /// Notes that a claim was accepted.
     fn calms_down(&mut self, is_ours: bool) {
         self.calm = if self.began.is_none() {
             self.calm + 1
@@ -236,7 +244,7 @@ impl Leadership {
         }
     }
 
-    /// What it drew was not accepted. Whoever acted was too slow once; whoever did not was too hasty.
+    /// Notes that a draw of it was not accepted. Whoever acted was too slow once; whoever did not was too hasty.
     pub fn lose(&self) {
         if !self.is_acting() {
             self.wanted.losses.store(
@@ -251,20 +259,20 @@ impl Leadership {
         self.seen.map(|seen| seen.head)
     }
 
-    /// Its settings were accepted, or those of another one that say the same.
+    /// Notes that its settings were accepted, or those of another one that say the same.
     pub fn settle(&self, recorded: &str) {
         if self.wanted.agrees(recorded) {
             self.wanted.is_settled.store(true, Relaxed);
         }
     }
 
-    /// Whether it acts: it made the newest accepted claim, and has not handed over. Of a new pipeline whoever comes first does.
+    /// Returns true if it acts: it made the newest accepted claim, and has not handed over. Of a new pipeline whoever comes first does.
     pub fn is_acting(&self) -> bool {
         self.seen
             .is_none_or(|seen| seen.is_ours && seen.handed_over.is_none())
     }
 
-    /// When the worker may draw the window that starts at `start` and is due on the output at `publish_at`, if it follows.
+    /// Time from which on the worker may draw the window that starts at `start` and is due on the output at `publish_at`, if it follows.
     pub fn draws_from(&self, start: Timestamp, publish_at: Timestamp) -> Timestamp {
         let due = publish_at.minus(self.rule.lead);
         let Some(Seen {
@@ -286,11 +294,12 @@ impl Leadership {
         from.plus(self.jitter)
     }
 
-    /// Whether the worker, which has read the next window, from `start` on, may draw it, with the newest row `head`. `first` is when the
+    /// Returns true if the worker, which has read the next window, from `start` on, may draw it, with the newest row `head`. `first` is when the
     /// first row that is not accepted is due on the output, if such a row has messages.
     pub fn may_draw(
         &mut self,
-        (start, publish_at): (Timestamp, Timestamp),
+        start: Timestamp,
+        publish_at: Timestamp,
         head: Head,
         first: Option<Timestamp>,
         now: Timestamp,
@@ -305,44 +314,43 @@ impl Leadership {
         }));
         // The first row of a new pipeline is accepted before it draws.
         let Some(seen) = self.seen else { return false };
-        match (self.is_acting(), seen.head == head) {
-            (true, true) => true,
+        let is_accepted = seen.head == head;
+        if self.is_acting() {
             // All are claimed together, and still promptly.
-            (true, false) => {
-                first.is_some_and(|first| self.is_prompt(first, now.plus(self.rule.drawing)))
-            }
-            (false, true) => now >= self.draws_from(start, publish_at),
-            (false, false) => false,
+            is_accepted
+                || first.is_some_and(|first| self.is_prompt(first, now.plus(self.rule.drawing)))
+        } else {
+            is_accepted && now >= self.draws_from(start, publish_at)
         }
     }
 
-    /// A draw begins.
+    /// Notes that a draw begins.
     pub fn begin(&mut self, now: Timestamp) {
         self.began.get_or_insert(now);
     }
 
-    /// Whether a claim on the rows from one that is due on the output at `first` on can have no rival: nobody else draws yet.
+    /// Returns true if a claim on the rows from one that is due on the output at `first` on can have no rival: nobody else draws yet.
     fn is_prompt(&self, first: Timestamp, now: Timestamp) -> bool {
         let due = first.minus(self.rule.lead);
         let claimed = self
             .claimed
-            .filter(|(head, _)| self.seen.is_some_and(|seen| seen.head == *head));
-        let since = claimed.map_or(due, |(_, at)| due.max(at));
+            .filter(|claimed| self.seen.is_some_and(|seen| seen.head == claimed.head));
+        let since = claimed.map_or(due, |claimed| due.max(claimed.time));
         self.is_acting() && now < since.plus(self.rule.patience / 2)
     }
 
-    /// When the worker may claim its rows up to `head`, of which the first with messages is due on the output at `first`; now or before, if
+    /// Time at which the worker may claim its rows up to `head`, of which the first with messages is due on the output at `first`; now or before, if
     /// it may.
     pub fn claims_at(&mut self, head: Head, first: Option<Timestamp>, now: Timestamp) -> Timestamp {
         // What was not drawn may be claimed at any time.
         let Some(first) = first else { return now };
         let began = self.began.filter(|began| *began <= now).unwrap_or(now);
         self.began = Some(began);
-        let ready = self
-            .ready
-            .filter(|(known, ready)| *known == head && *ready <= now)
-            .map_or(now, |(_, ready)| ready);
-        self.ready = Some((head, ready));
+        let ready = match self.ready {
+            Some(known) if known.head == head && known.time <= now => known.time,
+            _ => now,
+        };
+        self.ready = Some(TimedHead { head, time: ready });
         if self.is_prompt(first, now) {
             now
         } else {
@@ -350,17 +358,18 @@ impl Leadership {
         }
     }
 
-    /// The rows up to `head` are claimed.
+    /// Notes that the rows up to `head` are claimed.
     pub fn claim(&mut self, head: Head, now: Timestamp) {
-        self.claimed = Some((head, now));
+        self.claimed = Some(TimedHead { head, time: now });
     }
 
-    /// Every row is accepted.
+    /// Notes that every row is accepted.
     pub fn rest(&mut self) {
-        (self.began, self.ready) = (None, None);
+        self.began = None;
+        self.ready = None;
     }
 
-    /// What is due on the output by then is published now.
+    /// Newest time at which messages are due on the output that are published now.
     pub fn publishes_until(&self, now: Timestamp) -> Timestamp {
         match self.seen {
             Some(Seen {

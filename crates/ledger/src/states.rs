@@ -131,7 +131,7 @@ pub(super) fn read(
     let found = connection
         .query_row(found, [slot], StoredState::read)
         .optional();
-    match found.map_err(|error| Error::sqlite(file, error))? {
+    match found.map_err(Error::sqlite(file))? {
         Some(state) if state.is(*written, *digest) => Ok(Some(state.bytes)),
         _ => Err(other(file, slot, *written)),
     }

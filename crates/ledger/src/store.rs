@@ -45,7 +45,7 @@ const TABLES: &str = "
     CREATE TABLE archives (first INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT;
 ";
 
-/// How long a writer waits for those who read the file, and they for it, unless [`wait_with`](super::Ledger::wait_with) says
+/// Time for which a writer waits for those who read the file, and they for it, unless [`wait_with`](super::Ledger::wait_with) says
 /// otherwise. The commands of this program read for milliseconds.
 const READERS: Duration = Duration::from_secs(60);
 
@@ -71,7 +71,7 @@ pub(super) fn file_in(folder: &Path) -> PathBuf {
 ///
 /// If the folder cannot be created.
 pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
-    private::make_folder(folder).map_err(|error| Error::disk(folder, &error))
+    private::make_folder(folder).map_err(Error::disk(folder))
 }
 
 /// Locks the folder until the returned file is dropped.
@@ -89,14 +89,14 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
         .create(true)
         .truncate(false)
         .open(&path);
-    let file = open.map_err(|error| Error::disk(&path, &error))?;
+    let file = open.map_err(Error::disk(&path))?;
     // A child process that is being started holds the files of its parent for an instant, and whoever looks at a ledger after a
     // crash holds it until what was half written is rolled back.
     for _ in 0..100 {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
-            Err(TryLockError::Error(error)) => return Err(Error::disk(&path, &error)),
+            Err(TryLockError::Error(error)) => return Err(Error::from_disk(&path, &error)),
         }
     }
     Err(Error::Locked {
@@ -115,24 +115,26 @@ pub(super) fn connect(file: &Path, is_writer: bool) -> Result<Connection, Error>
     } else {
         OpenFlags::SQLITE_OPEN_READ_ONLY
     };
-    let open = || {
-        let connection =
-            Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        connection.busy_timeout(READERS)?;
-        connection.pragma_update(None, "synchronous", "EXTRA")?;
-        // What is deleted or replaced must not stay in unused pages: states of noise are secret.
-        connection.execute_batch("PRAGMA secure_delete = ON")?;
-        let mode: String =
-            connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
-        Ok((connection, mode))
-    };
-    match open().map_err(|error| Error::sqlite(file, error))? {
-        (connection, mode) if mode == "delete" => Ok(connection),
-        (_, mode) => Err(Error::damaged(
-            file,
-            format!("its journal mode is {mode}, which this program never sets"),
-        )),
+    let connection = connect_as(file, access).map_err(Error::sqlite(file))?;
+    let mode: String = connection
+        .query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))
+        .map_err(Error::sqlite(file))?;
+    if mode == "delete" {
+        return Ok(connection);
     }
+    Err(Error::damaged(
+        file,
+        format!("its journal mode is {mode}, which this program never sets"),
+    ))
+}
+
+fn connect_as(file: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(READERS)?;
+    connection.pragma_update(None, "synchronous", "EXTRA")?;
+    // What is deleted or replaced must not stay in unused pages: states of noise are secret.
+    connection.execute_batch("PRAGMA secure_delete = ON")?;
+    Ok(connection)
 }
 
 /// Creates a database in `folder` with the content of `fill`, all or nothing.
@@ -149,42 +151,61 @@ pub(super) fn create(
     for leftover in [draft.clone(), folder.join("ledger.sqlite.new-journal")] {
         match fs::remove_file(&leftover) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::disk(&leftover, &error));
+                return Err(Error::from_disk(&leftover, &error));
             }
             _ => {}
         }
     }
-    private::create_new(&draft).map_err(|error| Error::disk(&draft, &error))?;
-    let mut connection = connect(&draft, true)?;
-    let write = || {
-        connection.pragma_update(None, "user_version", FORMAT)?;
-        let transaction = connection.transaction()?;
-        transaction.execute_batch(TABLES)?;
-        transaction.execute_batch(TABLE_OF_5)?;
-        fill(&transaction)?;
-        transaction.execute_batch(KEPT)?;
-        transaction.commit()?;
-        connection.close().map_err(|(_, error)| error)
-    };
-    write().map_err(|error| Error::sqlite(&draft, error))?;
-    let publish = || {
-        fs::rename(&draft, &file)?;
-        File::open(folder)?.sync_all()
-    };
-    publish().map_err(|error| Error::disk(&file, &error))
+    private::create_new(&draft).map_err(Error::disk(&draft))?;
+    let connection = connect(&draft, true)?;
+    write_tables(connection, fill).map_err(Error::sqlite(&draft))?;
+    fs::rename(&draft, &file).map_err(Error::disk(&file))?;
+    private::sync_folder(folder).map_err(Error::disk(&file))
+}
+
+fn write_tables(
+    mut connection: Connection,
+    fill: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "user_version", FORMAT)?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.execute_batch(TABLE_OF_5)?;
+    fill(&transaction)?;
+    transaction.execute_batch(KEPT)?;
+    transaction.commit()?;
+    connection.close().map_err(|(_, error)| error)
 }
 
 /// The newest row that is stored.
 pub(super) fn stored_head(connection: &Connection) -> rusqlite::Result<Option<Head>> {
     let newest = "SELECT sequence, digest FROM rows ORDER BY sequence DESC LIMIT 1";
+    connection.query_row(newest, [], read_head).optional()
+}
+
+/// The row `sequence`, if it is stored.
+pub(super) fn head_at(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Head>> {
+    let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
+    connection.query_row(row, [sequence], read_head).optional()
+}
+
+/// The digest of the row `sequence`, if it is stored.
+pub(super) fn digest_at(
+    connection: &Connection,
+    sequence: i64,
+) -> rusqlite::Result<Option<Digest>> {
+    let digest = "SELECT digest FROM rows WHERE sequence = ?1";
     connection
-        .query_row(newest, [], |row| {
-            Ok(Head {
-                sequence: sequence_of(row, 0)?,
-                digest: digest_of(row, 1)?,
-            })
-        })
+        .query_row(digest, [sequence], |row| digest_of(row, 0))
         .optional()
+}
+
+/// Reads the columns `sequence, digest`.
+fn read_head(row: &rusqlite::Row<'_>) -> rusqlite::Result<Head> {
+    Ok(Head {
+        sequence: sequence_of(row, 0)?,
+        digest: digest_of(row, 1)?,
+    })
 }
 
 pub(super) fn sequence_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -208,7 +229,7 @@ pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<i64> {
 /// [`Error::Older`] or [`Error::Newer`] for another one, or if the ledger is damaged or cannot be read.
 pub(super) fn format(connection: &Connection, file: &Path) -> Result<i64, Error> {
     let format = connection.pragma_query_value(None, "user_version", |row| row.get(0));
-    match format.map_err(|error| Error::sqlite(file, error))? {
+    match format.map_err(Error::sqlite(file))? {
         ..1 => Err(Error::damaged(file, "it has no format")),
         format @ 1..OLDEST => Err(Error::Older {
             path: file.into(),

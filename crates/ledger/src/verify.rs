@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::chain::{Closed, Outcome, Row};
 use super::entry::Entry;
 use super::error::Error;
-use super::pages::{Page, Rest, StoredMessage};
-use super::replay::{LedgerState, damaged};
-use super::spent::{price_as_json, same_as_spent};
+use super::outbox::Slot;
+use super::pages::{Page, Rest, RowMessages, StoredMessage};
+use super::replay::{AppliedRow, LedgerState, damaged};
+use super::spent::{StoredBlock, same_as_spent};
 use super::states::check_states;
 use crate::checkpoint;
 use crate::pages;
@@ -19,7 +20,7 @@ use crate::store;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-/// About how many blocks are compared in one transaction.
+/// Approximate number of blocks that are compared in one transaction.
 const BLOCKS: usize = 4096;
 
 /// Verifies the chain, the order and price of every window, what every block has spent, every message, the states of the noise
@@ -34,66 +35,28 @@ pub(super) fn all(
     file: &Path,
     told: &mut dyn FnMut(u64, u64),
 ) -> Result<LedgerState, Error> {
-    let sqlite = |error| Error::sqlite(file, error);
     replay::check_format(connection, file)?;
-    let mut checkpoints = checkpoint::sequences(connection).map_err(sqlite)?;
     let mut walk = Walk::begin(connection, file)?;
-    let newest: Option<i64> = connection
-        .query_row("SELECT max(sequence) FROM rows", [], |row| row.get(0))
-        .map_err(sqlite)?;
     let rest = loop {
-        let mut take = |walk: &mut Walk<'_>, entry: &Entry, messages: Option<&[StoredMessage]>| {
-            walk.take(entry, messages)?;
-            told(walk.count(walk.last()), walk.count(newest.unwrap_or(0)));
-            if walk.spent.len() > BLOCKS + 2 * walk.state.account.live.len() {
-                walk.compare_closed_blocks(connection)?;
-            }
-            match checkpoints.remove(&entry.sequence().map_err(sqlite)?) {
-                true => check_checkpoint(connection, file, &walk.state),
-                false => Ok(()),
-            }
-        };
-        match walk.page(connection).map_err(sqlite)? {
+        match walk.next_page().map_err(Error::sqlite(file))? {
             Page::Archived(archive) => archive.each_entry(file, |entry| {
                 // Rows that were still in the ledger when they were verified may have been archived since.
-                let is_new = entry.sequence().map_err(sqlite)? > walk.last();
-                if is_new {
-                    take(&mut walk, &entry, None)
-                } else {
-                    Ok(())
+                if entry.sequence().map_err(Error::sqlite(file))? <= walk.last() {
+                    return Ok(());
                 }
+                walk.verify_row(&entry, None, told)
             })?,
             Page::Rows { rows, pruned } => {
-                for (entry, messages) in rows {
-                    let is_kept =
-                        entry.sequence().map_err(sqlite)? > pruned || !messages.is_empty();
-                    take(&mut walk, &entry, is_kept.then_some(&messages))?;
+                for RowMessages { entry, messages } in rows {
+                    let is_kept = entry.sequence().map_err(Error::sqlite(file))? > pruned
+                        || !messages.is_empty();
+                    walk.verify_row(&entry, is_kept.then_some(&messages), told)?;
                 }
             }
             Page::End(rest) => break rest,
         }
     };
-    let now = checkpoint::sequences(connection).map_err(sqlite)?;
-    // The worker has removed the others.
-    if let Some(at) = checkpoints.intersection(&now).next() {
-        return Err(Error::damaged(
-            file,
-            format!("row {at}: there is a checkpoint of it, and no such row"),
-        ));
-    }
-    walk.check_outbox(connection, &rest)?;
-    let account = &walk.state.account;
-    same_as_spent(
-        file,
-        rest.live,
-        account
-            .live
-            .iter()
-            .map(|(block, price)| (*block, price_as_json(*price))),
-    )?;
-    check_states(&rest.states, file, account)?;
-    walk.compare_closed_blocks(connection)?;
-    walk.count_closed_blocks(connection)?;
+    walk.check_rest(rest)?;
     Ok(walk.state)
 }
 
@@ -111,25 +74,37 @@ pub(super) fn migrate_from_4(connection: &mut Connection) -> rusqlite::Result<()
 
 /// The rows that were verified so far.
 struct Walk<'a> {
+    connection: &'a Connection,
     file: &'a Path,
     state: LedgerState,
     first: i64,
-    /// What the blocks have spent that were not compared yet.
+    /// Number of the newest row when the walk began.
+    newest: i64,
+    /// Rows with a checkpoint that was not compared yet, as it was when the walk began.
+    checkpoints: BTreeSet<i64>,
+    /// Blocks that were not compared yet, and all that each has spent.
     spent: BTreeMap<Span, Price>,
-    /// How many closed blocks were compared.
+    /// Number of closed blocks that were compared.
     compared: usize,
-    /// The messages that were not known to be published when their row was read, by row and place.
-    unpublished: BTreeSet<(i64, i64)>,
+    /// The messages that were not known to be published when their row was read.
+    unpublished: BTreeSet<Slot>,
 }
 
 impl<'a> Walk<'a> {
-    fn begin(connection: &Connection, file: &'a Path) -> Result<Self, Error> {
+    fn begin(connection: &'a Connection, file: &'a Path) -> Result<Self, Error> {
+        let checkpoints = checkpoint::sequences(connection).map_err(Error::sqlite(file))?;
         let state = replay::first(connection, file)?;
         let first = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
+        let newest: Option<i64> = connection
+            .query_row("SELECT max(sequence) FROM rows", [], |row| row.get(0))
+            .map_err(Error::sqlite(file))?;
         Ok(Walk {
+            connection,
             file,
             state,
             first,
+            newest: newest.unwrap_or(0),
+            checkpoints,
             spent: BTreeMap::new(),
             compared: 0,
             unpublished: BTreeSet::new(),
@@ -140,29 +115,56 @@ impl<'a> Walk<'a> {
         i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX)
     }
 
-    /// How many rows there are from the first to number `last`.
+    /// Number of rows from the first to number `last`.
     fn count(&self, last: i64) -> u64 {
         // Of those before a gap only the first is there.
-        let gap = self
-            .state
-            .gap
-            .as_ref()
-            .and_then(|gap| i64::try_from(gap.sequence).ok());
-        let first = gap.map_or(self.first, |gap| gap.saturating_sub(1));
+        let gap = self.state.gap.as_ref().map(|gap| gap.sequence);
+        let first = match gap.map(i64::try_from) {
+            Some(Ok(gap)) => gap.saturating_sub(1),
+            _ => self.first,
+        };
         last.max(first).abs_diff(first).saturating_add(1)
     }
 
-    fn page(&self, connection: &Connection) -> rusqlite::Result<Page> {
-        pages::next(connection, self.last(), self.state.account.live_from)
+    fn next_page(&self) -> rusqlite::Result<Page> {
+        pages::next(self.connection, self.last(), self.state.account.live_from)
     }
 
-    /// Verifies the next row, and its messages unless they were dropped.
-    fn take(&mut self, entry: &Entry, stored: Option<&[StoredMessage]>) -> Result<(), Error> {
-        let damaged = |what: &str| damaged(self.file, entry, what);
-        let (row, charged) = self.state.take(entry, |what| damaged(&what))?;
-        self.spent.extend(charged);
-        let Some(stored) = stored else { return Ok(()) };
-        let messages = match &row {
+    /// Verifies the next row, its messages unless they were dropped, and its checkpoint, if it has one.
+    fn verify_row(
+        &mut self,
+        entry: &Entry,
+        messages: Option<&[StoredMessage]>,
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), Error> {
+        let AppliedRow { row, spent } = self
+            .state
+            .take(entry, |what| damaged(self.file, entry, &what))?;
+        for charged in spent {
+            self.spent.insert(charged.block, charged.spent);
+        }
+        if let Some(messages) = messages {
+            self.check_messages(entry, &row, messages)?;
+        }
+        told(self.count(self.last()), self.count(self.newest));
+        if self.spent.len() > BLOCKS + 2 * self.state.account.live.len() {
+            self.compare_closed_blocks()?;
+        }
+        let sequence = entry.sequence().map_err(Error::sqlite(self.file))?;
+        if self.checkpoints.remove(&sequence) {
+            self.check_checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Compares the stored messages of `row` with those that it paid for.
+    fn check_messages(
+        &mut self,
+        entry: &Entry,
+        row: &Row,
+        stored: &[StoredMessage],
+    ) -> Result<(), Error> {
+        let messages = match row {
             Row::Window(Closed {
                 outcome: Outcome::Released { messages, .. },
                 ..
@@ -170,33 +172,55 @@ impl<'a> Walk<'a> {
             _ => &[],
         };
         if stored.len() > messages.len() {
-            return Err(damaged("the outbox holds messages that it did not pay for"));
+            return Err(damaged(
+                self.file,
+                entry,
+                "the outbox holds messages that it did not pay for",
+            ));
         }
-        let sequence = entry
-            .sequence()
-            .map_err(|error| Error::sqlite(self.file, error))?;
+        let sequence = entry.sequence().map_err(Error::sqlite(self.file))?;
+        let mut stored = stored.iter();
         for (place, message) in (0..).zip(messages) {
-            let found = usize::try_from(place)
-                .ok()
-                .and_then(|place| stored.get(place));
+            let found = stored.next();
             let Some(found) = found.filter(|found| found.place == place && found.is_of(message))
             else {
-                return Err(damaged(&format!(
-                    "its message {place} was changed or is missing"
-                )));
+                return Err(damaged(
+                    self.file,
+                    entry,
+                    &format!("its message {place} was changed or is missing"),
+                ));
             };
             if !found.is_published {
-                self.unpublished.insert((sequence, place));
+                self.unpublished.insert(Slot { sequence, place });
             }
         }
         Ok(())
     }
 
+    /// Compares `rest` with the rows, when all of them were read.
+    fn check_rest(&mut self, rest: Rest) -> Result<(), Error> {
+        let now = checkpoint::sequences(self.connection).map_err(Error::sqlite(self.file))?;
+        // The worker has removed the others.
+        if let Some(row) = self.checkpoints.intersection(&now).next() {
+            return Err(Error::damaged(
+                self.file,
+                format!("row {row}: there is a checkpoint of it, and no such row"),
+            ));
+        }
+        self.check_outbox(&rest)?;
+        let account = &self.state.account;
+        same_as_spent(self.file, rest.live, &account.live)?;
+        check_states(&rest.states, self.file, account)?;
+        self.compare_closed_blocks()?;
+        self.count_closed_blocks()
+    }
+
     /// Checks that no message is without its row, and that the worker finds every message that is unpublished.
-    fn check_outbox(&self, connection: &Connection, rest: &Rest) -> Result<(), Error> {
+    fn check_outbox(&self, rest: &Rest) -> Result<(), Error> {
         if rest
             .outbox
-            .is_some_and(|(from, to)| from <= rest.pruned || to > self.last())
+            .as_ref()
+            .is_some_and(|outbox| outbox.first <= rest.pruned || outbox.last > self.last())
         {
             return Err(Error::damaged(
                 self.file,
@@ -209,21 +233,10 @@ impl<'a> Walk<'a> {
                 "it says that messages were dropped that were not",
             ));
         }
-        let is_unpublished = |&(sequence, place): &(i64, i64)| {
-            let stored =
-                "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
-            let stored = connection.query_row(stored, params![sequence, place], |row| {
-                row.get::<_, bool>(0)
-            });
-            stored
-                .optional()
-                .map_err(|error| Error::sqlite(self.file, error))
-                .map(|stored| stored == Some(true))
-        };
         let mut is_whole = rest.unpublished.is_subset(&self.unpublished);
         // The others were published since their row was read.
         for message in self.unpublished.difference(&rest.unpublished) {
-            is_whole = is_whole && !is_unpublished(message)?;
+            is_whole = is_whole && !self.is_still_unpublished(message)?;
         }
         if is_whole {
             return Ok(());
@@ -234,47 +247,50 @@ impl<'a> Walk<'a> {
         ))
     }
 
-    /// Compares what the closed blocks have spent, and forgets them: no row can change it.
-    fn compare_closed_blocks(&mut self, connection: &Connection) -> Result<(), Error> {
+    fn is_still_unpublished(&self, message: &Slot) -> Result<bool, Error> {
+        let stored = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
+        let stored: Option<bool> = self
+            .connection
+            .query_row(stored, [message.sequence, message.place], |row| row.get(0))
+            .optional()
+            .map_err(Error::sqlite(self.file))?;
+        Ok(stored == Some(true))
+    }
+
+    /// Compares the closed blocks with the stored ones, and forgets them: no row can charge them again.
+    fn compare_closed_blocks(&mut self) -> Result<(), Error> {
         let from = self.state.account.live_from;
         let closed: BTreeMap<Span, Price> = self
             .spent
             .extract_if(.., |block, _| block.end <= from)
             .collect();
-        let stored = pages::at_once(connection, || {
-            let stored = "SELECT price FROM spent WHERE block_start = ?1 AND block_end = ?2";
-            let mut stored = connection.prepare(stored)?;
-            let mut spent = |block: &Span| {
-                let at = [block.start.micros(), block.end.micros()];
-                stored
-                    .query_row(at, |row| Ok((*block, row.get(0)?)))
-                    .optional()
-            };
-            closed
-                .keys()
-                .filter_map(|block| spent(block).transpose())
-                .collect::<rusqlite::Result<Vec<_>>>()
+        let stored = pages::at_once(self.connection, || {
+            let price = "SELECT price FROM spent WHERE block_start = ?1 AND block_end = ?2";
+            let mut price = self.connection.prepare(price)?;
+            let mut stored = Vec::with_capacity(closed.len());
+            for &block in closed.keys() {
+                let bounds = [block.start.micros(), block.end.micros()];
+                let found: Option<String> = price.query_row(bounds, |row| row.get(0)).optional()?;
+                if let Some(spent) = found {
+                    stored.push(StoredBlock { block, spent });
+                }
+            }
+            Ok(stored)
         });
         self.compared += closed.len();
-        let stored = stored.map_err(|error| Error::sqlite(self.file, error))?;
-        same_as_spent(
-            self.file,
-            stored,
-            closed
-                .into_iter()
-                .map(|(block, price)| (block, price_as_json(price))),
-        )
+        let stored = stored.map_err(Error::sqlite(self.file))?;
+        same_as_spent(self.file, stored, &closed)
     }
 
     /// Checks that there is no closed block that no row has charged.
-    fn count_closed_blocks(&self, connection: &Connection) -> Result<(), Error> {
+    fn count_closed_blocks(&self) -> Result<(), Error> {
         let count = "SELECT count(*) FROM spent WHERE block_end <= ?1";
-        let count = connection.query_row(count, [self.state.account.live_from.micros()], |row| {
-            row.get::<_, i64>(0)
-        });
-        if usize::try_from(count.map_err(|error| Error::sqlite(self.file, error))?)
-            == Ok(self.compared)
-        {
+        let live_from = self.state.account.live_from.micros();
+        let count: i64 = self
+            .connection
+            .query_row(count, [live_from], |row| row.get(0))
+            .map_err(Error::sqlite(self.file))?;
+        if usize::try_from(count) == Ok(self.compared) {
             return Ok(());
         }
         Err(Error::damaged(
@@ -282,22 +298,21 @@ impl<'a> Walk<'a> {
             "it says of blocks that they have spent something, and no row says so",
         ))
     }
-}
 
-fn check_checkpoint(
-    connection: &Connection,
-    file: &Path,
-    state: &LedgerState,
-) -> Result<(), Error> {
-    let contradicts = state
-        .checkpoint(&state.account, state.head)
-        .contradicts(connection);
-    if !contradicts.map_err(|error| Error::sqlite(file, error))? {
-        return Ok(());
+    /// Compares the checkpoint of the newest row with the sum of the rows.
+    fn check_checkpoint(&self) -> Result<(), Error> {
+        let state = &self.state;
+        let contradicts = state
+            .checkpoint(&state.account, state.head)
+            .contradicts(self.connection)
+            .map_err(Error::sqlite(self.file))?;
+        if !contradicts {
+            return Ok(());
+        }
+        let row = state.head.sequence;
+        Err(Error::damaged(
+            self.file,
+            format!("row {row}: its checkpoint is not what the rows add up to"),
+        ))
     }
-    let at = state.head.sequence;
-    Err(Error::damaged(
-        file,
-        format!("row {at}: its checkpoint is not what the rows add up to"),
-    ))
 }

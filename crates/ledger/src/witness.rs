@@ -23,7 +23,7 @@ pub struct Claim {
     pub head: Head,
     /// The end of the last charged block.
     pub last_block_end: Timestamp,
-    /// Who made it. Whether it is accepted does not depend on it; earlier versions did not say it.
+    /// Process that made it. Whether it is accepted does not depend on it; earlier versions did not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<Instance>,
 }
@@ -39,7 +39,7 @@ impl Claim {
     }
 }
 
-/// What a record of a witness is.
+/// Kind of a record of a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
     Claim(Claim),
@@ -67,7 +67,7 @@ impl Record {
     }
 }
 
-/// How many records were read that somebody else has written to the topics of a ledger, and that count for nothing.
+/// Numbers of records that were read, and that somebody else has written to the topics of a ledger, and that count for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strays {
     pub witness: u64,
@@ -126,7 +126,7 @@ pub trait Witness {
     }
 }
 
-/// Why a witness cannot be used.
+/// Reasons why a witness cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the witness {name} cannot be reached: {why}")]
@@ -169,7 +169,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether to try again.
+    /// Returns true if it is worth trying again.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Unavailable { .. } => true,
@@ -178,7 +178,7 @@ impl Error {
         }
     }
 
-    /// Whether it, or the budget topic, is not there.
+    /// Returns true if it, or the budget topic, is not there.
     pub fn is_missing(&self) -> bool {
         matches!(
             self,
@@ -186,7 +186,7 @@ impl Error {
         )
     }
 
-    /// Whether no ledger can go on with this witness, unless it is restored.
+    /// Returns true if no ledger can go on with this witness, unless it is restored.
     pub fn is_final(&self) -> bool {
         matches!(self, Error::Missing { .. } | Error::Damaged { .. })
     }

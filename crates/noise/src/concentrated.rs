@@ -1,4 +1,4 @@
-//! What Laplace and ball noise cost in zero-concentrated differential privacy: less than a mechanism of which only the epsilon
+//! Costs of Laplace and ball noise in zero-concentrated differential privacy: less than a mechanism of which only the epsilon
 //! is known, the ball by as many times as it has values. The proofs are in `docs/proofs/concentrated.md`.
 
 use super::calibrate::Scale;
@@ -57,10 +57,9 @@ pub fn rho_of_ball(change: Sensitivity, values: usize, scale: Scale) -> Rho {
 /// The largest epsilon such that the ball noise that is made for it ([`Scale::for_price`]) costs at most `rho`, by its own constant
 /// ([`rho_of_ball`]) or that of any mechanism of pure differential privacy. `values` are those of one key, as there.
 pub fn epsilon_of_ball(change: Sensitivity, values: usize, rho: Rho) -> Epsilon {
-    let costs =
-        |epsilon| Scale::for_price(change, epsilon).map(|scale| rho_of_ball(change, values, scale));
     most_paid(Price::Concentrated(rho).pure(), |epsilon| {
-        costs(epsilon).is_ok_and(|cost| cost <= rho)
+        Scale::for_price(change, epsilon)
+            .is_ok_and(|scale| rho_of_ball(change, values, scale) <= rho)
     })
 }
 

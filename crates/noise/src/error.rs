@@ -1,11 +1,11 @@
-//! Why there can be no noise.
+//! Reasons why there can be no noise.
 
 use rand::rngs::SysError;
 
 use bernstream_synopsis::ShapeError;
 use bernstream_synopsis::calibrate::amount::{Delta, Epsilon, Rho};
 
-/// Why there can be no noise.
+/// Reasons why there can be no noise.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the operating system gives no randomness, so nothing can be released: {0}")]

@@ -72,16 +72,14 @@ pub(super) fn scale_for_epsilon_delta(
     if delta == Delta::ZERO || delta >= of_one {
         return Err(Error::NoPromise { delta });
     }
-    let is_enough =
-        |sixteenths: u64| needed_delta(euclidean, values, price, 16 * sixteenths) <= delta.to_f64();
     let mut too_few = 0;
     let mut enough = Scale::LARGEST / 16;
-    if !is_enough(enough) {
+    if needed_delta(euclidean, values, price, 16 * enough) > delta.to_f64() {
         return Err(Error::TooMuchNoise { price });
     }
     while enough - too_few > 1 {
         let between = too_few.midpoint(enough);
-        if is_enough(between) {
+        if needed_delta(euclidean, values, price, 16 * between) <= delta.to_f64() {
             enough = between;
         } else {
             too_few = between;
@@ -118,16 +116,20 @@ const MARGIN: f64 = 1.0 / (1_u64 << 36) as f64;
 pub fn curve(mu: f64, epsilon: f64) -> f64 {
     let near = epsilon / mu - mu / 2.0;
     let far = epsilon / mu + mu / 2.0;
-    let tail = |x: f64| libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
-    let nearer = tail(near);
+    let nearer = upper_tail(near);
     let farther = if far < 30.0 {
-        libm::exp(epsilon) * tail(far)
+        libm::exp(epsilon) * upper_tail(far)
     } else {
         let square = 1.0 / (far * far);
         let density = libm::exp(-near * near / 2.0) / (2.0 * std::f64::consts::PI).sqrt();
         density / far * (1.0 - square * (1.0 - square * (3.0 - square * 15.0)))
     };
     (nearer - farther + MARGIN * (nearer + farther)).max(0.0)
+}
+
+/// Mass of the standard normal law above `x`.
+fn upper_tail(x: f64) -> f64 {
+    libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2) / 2.0
 }
 
 #[cfg(test)]

@@ -23,24 +23,26 @@ pub(super) fn scale_for_rho(change: Sensitivity, rho: Rho) -> Result<Scale, Erro
     if change.0 == 0 {
         return Err(Error::NoSensitivity);
     }
-    let scale = |sixteenths: u64| Scale::new(16 * sixteenths);
-    let is_paid = |sixteenths| {
-        scale(sixteenths).is_some_and(|s| concentrated::rho_of_laplace(change, s) <= rho)
-    };
     let mut too_few = 0;
     let mut enough = Scale::LARGEST / 16;
-    if !is_paid(enough) {
+    if !is_paid(change, enough, rho) {
         return Err(Error::TooMuchNoiseForRho { rho });
     }
     while enough - too_few > 1 {
         let between = too_few.midpoint(enough);
-        (too_few, enough) = if is_paid(between) {
-            (too_few, between)
+        if is_paid(change, between, rho) {
+            enough = between;
         } else {
-            (between, enough)
-        };
+            too_few = between;
+        }
     }
-    scale(enough).ok_or(Error::TooMuchNoiseForRho { rho })
+    Scale::new(16 * enough).ok_or(Error::TooMuchNoiseForRho { rho })
+}
+
+/// Returns true if `rho` pays for noise of so many sixteenths.
+fn is_paid(change: Sensitivity, sixteenths: u64, rho: Rho) -> bool {
+    Scale::new(16 * sixteenths)
+        .is_some_and(|scale| concentrated::rho_of_laplace(change, scale) <= rho)
 }
 
 /// The scale `lambda_delta = 2 S sqrt(2 N ln(1/delta)) / price` (`[AR17]` theorem 7) or the pure `N S / price`, whichever
@@ -69,7 +71,7 @@ pub(super) fn advanced_scale(
     }
 }
 
-/// What one of the values may cost, rounded down; `None` where the theorem promises nothing.
+/// Price that one of the values may have, rounded down; `None` where the theorem promises nothing.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -33,16 +33,16 @@ pub struct Order {
     change: Sensitivity,
 }
 
-/// What an order is judged by: its noise, and the table of what it leaves undone.
+/// Grounds on which an order is judged: its noise, and the table of what it leaves undone.
 #[derive(Clone, Debug)]
 pub struct Remainder {
-    /// In grid units.
+    /// Size in grid units.
     noise: i128,
     /// `(I - A)^h` in units of `2^-20`, row by row.
     rows: Vec<i64>,
 }
 
-/// How much one record can change the values that an order is chosen for.
+/// Changes of one record to the values that an order is chosen for.
 #[derive(Clone, Debug)]
 pub struct TargetChange {
     pub values: usize,
@@ -67,65 +67,59 @@ impl Remainder {
     ///
     /// Both are public. The floats decide how good the choice is, nothing else.
     pub fn new(noise: f64, rows: &[f64]) -> Self {
-        // A cast from a float saturates, and takes NaN to 0.
-        let whole = |entry: &f64| (entry * f64::from(1 << TABLE_BITS)).round() as i64;
+        let mut table = Vec::with_capacity(rows.len());
+        for entry in rows {
+            // A cast from a float saturates, and takes NaN to 0.
+            table.push((entry * f64::from(1 << TABLE_BITS)).round() as i64);
+        }
         Remainder {
             noise: noise as i64 as i128,
-            rows: rows.iter().map(whole).collect(),
+            rows: table,
         }
     }
 
-    /// What is left undone, rounded down to whole grid units.
+    /// Error that is left undone, rounded down to whole grid units.
     pub fn left(&self, values: &[i128]) -> i128 {
         self.largest(values) >> TABLE_BITS
     }
 
     /// `max_i |sum_j T[i][j] v[j]|`, not negative.
     fn largest(&self, values: &[i128]) -> i128 {
-        let term = |(t, v): (&i64, &i128)| {
-            i128::from(*t).saturating_mul((*v).clamp(-LARGEST_VALUE, LARGEST_VALUE))
-        };
-        let product = |row: &[i64]| {
-            row.iter()
-                .zip(values)
-                .map(term)
-                .fold(0, i128::saturating_add)
-                .saturating_abs()
-        };
-        self.rows
-            .chunks_exact(values.len().max(1))
-            .map(product)
-            .max()
-            .unwrap_or(0)
+        let mut largest = 0;
+        for row in self.rows.chunks_exact(values.len().max(1)) {
+            let mut sum = 0_i128;
+            for (weight, value) in row.iter().zip(values) {
+                let value = (*value).clamp(-LARGEST_VALUE, LARGEST_VALUE);
+                sum = sum.saturating_add(i128::from(*weight).saturating_mul(value));
+            }
+            largest = largest.max(sum.saturating_abs());
+        }
+        largest
     }
 
-    /// How much a unit can change [`Remainder::left`]; `None` for a table that no operator has. Rounding down turns a
+    /// Largest change of a unit to [`Remainder::left`]; `None` for a table that no operator has. Rounding down turns a
     /// difference of at most `d` into one of at most `ceil(d)`.
     pub fn sensitivity(&self, change: &TargetChange) -> Option<u128> {
-        let norm = |row: &[i64]| {
-            row.iter()
-                .map(|t| u128::from(t.unsigned_abs()))
-                .sum::<u128>()
-        };
-        let norm = self
-            .rows
-            .chunks_exact(change.values.max(1))
-            .map(norm)
-            .max()
-            .unwrap_or(0);
+        let mut norm = 0;
+        for row in self.rows.chunks_exact(change.values.max(1)) {
+            let sum = row.iter().map(|t| u128::from(t.unsigned_abs())).sum();
+            norm = u128::max(norm, sum);
+        }
         let in_general = norm.saturating_mul(u128::from(change.sup));
         let moves = match change.adjacency {
             Adjacency::AddRemove => 1,
             Adjacency::ReplaceOne => 2,
         };
-        let of_effects = change.effects.as_ref().map_or(u128::MAX, |effects| {
-            let most = effects
-                .iter()
-                .map(|effect| self.largest(effect).unsigned_abs())
-                .max()
-                .unwrap_or(0);
-            most.saturating_mul(moves).saturating_add(norm)
-        });
+        let of_effects = match &change.effects {
+            Some(effects) => {
+                let mut most = 0;
+                for effect in effects {
+                    most = self.largest(effect).unsigned_abs().max(most);
+                }
+                most.saturating_mul(moves).saturating_add(norm)
+            }
+            None => u128::MAX,
+        };
         let of_one = in_general.min(of_effects).div_ceil(1 << TABLE_BITS);
         (norm <= LARGEST_ROW).then(|| of_one.saturating_mul(u128::from(change.contributions)))
     }
@@ -146,11 +140,10 @@ impl Order {
             .collect::<Option<Vec<u128>>>();
         let mut changes = changes.ok_or(Error::TooMuchNoise { price })?;
         changes.sort_unstable();
-        let both = changes
-            .iter()
-            .rev()
-            .take(2)
-            .fold(0, |sum: u128, change| sum.saturating_add(*change));
+        let mut both: u128 = 0;
+        for change in changes.iter().rev().take(2) {
+            both = both.saturating_add(*change);
+        }
         let sensitivity =
             Sensitivity(u64::try_from(both).map_err(|_| Error::TooMuchNoise { price })?);
         Ok(Order {
@@ -160,17 +153,14 @@ impl Order {
         })
     }
 
-    /// The same where the noise on the values has `factor` times the scale: public, and as private.
+    /// The same choice where the noise on the values has `factor` times the scale: public, and as private.
     #[must_use]
     pub fn at_scale(&self, factor: f64) -> Self {
-        let louder = |one: &Remainder| Remainder {
-            noise: (one.noise as f64 * factor) as i64 as i128,
-            ..one.clone()
-        };
-        Order {
-            remainders: self.remainders.iter().map(louder).collect(),
-            ..self.clone()
+        let mut order = self.clone();
+        for remainder in &mut order.remainders {
+            remainder.noise = (remainder.noise as f64 * factor) as i64 as i128;
         }
+        order
     }
 
     /// The scale of the noise on a score, in grid units.
@@ -196,15 +186,18 @@ impl Order {
             .map_or(0, |(index, _)| index)
     }
 
-    /// How much a unit can change the two scores that it changes most, together: what their noise is made for.
+    /// Largest change of a unit to the two scores that it changes most, together, for which their noise is made.
     pub fn change(&self) -> Sensitivity {
         self.change
     }
 
-    /// As secret as the values.
+    /// Scores of the orders, as secret as the values.
     pub fn scores(&self, exact: &Exact) -> Exact {
-        let score = |order: &Remainder| -(order.noise + order.left(exact.reveal()));
-        Exact::new(self.remainders.iter().map(score).collect())
+        let mut scores = Vec::with_capacity(self.remainders.len());
+        for order in &self.remainders {
+            scores.push(-(order.noise + order.left(exact.reveal())));
+        }
+        Exact::new(scores)
     }
 }
 

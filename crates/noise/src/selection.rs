@@ -71,22 +71,16 @@ impl Candidates {
         self.selection.choose(&self.utilities(exact), generator)
     }
 
-    /// In grid units, one a candidate. Secret.
+    /// Utilities in grid units, one a candidate. Secret.
     pub fn utilities(&self, exact: &Exact) -> Exact {
-        let farthest = |function: &Vec<i128>| {
-            function
-                .iter()
-                .zip(exact.reveal())
-                .map(|(at, exact)| at.abs_diff(*exact))
-                .max()
-                .unwrap_or_default()
-        };
-        let less = |farthest: u128| -i128::try_from(farthest).unwrap_or(i128::MAX);
-        Exact::new(
-            self.functions
-                .iter()
-                .map(|function| less(farthest(function)))
-                .collect(),
-        )
+        let mut utilities = Vec::with_capacity(self.functions.len());
+        for function in &self.functions {
+            let mut farthest = 0;
+            for (value, exact) in function.iter().zip(exact.reveal()) {
+                farthest = value.abs_diff(*exact).max(farthest);
+            }
+            utilities.push(-i128::try_from(farthest).unwrap_or(i128::MAX));
+        }
+        Exact::new(utilities)
     }
 }

@@ -35,7 +35,7 @@ pub struct Findings {
     pub contradictions: Vec<String>,
 }
 
-/// What the output says about one ledger.
+/// Statement of the output about one ledger.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
     pub pipeline: String,
@@ -54,7 +54,7 @@ pub struct Statement {
     /// The block that has spent the largest part of the total.
     pub worst: (Span, Price),
     pub newest: (Span, Price),
-    /// What the newest block has left of its total. The output does not say what later windows will cost.
+    /// Rest of the total of the newest block. The output does not say what later windows will cost.
     pub left: Price,
     pub missing: Missing,
 }
@@ -67,7 +67,7 @@ pub struct Promise {
     pub total: Price,
 }
 
-/// What is missing from the output.
+/// Messages and spending that are missing from the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     /// Spending of blocks that no price on the output accounts for, in words.
@@ -80,9 +80,17 @@ pub struct Missing {
 
 #[derive(Debug, Default)]
 struct Pipeline {
-    /// Release, window and key of every message.
-    versions: BTreeMap<(String, Span, Option<String>), Digest>,
+    /// Digest of every message.
+    versions: BTreeMap<MessageName, Digest>,
     ledgers: BTreeMap<String, LedgerMessages>,
+}
+
+/// Fields of which the messages of a pipeline have no two alike.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct MessageName {
+    release: String,
+    window: Span,
+    key: Option<String>,
 }
 
 /// The messages of one ledger.
@@ -92,8 +100,10 @@ struct LedgerMessages {
     rows: BTreeMap<u64, Row>,
     messages: usize,
     copies: usize,
-    /// The guarantee in words, of the row with the highest number.
-    in_words: (u64, String),
+    /// The guarantee in words, of the row `newest`.
+    in_words: String,
+    /// The highest number of a row.
+    newest: u64,
 }
 
 #[derive(Debug)]
@@ -102,7 +112,7 @@ struct Row {
     releases: BTreeMap<String, Release>,
 }
 
-/// What the messages of one release and row have in common, and their keys.
+/// Common fields of the messages of one release and row, and their keys.
 #[derive(Debug)]
 struct Release {
     window: Span,
@@ -120,7 +130,11 @@ impl Audit {
             .ledgers
             .entry(about.ledger.id.clone())
             .or_insert_with(|| LedgerMessages::of(about));
-        let version = (about.release.clone(), about.window, about.key.clone());
+        let version = MessageName {
+            release: about.release.clone(),
+            window: about.window,
+            key: about.key.clone(),
+        };
         match pipeline.versions.get(&version) {
             Some(first) if *first == bytes => {
                 ledger.copies += 1;
@@ -154,12 +168,15 @@ impl Audit {
             let mut blocks = Vec::new();
             for (id, ledger) in ledgers {
                 let sums = ledger.sums();
-                contradictions.extend(
-                    sums.contradictions
-                        .iter()
-                        .map(|what| format!("ledger {id}, {what}")),
-                );
-                blocks.extend(sums.spent.keys().map(|block| (*block, id.clone())));
+                for what in &sums.contradictions {
+                    contradictions.push(format!("ledger {id}, {what}"));
+                }
+                for &block in sums.spent.keys() {
+                    blocks.push(LedgerBlock {
+                        block,
+                        ledger: id.clone(),
+                    });
+                }
                 statements.extend(ledger.statement(&pipeline, &id, sums));
             }
             contradictions.extend(overlaps(blocks));
@@ -171,24 +188,30 @@ impl Audit {
     }
 }
 
+/// A block that a ledger has charged.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct LedgerBlock {
+    block: Span,
+    ledger: String,
+}
+
 /// Overlapping blocks of two ledgers: the losses of a unit in both compose, and no ledger tracks their sum.
-fn overlaps(mut blocks: Vec<(Span, String)>) -> Vec<String> {
+fn overlaps(mut blocks: Vec<LedgerBlock>) -> Vec<String> {
     blocks.sort();
     let mut found = Vec::new();
-    let mut last = None::<(Span, String)>;
-    for (block, id) in blocks {
-        if let Some((before, other)) = last.as_ref().filter(|(before, _)| block.start < before.end)
+    let mut last: Option<LedgerBlock> = None;
+    for next in blocks {
+        let LedgerBlock { block, ledger } = &next;
+        if let Some(last) = &last
+            && block.start < last.block.end
         {
             found.push(format!(
-                "the block {} to {} of ledger {id} overlaps the block {} to {} of ledger {other}",
-                block.start, block.end, before.start, before.end
+                "the block {} to {} of ledger {ledger} overlaps the block {} to {} of ledger {}",
+                block.start, block.end, last.block.start, last.block.end, last.ledger
             ));
         }
-        if last
-            .as_ref()
-            .is_none_or(|(before, _)| before.end < block.end)
-        {
-            last = Some((block, id));
+        if last.as_ref().is_none_or(|last| last.block.end < block.end) {
+            last = Some(next);
         }
     }
     found
@@ -199,7 +222,10 @@ fn name(about: &Description) -> String {
 }
 
 fn key_of(release: &str, key: Option<&str>) -> String {
-    key.map_or_else(|| release.to_owned(), |key| format!("{release}, key {key}"))
+    match key {
+        Some(key) => format!("{release}, key {key}"),
+        None => release.to_owned(),
+    }
 }
 
 impl LedgerMessages {
@@ -219,7 +245,8 @@ impl LedgerMessages {
             rows: BTreeMap::new(),
             messages: 0,
             copies: 0,
-            in_words: (0, String::new()),
+            in_words: String::new(),
+            newest: 0,
         }
     }
 
@@ -229,8 +256,9 @@ impl LedgerMessages {
         let sequence = about.ledger.sequence;
         let privacy = &about.privacy;
         self.messages += 1;
-        if sequence >= self.in_words.0 {
-            self.in_words = (sequence, privacy.in_words.clone());
+        if sequence >= self.newest {
+            self.newest = sequence;
+            self.in_words.clone_from(&privacy.in_words);
         }
         let promise = &self.promise;
         if !privacy.definition.is_kind_of(&promise.definition)
@@ -264,8 +292,9 @@ impl LedgerMessages {
                 configuration: about.digests.configuration.clone(),
                 keys: Vec::new(),
             });
-        if (release.window, release.price, &release.blocks)
-            != (about.window, privacy.price, &privacy.blocks)
+        if release.window != about.window
+            || release.price != privacy.price
+            || release.blocks != privacy.blocks
         {
             let what = format!(
                 "row {sequence}: the keys of {} disagree on its window, price or blocks",

@@ -6,17 +6,33 @@ use super::{LedgerMessages, Missing, Release, Row, Statement, key_of};
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-/// What the messages of one ledger add up to.
+/// Sums of the messages of one ledger.
 pub(super) struct Sums {
     pub spent: BTreeMap<Span, Price>,
     pub contradictions: Vec<String>,
     missing: Missing,
 }
 
-/// What the releases of one row charge a block, and what they claim that it has spent by then.
+/// Charge of the releases of one row to a block, and the spending that they claim for it by then.
 struct Claim {
     price: Option<Price>,
     spent: Price,
+}
+
+/// A release under one configuration, which has the same keys in every window.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct KeySet<'a> {
+    release: &'a str,
+    configuration: &'a str,
+}
+
+impl<'a> KeySet<'a> {
+    fn new(name: &'a str, release: &'a Release) -> Self {
+        KeySet {
+            release: name,
+            configuration: &release.configuration,
+        }
+    }
 }
 
 impl LedgerMessages {
@@ -90,48 +106,49 @@ impl LedgerMessages {
 
     /// Keys that other rows of the same configuration have.
     fn missing_keys(&self) -> Vec<String> {
-        let mut known: BTreeMap<(&str, &str), BTreeSet<&Option<String>>> = BTreeMap::new();
-        let named = || self.rows.values().flat_map(|row| &row.releases);
-        for (name, release) in named() {
-            known
-                .entry((name, &release.configuration))
-                .or_default()
-                .extend(&release.keys);
+        let mut known: BTreeMap<KeySet<'_>, BTreeSet<&Option<String>>> = BTreeMap::new();
+        for row in self.rows.values() {
+            for (name, release) in &row.releases {
+                known
+                    .entry(KeySet::new(name, release))
+                    .or_default()
+                    .extend(&release.keys);
+            }
         }
         let mut missing = Vec::new();
-        for (name, release) in named() {
-            let there: BTreeSet<_> = release.keys.iter().collect();
-            let Some(known) = known.get(&(name.as_str(), release.configuration.as_str())) else {
-                continue;
-            };
-            missing.extend(known.difference(&there).map(|key| {
-                format!(
-                    "{}, window {}",
-                    key_of(name, key.as_deref()),
-                    release.window.start
-                )
-            }));
+        for row in self.rows.values() {
+            for (name, release) in &row.releases {
+                let Some(known) = known.get(&KeySet::new(name, release)) else {
+                    continue;
+                };
+                let there: BTreeSet<_> = release.keys.iter().collect();
+                for key in known.difference(&there) {
+                    let message = key_of(name, key.as_deref());
+                    missing.push(format!("{message}, window {}", release.window.start));
+                }
+            }
         }
         missing
     }
 
     fn missing_rows(&self) -> u64 {
-        let span = self.rows.first_key_value().zip(self.rows.last_key_value());
-        let all = span.map_or(0, |((first, _), (last, _))| {
-            last.saturating_sub(*first).saturating_add(1)
-        });
+        let first = self.rows.keys().next();
+        let last = self.rows.keys().next_back();
+        let all = match (first, last) {
+            (Some(first), Some(last)) => last.saturating_sub(*first).saturating_add(1),
+            _ => 0,
+        };
         all.saturating_sub(self.rows.len() as u64)
     }
 
     /// `None` if no message charged a block, which has been reported as a contradiction.
     pub(super) fn statement(self, pipeline: &str, id: &str, sums: Sums) -> Option<Statement> {
         let total = self.promise.total;
-        let share = |spent: &Price| spent.share_of(total);
         let worst = sums
             .spent
             .iter()
-            .max_by(|a, b| share(a.1).total_cmp(&share(b.1)))
-            .map(|(b, p)| (*b, *p))?;
+            .max_by(|(_, a), (_, b)| a.share_of(total).total_cmp(&b.share_of(total)))
+            .map(|(block, spent)| (*block, *spent))?;
         let newest = sums
             .spent
             .last_key_value()
@@ -141,7 +158,7 @@ impl LedgerMessages {
         Some(Statement {
             pipeline: pipeline.to_owned(),
             ledger: id.to_owned(),
-            in_words: self.in_words.1.clone(),
+            in_words: self.in_words.clone(),
             messages: self.messages,
             copies: self.copies,
             rows: (*first, *last),
@@ -162,16 +179,13 @@ impl LedgerMessages {
 /// The charges of a row, block by block; each release counts once.
 fn claims(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<Span, Claim> {
     let mut claims: BTreeMap<Span, Claim> = BTreeMap::new();
-    for (
-        name,
-        Release {
+    for (name, release) in &row.releases {
+        let Release {
             window,
             price,
             blocks,
             ..
-        },
-    ) in &row.releases
-    {
+        } = release;
         let is_joined = blocks
             .windows(2)
             .all(|pair| matches!(pair, [a, b] if a.end == b.start));

@@ -1,5 +1,6 @@
-//! What pipelines write to the topic of a budget: a line of JSON each.
+//! Records of pipelines in the topic of a budget: a line of JSON each.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::TimeFormat;
-use bernstream_synopsis::clock::{Timestamp, micros};
+use bernstream_synopsis::clock::{self, Timestamp, micros};
 use bernstream_synopsis::grid::{Blocks, Grid, Span};
 use bernstream_synopsis::price::Price;
 
@@ -33,7 +34,7 @@ pub struct Entry {
     pub of: Shared,
 }
 
-/// Who holds a share. One pipeline holds one after the other, numbered by their generation.
+/// Holder of a share. One pipeline holds one after the other, numbered by their generation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holder {
@@ -50,7 +51,7 @@ pub struct End {
     pub from: Timestamp,
 }
 
-/// What is shared. Losses of units, blocks or totals that differ do not add up, so all pipelines must say the same.
+/// Budget that is shared. Losses of units, blocks or totals that differ do not add up, so all pipelines must say the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shared {
@@ -59,10 +60,10 @@ pub struct Shared {
     pub unit: Value,
     /// The event-time column.
     pub time: String,
-    /// How times are written, where the configuration declares it: the same number in another unit lies in another block.
+    /// Format of times, where the configuration declares it: the same number in another unit lies in another block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_format: Option<TimeFormat>,
-    /// What the schemas of the input say of event times and users, for records that have one: a field with the same name may be another one
+    /// Event times and users in the schemas of the input, for records that have one: a field with the same name may be another one
     /// there. Two agree where neither says of the same schema or field what the other does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Value>,
@@ -94,7 +95,7 @@ impl Record {
         serde_json::from_slice(text).ok()
     }
 
-    /// Whether a record that cannot be decoded has the name of a share or of its end: another version may have written it.
+    /// Returns true if a record that cannot be decoded has the name of a share or of its end: another version may have written it.
     pub fn is_of_another_version(text: &[u8]) -> bool {
         let fields: Option<serde_json::Map<String, Value>> = serde_json::from_slice(text).ok();
         fields.is_some_and(|fields| {
@@ -106,47 +107,47 @@ impl Record {
 }
 
 impl Shared {
-    /// What the two say differently, in the words of the configuration; `None` if they are the same.
+    /// Difference between the two, in the words of the configuration; `None` if they are the same.
     pub fn difference(&self, other: &Shared) -> Option<String> {
-        let said = |what: &str, ours: &dyn std::fmt::Display, theirs: &dyn std::fmt::Display| {
-            Some(format!("{what} is {theirs} there, and {ours} here"))
+        let what = if self.input != other.input {
+            "it belongs to another input topic, or to one that was made anew since".to_owned()
+        } else if self.unit != other.unit {
+            differs("the unit of privacy", &self.unit, &other.unit)
+        } else if self.time != other.time {
+            differs("input.time", &self.time, &other.time)
+        } else if self.time_format != other.time_format {
+            let ours = time_format_words(self.time_format);
+            let theirs = time_format_words(other.time_format);
+            differs("input.time_format", &ours, &theirs)
+        } else if !agree(self.fields.as_ref(), other.fields.as_ref()) {
+            "its schemas say otherwise which field is the event time or the user: all pipelines must pin one schema with an id, and read \
+             the same fields of a message"
+                .to_owned()
+        } else if self.blocks != other.blocks {
+            differs("the blocks", &self.blocks, &other.blocks)
+        } else if self.adjacency != other.adjacency {
+            differs("privacy.adjacency", &self.adjacency, &other.adjacency)
+        } else if self.total != other.total {
+            differs("the whole total", &self.total, &other.total)
+        } else {
+            return None;
         };
-        let blocks = |blocks: BlockGrid| match blocks {
-            BlockGrid::Ever => "one for ever".to_owned(),
-            BlockGrid::Every { origin, length } => {
-                format!(
-                    "one every {}, as from {origin}",
-                    bernstream_synopsis::clock::show(Duration::from_micros(length))
-                )
-            }
-        };
-        let written = |format: Option<TimeFormat>| match format {
-            Some(format) => json!(format).to_string(),
-            None => "not declared".to_owned(),
-        };
-        match () {
-            () if self.input != other.input => {
-                Some("it belongs to another input topic, or to one that was made anew since".to_owned())
-            }
-            () if self.unit != other.unit => said("the unit of privacy", &self.unit, &other.unit),
-            () if self.time != other.time => said("input.time", &self.time, &other.time),
-            () if self.time_format != other.time_format => {
-                said("input.time_format", &written(self.time_format), &written(other.time_format))
-            }
-            () if !agree(self.fields.as_ref(), other.fields.as_ref()) => Some(
-                "its schemas say otherwise which field is the event time or the user: all pipelines must pin one schema with an id, and read \
-                 the same fields of a message"
-                    .to_owned(),
-            ),
-            () if self.blocks != other.blocks => said("the blocks", &blocks(self.blocks), &blocks(other.blocks)),
-            () if self.adjacency != other.adjacency => said("privacy.adjacency", &self.adjacency, &other.adjacency),
-            () if self.total != other.total => said("the whole total", &self.total, &other.total),
-            () => None,
-        }
+        Some(what)
     }
 }
 
-/// Whether two values have nothing that they say differently; what only one of them has, it may have.
+fn differs(what: &str, ours: &impl fmt::Display, theirs: &impl fmt::Display) -> String {
+    format!("{what} is {theirs} there, and {ours} here")
+}
+
+fn time_format_words(format: Option<TimeFormat>) -> String {
+    match format {
+        Some(format) => json!(format).to_string(),
+        None => "not declared".to_owned(),
+    }
+}
+
+/// Returns true if two values have nothing that they say differently; what only one of them has, it may have.
 fn agree(one: Option<&Value>, other: Option<&Value>) -> bool {
     match (one, other) {
         (None, _) | (_, None) => true,
@@ -174,8 +175,20 @@ impl From<Blocks> for BlockGrid {
     }
 }
 
+impl fmt::Display for BlockGrid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            BlockGrid::Ever => f.write_str("one for ever"),
+            BlockGrid::Every { origin, length } => {
+                let length = clock::show(Duration::from_micros(length));
+                write!(f, "one every {length}, as from {origin}")
+            }
+        }
+    }
+}
+
 impl BlockGrid {
-    /// From when on, where there is more than one block.
+    /// Words for "from this time on", where there is more than one block.
     pub fn since(&self, time: Timestamp) -> String {
         match self {
             BlockGrid::Ever => String::new(),
@@ -192,7 +205,7 @@ impl BlockGrid {
         }
     }
 
-    /// Whether a block starts at `time`.
+    /// Returns true if a block starts at `time`.
     pub fn has_start(&self, time: Timestamp) -> bool {
         self.start_of(time) == Some(time)
     }

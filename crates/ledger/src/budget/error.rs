@@ -1,10 +1,10 @@
-//! Why a budget cannot be shared, and what to do about it.
+//! Reasons why a budget cannot be shared, and what to do about it.
 
 use crate::fault::Fault;
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
 
-/// Why a budget cannot be shared.
+/// Reasons why a budget cannot be shared.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the budget topic {name} cannot be reached: {why}")]
@@ -122,7 +122,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether to try again.
+    /// Returns true if it is worth trying again.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -130,12 +130,12 @@ impl Error {
         )
     }
 
-    /// Whether the topic is not there.
+    /// Returns true if the topic is not there.
     pub fn is_missing(&self) -> bool {
         matches!(self, Error::Missing { .. })
     }
 
-    /// Whether the topic is not set up as it must be.
+    /// Returns true if the topic is not set up as it must be.
     pub fn is_unsound(&self) -> bool {
         matches!(
             self,

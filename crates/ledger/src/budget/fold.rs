@@ -16,7 +16,7 @@ pub struct ActiveShare {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shares(Vec<ActiveShare>);
 
-/// Why a record changes nothing, for ever.
+/// Reason why a record changes nothing, for ever.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     #[error("no program of this kind has written it")]
@@ -78,14 +78,11 @@ impl Shares {
             return Err(Rejection::Again);
         }
         let mut after = self.clone();
-        let own = |held: &&mut ActiveShare| {
-            held.entry.holder.owner == entry.holder.owner && held.entry.from <= entry.from
-        };
-        after
-            .0
-            .iter_mut()
-            .filter(own)
-            .for_each(|held| held.until = held.until.or(Some(entry.from)));
+        for held in &mut after.0 {
+            if held.entry.holder.owner == entry.holder.owner && held.entry.from <= entry.from {
+                held.until = held.until.or(Some(entry.from));
+            }
+        }
         let left = after.left_from(entry.from);
         if entry.share > left {
             return Err(Rejection::TooMuch(left));
@@ -115,12 +112,12 @@ impl Shares {
         &self.0
     }
 
-    /// What all have in common, as the first entry says it; `None` before that.
+    /// Common part of all shares, as the first entry says it; `None` before that.
     pub fn shared(&self) -> Option<&Shared> {
         self.0.first().map(|held| &held.entry.of)
     }
 
-    /// What a pipeline says otherwise than those that hold or held a share; `None` if it is of the same budget. It is compared with each:
+    /// Difference of a pipeline from those that hold or held a share; `None` if it is of the same budget. It is compared with each:
     /// of schemas one may say what the first does not.
     pub fn difference(&self, of: &Shared) -> Option<String> {
         self.0.iter().find_map(|held| of.difference(&held.entry.of))
@@ -138,34 +135,28 @@ impl Shares {
             .max_by_key(|held| held.entry.holder.generation)
     }
 
-    /// What is left of the block that starts at `time`.
+    /// Fraction that is left of the block that starts at `time`.
     fn left_at(&self, time: Timestamp) -> Fraction {
-        let taken = self
-            .0
-            .iter()
-            .filter(|held| held.covers(time))
-            .map(|held| held.entry.share);
-        // Whatever holds was accepted within the whole.
-        taken.fold(Fraction::ALL, |left, share| {
-            left.checked_sub(share).unwrap_or(Fraction::ZERO)
-        })
+        let mut left = Fraction::ALL;
+        for held in self.0.iter().filter(|held| held.covers(time)) {
+            // Whatever holds was accepted within the whole.
+            left = left.checked_sub(held.entry.share).unwrap_or(Fraction::ZERO);
+        }
+        left
     }
 
-    /// What is left of every block from `time` on: what a new share may take.
+    /// Fraction that is left of every block from `time` on, which a new share may take.
     pub fn left_from(&self, time: Timestamp) -> Fraction {
-        let later = self
-            .0
-            .iter()
-            .map(|held| held.entry.from)
-            .filter(|from| *from > time);
-        later
-            .chain([time])
-            .map(|time| self.left_at(time))
-            .min()
-            .unwrap_or(Fraction::ALL)
+        let mut left = self.left_at(time);
+        for held in &self.0 {
+            if held.entry.from > time {
+                left = left.min(self.left_at(held.entry.from));
+            }
+        }
+        left
     }
 
-    /// What a new share may take from `time` on, and from which later blocks on it may take more.
+    /// Fractions that a new share may take from `time` on, and from later blocks on.
     pub fn left_over_time(&self, time: Timestamp) -> Vec<(Timestamp, Fraction)> {
         let mut times: Vec<Timestamp> = self
             .0

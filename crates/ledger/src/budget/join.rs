@@ -1,4 +1,4 @@
-//! How a pipeline comes to its share before it has a ledger. Pure: whoever reads and writes the topic repeats it until it holds.
+//! The way of a pipeline to its share before it has a ledger. Pure: whoever reads and writes the topic repeats it until it holds.
 
 use super::entry::{BlockGrid, Entry, Holder, Shared};
 use super::error::Error;
@@ -18,13 +18,13 @@ pub struct Wanted {
     pub of: Shared,
     /// The start of the first block that its ledger would charge.
     pub from: Timestamp,
-    /// Whether it may begin later: history may not.
+    /// True if it may begin later: history may not.
     pub may_wait: bool,
-    /// Whether its witness has accepted anything: only then can an earlier ledger have decided an end that is still on its way.
+    /// True if its witness has accepted anything: only then can an earlier ledger have decided an end that is still on its way.
     pub was_claimed: bool,
 }
 
-/// What to do next.
+/// Next step of a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one")]
 pub enum Next {
@@ -34,7 +34,7 @@ pub enum Next {
     Write(Entry),
 }
 
-/// What a pipeline that has no ledger does next, once the whole topic was read.
+/// Decides the next step of a pipeline that has no ledger, once the whole topic was read.
 ///
 /// A share of the same pipeline that has not ended is continued, if no ledger of it was ever accepted, or if its entry is `ours`,
 /// just written. Otherwise its ledger was lost or is replaced, and the same share is taken over by the next generation: an end that
@@ -45,110 +45,107 @@ pub enum Next {
 ///
 /// If the budget is of another kind, if the pipeline holds another share, or if too little is left.
 pub fn next(shares: &Shares, wanted: &Wanted, ours: Option<&Holder>) -> Result<Next, Error> {
-    let name = || wanted.topic.clone();
+    let name = &wanted.topic;
     if let Some(what) = shares.difference(&wanted.of) {
-        return Err(Error::OtherBudget { name: name(), what });
+        return Err(Error::OtherBudget {
+            name: name.clone(),
+            what,
+        });
     }
-    let own = shares.newest_of(&wanted.owner);
-    let write = |generation, from| {
-        let holder = Holder {
-            owner: wanted.owner.clone(),
-            generation,
-        };
-        let Wanted {
-            pipeline,
-            share,
-            of,
-            ..
-        } = wanted.clone();
-        Ok(Next::Write(Entry {
+    let mut generation = 0;
+    let mut earliest = wanted.from;
+    if let Some(held) = shares.newest_of(&wanted.owner) {
+        let Entry {
             holder,
-            pipeline,
             share,
             from,
-            of,
-        }))
-    };
-    let (generation, earliest) = match own.map(|held| (held, held.until)) {
-        None => (0, wanted.from),
-        Some((held, Some(until))) => (
-            held.entry.holder.generation.saturating_add(1),
-            wanted.from.max(until),
-        ),
-        Some((held, None)) => {
-            let Entry {
-                holder,
-                share,
-                from,
-                ..
-            } = &held.entry;
+            ..
+        } = &held.entry;
+        generation = holder.generation.saturating_add(1);
+        let Some(until) = held.until else {
             if *share != wanted.share {
                 return Err(Error::OtherShare {
-                    name: name(),
+                    name: name.clone(),
                     held: *share,
                     asked: wanted.share,
                 });
             }
             let from = wanted.from.max(*from);
-            if from > wanted.from && !wanted.may_wait {
-                return Err(Error::Later {
-                    name: name(),
-                    share: *share,
-                    asked: wanted.from,
-                    from,
-                });
-            }
+            check_start(wanted, from)?;
             if wanted.was_claimed && ours != Some(holder) {
-                return write(holder.generation.saturating_add(1), from);
+                return Ok(Next::Write(wanted.entry(generation, from)));
             }
             return Ok(Next::Begin {
                 holder: holder.clone(),
                 from,
             });
-        }
-    };
+        };
+        earliest = wanted.from.max(until);
+    }
     let Some(from) = shares.first_fit(wanted.share, earliest) else {
         return Err(full(wanted, shares, earliest));
     };
+    check_start(wanted, from)?;
+    Ok(Next::Write(wanted.entry(generation, from)))
+}
+
+/// Checks that the share may begin at `from`.
+fn check_start(wanted: &Wanted, from: Timestamp) -> Result<(), Error> {
     if from > wanted.from && !wanted.may_wait {
         return Err(Error::Later {
-            name: name(),
+            name: wanted.topic.clone(),
             share: wanted.share,
             asked: wanted.from,
             from,
         });
     }
-    write(generation, from)
+    Ok(())
 }
 
-/// What is left, from when on, and who holds the rest.
+impl Wanted {
+    /// The entry that takes the share from `from` on.
+    fn entry(&self, generation: u64, from: Timestamp) -> Entry {
+        Entry {
+            holder: Holder {
+                owner: self.owner.clone(),
+                generation,
+            },
+            pipeline: self.pipeline.clone(),
+            share: self.share,
+            from,
+            of: self.of.clone(),
+        }
+    }
+}
+
+/// Error that says what is left, from when on, and who holds the rest.
 fn full(wanted: &Wanted, shares: &Shares, from: Timestamp) -> Error {
     let blocks = wanted.of.blocks;
-    let over_time = shares.left_over_time(from).into_iter();
-    let left: Vec<String> = over_time
-        .map(|(from, left)| format!("{left} is left{}", blocks.since(from)))
-        .collect();
-    let holders = shares
-        .held()
-        .iter()
-        .filter(|held| held.until.is_none_or(|until| until > from))
-        .map(|held| {
-            let Entry {
-                pipeline,
-                share,
-                from,
-                ..
-            } = &held.entry;
-            match (blocks, held.until) {
-                (BlockGrid::Ever, _) => format!("{pipeline} ({share})"),
-                (_, Some(until)) => format!("{pipeline} ({share} from {from} until {until})"),
-                (_, None) => format!("{pipeline} ({share} from {from})"),
-            }
+    let mut left = Vec::new();
+    for (from, share) in shares.left_over_time(from) {
+        left.push(format!("{share} is left{}", blocks.since(from)));
+    }
+    let mut holders = Vec::new();
+    for held in shares.held() {
+        if held.until.is_some_and(|until| until <= from) {
+            continue;
+        }
+        let Entry {
+            pipeline,
+            share,
+            from,
+            ..
+        } = &held.entry;
+        holders.push(match held.until {
+            _ if blocks == BlockGrid::Ever => format!("{pipeline} ({share})"),
+            Some(until) => format!("{pipeline} ({share} from {from} until {until})"),
+            None => format!("{pipeline} ({share} from {from})"),
         });
+    }
     Error::Full {
         name: wanted.topic.clone(),
         asked: wanted.share,
         left: left.join(", "),
-        holders: holders.collect::<Vec<_>>().join(", "),
+        holders: holders.join(", "),
     }
 }

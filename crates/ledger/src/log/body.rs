@@ -1,4 +1,4 @@
-//! What a log holds of a row, a checkpoint, and a mark that rows were published. Pure but for the nonces.
+//! Bodies in a log: of a row, a checkpoint, and a mark that rows were published. Pure but for the nonces.
 //!
 //! ```text
 //! body = clear part, a line of JSON | "\n" | nonce, 24 bytes | secret part and clear part, encrypted and authenticated
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use super::fields::{Noise, put, put_states, take, take_states, text};
 use super::key::Key;
 use super::snapshot::Snapshot;
-use crate::chain::{Closed, Digest, Head, Message, Outcome, Row, State};
+use crate::chain::{Closed, Digest, Head, Outcome, Row, State};
 use crate::entry::Entry;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The smallest size that secret parts are filled up to.
 const LEAST: usize = 1024;
 
-/// What anyone can read.
+/// Clear part of a body, which anyone can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Clear {
@@ -64,7 +64,7 @@ impl Clear {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub key: String,
-    /// As a JSON list of pairs.
+    /// JSON list of pairs.
     pub headers: String,
     pub bytes: Vec<u8>,
 }
@@ -87,7 +87,7 @@ pub(super) enum Content {
 }
 
 impl Body {
-    /// Whether there is nothing more of the row than this.
+    /// Returns true if there is nothing more of the row than this.
     pub fn is_full(&self) -> bool {
         match self.entry.row() {
             Ok(Row::Window(Closed {
@@ -98,7 +98,7 @@ impl Body {
         }
     }
 
-    /// Whether its messages are there, if it has paid for some.
+    /// Returns true if its messages are there, or if it has paid for none.
     pub fn has_messages(&self) -> bool {
         self.messages.is_some()
             || !matches!(
@@ -110,12 +110,12 @@ impl Body {
             )
     }
 
-    /// Whether it has the state of noise that its row wrote to `slot`.
+    /// Returns true if it has the state of noise that its row wrote to `slot`.
     pub fn has_state(&self, slot: &str) -> bool {
         self.states.iter().any(|state| state.slot == slot)
     }
 
-    /// Adds what another body of the row has.
+    /// Adds the messages and states that another body of the row has.
     pub fn merge(&mut self, other: Body) {
         self.messages = self.messages.take().or(other.messages);
         for state in other.states {
@@ -125,7 +125,7 @@ impl Body {
         }
     }
 
-    /// Whether all that it has is what its row says, by digest.
+    /// Returns true if its messages and states are those of its row, by digest.
     fn is_genuine(&self) -> bool {
         let (messages, states) = match self.entry.row() {
             Ok(Row::Window(Closed {
@@ -138,14 +138,19 @@ impl Body {
             Ok(_) => (vec![], vec![]),
             Err(_) => return false,
         };
-        let is = |(sent, message): (&Sent, &Message)| {
-            message.is(&sent.key, &sent.headers, Some(&sent.bytes))
-        };
-        let are_sent =
-            |sent: &Vec<Sent>| sent.len() == messages.len() && sent.iter().zip(&messages).all(is);
-        let is_state =
-            |noise: &Noise| states.contains(&State::of(&noise.slot, &noise.salt, &noise.bytes));
-        self.messages.as_ref().is_none_or(are_sent) && self.states.iter().all(is_state)
+        if let Some(sent) = &self.messages {
+            if sent.len() != messages.len() {
+                return false;
+            }
+            for (sent, message) in sent.iter().zip(&messages) {
+                if !message.is(&sent.key, &sent.headers, Some(&sent.bytes)) {
+                    return false;
+                }
+            }
+        }
+        self.states
+            .iter()
+            .all(|Noise { slot, salt, bytes }| states.contains(&State::of(slot, salt, bytes)))
     }
 }
 
@@ -163,9 +168,9 @@ pub(super) fn seal_row(key: &Key, body: &Body, previous: Option<Digest>) -> Opti
         bytes,
     } in messages
     {
-        [key.as_bytes(), headers.as_bytes(), bytes]
-            .iter()
-            .for_each(|field| put(&mut fields, field));
+        put(&mut fields, key.as_bytes());
+        put(&mut fields, headers.as_bytes());
+        put(&mut fields, bytes);
     }
     put_states(&mut fields, &body.states);
     let size = fields.len() + body.entry.hidden_width();
@@ -185,10 +190,9 @@ pub(super) fn seal_row(key: &Key, body: &Body, previous: Option<Digest>) -> Opti
 pub(super) fn seal_checkpoint(key: &Key, snapshot: &Snapshot) -> Option<Vec<u8>> {
     let Head { sequence, digest } = snapshot.row.head;
     let mut fields = Vec::new();
-    snapshot
-        .parts()
-        .iter()
-        .for_each(|part| put(&mut fields, part));
+    for part in snapshot.parts() {
+        put(&mut fields, &part);
+    }
     put_states(&mut fields, &snapshot.states);
     let size = fields.len() + snapshot.hidden_width();
     seal(
@@ -235,17 +239,17 @@ fn seal(key: &Key, clear: &Clear, fields: &[u8], size: usize) -> Option<Vec<u8>>
     Some([clear.as_bytes(), b"\n", &sealed].concat())
 }
 
-/// What `size` is filled up to: eight sizes from one power of two to the next.
+/// Size that `size` is filled up to: eight sizes from one power of two to the next.
 fn filled(size: usize) -> usize {
     let step = (size.max(LEAST).next_power_of_two() / 16).max(1);
     size.max(LEAST).next_multiple_of(step)
 }
 
-/// What a whole body is.
+/// A whole body after an attempt to decrypt it.
 pub(super) enum Opened {
-    /// Another program's, or changed.
+    /// One of another program, or changed.
     Foreign,
-    /// Of another key; what it says of itself is not known to be true.
+    /// One of another key; its clear part is not known to be true.
     Closed(Clear),
     Open(Clear, Content),
 }
@@ -266,17 +270,20 @@ pub(super) fn open(key: &Key, whole: &[u8]) -> Opened {
     let content = match clear {
         Clear::Published { .. } => Some(Content::Published),
         Clear::HandsOver { at, .. } => Some(Content::HandsOver(at)),
-        Clear::Row { .. } => row(&secret)
+        Clear::Row { .. } => read_row(&secret)
             .filter(|body| body.entry.head == clear.head())
-            .map(|b| Content::Row(Box::new(b))),
-        Clear::Checkpoint { from, .. } => checkpoint(&secret, from)
-            .filter(|s| s.row.head == clear.head())
-            .map(|s| Content::Checkpoint(Box::new(s))),
+            .map(|body| Content::Row(Box::new(body))),
+        Clear::Checkpoint { from, .. } => read_checkpoint(&secret, from)
+            .filter(|snapshot| snapshot.row.head == clear.head())
+            .map(|snapshot| Content::Checkpoint(Box::new(snapshot))),
     };
-    content.map_or(Opened::Foreign, |content| Opened::Open(clear, content))
+    match content {
+        Some(content) => Opened::Open(clear, content),
+        None => Opened::Foreign,
+    }
 }
 
-fn row(secret: &[u8]) -> Option<Body> {
+fn read_row(secret: &[u8]) -> Option<Body> {
     let mut rest = secret;
     let mut rest = take(&mut rest)?;
     let entry = Entry::parse(&text(take(&mut rest)?)?)?;
@@ -300,7 +307,7 @@ fn row(secret: &[u8]) -> Option<Body> {
     body.is_genuine().then_some(body)
 }
 
-fn checkpoint(secret: &[u8], from: Head) -> Option<Snapshot> {
+fn read_checkpoint(secret: &[u8], from: Head) -> Option<Snapshot> {
     let mut rest = secret;
     let mut rest = take(&mut rest)?;
     let genesis = take(&mut rest)?;
@@ -313,7 +320,7 @@ fn checkpoint(secret: &[u8], from: Head) -> Option<Snapshot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::headers_as_json;
+    use crate::chain::{Message, headers_as_json};
     use crate::fixtures::{price, released, span};
     use bernstream_synopsis::Encoded;
 

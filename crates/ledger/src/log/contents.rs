@@ -1,33 +1,33 @@
-//! What is in a log: a fold over its records, from the first that it has. Pure.
+//! Contents of a log: a fold over its records, from the first that it has. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::body::{Body, Clear, Content, Opened, open};
 use super::key::Key;
-use super::pieces::Assembly;
+use super::pieces::{Assembly, WholeBody};
 use super::snapshot::Snapshot;
 use crate::chain::{Closed, Digest, Head, Outcome, Row};
 use crate::entry::Entry;
 use bernstream_synopsis::clock::Timestamp;
 
-/// Of so many rows the marks are known. The newest one says what all of them say.
+/// Most rows of which the marks are known. The newest one says all that they say.
 const MARKS: usize = 1024;
 
-/// Of so many rows it is known that their makers have handed over; of consequence is the newest accepted one.
+/// Most rows of which it is known that their makers have handed over; of consequence is the newest accepted one.
 const HANDOVERS: usize = 64;
 
-/// What is known of the row with some digest.
+/// A row with some digest, as its bodies show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub sequence: u64,
     pub previous: Option<Digest>,
-    /// How many whole bodies of it there are.
+    /// Number of its whole bodies.
     pub copies: u64,
     /// One of them has its messages, or it has none.
     pub has_messages: bool,
     /// The most states that one of them has.
     pub states: usize,
-    /// When its messages were due; `None` if it has none.
+    /// Time at which its messages were due; `None` if it has none.
     pub due: Option<Timestamp>,
     /// The offset of the first piece of all its bodies.
     pub first: i64,
@@ -44,16 +44,23 @@ pub(super) struct Point {
     pub first: i64,
 }
 
-/// What a ledger can be built from.
+/// A row of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChainRow {
+    pub head: Head,
+    pub known: Known,
+}
+
+/// Rows from which a ledger can be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     /// The checkpoint before the rows; without one they begin with the first.
     pub base: Option<Point>,
     /// In sequence.
-    pub rows: Vec<(Head, Known)>,
+    pub rows: Vec<ChainRow>,
 }
 
-/// What is in a log.
+/// Bodies that are in a log.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pieces: Assembly,
@@ -61,12 +68,12 @@ pub(super) struct Contents {
     points: Vec<Point>,
     marks: BTreeMap<u64, HashSet<Digest>>,
     /// The newest rows whose makers have handed over, and when.
-    handovers: BTreeMap<(u64, Digest), Timestamp>,
+    handovers: BTreeMap<Head, Timestamp>,
     /// Rows of which there are bodies that another key opens.
     closed: HashSet<Digest>,
     /// The witnesses of the ledgers whose first rows are there.
     witnesses: BTreeSet<String>,
-    /// How many bytes were read.
+    /// Number of bytes that were read.
     pub bytes: u64,
 }
 
@@ -78,11 +85,11 @@ pub(super) enum Whole {
 }
 
 impl Contents {
-    /// Takes the next record, that at `offset`; the body that is whole now.
+    /// Takes the next record, that at `offset`; returns the body that is whole now.
     pub fn take(&mut self, key: &Key, offset: i64, record: &[u8]) -> Option<Whole> {
         self.bytes += record.len() as u64;
-        let (first, whole) = self.pieces.take(offset, record)?;
-        match open(key, &whole) {
+        let WholeBody { first, bytes } = self.pieces.take(offset, record)?;
+        match open(key, &bytes) {
             Opened::Foreign => None,
             Opened::Closed(clear) => {
                 self.closed.insert(clear.head().digest);
@@ -93,8 +100,7 @@ impl Contents {
                 Some(Whole::Other)
             }
             Opened::Open(clear, Content::HandsOver(at)) => {
-                let Head { sequence, digest } = clear.head();
-                self.handovers.insert((sequence, digest), at);
+                self.handovers.insert(clear.head(), at);
                 if self.handovers.len() > HANDOVERS {
                     self.handovers.pop_first();
                 }
@@ -165,7 +171,7 @@ impl Contents {
         }
     }
 
-    /// Whether there are rows of a pipeline with another witness, or that another key opens: whose these are is not known.
+    /// Returns true if there are rows of a pipeline with another witness, or that another key opens: whose these are is not known.
     pub fn is_shared(&self, witness: &str) -> bool {
         !self.closed.is_empty() || self.witnesses.iter().any(|known| known != witness)
     }
@@ -184,7 +190,7 @@ impl Contents {
         self.rows.retain(|_, known| known.sequence > sequence);
     }
 
-    /// Where the first piece of all bodies of rows stands that are not forgotten.
+    /// Offset of the first piece of all bodies of rows that are not forgotten.
     pub fn first(&self) -> Option<i64> {
         self.rows.values().map(|known| known.first).min()
     }
@@ -201,24 +207,24 @@ impl Contents {
 
     /// The rows after number `sequence`, void ones too.
     pub fn later_than(&self, sequence: u64) -> Vec<Head> {
-        let later = self
-            .rows
-            .iter()
-            .filter(|(_, known)| known.sequence > sequence);
+        let mut later = Vec::new();
+        for (&digest, known) in &self.rows {
+            if known.sequence > sequence {
+                later.push(Head {
+                    sequence: known.sequence,
+                    digest,
+                });
+            }
+        }
         later
-            .map(|(digest, known)| Head {
-                sequence: known.sequence,
-                digest: *digest,
-            })
-            .collect()
     }
 
-    /// How many rows there are, void ones too.
+    /// Number of its rows, void ones too.
     pub fn rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether only another key opens the bodies of a row.
+    /// Returns true if only another key opens the bodies of a row.
     pub fn is_closed(&self, digest: &Digest) -> bool {
         !self.rows.contains_key(digest) && self.closed.contains(digest)
     }
@@ -229,9 +235,9 @@ impl Contents {
             .is_some_and(|digests| digests.contains(&head.digest))
     }
 
-    /// When the maker of the claim on `head` has handed over, if it has.
+    /// Time at which the maker of the claim on `head` has handed over, if it has.
     pub fn handed_over(&self, head: &Head) -> Option<Timestamp> {
-        self.handovers.get(&(head.sequence, head.digest)).copied()
+        self.handovers.get(head).copied()
     }
 
     /// The rows with a mark, from number `first` on, the newest first.
@@ -245,7 +251,7 @@ impl Contents {
         })
     }
 
-    /// Whether it says that anything was published.
+    /// Returns true if it says that anything was published.
     pub fn has_marks(&self) -> bool {
         !self.marks.is_empty() || !self.points.is_empty()
     }
@@ -276,7 +282,10 @@ impl Contents {
                 .get(&head.digest)
                 .filter(|known| known.sequence == head.sequence)
                 .ok_or(head)?;
-            rows.push((head, *known));
+            rows.push(ChainRow {
+                head,
+                known: *known,
+            });
             next = known.previous.map(|digest| Head {
                 sequence: head.sequence.wrapping_sub(1),
                 digest,
@@ -354,7 +363,7 @@ mod tests {
             .unwrap()
             .rows
             .into_iter()
-            .map(|(head, _)| head)
+            .map(|row| row.head)
             .collect();
         assert_eq!(
             chain,

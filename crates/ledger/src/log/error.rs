@@ -1,11 +1,11 @@
-//! Why a ledger log cannot be used, and what to do about it.
+//! Reasons why a ledger log cannot be used, and what to do about it.
 
 use std::path::PathBuf;
 
 use crate::chain::Digest;
 use crate::fault::Fault;
 
-/// Why a ledger log cannot be used.
+/// Reasons why a ledger log cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the ledger log {name} cannot be reached: {why}")]
@@ -102,7 +102,7 @@ impl Error {
         }
     }
 
-    /// Whether to try again.
+    /// Returns true if it is worth trying again.
     pub fn is_transient(&self) -> bool {
         use Error::{Absent, Anew, Filling, NoClaims, Unavailable, Unseen};
         matches!(
@@ -116,7 +116,7 @@ impl Error {
         )
     }
 
-    /// Whether the settings of the topic are wrong.
+    /// Returns true if the settings of the topic are wrong.
     pub fn is_setting(&self) -> bool {
         matches!(self, Error::Partitions { .. } | Error::Setting { .. })
     }

@@ -8,15 +8,26 @@ pub(crate) struct Noise {
     pub bytes: Vec<u8>,
 }
 
+impl Noise {
+    /// Reads the columns `slot, salt, bytes`.
+    pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Noise {
+            slot: row.get(0)?,
+            salt: row.get(1)?,
+            bytes: row.get(2)?,
+        })
+    }
+}
+
 pub(super) fn text(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
 pub(super) fn put_states(fields: &mut Vec<u8>, states: &[Noise]) {
     for Noise { slot, salt, bytes } in states {
-        [slot.as_bytes(), salt, bytes]
-            .iter()
-            .for_each(|field| put(fields, field));
+        put(fields, slot.as_bytes());
+        put(fields, salt);
+        put(fields, bytes);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a worker that follows another one asks of the log.
+//! Questions of a worker that follows another one to the log.
 
 use super::body::Body;
 use super::error::Error;
@@ -7,7 +7,7 @@ use crate::chain::Head;
 use crate::outgoing::OutputMessage;
 use bernstream_synopsis::clock::Timestamp;
 
-/// Why the rows of a log cannot be appended to a ledger.
+/// Reason why the rows of a log cannot be appended to a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apart {
     /// It has a row that was not accepted.
@@ -17,7 +17,7 @@ pub enum Apart {
 }
 
 impl LedgerLog {
-    /// From now on what rows after number `own` say is kept when they are read.
+    /// Keeps the bodies of rows after number `own` when they are read from now on.
     pub(crate) fn follow(&mut self, own: u64) {
         self.foreign.follow(own);
     }
@@ -106,7 +106,7 @@ impl LedgerLog {
         self.contents().marked_from(0).collect()
     }
 
-    /// Reads everything again, and keeps what the rows after number `sequence` say.
+    /// Reads everything again, and keeps the bodies of the rows after number `sequence`.
     ///
     /// # Errors
     ///
@@ -121,12 +121,12 @@ impl LedgerLog {
         self.foreign.row_that_paid(message)
     }
 
-    /// Whether `row` is the row `newest` or one before it, by what was read.
+    /// Returns true if `row` is the row `newest` or one before it, by what was read.
     pub(crate) fn leads(&self, row: Head, newest: Head) -> bool {
         matches!(self.path(row, newest), Ok(Ok(_)))
     }
 
-    /// Whether another row is in the place of `row` among those up to `newest`, by what was read; not if their ledger begins after it.
+    /// Returns true if another row is in the place of `row` among those up to `newest`, by what was read; not if their ledger begins after it.
     pub(crate) fn is_overruled(&self, row: Head, newest: Head) -> bool {
         let mut next = newest;
         while next.sequence > row.sequence {
@@ -153,7 +153,7 @@ impl LedgerLog {
         later.into_iter().find(|row| self.leads(head, *row))
     }
 
-    /// When the maker of the claim on `accepted` has handed over, by what was read.
+    /// Time at which the maker of the claim on `accepted` has handed over, by what was read.
     pub(crate) fn handed_over(&self, accepted: &Head) -> Option<Timestamp> {
         self.contents().handed_over(accepted)
     }
@@ -162,9 +162,8 @@ impl LedgerLog {
     pub(crate) fn published(
         &self,
         first: u64,
-        is_row: impl FnMut(&Head) -> rusqlite::Result<bool>,
+        mut is_row: impl FnMut(&Head) -> rusqlite::Result<bool>,
     ) -> rusqlite::Result<Option<u64>> {
-        let mut is_row = is_row;
         for head in self.contents().marked_from(first) {
             if is_row(&head)? {
                 return Ok(Some(head.sequence));

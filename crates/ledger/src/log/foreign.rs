@@ -1,6 +1,7 @@
 //! The rows that another worker has appended to the log, for one that follows it with a ledger of its own.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use rusqlite::{Transaction, params};
 
@@ -8,22 +9,20 @@ use super::body::Body;
 use super::fields::Noise;
 use crate::chain::{Closed, Configuration, Digest, Head, Outcome, Row};
 use crate::outgoing::OutputMessage;
-use crate::spent::set_spent;
+use crate::spent::{SpentBlock, set_spent};
 use crate::states::delete_state;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::Span;
-use bernstream_synopsis::price::Price;
 
 /// So many bytes of messages and noise are kept of rows that the ledger does not have. A worker that is further behind takes them in portions,
 /// and reads the log again for each.
 const MOST: usize = 64 << 20;
 
-/// What rows say that the ledger does not have.
+/// Rows that the ledger does not have.
 #[derive(Default)]
 pub(super) struct RemoteRows {
     /// The ledger has the rows up to this number, or others in their place; `None` while nobody follows.
     own: Option<u64>,
-    bodies: BTreeMap<(u64, Digest), Box<Body>>,
+    bodies: BTreeMap<Head, Box<Body>>,
     bytes: usize,
 }
 
@@ -33,14 +32,11 @@ impl RemoteRows {
     }
 
     pub fn keep(&mut self, body: Box<Body>) {
-        let Head { sequence, digest } = body.entry.head;
-        let before = self
-            .bodies
-            .get(&(sequence, digest))
-            .map_or(0, |known| size(known));
-        let kept = match self.bodies.entry((sequence, digest)) {
-            std::collections::btree_map::Entry::Vacant(vacant) => vacant.insert(body),
-            std::collections::btree_map::Entry::Occupied(known) => {
+        let head = body.entry.head;
+        let before = self.bodies.get(&head).map_or(0, |known| size(known));
+        let kept = match self.bodies.entry(head) {
+            Entry::Vacant(vacant) => vacant.insert(body),
+            Entry::Occupied(known) => {
                 let known = known.into_mut();
                 known.merge(*body);
                 known
@@ -49,10 +45,9 @@ impl RemoteRows {
         self.bytes = self.bytes.saturating_sub(before).saturating_add(size(kept));
         // The next rows are needed first. One of them there always is.
         while self.bytes > MOST && self.bodies.len() > 1 {
-            let newest = self.bodies.pop_last();
-            self.bytes = self
-                .bytes
-                .saturating_sub(newest.map_or(0, |(_, body)| size(&body)));
+            if let Some((_, newest)) = self.bodies.pop_last() {
+                self.bytes = self.bytes.saturating_sub(size(&newest));
+            }
         }
     }
 
@@ -64,56 +59,64 @@ impl RemoteRows {
     /// The ledger has rows up to number `own`.
     pub fn follow(&mut self, own: u64) {
         self.own = Some(own);
-        self.bodies.retain(|(sequence, _), _| *sequence > own);
+        self.bodies.retain(|head, _| head.sequence > own);
         self.bytes = self.bodies.values().map(|body| size(body)).sum();
     }
 
-    /// Whether a row is there with its messages. Of its noise a later row may have replaced some.
+    /// Returns true if a row is there with its messages. Of its noise a later row may have replaced some.
     pub fn has(&self, head: &Head) -> bool {
         self.bodies
-            .get(&(head.sequence, head.digest))
+            .get(head)
             .is_some_and(|body| body.has_messages())
     }
 
     /// The row that has paid for a message on the output.
     pub fn row_that_paid(&self, message: &OutputMessage) -> Option<Head> {
-        let of_number = (message.sequence, Digest::from([0; 32]))
-            ..=(message.sequence, Digest::from([u8::MAX; 32]));
-        let mut rows = self.bodies.range(of_number).map(|(_, body)| &body.entry);
-        let row = rows.find(|entry| match entry.row() {
-            Ok(Row::Window(Closed {
+        let first = Head {
+            sequence: message.sequence,
+            digest: Digest::from([0; 32]),
+        };
+        let last = Head {
+            sequence: message.sequence,
+            digest: Digest::from([u8::MAX; 32]),
+        };
+        for (head, body) in self.bodies.range(first..=last) {
+            if let Ok(Row::Window(Closed {
                 outcome: Outcome::Released { messages, .. },
                 ..
-            })) => message.is_one_of(&messages),
-            _ => false,
-        });
-        row.map(|entry| entry.head)
+            })) = body.entry.row()
+                && message.is_one_of(&messages)
+            {
+                return Some(*head);
+            }
+        }
+        None
     }
 
     /// The row with its messages, if it is there.
     pub fn take(&mut self, head: &Head) -> Option<Body> {
         let body = self
             .bodies
-            .remove(&(head.sequence, head.digest))
+            .remove(head)
             .filter(|body| body.has_messages())?;
         self.bytes = self.bytes.saturating_sub(size(&body));
         Some(*body)
     }
 }
 
+/// Number of bytes that a body takes.
 fn size(body: &Body) -> usize {
-    let messages = body
-        .messages
-        .iter()
-        .flatten()
-        .map(|sent| sent.bytes.len() + sent.headers.len() + sent.key.len());
-    let states = body.states.iter().map(|state| state.bytes.len());
-    messages
-        .chain(states)
-        .fold(body.entry.size(), usize::saturating_add)
+    let mut size = body.entry.size();
+    for sent in body.messages.iter().flatten() {
+        size = size.saturating_add(sent.bytes.len() + sent.headers.len() + sent.key.len());
+    }
+    for state in &body.states {
+        size = size.saturating_add(state.bytes.len());
+    }
+    size
 }
 
-/// What becomes of the messages of a row.
+/// Fate of the messages of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Messages {
     Dropped,
@@ -121,26 +124,26 @@ pub(crate) enum Messages {
     PublishedAt(Timestamp),
 }
 
-/// Writes a row that was verified: what it says, what its blocks have spent, the noise that it left, and its messages.
+/// Writes a row that was verified, with the blocks that it charged, the noise that it left, and its messages.
 pub(crate) fn write_row(
     transaction: &Transaction<'_>,
     body: &Body,
     row: Option<&Row>,
-    spent: &[(Span, Price)],
+    spent: &[SpentBlock],
     messages: Messages,
 ) -> rusqlite::Result<()> {
     let sequence = body.entry.sequence()?;
     body.entry.insert(transaction)?;
-    set_spent(transaction, spent.iter().copied())?;
+    set_spent(transaction, spent)?;
     for Noise { slot, salt, bytes } in &body.states {
         let set = "INSERT INTO states VALUES (?1, ?2, ?3, ?4)
                    ON CONFLICT (slot) DO UPDATE SET sequence = ?2, salt = ?3, bytes = ?4";
         transaction.execute(set, params![slot, sequence, salt.as_slice(), bytes])?;
     }
     if let Some(Row::Configuration(Configuration { ended, .. })) = row {
-        ended
-            .iter()
-            .try_for_each(|slot| delete_state(transaction, slot))?;
+        for slot in ended {
+            delete_state(transaction, slot)?;
+        }
     }
     let published_at = match messages {
         Messages::Dropped => return Ok(()),

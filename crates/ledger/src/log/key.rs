@@ -39,7 +39,7 @@ impl Key {
         self.0.seal(clear, secret)
     }
 
-    /// What was sealed together with `clear`; `None` with another key, or if anything was changed.
+    /// Decrypts the bytes that were sealed together with `clear`; `None` with another key, or if anything was changed.
     pub(super) fn open(&self, clear: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         self.0.open(clear, sealed)
     }

@@ -13,7 +13,7 @@ use crate::chain::Digest;
 
 const MAGIC: &[u8] = b"bernstream log 1\n";
 
-/// How many bytes of a record are not the part.
+/// Number of bytes of a record that are not the part.
 pub(super) const OVERHEAD: usize = MAGIC.len() + 32 + 4 + 4;
 
 /// The most bodies that are put together at once. One that is given up is missing, and its worker appends it again, in one go.
@@ -26,75 +26,99 @@ pub(super) fn split(whole: &[u8], largest: usize) -> Vec<Vec<u8>> {
         .collect();
     let id = Digest::of(whole);
     let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-    let record = |(part, bytes): (u32, &&[u8])| {
-        [
-            MAGIC,
-            id.as_ref(),
-            &part.to_be_bytes(),
-            &count.to_be_bytes(),
-            bytes,
-        ]
-        .concat()
-    };
-    (0..count).zip(&parts).map(record).collect()
+    let mut records = Vec::with_capacity(parts.len());
+    for (part, bytes) in (0..count).zip(parts) {
+        records.push(
+            [
+                MAGIC,
+                id.as_ref(),
+                &part.to_be_bytes(),
+                &count.to_be_bytes(),
+                bytes,
+            ]
+            .concat(),
+        );
+    }
+    records
 }
 
 /// Bodies of which some pieces have come.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    open: HashMap<(Digest, u32), Open>,
-    /// How many records have come.
+    open: HashMap<BodyId, OpenBody>,
+    /// Number of records that have come.
     taken: u64,
 }
 
+/// Name of a body in its pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct BodyId {
+    digest: Digest,
+    /// Number of its pieces.
+    count: u32,
+}
+
+/// The pieces of a body that have come.
 #[derive(Debug, Default)]
-struct Open {
-    /// Where the first of them stands.
+struct OpenBody {
+    /// Offset of the first of them.
     first: i64,
     parts: BTreeMap<u32, Vec<u8>>,
-    /// When the newest of them came.
+    /// Number of the record that was the newest of them.
     newest: u64,
 }
 
+/// A body that is whole.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct WholeBody {
+    /// Offset of its first piece.
+    pub first: i64,
+    pub bytes: Vec<u8>,
+}
+
 impl Assembly {
-    /// Takes the record at `offset`; the body, if it is whole now, and where its first piece stands. What is no piece is ignored.
-    pub fn take(&mut self, offset: i64, record: &[u8]) -> Option<(i64, Vec<u8>)> {
+    /// Takes the record at `offset`; returns the body, if it is whole now. A record that is no piece is ignored.
+    pub fn take(&mut self, offset: i64, record: &[u8]) -> Option<WholeBody> {
         let rest = record.strip_prefix(MAGIC)?;
-        let (id, rest) = rest.split_first_chunk::<32>()?;
+        let (digest, rest) = rest.split_first_chunk::<32>()?;
         let (part, rest) = rest.split_first_chunk::<4>()?;
         let (count, bytes) = rest.split_first_chunk::<4>()?;
-        let id = Digest::from(*id);
         let part = u32::from_be_bytes(*part);
-        let count = u32::from_be_bytes(*count);
-        if part >= count {
+        let id = BodyId {
+            digest: Digest::from(*digest),
+            count: u32::from_be_bytes(*count),
+        };
+        if part >= id.count {
             return None;
         }
         self.taken += 1;
-        if count == 1 {
-            return (Digest::of(bytes) == id).then(|| (offset, bytes.to_vec()));
+        if id.count == 1 {
+            return whole_body(id, offset, bytes.to_vec());
         }
-        let open = self.open.entry((id, count)).or_insert_with(|| Open {
+        let open = self.open.entry(id).or_insert_with(|| OpenBody {
             first: offset,
-            ..Open::default()
+            ..OpenBody::default()
         });
         open.newest = self.taken;
         open.parts.insert(part, bytes.to_vec());
-        if open.parts.len() as u64 == u64::from(count) {
-            let open = self.open.remove(&(id, count))?;
-            let whole = open.parts.into_values().collect::<Vec<_>>().concat();
-            return (Digest::of(&whole) == id).then_some((open.first, whole));
+        if open.parts.len() as u64 == u64::from(id.count) {
+            let open = self.open.remove(&id)?;
+            let parts: Vec<Vec<u8>> = open.parts.into_values().collect();
+            return whole_body(id, open.first, parts.concat());
         }
-        if self.open.len() > MOST_OPEN
-            && let Some(oldest) = self
-                .open
-                .iter()
-                .min_by_key(|(_, open)| open.newest)
-                .map(|(key, _)| *key)
-        {
-            self.open.remove(&oldest);
+        if self.open.len() > MOST_OPEN {
+            let oldest = self.open.iter().min_by_key(|(_, open)| open.newest);
+            if let Some(oldest) = oldest.map(|(id, _)| *id) {
+                self.open.remove(&oldest);
+            }
         }
         None
     }
+}
+
+/// Returns the body of these bytes, if they have the digest that its pieces name.
+fn whole_body(id: BodyId, first: i64, bytes: Vec<u8>) -> Option<WholeBody> {
+    (Digest::of(&bytes) == id.digest).then_some(WholeBody { first, bytes })
 }
 
 #[cfg(test)]
@@ -110,7 +134,7 @@ mod tests {
         records
             .into_iter()
             .filter_map(|record| assembly.take(0, &record))
-            .map(|(_, whole)| whole)
+            .map(|whole| whole.bytes)
             .collect()
     }
 
@@ -164,6 +188,10 @@ mod tests {
         let whole = (7..)
             .zip(&pieces)
             .filter_map(|(offset, piece)| assembly.take(offset, piece));
-        assert!(whole.eq([(7, body(201))]), "it begins with its first piece");
+        let expected = WholeBody {
+            first: 7,
+            bytes: body(201),
+        };
+        assert!(whole.eq([expected]), "it begins with its first piece");
     }
 }

@@ -4,7 +4,7 @@ use super::error::Error;
 
 /// Whoever takes the records of a log.
 pub trait Reader {
-    /// What follows is the first record that the log has; forget what was taken before.
+    /// Begins anew: the next record is the first that the log has, and those that were taken before are void.
     fn begin(&mut self);
 
     /// At most so many records follow.
@@ -16,7 +16,7 @@ pub trait Reader {
 
 /// A place that records are appended to and read from.
 pub trait Log: Send {
-    /// What it is called, for messages.
+    /// Name of it, for messages.
     fn name(&self) -> &str;
 
     /// The most bytes of a record.

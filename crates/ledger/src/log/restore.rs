@@ -6,12 +6,14 @@
 //! is whole, and after it the new one.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
+use std::path::Path;
 
 use rusqlite::{Transaction, params};
 
 use super::body::Body;
-use super::contents::{Chain, Known, Point, Whole};
+use super::contents::{Chain, ChainRow, Whole};
 use super::error::Error;
 use super::fields::Noise;
 use super::foreign::{Messages, RemoteRows, write_row};
@@ -28,20 +30,20 @@ use crate::states;
 use crate::states::check_states;
 use crate::store;
 
-/// What can be built, or was.
+/// A ledger that can be built, or was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
     pub rows: usize,
     /// The row of the checkpoint that it begins with after the first, if it does.
     pub checkpoint: Option<u64>,
     pub newest: u64,
-    /// How many rows have messages that are not known to be published.
+    /// Number of rows that have messages that are not known to be published.
     pub unpublished: usize,
-    /// What was read of the log.
+    /// Number of bytes that were read of the log.
     pub bytes: u64,
 }
 
-/// What is to be built.
+/// A ledger that is to be built.
 struct Plan {
     chain: Chain,
     /// The messages of rows up to this number were published, and are dropped.
@@ -51,7 +53,7 @@ struct Plan {
 }
 
 impl LedgerLog {
-    /// What a ledger would be that is built now. Nothing is changed.
+    /// The ledger that would be built now. Nothing is changed.
     ///
     /// # Errors
     ///
@@ -65,7 +67,7 @@ impl LedgerLog {
         self.restorable_telling(params, accepted, now, &mut |_, _| {})
     }
 
-    /// The same; `told` hears how many records of the log are read, of how many.
+    /// The ledger that [`restorable`](Self::restorable) finds; `told` hears how many records of the log are read, of how many.
     ///
     /// # Errors
     ///
@@ -98,7 +100,7 @@ impl LedgerLog {
         self.restore_telling(params, accepted, now, &mut |_, _| {})
     }
 
-    /// The same; `told` hears how many records of the log are done, of how many: each is read twice.
+    /// Builds the ledger like [`restore`](Self::restore); `told` hears how many records of the log are done, of how many: each is read twice.
     ///
     /// # Errors
     ///
@@ -117,7 +119,7 @@ impl LedgerLog {
         self.read_all_telling(|_| {}, &mut |read, all| told(read / 2, all))?;
         let plan = self.plan(params, accepted, now)?;
         settle_old_file(params)?;
-        let mut outcome = Ok(());
+        let mut built = Ok(());
         let mut read = Ok(());
         let created = store::create(&params.path, |transaction| {
             transaction.execute(
@@ -125,90 +127,96 @@ impl LedgerLog {
                 [i64::try_from(plan.pruned).unwrap_or(i64::MAX)],
             )?;
             let mut builder = Builder::new(transaction, params, &plan, now);
-            let mut again = |read: u64, all: u64| told(all.saturating_add(read) / 2, all);
-            read = self.read_all_telling(|whole| builder.take(whole), &mut again);
-            outcome = builder.finish(&self.name());
+            read = self.read_all_telling(|whole| builder.take(whole), &mut |read, all| {
+                told(all.saturating_add(read) / 2, all)
+            });
+            built = builder.finish(&self.name());
             // Otherwise nothing is committed.
-            if outcome.is_ok() && read.is_ok() {
+            if built.is_ok() && read.is_ok() {
                 Ok(())
             } else {
                 Err(rusqlite::Error::ExecuteReturnedResults)
             }
         });
         read?;
-        outcome?;
+        built?;
         created?;
         Ok(self.restored(&plan))
     }
 
     fn restored(&self, plan: &Plan) -> Restored {
-        let is_unpublished =
-            |(head, known): &&(Head, Known)| head.sequence > plan.published && known.due.is_some();
         let Chain { base, rows } = &plan.chain;
         let base = base.map(|base| base.row.sequence);
+        let newest = rows.last().map(|row| row.head.sequence).or(base);
+        // The first row, and that of the checkpoint.
+        let before = if base.is_some() { 2 } else { 0 };
+        let unpublished = rows
+            .iter()
+            .filter(|row| row.head.sequence > plan.published && row.known.due.is_some())
+            .count();
         Restored {
-            // The first one, and that of the checkpoint.
-            rows: rows.len() + base.map_or(0, |_| 2),
+            rows: rows.len() + before,
             checkpoint: base,
-            newest: rows
-                .last()
-                .map(|(head, _)| head.sequence)
-                .or(base)
-                .unwrap_or(0),
-            unpublished: rows.iter().filter(is_unpublished).count(),
+            newest: newest.unwrap_or(0),
+            unpublished,
             bytes: self.contents().bytes,
         }
     }
 
     fn plan(&self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Plan, Error> {
         let contents = self.contents();
-        let name = self.name();
-        let chain =
-            contents
-                .chain(*accepted)
-                .map_err(
-                    |Head { sequence, digest }| match contents.is_closed(&digest) {
-                        true => Error::OtherKey { name, sequence },
-                        false => Error::Absent {
-                            name,
-                            sequence,
-                            digest,
-                        },
-                    },
-                )?;
+        let chain = match contents.chain(*accepted) {
+            Ok(chain) => chain,
+            Err(Head { sequence, digest }) if contents.is_closed(&digest) => {
+                return Err(Error::OtherKey {
+                    name: self.name(),
+                    sequence,
+                });
+            }
+            Err(missing) => return Err(absent(&self.name(), missing)),
+        };
         let Chain { base, rows } = &chain;
         // Up to its row everything was published when a checkpoint was written.
         let base = base.map(|base| base.row.sequence);
         let first = base
-            .or(rows.first().map(|(head, _)| head.sequence))
+            .or(rows.first().map(|row| row.head.sequence))
             .unwrap_or(0);
-        let marked = rows
-            .iter()
-            .rev()
-            .find(|(head, _)| contents.is_marked(head))
-            .map(|(head, _)| head.sequence);
-        // Whoever dropped the messages of a row had published them, and those of all rows before.
-        let dropped = rows
-            .iter()
-            .rev()
-            .find(|(_, known)| !known.has_messages)
-            .map(|(head, _)| head.sequence);
+        let mut marked = None;
+        let mut dropped = None;
+        for ChainRow { head, known } in rows {
+            if contents.is_marked(head) {
+                marked = Some(head.sequence);
+            }
+            // Whoever dropped the messages of a row had published them, and those of all rows before.
+            if !known.has_messages {
+                dropped = Some(head.sequence);
+            }
+        }
         let published = marked.max(dropped).unwrap_or(first);
         let keep_from = now.minus(params.keep_published);
-        let is_old = |(head, known): &&(Head, Known)| {
-            Some(head.sequence) <= dropped
-                || head.sequence <= published && known.due.is_none_or(|due| due < keep_from)
-        };
-        let pruned = rows
-            .iter()
-            .take_while(is_old)
-            .last()
-            .map_or(first, |(head, _)| head.sequence);
+        let mut pruned = first;
+        for ChainRow { head, known } in rows {
+            let is_dropped = Some(head.sequence) <= dropped;
+            let is_old = known.due.is_none_or(|due| due < keep_from);
+            if !(is_dropped || head.sequence <= published && is_old) {
+                break;
+            }
+            pruned = head.sequence;
+        }
         Ok(Plan {
             chain,
             pruned,
             published,
         })
+    }
+}
+
+/// Error of a row that is not in the log `name`.
+fn absent(name: &str, Head { sequence, digest }: Head) -> Error {
+    Error::Absent {
+        name: name.to_owned(),
+        sequence,
+        digest,
     }
 }
 
@@ -218,12 +226,12 @@ fn settle_old_file(params: &Params) -> Result<(), crate::Error> {
     if open::exists(params)? {
         let connection = store::connect(&file, true)?;
         let read = connection.pragma_query_value(None, "user_version", |_| Ok(()));
-        return read.map_err(|error| crate::Error::sqlite(&file, error));
+        return read.map_err(crate::Error::sqlite(&file));
     }
     let journal = params.path.join("ledger.sqlite-journal");
     match fs::remove_file(&journal) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(crate::Error::disk(&journal, &error))
+            Err(crate::Error::from_disk(&journal, &error))
         }
         _ => Ok(()),
     }
@@ -235,14 +243,21 @@ struct Builder<'b> {
     params: &'b Params,
     plan: &'b Plan,
     now: Timestamp,
-    /// Where each row is in the chain.
+    /// Place of each row in the chain.
     places: BTreeMap<Digest, usize>,
-    /// Bodies that wait for those before them or for other copies of them, and how many copies were read.
-    waiting: BTreeMap<usize, (Box<Body>, u64)>,
-    /// How many rows are written.
+    /// Bodies that wait for those before them or for other copies of them, by their place in the chain.
+    waiting: BTreeMap<usize, WaitingBody>,
+    /// Number of rows that are written.
     written: usize,
     state: Option<LedgerState>,
     failure: Option<crate::Error>,
+}
+
+/// A body that cannot be written yet.
+struct WaitingBody {
+    body: Box<Body>,
+    /// Number of its copies that were read.
+    copies: u64,
 }
 
 impl<'b> Builder<'b> {
@@ -252,25 +267,20 @@ impl<'b> Builder<'b> {
         plan: &'b Plan,
         now: Timestamp,
     ) -> Self {
-        let places = plan
-            .chain
-            .rows
-            .iter()
-            .enumerate()
-            .map(|(place, (head, _))| (head.digest, place))
-            .collect();
-        let waiting = BTreeMap::new();
-        let failure = None;
+        let mut places = BTreeMap::new();
+        for (place, row) in plan.chain.rows.iter().enumerate() {
+            places.insert(row.head.digest, place);
+        }
         Builder {
             transaction,
             params,
             plan,
             now,
             places,
-            waiting,
+            waiting: BTreeMap::new(),
             written: 0,
             state: None,
-            failure,
+            failure: None,
         }
     }
 
@@ -278,11 +288,11 @@ impl<'b> Builder<'b> {
         match whole {
             Whole::Row(body) => self.take_row(body),
             Whole::Checkpoint(snapshot) => {
-                let is_base =
-                    |base: &Point| base.row == snapshot.row.head && base.from == snapshot.from;
                 if self.state.is_none()
                     && self.failure.is_none()
-                    && self.plan.chain.base.as_ref().is_some_and(is_base)
+                    && let Some(base) = &self.plan.chain.base
+                    && base.row == snapshot.row.head
+                    && base.from == snapshot.from
                 {
                     self.failure = self.begin(*snapshot).err();
                 }
@@ -300,11 +310,13 @@ impl<'b> Builder<'b> {
             return;
         }
         match self.waiting.entry(place) {
-            std::collections::btree_map::Entry::Vacant(vacant) => drop(vacant.insert((body, 1))),
-            std::collections::btree_map::Entry::Occupied(mut occupied) => {
-                let (known, copies) = occupied.get_mut();
-                known.merge(*body);
-                *copies += 1;
+            Entry::Vacant(vacant) => {
+                vacant.insert(WaitingBody { body, copies: 1 });
+            }
+            Entry::Occupied(mut occupied) => {
+                let waiting = occupied.get_mut();
+                waiting.body.merge(*body);
+                waiting.copies += 1;
             }
         }
     }
@@ -319,17 +331,12 @@ impl<'b> Builder<'b> {
             .first_entry()
             .filter(|next| *next.key() == self.written)
         {
-            let copies = self
-                .plan
-                .chain
-                .rows
-                .get(self.written)
-                .map_or(0, |(_, known)| known.copies);
-            let (body, read) = next.get();
-            if *read < copies && !body.is_full() {
+            let row = self.plan.chain.rows.get(self.written);
+            let copies = row.map_or(0, |row| row.known.copies);
+            if next.get().copies < copies && !next.get().body.is_full() {
                 break;
             }
-            let (body, _) = next.remove();
+            let WaitingBody { body, .. } = next.remove();
             if let Err(error) = self.write(&body) {
                 self.failure = Some(error);
                 return;
@@ -341,7 +348,6 @@ impl<'b> Builder<'b> {
     /// Writes the first row, the gap, and the row of a checkpoint with what is after it.
     fn begin(&mut self, snapshot: Snapshot) -> Result<(), crate::Error> {
         let file = store::file_in(&self.params.path);
-        let sqlite = |error| crate::Error::sqlite(&file, error);
         let Snapshot {
             genesis,
             row,
@@ -354,7 +360,8 @@ impl<'b> Builder<'b> {
             messages: None,
             states: Vec::new(),
         })?;
-        gap.insert(self.transaction).map_err(sqlite)?;
+        gap.insert(self.transaction)
+            .map_err(crate::Error::sqlite(&file))?;
         if let Some(state) = &mut self.state {
             state.gap = Some(gap);
         }
@@ -369,17 +376,15 @@ impl<'b> Builder<'b> {
         let mut insert = self
             .transaction
             .prepare("INSERT INTO states VALUES (?1, ?2, ?3, ?4)")
-            .map_err(sqlite)?;
+            .map_err(crate::Error::sqlite(&file))?;
         for Noise { slot, salt, bytes } in &states {
-            let written = state
-                .account
-                .states
-                .get(slot)
-                .map_or(0, |(written, _)| *written);
-            let written = i64::try_from(written).unwrap_or(i64::MAX);
+            let written = match state.account.states.get(slot) {
+                Some((written, _)) => i64::try_from(*written).unwrap_or(i64::MAX),
+                None => 0,
+            };
             insert
                 .execute(params![slot, written, salt.as_slice(), bytes])
-                .map_err(sqlite)?;
+                .map_err(crate::Error::sqlite(&file))?;
         }
         Ok(())
     }
@@ -388,38 +393,37 @@ impl<'b> Builder<'b> {
     fn write(&mut self, body: &Body) -> Result<(), crate::Error> {
         let entry = &body.entry;
         let file = store::file_in(&self.params.path);
-        let sqlite = |error| crate::Error::sqlite(&file, error);
-        let damaged = |what: String| {
-            crate::Error::damaged(
-                &file,
-                format!("row {} of its log: {what}", entry.head.sequence),
-            )
-        };
-        let (row, spent) = match &mut self.state {
+        let sequence = entry.head.sequence;
+        let damaged = damaged_row(&file, sequence);
+        let applied = match &mut self.state {
             None => {
                 self.state = Some(LedgerState::begin(entry, damaged)?);
-                (None, vec![])
+                None
             }
-            Some(state) => state
-                .take(entry, damaged)
-                .map(|(row, spent)| (Some(row), spent))?,
+            Some(state) => Some(state.take(entry, damaged)?),
         };
-        let messages = match entry.head.sequence {
-            sequence if sequence <= self.plan.pruned => Messages::Dropped,
-            sequence if sequence <= self.plan.published => Messages::PublishedAt(self.now),
-            _ => Messages::Unpublished,
+        let messages = if sequence <= self.plan.pruned {
+            Messages::Dropped
+        } else if sequence <= self.plan.published {
+            Messages::PublishedAt(self.now)
+        } else {
+            Messages::Unpublished
         };
-        let write = || {
-            write_row(self.transaction, body, row.as_ref(), &spent, messages)?;
-            match &self.state {
-                // The first row has none.
-                Some(state) if row.is_some() && Checkpoint::is_due(entry.head.sequence) => state
-                    .checkpoint(&state.account, entry.head)
-                    .insert(self.transaction),
-                _ => Ok(()),
-            }
-        };
-        write().map_err(sqlite)
+        let row = applied.as_ref().map(|applied| &applied.row);
+        let spent = applied.as_ref().map_or(&[][..], |applied| &applied.spent);
+        write_row(self.transaction, body, row, spent, messages)
+            .map_err(crate::Error::sqlite(&file))?;
+        // The first row has no checkpoint.
+        if let Some(state) = &self.state
+            && applied.is_some()
+            && Checkpoint::is_due(sequence)
+        {
+            state
+                .checkpoint(&state.account, entry.head)
+                .insert(self.transaction)
+                .map_err(crate::Error::sqlite(&file))?;
+        }
+        Ok(())
     }
 
     /// Checks that nothing is missing.
@@ -427,41 +431,32 @@ impl<'b> Builder<'b> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        let absent = |Head { sequence, digest }: Head| Error::Absent {
-            name: name.to_owned(),
-            sequence,
-            digest,
-        };
-        if let Some((head, _)) = self.plan.chain.rows.get(self.written) {
-            return Err(absent(*head).into());
+        let Chain { base, rows } = &self.plan.chain;
+        if let Some(row) = rows.get(self.written) {
+            return Err(absent(name, row.head).into());
         }
         let Some(state) = self.state else {
-            return self
-                .plan
-                .chain
-                .base
-                .map_or(Ok(()), |base| Err(absent(base.row).into()));
+            return match base {
+                Some(base) => Err(absent(name, base.row).into()),
+                None => Ok(()),
+            };
         };
         let file = store::file_in(&self.params.path);
-        let stored =
-            states::all(self.transaction).map_err(|error| crate::Error::sqlite(&file, error))?;
+        let stored = states::all(self.transaction).map_err(crate::Error::sqlite(&file))?;
+        let Err(error) = check_states(&stored, &file, &state.account) else {
+            return Ok(());
+        };
         // Of a row whose disk had replaced its states already, only a later row has them, if that is there.
-        check_states(&stored, &file, &state.account).map_err(|error| {
-            let of = |(written, _): &(u64, Digest)| {
-                self.plan
-                    .chain
-                    .rows
-                    .iter()
-                    .find(|(head, _)| head.sequence == *written)
-            };
-            let first = state
-                .account
-                .states
-                .values()
-                .filter_map(of)
-                .map(|(head, _)| *head)
-                .next();
-            first.map_or(error, |head| absent(head).into())
-        })
+        for (written, _) in state.account.states.values() {
+            if let Some(row) = rows.iter().find(|row| row.head.sequence == *written) {
+                return Err(absent(name, row.head).into());
+            }
+        }
+        Err(error)
     }
+}
+
+/// The conversion of the reasons why a row of the log is damaged.
+fn damaged_row(file: &Path, sequence: u64) -> impl Fn(String) -> crate::Error {
+    move |what| crate::Error::damaged(file, format!("row {sequence} of its log: {what}"))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::body::seal_checkpoint;
 use super::contents::Point;
@@ -26,9 +26,10 @@ impl LedgerLog {
         let mut usable: BTreeMap<u64, Point> = BTreeMap::new();
         // What comes before the base was not looked at, or is deleted already.
         let least = self.base.map_or(0, |base| base.row.sequence);
-        let is_of_use =
-            |point: &&Point| point.row.sequence >= least && point.from.sequence <= newest;
-        for point in self.contents.points().iter().filter(is_of_use) {
+        for point in self.contents.points() {
+            if point.row.sequence < least || point.from.sequence > newest {
+                continue;
+            }
             if is_row(connection, file, &point.row)? && is_row(connection, file, &point.from)? {
                 usable.entry(point.row.sequence).or_insert(*point);
             }
@@ -40,10 +41,12 @@ impl LedgerLog {
         let base = older.or(newer);
         self.newer = newer.filter(|_| older.is_some());
         if base.map(|base| base.row) != self.base.map(|base| base.row) {
-            self.settled = self
-                .settled
-                .filter(|settled| base.is_some_and(|base| settled.sequence > base.row.sequence));
-            self.settled = self.settled.or(base.map(|base| base.row));
+            self.settled = match (self.settled, base) {
+                (Some(settled), Some(base)) if settled.sequence > base.row.sequence => {
+                    Some(settled)
+                }
+                _ => base.map(|base| base.row),
+            };
         }
         self.base = base;
         if let Some(base) = base {
@@ -87,25 +90,26 @@ impl LedgerLog {
         else {
             return Ok(());
         };
-        let is_accepted = |point: &Point| point.from.sequence <= accepted.sequence;
         if self.trimmed == Some(older.row)
             || settled.sequence < accepted.sequence
-            || ![older, newer].iter().all(is_accepted)
+            || older.from.sequence > accepted.sequence
+            || newer.from.sequence > accepted.sequence
         {
             return Ok(());
         }
         if self.contents.is_shared(witness) {
-            (self.refusal, self.trimmed) =
-                (Some(Error::Shared { name: self.name() }), Some(older.row));
+            self.refusal = Some(Error::Shared { name: self.name() });
+            self.trimmed = Some(older.row);
             return Ok(());
         }
         // The rows of other workers after it too: one that was read may be accepted, though this worker does not know it yet.
-        let first = self
-            .held
-            .values()
-            .copied()
-            .chain(self.contents.first())
-            .fold(older.first, i64::min);
+        let mut first = older.first;
+        for &held in self.held.values() {
+            first = first.min(held);
+        }
+        if let Some(unknown) = self.contents.first() {
+            first = first.min(unknown);
+        }
         match self.topic.delete_before(first) {
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => self.refusal = Some(error),
@@ -115,7 +119,7 @@ impl LedgerLog {
         Ok(())
     }
 
-    /// Why it did not delete what nobody needs any more, once.
+    /// Reason why it did not delete what nobody needs any more, once.
     pub(crate) fn refusal(&mut self) -> Option<Error> {
         self.refusal.take()
     }
@@ -126,19 +130,16 @@ impl LedgerLog {
     }
 }
 
-/// Whether the ledger has this row.
+/// Returns true if the ledger has this row.
 fn is_row(connection: &Connection, file: &Path, head: &Head) -> Result<bool, crate::Error> {
     let Ok(sequence) = i64::try_from(head.sequence) else {
         return Ok(false);
     };
-    let digest = "SELECT digest FROM rows WHERE sequence = ?1";
-    let found = connection
-        .query_row(digest, [sequence], |row| store::digest_of(row, 0))
-        .optional();
-    Ok(found.map_err(|error| crate::Error::sqlite(file, error))? == Some(head.digest))
+    let found = store::digest_at(connection, sequence).map_err(crate::Error::sqlite(file))?;
+    Ok(found == Some(head.digest))
 }
 
-/// Whether the ledger may have a newer checkpoint than this.
+/// Returns true if the ledger may have a newer checkpoint than this.
 fn is_older(
     connection: &Connection,
     file: &Path,
@@ -147,7 +148,7 @@ fn is_older(
     let newest = "SELECT max(sequence) FROM checkpoints";
     let newest: Option<i64> = connection
         .query_row(newest, [], |row| row.get(0))
-        .map_err(|error| crate::Error::sqlite(file, error))?;
+        .map_err(crate::Error::sqlite(file))?;
     let known = point.and_then(|point| i64::try_from(point.row.sequence).ok());
     Ok(newest.is_some() && known < newest)
 }

@@ -1,4 +1,4 @@
-//! A checkpoint: what a ledger is built from instead of the rows up to some row.
+//! A checkpoint, from which a ledger is built instead of the rows up to some row.
 //!
 //! It is written when everything up to its row was published, so no bytes are in it. The row has the digest of the account after it, and
 //! the chain leads from the accepted row to it. Of the states of noise it has those that no later row has replaced when it is written, at
@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::fields::Noise;
 
@@ -17,7 +17,6 @@ use crate::gap::Gap;
 use crate::pages;
 use crate::replay;
 use crate::replay::LedgerState;
-use crate::store::COLUMNS;
 
 /// A checkpoint with everything that a ledger needs of the rows up to it.
 pub(super) struct Snapshot {
@@ -25,7 +24,7 @@ pub(super) struct Snapshot {
     pub genesis: Entry,
     /// The row that it stands at.
     pub row: Entry,
-    /// What that follows, and the account after it.
+    /// The row before it, and the account after it.
     pub gap: Gap,
     pub from: Head,
     /// The states of noise after its row but those that rows up to `from` have replaced.
@@ -44,28 +43,22 @@ impl Snapshot {
         file: &Path,
         head: Head,
     ) -> Result<Option<Self>, crate::Error> {
-        let sqlite = |error| crate::Error::sqlite(file, error);
-        let Some(found) = replay::checkpoint(connection).map_err(sqlite)? else {
+        let Some(found) = replay::checkpoint(connection).map_err(crate::Error::sqlite(file))?
+        else {
             return Ok(None);
         };
         let sequence = i64::try_from(found.head.sequence).unwrap_or(i64::MAX);
-        let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
-        let row = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
-        let genesis = connection
-            .query_row(&first, [], Entry::read)
-            .optional()
-            .map_err(sqlite)?;
-        let row = connection
-            .query_row(&row, [sequence], Entry::read)
-            .optional()
-            .map_err(sqlite)?;
-        // A row of an older program does not say what the account is.
-        let says = |row: &Entry| row.account().is_ok_and(|account| account.is_some());
-        let Some((genesis, row)) = genesis.zip(row.filter(says)) else {
+        let genesis = Entry::of_first_row(connection).map_err(crate::Error::sqlite(file))?;
+        let row = Entry::of_row(connection, sequence).map_err(crate::Error::sqlite(file))?;
+        let (Some(genesis), Some(row)) = (genesis, row) else {
             return Ok(None);
         };
+        // A row of an older program does not say what the account is.
+        if !row.account().is_ok_and(|account| account.is_some()) {
+            return Ok(None);
+        }
         let gap = Gap::read(connection)
-            .map_err(sqlite)?
+            .map_err(crate::Error::sqlite(file))?
             .filter(|gap| gap.sequence == found.head.sequence);
         let before = match gap {
             Some(gap) => Some(gap.before),
@@ -74,17 +67,7 @@ impl Snapshot {
         let Some(before) = before else {
             return Ok(None);
         };
-        let states = "SELECT slot, salt, bytes FROM states WHERE sequence <= ?1 ORDER BY slot";
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok(Noise {
-                slot: row.get(0)?,
-                salt: row.get(1)?,
-                bytes: row.get(2)?,
-            })
-        };
-        let mut states = connection.prepare(states).map_err(sqlite)?;
-        let states = states.query_map(params![sequence], read).map_err(sqlite)?;
-        let states: Vec<Noise> = states.collect::<rusqlite::Result<_>>().map_err(sqlite)?;
+        let states = states_up_to(connection, sequence).map_err(crate::Error::sqlite(file))?;
         let from = if states.len() == found.account.states.len() {
             found.head
         } else {
@@ -105,7 +88,7 @@ impl Snapshot {
         Ok(Some(snapshot).filter(Snapshot::is_genuine))
     }
 
-    /// What it is made of but the states.
+    /// Its parts but the states.
     pub fn parts(&self) -> [Vec<u8>; 4] {
         let Link { form, digest } = self.gap.before;
         let account = serde_json::to_vec(&self.gap.account).unwrap_or_default();
@@ -124,9 +107,8 @@ impl Snapshot {
         from: Head,
         states: Vec<Noise>,
     ) -> Option<Self> {
-        let entry = |bytes: &[u8]| Entry::parse(std::str::from_utf8(bytes).ok()?);
-        let genesis = entry(genesis)?;
-        let row = entry(row)?;
+        let genesis = Entry::parse(std::str::from_utf8(genesis).ok()?)?;
+        let row = Entry::parse(std::str::from_utf8(row).ok()?)?;
         let (form, digest) = before.split_first()?;
         let form = match form {
             1 => Form::Whole,
@@ -153,30 +135,45 @@ impl Snapshot {
         .filter(Snapshot::is_genuine)
     }
 
-    /// Whether its row says all of it, by digest.
+    /// Returns true if its row says all of it, by digest.
     fn is_genuine(&self) -> bool {
-        let refused = |why| crate::Error::Refused { why };
         let Ok(mut state) = LedgerState::begin(&self.genesis, refused) else {
             return false;
         };
         state.gap = Some(self.gap.clone());
+        let is_after = self.from == self.row.head || self.from.sequence > self.row.head.sequence;
+        if !is_after || state.take(&self.row, refused).is_err() {
+            return false;
+        }
         let known = &self.gap.account.states;
-        let is_state = |Noise { slot, salt, bytes }: &Noise| {
+        self.states.iter().all(|Noise { slot, salt, bytes }| {
             known
                 .get(slot)
                 .is_some_and(|(_, digest)| *digest == State::of(slot, salt, bytes).digest)
-        };
-        let is_after = self.from == self.row.head || self.from.sequence > self.row.head.sequence;
-        is_after && state.take(&self.row, refused).is_ok() && self.states.iter().all(is_state)
+        })
     }
 
-    /// How many bytes it would have more if the input's offsets had as many digits as they can have, and some.
+    /// Number of bytes that it would have more if the input's offsets had as many digits as they can have, and some.
     pub fn hidden_width(&self) -> usize {
         self.row.hidden_width() + entry::hidden_width(&self.gap.account.ends)
     }
 }
 
-/// What the row `sequence` follows.
+/// Error of a checkpoint that is not genuine; nobody sees it.
+fn refused(why: String) -> crate::Error {
+    crate::Error::Refused { why }
+}
+
+/// The states of noise that rows up to `sequence` have written, and no later row has replaced.
+fn states_up_to(connection: &Connection, sequence: i64) -> rusqlite::Result<Vec<Noise>> {
+    let states = "SELECT slot, salt, bytes FROM states WHERE sequence <= ?1 ORDER BY slot";
+    connection
+        .prepare(states)?
+        .query_map(params![sequence], Noise::read)?
+        .collect()
+}
+
+/// Link to the row before the row `sequence`.
 fn link_before(
     connection: &Connection,
     file: &Path,

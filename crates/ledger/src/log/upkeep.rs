@@ -26,9 +26,9 @@ use crate::pages;
 const BYTES: usize = 8 << 20;
 /// So many rows are appended at once.
 const ROWS: usize = 1024;
-/// How long the rows that are missing are appended for before the caller does something else.
+/// Time for which missing rows are appended before the caller does something else.
 const LONGEST: Duration = Duration::from_secs(20);
-/// How often a log is read where nothing is claimed: one that has lost records gets them again.
+/// Interval at which a log is read where nothing is claimed: one that has lost records gets them again.
 const WATCH: Duration = Duration::from_secs(20);
 
 /// A log and what is in it.
@@ -42,17 +42,17 @@ pub struct LedgerLog {
     pub(super) base: Option<Point>,
     /// Of two usable checkpoints the newer one.
     pub(super) newer: Option<Point>,
-    /// Where the first piece of each row after the base stands, up to the one that is settled.
+    /// Offset of the first piece of each row after the base, up to the one that is settled.
     pub(super) held: BTreeMap<u64, i64>,
     /// Deleted, or not to be asked for again: everything before the rows after this one.
     pub(super) trimmed: Option<Head>,
-    /// Why records were not deleted.
+    /// Reason why records were not deleted.
     pub(super) refusal: Option<Error>,
-    /// When it was last seen to hold all rows.
+    /// Time at which it was last seen to hold all rows.
     seen: Option<Instant>,
     /// The newest mark that was appended.
     marked: Option<Head>,
-    /// What rows say that the ledger does not have.
+    /// Rows that the ledger does not have.
     pub(super) foreign: RemoteRows,
 }
 
@@ -99,29 +99,19 @@ impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
 impl LedgerLog {
     /// A log of which nothing was read yet.
     pub fn new(topic: Box<dyn Log>, key: Key) -> Self {
-        let contents = Contents::default();
-        let held = BTreeMap::new();
-        let settled = None;
-        let base = None;
-        let newer = None;
-        let trimmed = None;
-        let refusal = None;
-        let seen = None;
-        let marked = None;
-        let foreign = RemoteRows::default();
         LedgerLog {
             topic,
             key,
-            contents,
-            settled,
-            base,
-            newer,
-            held,
-            trimmed,
-            refusal,
-            seen,
-            marked,
-            foreign,
+            contents: Contents::default(),
+            settled: None,
+            base: None,
+            newer: None,
+            held: BTreeMap::new(),
+            trimmed: None,
+            refusal: None,
+            seen: None,
+            marked: None,
+            foreign: RemoteRows::default(),
         }
     }
 
@@ -133,7 +123,7 @@ impl LedgerLog {
         &self.contents
     }
 
-    /// Whether what was read is enough to build the ledger with the newest row `accepted`.
+    /// Returns true if the bodies that were read are enough to build the ledger with the newest row `accepted`.
     pub(crate) fn can_build(&self, accepted: &Head) -> bool {
         self.contents.chain(*accepted).is_ok()
     }
@@ -156,7 +146,7 @@ impl LedgerLog {
         self.read_all_telling(each, &mut |_, _| {})
     }
 
-    /// The same; `told` hears how many records are read, of how many at most.
+    /// Reads everything again; `told` hears how many records are read, of how many at most.
     ///
     /// # Errors
     ///
@@ -175,30 +165,30 @@ impl LedgerLog {
         each: impl FnMut(Whole),
         told: &mut dyn FnMut(u64, u64),
     ) -> Result<(), Error> {
-        let contents = &mut self.contents;
-        let foreign = &mut self.foreign;
-        let taken = 0;
-        let expected = 0;
         let mut fold = Fold {
             key: &self.key,
-            contents,
-            foreign,
+            contents: &mut self.contents,
+            foreign: &mut self.foreign,
             has_begun: false,
             each,
-            taken,
-            expected,
+            taken: 0,
+            expected: 0,
             told,
         };
         let read = self.topic.read(&mut fold);
         if fold.has_begun {
-            (self.settled, self.base, self.newer, self.marked) = (None, None, None, None);
-            (self.trimmed, self.seen) = (None, None);
+            self.settled = None;
+            self.base = None;
+            self.newer = None;
+            self.marked = None;
+            self.trimmed = None;
+            self.seen = None;
             self.held.clear();
         }
         read
     }
 
-    /// Whether it says that anything was published.
+    /// Returns true if it says that anything was published.
     pub fn has_marks(&self) -> bool {
         self.contents.has_marks()
     }
@@ -222,7 +212,7 @@ impl LedgerLog {
         }
         if self.base.is_none()
             && Gap::read(connection)
-                .map_err(|error| crate::Error::sqlite(file, error))?
+                .map_err(crate::Error::sqlite(file))?
                 .is_some()
         {
             return Err(crate::Error::damaged(
@@ -245,14 +235,16 @@ impl LedgerLog {
         &mut self,
         connection: &Connection,
         file: &Path,
-        (head, has_gap): (Head, bool),
+        head: Head,
+        has_gap: bool,
     ) -> Result<(), crate::Error> {
         self.read()?;
         // Of the rows in the gap only a checkpoint can take the place. Elsewhere it might be of no use: its states of noise may be those of
         // rows that were not accepted.
-        match has_gap {
-            true => self.hold(connection, file, head),
-            false => self.fill(connection, file, head),
+        if has_gap {
+            self.hold(connection, file, head)
+        } else {
+            self.fill(connection, file, head)
         }
     }
 
@@ -268,17 +260,17 @@ impl LedgerLog {
             let missing = self.missing(connection, file)?;
             let (Some(first), Some(last)) = (missing.first(), missing.last()) else {
                 // What comes after the base may be accepted, whoever's it is, and is not to be deleted.
-                self.base
-                    .iter()
-                    .for_each(|base| self.contents.forget_to(base.row.sequence));
+                if let Some(base) = self.base {
+                    self.contents.forget_to(base.row.sequence);
+                }
                 return Ok(());
             };
-            let first = first.0;
-            let last = last.0;
-            let records: Vec<Vec<u8>> = missing
-                .into_iter()
-                .flat_map(|(_, whole)| split(&whole, self.topic.largest()))
-                .collect();
+            let first = first.head;
+            let last = last.head;
+            let mut records = Vec::new();
+            for row in &missing {
+                records.extend(split(&row.sealed, self.topic.largest()));
+            }
             self.topic.append(&records)?;
             // Whatever was acknowledged: what was read is there.
             self.read()?;
@@ -300,7 +292,7 @@ impl LedgerLog {
         }
     }
 
-    /// Whether it is to be read again, although nothing is claimed.
+    /// Returns true if it is to be read again, although nothing is claimed.
     pub(crate) fn is_unwatched(&self) -> bool {
         self.seen.is_none_or(|seen| seen.elapsed() > WATCH)
     }
@@ -310,7 +302,7 @@ impl LedgerLog {
         &mut self,
         connection: &Connection,
         file: &Path,
-    ) -> Result<Vec<(Head, Vec<u8>)>, crate::Error> {
+    ) -> Result<Vec<MissingRow>, crate::Error> {
         let mut missing = Vec::new();
         let mut bytes = 0;
         let mut previous = self.settled;
@@ -319,8 +311,7 @@ impl LedgerLog {
         });
         let walked = pages::each_entry(connection, file, after, i64::MAX, |entry| {
             let head = entry.head;
-            let body =
-                stored(connection, entry).map_err(|error| crate::Error::sqlite(file, error))?;
+            let body = stored_body(connection, entry).map_err(crate::Error::sqlite(file))?;
             let known = self
                 .contents
                 .row(&head.digest)
@@ -334,10 +325,10 @@ impl LedgerLog {
                 self.held.insert(head.sequence, known.first);
                 self.contents.forget(&head.digest);
             } else if !is_there {
-                let whole = seal_row(&self.key, &body, previous.map(|head| head.digest));
-                let whole = whole.ok_or(crate::Error::Randomness)?;
-                bytes += whole.len();
-                missing.push((head, whole));
+                let sealed = seal_row(&self.key, &body, previous.map(|head| head.digest))
+                    .ok_or(crate::Error::Randomness)?;
+                bytes += sealed.len();
+                missing.push(MissingRow { head, sealed });
             }
             previous = Some(head);
             if bytes > BYTES || missing.len() >= ROWS {
@@ -360,13 +351,13 @@ impl LedgerLog {
         head: Head,
     ) -> Result<Vec<Head>, crate::Error> {
         self.choose_base(connection, file, head.sequence)?;
-        let missing = self
-            .missing(connection, file)?
-            .into_iter()
-            .map(|(head, _)| head);
-        Ok(missing
-            .filter(|row| row.sequence <= head.sequence)
-            .collect())
+        let mut rows = Vec::new();
+        for row in self.missing(connection, file)? {
+            if row.head.sequence <= head.sequence {
+                rows.push(row.head);
+            }
+        }
+        Ok(rows)
     }
 
     /// Says in the log that everything up to the row `published` was published, once.
@@ -397,13 +388,20 @@ impl LedgerLog {
         }
     }
 
-    /// How many rows and bytes were read.
+    /// Numbers of rows and of bytes that were read.
     pub fn extent(&self) -> (usize, u64) {
         (self.contents.rows(), self.contents.bytes)
     }
 }
 
-/// Why a walk over the rows ends early.
+/// A row that the log does not have.
+struct MissingRow {
+    head: Head,
+    /// Its body, encrypted.
+    sealed: Vec<u8>,
+}
+
+/// Reason why a walk over the rows ends early.
 enum Walk {
     Enough,
     Failed(crate::Error),
@@ -415,13 +413,13 @@ impl From<crate::Error> for Walk {
     }
 }
 
-/// Whether the log has of a row what the disk has.
+/// Returns true if the log has all of a row that the disk has.
 fn has(known: &Known, body: &Body) -> bool {
     known.states >= body.states.len() && (known.has_messages || body.messages.is_none())
 }
 
-/// What the disk has of a row.
-fn stored(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> {
+/// Reads all that the disk has of a row.
+fn stored_body(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> {
     let sequence = entry.sequence()?;
     let messages = "SELECT key, headers, bytes FROM outbox WHERE sequence = ?1 ORDER BY place";
     let mut messages = connection.prepare(messages)?;
@@ -441,14 +439,9 @@ fn stored(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> {
         .collect::<rusqlite::Result<Option<_>>>()?;
     let states = "SELECT slot, salt, bytes FROM states WHERE sequence = ?1 ORDER BY slot";
     let mut states = connection.prepare(states)?;
-    let states = states.query_map(params![sequence], |row| {
-        Ok(Noise {
-            slot: row.get(0)?,
-            salt: row.get(1)?,
-            bytes: row.get(2)?,
-        })
-    })?;
-    let states = states.collect::<rusqlite::Result<_>>()?;
+    let states = states
+        .query_map(params![sequence], Noise::read)?
+        .collect::<rusqlite::Result<_>>()?;
     let is_dropped = messages.as_ref().is_some_and(Vec::is_empty) && pays(&entry);
     Ok(Body {
         entry,
@@ -457,7 +450,7 @@ fn stored(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> {
     })
 }
 
-/// Whether a row has paid for messages.
+/// Returns true if a row has paid for messages.
 fn pays(entry: &Entry) -> bool {
     matches!(
         entry.row(),

@@ -25,7 +25,7 @@ use crate::witness::seal;
 pub struct FileWitness {
     path: PathBuf,
     identity: String,
-    /// Whether its identity includes that of the file.
+    /// Set if its identity includes that of the file.
     is_bound: bool,
     /// The accepted claim when the file was last read. If it is gone, the file was replaced.
     place: Option<Place>,
@@ -47,7 +47,7 @@ impl FileWitness {
         Ok(witness)
     }
 
-    /// The same for the one worker of a ledger, from the accepted claim that the file `memory` remembers, if it does.
+    /// Opens the witness at `path` for the one worker of a ledger, from the accepted claim that the file `memory` remembers, if it does.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl FileWitness {
         Ok(witness)
     }
 
-    /// The same, known by its file as well.
+    /// Binds its identity to its file as well.
     #[must_use]
     pub fn bound_to_its_file(self) -> Self {
         FileWitness {
@@ -76,13 +76,10 @@ impl FileWitness {
     }
 
     fn first_line(&self) -> Result<String, Error> {
-        let read = || {
-            let mut line = Vec::new();
-            BufReader::new(File::open(&self.path)?)
-                .read_until(b'\n', &mut line)
-                .map(|_| line)
-        };
-        let line = read().map_err(|error| self.error(&error))?;
+        let mut line = Vec::new();
+        File::open(&self.path)
+            .and_then(|file| BufReader::new(file).read_until(b'\n', &mut line))
+            .map_err(|error| self.error(&error))?;
         let identity = line
             .strip_suffix(b"\n")
             .ok_or_else(|| self.damaged("it has no identity"))?;
@@ -102,53 +99,34 @@ impl FileWitness {
     ///
     /// If the file cannot be written.
     pub fn create(path: &Path) -> Result<(), Error> {
-        let unavailable = |error: io::Error| Error::Unavailable {
-            name: path.display().to_string(),
-            why: error.to_string(),
-        };
-        let no_randomness = || {
-            unavailable(io::Error::other(
-                "the operating system provides no randomness",
-            ))
-        };
-        let identity = Digest::from(random().ok_or_else(no_randomness)?);
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let draft = path.with_extension(format!("{identity}.new"));
-        let make = || {
-            fs::create_dir_all(folder)?;
-            let mut file = File::create_new(&draft)?;
-            writeln!(file, "{identity}")?;
-            file.sync_all()?;
-            // A hard link: a rename would replace a witness that another worker has created meanwhile.
-            let made = fs::hard_link(&draft, path);
-            fs::remove_file(&draft)?;
-            File::open(folder)?.sync_all()?;
-            match made {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-                _ => Ok(()),
-            }
-        };
-        make().map_err(unavailable)
+        let identity = random().ok_or_else(|| {
+            let error = io::Error::other("the operating system provides no randomness");
+            unavailable(path, &error)
+        })?;
+        create_with(path, Digest::from(identity)).map_err(|error| unavailable(path, &error))
     }
 
     /// Compares the newest accepted claim with the seal; the worker of a ledger seals it before anything is published that it covers.
-    fn sealed(&self, identity: &str, newest: Option<Head>) -> Result<(), Error> {
+    fn check_seal(&self, identity: &str, newest: Option<Head>) -> Result<(), Error> {
         let sealed = seal::compare(&self.path, identity, newest.as_ref())
             .map_err(|error| self.error(&error))?;
-        match (sealed, newest) {
-            (Compared::BroughtBack { known }, _) => {
+        match sealed {
+            Compared::BroughtBack { known } => {
                 let what = format!(
                     "an older state was brought back: it ends before row {known}, which it had accepted"
                 );
                 Err(self.damaged(&what))
             }
-            (Compared::SealBroughtBack, _) => {
+            Compared::SealBroughtBack => {
                 Err(self.damaged("its seal was copied, or an older state of it brought back"))
             }
-            (Compared::Behind, Some(newest)) if self.memory.is_some() => {
-                seal::renew(&self.path, identity, newest).map_err(|error| self.error(&error))
-            }
-            (Compared::Behind | Compared::Fits, _) => Ok(()),
+            Compared::Behind => match newest {
+                Some(newest) if self.memory.is_some() => {
+                    seal::renew(&self.path, identity, newest).map_err(|error| self.error(&error))
+                }
+                _ => Ok(()),
+            },
+            Compared::Fits => Ok(()),
         }
     }
 
@@ -167,30 +145,63 @@ impl FileWitness {
     }
 }
 
+fn unavailable(path: &Path, error: &io::Error) -> Error {
+    Error::Unavailable {
+        name: path.display().to_string(),
+        why: error.to_string(),
+    }
+}
+
+/// Creates a witness with this identity, unless there is one.
+fn create_with(path: &Path, identity: Digest) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let draft = path.with_extension(format!("{identity}.new"));
+    fs::create_dir_all(folder)?;
+    let mut file = File::create_new(&draft)?;
+    writeln!(file, "{identity}")?;
+    file.sync_all()?;
+    // A hard link: a rename would replace a witness that another worker has created meanwhile.
+    let made = fs::hard_link(&draft, path);
+    fs::remove_file(&draft)?;
+    File::open(folder)?.sync_all()?;
+    match made {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a witness from an offset on.
+fn read_from(path: &Path, offset: u64) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    // A claim must be durable before anyone acts on it; a crash may have left it in memory.
+    file.sync_all()?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn append_line(path: &Path, claim: &Claim) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    // A single write; the leading line break ends a line that a crash has torn.
+    file.write_all(format!("\n{}\n", claim.encode()).as_bytes())?;
+    file.sync_all()
+}
+
 impl Witness for FileWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
         let identity = self.first_line()?;
-        let from = self
-            .place
-            .as_ref()
-            .map_or(identity.len() as u64 + 1, |place| place.offset);
-        let read = || {
-            let mut file = File::open(&self.path)?;
-            // A claim must be durable before anyone acts on it; a crash may have left it in memory.
-            file.sync_all()?;
-            file.seek(SeekFrom::Start(from))?;
-            let mut text = Vec::new();
-            file.read_to_end(&mut text).map(|_| text)
+        let from = match &self.place {
+            Some(place) => place.offset,
+            None => identity.len() as u64 + 1,
         };
-        let text = read().map_err(|error| self.error(&error))?;
-        let gone = self.place.as_ref().is_some_and(|place| {
-            place.identity != identity
-                || text
-                    .strip_prefix(place.record.as_bytes())
-                    .is_none_or(|rest| rest.first() != Some(&b'\n'))
-        });
-        if gone {
-            return Err(self.damaged("a claim that it had accepted is gone"));
+        let text = read_from(&self.path, from).map_err(|error| self.error(&error))?;
+        if let Some(place) = &self.place {
+            let rest = text.strip_prefix(place.record.as_bytes());
+            let is_there = rest.is_some_and(|rest| rest.first() == Some(&b'\n'));
+            if place.identity != identity || !is_there {
+                return Err(self.damaged("a claim that it had accepted is gone"));
+            }
         }
         let mut accepted = self
             .place
@@ -226,7 +237,7 @@ impl Witness for FileWitness {
             }
         }
         if self.is_bound {
-            self.sealed(&identity, accepted.map(|claim| claim.head))?;
+            self.check_seal(&identity, accepted.map(|claim| claim.head))?;
         }
         self.identity = identity;
         if let (Some(memory), Some(place)) = (&mut self.memory, &self.place) {
@@ -245,12 +256,6 @@ impl Witness for FileWitness {
     }
 
     fn append(&mut self, claim: &Claim) -> Result<(), Error> {
-        let append = || {
-            let mut file = OpenOptions::new().append(true).open(&self.path)?;
-            // A single write; the leading line break ends a line that a crash has torn.
-            file.write_all(format!("\n{}\n", claim.encode()).as_bytes())?;
-            file.sync_all()
-        };
-        append().map_err(|error| self.error(&error))
+        append_line(&self.path, claim).map_err(|error| self.error(&error))
     }
 }

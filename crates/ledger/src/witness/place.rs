@@ -1,11 +1,11 @@
-//! Where the newest accepted claim was found, so that a start does not read the witness from its beginning.
+//! Place at which the newest accepted claim was found, so that a start does not read the witness from its beginning.
 //!
 //! It is compared before it is used: the witness's identity, and the whole record at its offset, with the time at which it was written, for
 //! the same claim may be sent again and come to stand there void. A witness that has another record there, or ends before it, may have lost
 //! what it had accepted; only a worker that remembers can tell. The head is then remembered until it is accepted again. Without the
 //! memory everything is read, which is always right for what the witness still has: so a damaged memory is dropped.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
@@ -19,12 +19,12 @@ use crate::private;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// Of the witness.
+    /// Identity of the witness.
     pub identity: String,
     pub offset: u64,
     /// The whole record; empty if no claim is accepted.
     pub record: String,
-    /// When the broker has appended it, in milliseconds since 1970; a file says nothing.
+    /// Time at which the broker has appended it, in milliseconds since 1970; a file says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<i64>,
     /// A head that was accepted, and may not be any more.
@@ -61,11 +61,7 @@ impl Memory {
             }
             text => text.unwrap_or_default(),
         };
-        let place = str::from_utf8(&text).ok().and_then(|text| {
-            let (digest, place) = text.split_once('\n')?;
-            (digest == Digest::of(place.as_bytes()).to_string())
-                .then(|| serde_json::from_str::<Place>(place).ok())?
-        });
+        let place = read_place(&text);
         Ok((
             Memory {
                 path,
@@ -91,10 +87,19 @@ impl Memory {
         private::write(&draft, text.as_bytes())?;
         fs::rename(&draft, &self.path)?;
         // Its name, too.
-        self.path
-            .parent()
-            .map_or(Ok(()), |folder| File::open(folder)?.sync_all())?;
+        if let Some(folder) = self.path.parent() {
+            private::sync_folder(folder)?;
+        }
         self.saved = Some(place.clone());
         Ok(())
     }
+}
+
+/// Reads the text of a memory; `None` if it is not whole.
+fn read_place(text: &[u8]) -> Option<Place> {
+    let (digest, place) = str::from_utf8(text).ok()?.split_once('\n')?;
+    if digest != Digest::of(place.as_bytes()).to_string() {
+        return None;
+    }
+    serde_json::from_str(place).ok()
 }

@@ -20,11 +20,11 @@ struct Seal {
     witness: String,
     /// The newest accepted claim when it was made.
     head: Head,
-    /// Its own file.
+    /// Place of its own file.
     place: FilePlace,
 }
 
-/// What a seal says of its witness.
+/// Result of the comparison of a witness with its seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
     /// There is none, or it does not know the newest claim yet.

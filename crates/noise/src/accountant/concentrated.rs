@@ -21,16 +21,15 @@ pub fn epsilon_of(rho: Rho, delta: Delta) -> Option<Epsilon> {
     let rho = rho.to_f64();
     let surprise = -libm::log(delta.to_f64());
     // y = a - 1. The slope is rho - (ln(1/delta) - ln a) / y^2, which changes its sign once.
-    let is_falling = |y: f64| rho * y * y + libm::log1p(y) < surprise;
     let mut low = 0.0;
     let mut high = libm::sqrt(surprise / rho);
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
-        (low, high) = if is_falling(middle) {
-            (middle, high)
+        if rho * middle * middle + libm::log1p(middle) < surprise {
+            low = middle;
         } else {
-            (low, middle)
-        };
+            high = middle;
+        }
     }
     let log = libm::log1p(high);
     let [renyi, gain, rest] = [
@@ -53,11 +52,11 @@ pub(super) fn largest_rho(is_within: impl Fn(Rho) -> bool) -> Rho {
     let mut beyond = u64::MAX;
     while beyond - within > 1 {
         let middle = within.midpoint(beyond);
-        (within, beyond) = if is_within(Rho::from_trillionths(middle)) {
-            (middle, beyond)
+        if is_within(Rho::from_trillionths(middle)) {
+            within = middle;
         } else {
-            (within, middle)
-        };
+            beyond = middle;
+        }
     }
     Rho::from_trillionths(within)
 }

@@ -9,7 +9,7 @@ use crate::calibrate::Scale;
 use crate::gaussian::curve;
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 
-/// How much discrete noise was, or will at most be, drawn: so many values, no noise finer than `sigma` grid units.
+/// Amount of discrete noise that was, or will at most be, drawn: so many values, no noise finer than `sigma` grid units.
 ///
 /// The curve is that of the continuous law. One discrete value is within `1 / 40 sigma^2` of the continuous one, rounded,
 /// in total variation (`gaussian.rs`), which costs
@@ -53,23 +53,25 @@ pub fn delta_of(rho: Rho, drawn: Drawn, epsilon: Epsilon) -> Delta {
 /// The epsilon up to `most` whose delta is the least. The curve's slope is `-exp(epsilon) Q(epsilon/mu + mu/2)`, that of the other
 /// part `exp(epsilon) apart`: together they fall until that tail is `apart`, and rise from there.
 fn cheapest(mu: f64, apart: f64, most: f64) -> f64 {
-    let is_falling = |epsilon: f64| {
-        libm::erfc((epsilon / mu + mu / 2.0) * std::f64::consts::FRAC_1_SQRT_2) / 2.0 > apart
-    };
-    if is_falling(most) {
+    if is_falling(mu, apart, most) {
         return most;
     }
     let mut low = 0.0;
     let mut high = most;
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
-        (low, high) = if is_falling(middle) {
-            (middle, high)
+        if is_falling(mu, apart, middle) {
+            low = middle;
         } else {
-            (low, middle)
-        };
+            high = middle;
+        }
     }
     low
+}
+
+/// Returns true if the delta of [`cheapest`] still falls at `epsilon`.
+fn is_falling(mu: f64, apart: f64, epsilon: f64) -> bool {
+    libm::erfc((epsilon / mu + mu / 2.0) * std::f64::consts::FRAC_1_SQRT_2) / 2.0 > apart
 }
 
 /// The largest rho that Gaussian releases may spend together within (`epsilon`, `delta`): by their curve ([`delta_of`]), or as any

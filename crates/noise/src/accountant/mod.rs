@@ -37,7 +37,7 @@ pub struct Exhausted {
     pub total: Price,
 }
 
-/// What a block pays for one window, and has spent then.
+/// Payment of a block for one window, and all that it has spent then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charged {
     pub block: Span,
@@ -45,7 +45,7 @@ pub struct Charged {
     pub spent: Price,
 }
 
-/// What a window costs each block that it charges, in the order of the blocks.
+/// Costs of a window to each block that it charges, in the order of the blocks.
 ///
 /// `prices` are those of every release, for every block that what it speaks of meets; `spent` says what a block has spent
 /// before. Refused as a whole, for the first block that cannot pay: a release that only some of its blocks have paid for is

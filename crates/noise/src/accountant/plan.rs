@@ -85,57 +85,37 @@ impl Plan {
         found.into_iter().chain(pure).min()
     }
 
-    /// Whether [`Plan::delta`] or [`Plan::epsilon`] says so: each has its own grid, and both are true.
+    /// Returns true if [`Plan::delta`] or [`Plan::epsilon`] says so: each has its own grid, and both are true.
     pub fn is_within(&self, epsilon: Epsilon, delta: Delta) -> bool {
         self.delta(epsilon) <= delta || self.epsilon(delta).is_some_and(|needed| needed <= epsilon)
     }
 
     /// The sum of the epsilons, where all classes have one: basic composition.
     fn pure(&self) -> Option<Epsilon> {
-        self.0
-            .iter()
-            .try_fold(Epsilon::ZERO, |sum, &(class, count)| {
-                let each = match class {
-                    Class::Pure(epsilon) => epsilon,
-                    // A unit more than the quotient pays for the sampler.
-                    Class::Laplace { change, scale } => {
-                        let units = (u128::from(change.0) * 1_000_000_000_000)
-                            .div_ceil(u128::from(scale.units()))
-                            + 1;
-                        Epsilon::from_trillionths(u64::try_from(units).ok()?)
-                    }
-                    Class::Gaussian { .. } if count == 0 => Epsilon::ZERO,
-                    Class::Gaussian { .. } => return None,
-                };
-                let all = each
-                    .trillionths()
-                    .checked_mul(count)
-                    .map(Epsilon::from_trillionths)?;
-                sum.checked_add(all)
-            })
+        let mut sum = Epsilon::ZERO;
+        for &(class, count) in &self.0 {
+            let each = match class {
+                Class::Pure(epsilon) => epsilon,
+                // A unit more than the quotient pays for the sampler.
+                Class::Laplace { change, scale } => {
+                    let units = (u128::from(change.0) * 1_000_000_000_000)
+                        .div_ceil(u128::from(scale.units()))
+                        + 1;
+                    Epsilon::from_trillionths(u64::try_from(units).ok()?)
+                }
+                Class::Gaussian { .. } if count == 0 => Epsilon::ZERO,
+                Class::Gaussian { .. } => return None,
+            };
+            let all = each.trillionths().checked_mul(count)?;
+            sum = sum.checked_add(Epsilon::from_trillionths(all))?;
+        }
+        Some(sum)
     }
 
-    /// Discrete Laplace noise has, at `epsilon = (change - 2m) / scale`, the delta of the continuous law, and chords in
-    /// `exp(epsilon)` between; the worst change has all of it in one value. So its delta is nowhere above that of the
-    /// continuous law at an epsilon lower by `2 / scale`: that of a change larger by two units.
+    /// Losses of the classes. Those of Gaussian noise are apart from the continuous law by how discrete the noise is.
     #[expect(clippy::cast_precision_loss, reason = "rounded up")]
     fn losses(&self) -> Losses {
-        const UP: f64 = 1.0 + 4.0 * f64::EPSILON;
-        let parts = self.0.iter().map(|&(class, count)| match class {
-            Class::Laplace {
-                change: Sensitivity(0),
-                ..
-            } => (PrivacyLoss::Laplace(0.0), count),
-            Class::Laplace { change, scale } => (
-                PrivacyLoss::Laplace((change.0 as f64 + 2.0) / scale.units() as f64 * UP),
-                count,
-            ),
-            Class::Pure(epsilon) => (PrivacyLoss::Response(epsilon.to_f64() * UP), count),
-            Class::Gaussian { rho, .. } => (
-                PrivacyLoss::Gaussian(libm::sqrt(2.0 * rho.to_f64()) * UP),
-                count,
-            ),
-        });
+        let parts = self.0.iter().map(|&(class, count)| (class.loss(), count));
         let apart = self.0.iter().map(|(class, count)| match class {
             Class::Gaussian { drawn, .. } => drawn.apart() * *count as f64,
             _ => 0.0,
@@ -144,31 +124,56 @@ impl Plan {
     }
 }
 
+impl Class {
+    /// Discrete Laplace noise has, at `epsilon = (change - 2m) / scale`, the delta of the continuous law, and chords in
+    /// `exp(epsilon)` between; the worst change has all of it in one value. So its delta is nowhere above that of the
+    /// continuous law at an epsilon lower by `2 / scale`: that of a change larger by two units.
+    #[expect(clippy::cast_precision_loss, reason = "rounded up")]
+    fn loss(self) -> PrivacyLoss {
+        const UP: f64 = 1.0 + 4.0 * f64::EPSILON;
+        match self {
+            Class::Laplace {
+                change: Sensitivity(0),
+                ..
+            } => PrivacyLoss::Laplace(0.0),
+            Class::Laplace { change, scale } => {
+                PrivacyLoss::Laplace((change.0 as f64 + 2.0) / scale.units() as f64 * UP)
+            }
+            Class::Pure(epsilon) => PrivacyLoss::Response(epsilon.to_f64() * UP),
+            Class::Gaussian { rho, .. } => {
+                PrivacyLoss::Gaussian(libm::sqrt(2.0 * rho.to_f64()) * UP)
+            }
+        }
+    }
+}
+
 /// The most windows of these classes each that are within the total together: for a horizon. Zero where one is too much,
 /// `2^40` where more are.
 ///
 /// The number itself was checked, with one slot of a class for each of its releases in each window.
 pub fn longest(window: &[(Class, u64)], epsilon: Epsilon, delta: Delta) -> u64 {
-    let is_within = |windows: u64| {
-        let classes = window
-            .iter()
-            .map(|&(class, count)| (class, count.saturating_mul(windows)));
-        Plan::new(classes).is_within(epsilon, delta)
-    };
     let mut within = 0;
     let mut step = 1;
-    while step <= MOST_WINDOWS && is_within(step) {
+    while step <= MOST_WINDOWS && is_plan_within(window, step, epsilon, delta) {
         within = step;
         step *= 2;
     }
     let mut beyond = step;
     while within < MOST_WINDOWS && beyond - within > 1 {
         let middle = within.midpoint(beyond);
-        (within, beyond) = if is_within(middle) {
-            (middle, beyond)
+        if is_plan_within(window, middle, epsilon, delta) {
+            within = middle;
         } else {
-            (within, middle)
-        };
+            beyond = middle;
+        }
     }
     within
+}
+
+/// Returns true if so many windows of these classes each are within the total together.
+fn is_plan_within(window: &[(Class, u64)], windows: u64, epsilon: Epsilon, delta: Delta) -> bool {
+    let classes = window
+        .iter()
+        .map(|&(class, count)| (class, count.saturating_mul(windows)));
+    Plan::new(classes).is_within(epsilon, delta)
 }

@@ -1,4 +1,4 @@
-//! What the n-th window of a block may cost. Pure arithmetic on prices, each part on its own, rounded down.
+//! The price of the n-th window of a block. Pure arithmetic on prices, each part on its own, rounded down.
 //!
 //! A policy is public and looks at no answer: what every window costs is known before the first one. The windows of a block
 //! are counted from 0, those that were withheld too, and never cost more than their share together. That is a matter of the
@@ -11,10 +11,10 @@ use bernstream_synopsis::fraction::Fraction;
 use bernstream_synopsis::grid::{Grid, Span};
 use bernstream_synopsis::price::Price;
 
-/// What one release pays for its windows.
+/// Prices of one release for its windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The same for every window, until the total is spent.
+    /// One price for every window, until the total is spent.
     Fixed(Price),
     /// A share of the total, divided evenly among so many windows; the later ones of the block have nothing.
     Horizon { share: Price, windows: NonZeroU64 },
@@ -30,29 +30,29 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// What window `n` of a block may cost; `None` where it is over, or where a part of the share comes to nothing.
+    /// Price that window `n` of a block may have; `None` where it is over, or where a part of the share comes to nothing.
     ///
     /// It never rises with `n`: a window that meets several blocks may cost what the largest of its numbers says.
     pub fn price(&self, n: u64) -> Option<Price> {
-        let (share, price) = match *self {
-            Policy::Fixed(price) => return Some(price),
-            Policy::Horizon { windows, .. } if n >= windows.get() => return None,
-            Policy::Horizon { share, windows } => (share, share.map(|count| count / windows)),
+        match *self {
+            Policy::Fixed(price) => Some(price),
+            Policy::Horizon { windows, .. } if n >= windows.get() => None,
+            Policy::Horizon { share, windows } => {
+                let price = share.map(|count| count / windows);
+                has_every_part_of(share, price).then_some(price)
+            }
             Policy::Decaying { share, half_after } => {
                 let n = u128::from(n);
                 let m = u128::from(half_after.get());
                 // Where it does not fit it is more than any share of 64 bits times `m`.
                 let divisor = (n + m).saturating_mul(n + m + 1);
-                (
-                    share,
-                    share.map(|count| whole(u128::from(count) * m / divisor)),
-                )
+                let price = share.map(|count| whole(u128::from(count) * m / divisor));
+                has_every_part_of(share, price).then_some(price)
             }
-        };
-        has_every_part_of(share, price).then_some(price)
+        }
     }
 
-    /// How many windows of a block are paid for before the first that is not; `None` where all of them are.
+    /// Number of windows of a block that are paid for before the first that is not; `None` where all of them are.
     ///
     /// `windows` meet a block, `None` without an end. `total` is what all of them may spend. `is_enough` says whether a price
     /// pays for noise that can be drawn; where it does, so does every higher price.
@@ -78,19 +78,19 @@ pub fn number(windows: Grid, block: Span, first: Timestamp, window: Span) -> u64
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// What is left of a total for ordinary windows when a part of it is kept back.
+/// Rest of a total for ordinary windows when a part of it is kept back.
 pub fn without_reserve(total: Price, reserve: Fraction) -> Price {
     reserve.rest().of(total)
 }
 
-/// What a release asks for of what a block may spend.
+/// Request of a release for a part of what a block may spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyInput {
-    /// So much a window.
+    /// One price a window.
     Fixed(Price),
-    /// So much of all.
+    /// A part of all.
     Part(Fraction),
-    /// As much as every other release that asks for no more than this.
+    /// An equal part with every other release that asks for no more than this.
     Rest,
 }
 
@@ -106,24 +106,25 @@ pub fn divide(
     windows: Option<u64>,
     asked: &[PolicyInput],
 ) -> Result<Vec<Price>, Unfair> {
-    let own = asked.iter().map(|asked| match (asked, windows) {
-        (PolicyInput::Fixed(_), None) => Err(Unfair::Endless),
-        (PolicyInput::Fixed(price), Some(windows)) if times_within(*price, all) < windows => {
-            Err(Unfair::TooMuch)
-        }
-        // It fits, so no part is too large for a price.
-        (PolicyInput::Fixed(price), Some(windows)) => {
-            Ok(Some(price.map(|count| count.saturating_mul(windows))))
-        }
-        (PolicyInput::Part(fraction), _) => Ok(Some(fraction.of(all))),
-        (PolicyInput::Rest, _) => Ok(None),
-    });
-    let own: Vec<Option<Price>> = own.collect::<Result<_, _>>()?;
-    let left = own
-        .iter()
-        .flatten()
-        .try_fold(all, |left, share| left.checked_sub(*share))
-        .ok_or(Unfair::TooMuch)?;
+    let mut own = Vec::with_capacity(asked.len());
+    for asked in asked {
+        own.push(match asked {
+            PolicyInput::Fixed(price) => {
+                let windows = windows.ok_or(Unfair::Endless)?;
+                if times_within(*price, all) < windows {
+                    return Err(Unfair::TooMuch);
+                }
+                // It fits, so no part is too large for a price.
+                Some(price.map(|count| count.saturating_mul(windows)))
+            }
+            PolicyInput::Part(fraction) => Some(fraction.of(all)),
+            PolicyInput::Rest => None,
+        });
+    }
+    let mut left = all;
+    for share in own.iter().flatten() {
+        left = left.checked_sub(*share).ok_or(Unfair::TooMuch)?;
+    }
     let others = own.iter().filter(|share| share.is_none()).count() as u64;
     let even = left.map(|count| count.checked_div(others).unwrap_or_default());
     if others > 0 && !has_every_part_of(all, even) {
@@ -132,7 +133,7 @@ pub fn divide(
     Ok(own.into_iter().map(|share| share.unwrap_or(even)).collect())
 }
 
-/// Why releases cannot share a budget as they ask.
+/// Reasons why releases cannot share a budget as they ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfair {
     #[error("the releases together cost more than the budget of a block")]
@@ -145,7 +146,7 @@ pub enum Unfair {
     Endless,
 }
 
-/// Whether `price` has something of every part that `share` has something of.
+/// Returns true if `price` has something of every part that `share` has something of.
 fn has_every_part_of(share: Price, price: Price) -> bool {
     !share.is_zero()
         && share
@@ -155,7 +156,7 @@ fn has_every_part_of(share: Price, price: Price) -> bool {
             .all(|(share, price)| price > 0 || share == 0)
 }
 
-/// How often `total` pays `price`. What costs nothing is paid for without end, another kind never.
+/// Number of times that `total` pays `price`. What costs nothing is paid for without end, another kind never.
 fn times_within(price: Price, total: Price) -> u64 {
     if total.checked_add(price.zero()).is_none() {
         return 0;
@@ -174,11 +175,11 @@ fn first(is_over: impl Fn(u64) -> bool) -> u64 {
     let mut most = u64::MAX;
     while least < most {
         let middle = least + (most - least) / 2;
-        (least, most) = if is_over(middle) {
-            (least, middle)
+        if is_over(middle) {
+            most = middle;
         } else {
-            (middle + 1, most)
-        };
+            least = middle + 1;
+        }
     }
     least
 }

@@ -13,7 +13,7 @@ pub struct Scale(u64);
 impl Scale {
     pub const LARGEST: u64 = 1 << 56;
     pub const SMALLEST: Scale = Scale(16);
-    /// Of `2^33` grid units.
+    /// A scale of `2^33` grid units.
     pub const TWO_TO_33: Scale = Scale(1 << 33);
 
     /// `None` where `units` is not a multiple of 16 from 16 to [`Scale::LARGEST`].

@@ -40,7 +40,7 @@ const SETS: [Blt; 5] = [
     },
 ];
 
-/// After so many panes the error is seen to grow evenly.
+/// Number of panes after which the error is seen to grow evenly.
 const SETTLED: u64 = 1 << 18;
 
 impl Blt {
@@ -60,7 +60,8 @@ impl Blt {
                 .take(usize::try_from(panes).unwrap_or(usize::MAX));
             let error = blt.norm_squared_f64() * rows.sum::<f64>();
             if error < least {
-                (best, least) = (Some(blt), error);
+                best = Some(blt);
+                least = error;
             }
         }
         best
@@ -69,23 +70,29 @@ impl Blt {
     /// At least the squared 2-norm of a column of `C` without an end, in units of `2^-64`: by how much a change of one pane
     /// moves the fresh noise of all later ones. `1 + sum_ij w_i w_j / (1 - d_i d_j)`, every term rounded up.
     pub fn norm_squared(&self) -> u128 {
-        let pairs = self.parts().flat_map(|a| self.parts().map(move |b| (a, b)));
-        let term = |((d, w), (e, v)): ((u64, u64), (u64, u64))| {
-            let rest = (1_u128 << (2 * DECAY_BITS)) - u128::from(d) * u128::from(e);
-            (u128::from(w * v) << (64 + 2 * DECAY_BITS - 2 * WEIGHT_BITS)).div_ceil(rest)
-        };
-        (1 << 64) + pairs.map(term).sum::<u128>()
+        let mut squared = 1_u128 << 64;
+        for one in self.buffer_laws() {
+            for other in self.buffer_laws() {
+                let rest =
+                    (1_u128 << (2 * DECAY_BITS)) - u128::from(one.decay) * u128::from(other.decay);
+                let weights = u128::from(one.weight * other.weight);
+                squared += (weights << (64 + 2 * DECAY_BITS - 2 * WEIGHT_BITS)).div_ceil(rest);
+            }
+        }
+        squared
     }
 
-    /// How far rounding can take the fresh noise of any one value and pane from what `C` makes of a change: `1 + sum_i w_i /
+    /// Distance by which rounding can take the fresh noise of any one value and pane from what `C` makes of a change: `1 + sum_i w_i /
     /// (1 - d_i)`, rounded up.
     ///
     /// A buffer decays as `round(d s)`. The difference of two buffers so follows the exact law but for less than 1 a pane, in
     /// all less than `1 + d + d^2 + ...`; the sum over the buffers is rounded once more.
     pub fn drift(&self) -> u64 {
-        let of_one =
-            |(d, w): (u64, u64)| (w << (DECAY_BITS - WEIGHT_BITS)).div_ceil((1 << DECAY_BITS) - d);
-        1 + self.parts().map(of_one).sum::<u64>()
+        let mut drift = 1;
+        for BufferLaw { decay, weight } in self.buffer_laws() {
+            drift += (weight << (DECAY_BITS - WEIGHT_BITS)).div_ceil((1 << DECAY_BITS) - decay);
+        }
+        drift
     }
 
     pub(super) fn buffers(&self) -> usize {
@@ -118,21 +125,24 @@ impl Blt {
 
     /// The squared 2-norms of the rows of `A / C`, `A` the sums.
     fn rows(&self) -> impl Iterator<Item = f64> {
+        let decays: Vec<f64> = self
+            .decays
+            .iter()
+            .map(|d| *d as f64 / 16_777_216.0)
+            .collect();
+        let weights: Vec<f64> = self.weights.iter().map(|w| *w as f64 / 1024.0).collect();
         let mut buffers = vec![0.0; self.buffers()];
         let mut value = 0.0;
         let mut squared = 0.0;
         (0_u64..).map(move |step| {
-            let parts = || {
-                self.parts()
-                    .map(|(d, w)| (d as f64 / 16_777_216.0, w as f64 / 1024.0))
-            };
-            let past: f64 = parts()
+            let past: f64 = weights
+                .iter()
                 .zip(&buffers)
-                .map(|((_, w), buffer)| w * buffer)
+                .map(|(w, buffer)| w * buffer)
                 .sum();
             let impulse = if step == 0 { 1.0 } else { -past };
-            for ((d, _), buffer) in parts().zip(&mut buffers) {
-                *buffer = d * *buffer + impulse;
+            for (decay, buffer) in decays.iter().zip(&mut buffers) {
+                *buffer = decay * *buffer + impulse;
             }
             value += impulse;
             squared += value * value;
@@ -145,18 +155,23 @@ impl Blt {
         self.norm_squared() as f64 / 18_446_744_073_709_551_616.0
     }
 
-    /// `d_i` and `w_i`.
-    fn parts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    fn buffer_laws(&self) -> impl Iterator<Item = BufferLaw> + '_ {
         self.decays
             .iter()
-            .copied()
-            .zip(self.weights.iter().copied())
+            .zip(self.weights)
+            .map(|(&decay, &weight)| BufferLaw { decay, weight })
     }
 
-    /// What makes it this one and no other.
+    /// Numbers that make it this one and no other.
     pub(super) fn numbers(&self) -> Vec<u64> {
         [self.decays, self.weights].concat()
     }
+}
+
+/// `d_i` and `w_i`.
+struct BufferLaw {
+    decay: u64,
+    weight: u64,
 }
 
 /// The sum of the variances of independent noise added up, over so many panes.

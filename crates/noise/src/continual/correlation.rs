@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Tree(Tree),
 }
 
-/// What of the noise is remembered. Secret: with what was published it tells the exact values.
+/// Noise that is remembered. Secret: with what was published it tells the exact values.
 ///
 /// `Debug` shows no values.
 #[derive(Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Correlation {
         }
     }
 
-    /// Before the first pane.
+    /// Memory before the first pane.
     pub fn memory(&self, values: usize) -> Memory {
         Memory {
             step: 0,
@@ -81,7 +81,7 @@ impl Correlation {
         }
     }
 
-    /// How many vectors of noise are remembered.
+    /// Number of vectors of noise that are remembered.
     pub(super) fn vectors(&self) -> usize {
         match &self.kind {
             Kind::Independent => 0,
@@ -91,7 +91,7 @@ impl Correlation {
         }
     }
 
-    /// How many vectors of fresh noise a pane is in; `None` where each is in many, a part of it.
+    /// Number of vectors of fresh noise that a pane is in; `None` where each is in many, a part of it.
     pub fn nodes_of_a_pane(&self) -> Option<usize> {
         match &self.kind {
             Kind::Independent => Some(1),
@@ -100,7 +100,7 @@ impl Correlation {
         }
     }
 
-    /// Where a vector of fresh noise is in many panes, a part of it: at least the squared 2-norm of a column. A figure to show.
+    /// Bound of the squared 2-norm of a column from above, where a vector of fresh noise is in many panes, a part of it. A figure to show.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub fn norm_squared(&self) -> Option<f64> {
         let squared = match &self.kind {
@@ -116,7 +116,9 @@ impl Correlation {
     pub fn correlate(&self, memory: &mut Memory, draw: &mut dyn FnMut() -> Vec<i128>) -> Vec<i128> {
         let position = memory.step % self.longest;
         if position == 0 && self.longest < u64::MAX {
-            memory.noise.iter_mut().for_each(|vector| vector.fill(0));
+            for vector in &mut memory.noise {
+                vector.fill(0);
+            }
         }
         let noise = match &self.kind {
             Kind::Independent => draw(),
@@ -140,37 +142,44 @@ impl Correlation {
     /// but for a filter, which is for sums over its own length.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub(super) fn row(&self, panes: u64, over: Option<u32>) -> f64 {
-        let since_begun = |row: &dyn Fn(u64) -> f64| {
-            let finished = panes / self.longest;
-            let rest = panes % self.longest;
-            let of_finished = if finished > 0 {
-                finished as f64 * row(self.longest)
-            } else {
-                0.0
-            };
-            of_finished + if rest > 0 { row(rest) } else { 0.0 }
-        };
         match &self.kind {
             Kind::Independent => over.map_or(panes, |over| panes.min(over.into())) as f64,
-            Kind::Blt(blt) => since_begun(&|panes| blt.row(panes)),
+            Kind::Blt(blt) => self.row_since_begun(panes, |panes| blt.row(panes)),
             Kind::Fir(fir) => fir.row(panes),
-            Kind::Tree(tree) => since_begun(&|panes| tree.row(panes)),
+            Kind::Tree(tree) => self.row_since_begun(panes, |panes| tree.row(panes)),
         }
     }
 
-    /// What makes it this one and no other.
+    /// The variance of the sum over `panes` panes where noise begins anew after the longest run; `row` is that within a run.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+    fn row_since_begun(&self, panes: u64, row: impl Fn(u64) -> f64) -> f64 {
+        let finished = panes / self.longest;
+        let rest = panes % self.longest;
+        let of_finished = if finished > 0 {
+            finished as f64 * row(self.longest)
+        } else {
+            0.0
+        };
+        of_finished + if rest > 0 { row(rest) } else { 0.0 }
+    }
+
+    /// Numbers that make it this one and no other.
     pub(super) fn numbers(&self) -> Vec<u64> {
-        let (kind, rest) = match &self.kind {
-            Kind::Independent => (0, Vec::new()),
-            Kind::Blt(blt) => (1, blt.numbers()),
-            Kind::Fir(fir) => (
-                2,
-                fir.coefficients()
-                    .iter()
-                    .map(|c| c.cast_unsigned())
-                    .collect(),
-            ),
-            Kind::Tree(tree) => (3, tree.numbers()),
+        let kind = match &self.kind {
+            Kind::Independent => 0,
+            Kind::Blt(_) => 1,
+            Kind::Fir(_) => 2,
+            Kind::Tree(_) => 3,
+        };
+        let rest = match &self.kind {
+            Kind::Independent => Vec::new(),
+            Kind::Blt(blt) => blt.numbers(),
+            Kind::Fir(fir) => fir
+                .coefficients()
+                .iter()
+                .map(|c| c.cast_unsigned())
+                .collect(),
+            Kind::Tree(tree) => tree.numbers(),
         };
         [&[kind, self.longest], rest.as_slice()].concat()
     }

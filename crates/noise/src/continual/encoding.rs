@@ -50,13 +50,9 @@ impl State {
         if head[1..=DIGEST] != fingerprint(series) {
             return Err(Error::StateForeign);
         }
-        let number = |at: usize| {
-            let mut eight = [0; 8];
-            eight.copy_from_slice(&head[at..at + 8]);
-            u64::from_le_bytes(eight)
-        };
-        let step = number(1 + DIGEST);
-        let values = usize::try_from(number(1 + DIGEST + 8)).map_err(|_| Error::StateDamaged)?;
+        let step = number_at(head, 1 + DIGEST);
+        let values =
+            usize::try_from(number_at(head, 1 + DIGEST + 8)).map_err(|_| Error::StateDamaged)?;
         let of_memory = series.correlation.vectors();
         let one_more = usize::from(
             version == FIRST_VERSION && matches!(series.over(), WindowKind::Hopping { .. }),
@@ -86,6 +82,12 @@ impl State {
     }
 }
 
+fn number_at(head: &[u8], offset: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&head[offset..offset + 8]);
+    u64::from_le_bytes(eight)
+}
+
 /// The ring of all panes of a window after `step` steps, without the pane that the next step leaves out.
 fn without_oldest(ring: &[Vec<i128>], step: u64) -> Vec<Vec<i128>> {
     let panes = ring.len() as u64;
@@ -102,13 +104,13 @@ fn without_oldest(ring: &[Vec<i128>], step: u64) -> Vec<Vec<i128>> {
 }
 
 impl Series {
-    /// What [`State::to_bytes`] takes, and in memory about as much: 16 bytes a number.
+    /// Number of bytes that [`State::to_bytes`] takes, and memory about as much: 16 bytes a number.
     pub fn state_bytes(&self, values: usize) -> usize {
         HEAD + (self.correlation.vectors() + self.kept()) * values * NUMBER + DIGEST
     }
 }
 
-/// What tells series apart, but for the number of values.
+/// Digest that tells series apart, but for the number of values.
 fn fingerprint(series: &Series) -> [u8; DIGEST] {
     let bytes: Vec<u8> = series
         .numbers()

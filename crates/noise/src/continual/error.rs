@@ -1,11 +1,11 @@
-//! Why there can be no series, or its state cannot be read.
+//! Reasons why there can be no series, or its state cannot be read.
 
 use crate::error::Error as NoiseError;
 
 /// The longest window of a hopping series, in panes.
 pub const MOST_PANES: u32 = 2048;
 
-/// Why there can be no series, or its state cannot be read.
+/// Reasons why there can be no series, or its state cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

@@ -36,7 +36,7 @@ impl Fir {
             .sum()
     }
 
-    /// How many panes of noise are remembered.
+    /// Number of panes of noise that are remembered.
     pub(super) fn reach(&self) -> usize {
         self.coefficients.len() - 1
     }
@@ -48,14 +48,13 @@ impl Fir {
         let mut past = vec![0; fresh.len()];
         for (j, c) in self.coefficients.iter().enumerate().skip(1) {
             let before = &ring[(now + reach - j) % reach];
-            past.iter_mut()
-                .zip(before)
-                .for_each(|(sum, noise)| *sum += i128::from(*c) * noise);
+            for (sum, noise) in past.iter_mut().zip(before) {
+                *sum += i128::from(*c) * noise;
+            }
         }
-        fresh
-            .iter_mut()
-            .zip(past)
-            .for_each(|(noise, past)| *noise -= round(past, BITS));
+        for (noise, past) in fresh.iter_mut().zip(past) {
+            *noise -= round(past, BITS);
+        }
         ring[now].copy_from_slice(fresh);
     }
 
@@ -80,19 +79,18 @@ fn coefficients(panes: usize) -> Vec<i64> {
     for j in 1..2 * panes {
         root.push(root[j - 1] * (2 * j - 1) as f64 / (2 * j) as f64);
     }
-    // Times sqrt(1 - x^R) = 1 - x^R / 2 - ...
-    let product = |j: usize| {
-        root[j]
-            - if j >= panes {
-                root[j - panes] / 2.0
-            } else {
-                0.0
-            }
-    };
-    let damped = |j: usize| libm::exp(-(j as f64) / (6 * panes) as f64) * product(j);
-    (0..2 * panes)
-        .map(|j| libm::round(f64::from(1_u32 << BITS) * damped(j)) as i64)
-        .collect()
+    let mut coefficients = Vec::with_capacity(2 * panes);
+    for j in 0..2 * panes {
+        // Times sqrt(1 - x^R) = 1 - x^R / 2 - ...
+        let before = if j >= panes {
+            root[j - panes] / 2.0
+        } else {
+            0.0
+        };
+        let damped = libm::exp(-(j as f64) / (6 * panes) as f64) * (root[j] - before);
+        coefficients.push(libm::round(f64::from(1_u32 << BITS) * damped) as i64);
+    }
+    coefficients
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures to show")]

@@ -10,33 +10,33 @@ use bernstream_synopsis::calibrate::Rho;
 use bernstream_synopsis::law::NoiseDistribution;
 use bernstream_synopsis::price::Price;
 
-/// How many numbers may be drawn before a series begins with new noise.
+/// Most numbers that may be drawn before a series begins with new noise.
 const MOST_DRAWS: u64 = 1 << 36;
 
-/// How a change of one pane comes back in the fresh noise of it and of later panes.
+/// Return of a change of one pane in the fresh noise of it and of later panes.
 pub(super) struct Spread {
     /// At least the squared 2-norm of a column, in units of `2^-64`.
     pub norm_squared: u128,
-    /// By how much rounding can move any one of the values of any one pane.
+    /// Distance by which rounding can move any one of the values of any one pane.
     pub drift: u64,
-    /// For how many panes rounding must and may be paid for.
+    /// Numbers of panes for which rounding must and may be paid for.
     pub least: u64,
     pub most: u64,
 }
 
-/// What pays for a series.
+/// Noise that pays for a series.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Guarded {
     pub noise: Mechanism,
     /// The series is kept in units of `2^-bits` of the grid.
     pub bits: u32,
-    /// For how many panes rounding is paid for.
+    /// Number of panes for which rounding is paid for.
     pub longest: u64,
 }
 
 /// As many bits as can be had beside the largest noise; beyond these, nothing is gained.
 const MOST_BITS: u32 = 40;
-/// What rounding may add to the noise: this part of it.
+/// Part of the noise that rounding may add to it.
 const ROUNDING: u64 = 1024;
 
 /// `change` is that of one pane in the 2-norm; a unit is in at most `panes` panes, each of which is charged `price`. `values`

@@ -4,7 +4,7 @@ use super::blt::Blt;
 use super::correlation::Correlation;
 use super::error::{Error, MOST_PANES};
 use super::fir::Fir;
-use super::guarded::Spread;
+use super::guarded::{Guarded, Spread};
 use super::rounding::round;
 use super::state::State;
 use super::tree::Tree;
@@ -20,7 +20,7 @@ use bernstream_synopsis::description::Fresh;
 use bernstream_synopsis::law::NoiseDistribution;
 use bernstream_synopsis::price::Price;
 
-/// Over which panes a release of a series speaks. One pane alone needs no series.
+/// Panes over which a release of a series speaks. One pane alone needs no series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowKind {
     /// All since the series began.
@@ -29,7 +29,7 @@ pub enum WindowKind {
     Hopping { panes: u32 },
 }
 
-/// After so many panes a series begins with new noise, at the latest, going on from what was published.
+/// Number of panes after which a series begins with new noise, at the latest, going on from what was published.
 const LONGEST: u64 = 1 << 30;
 
 /// Correlated noise, calibrated: public, and the same for every key.
@@ -68,76 +68,55 @@ impl Series {
         price: Price,
         horizon: u64,
     ) -> Result<Series, Error> {
-        let plain = |correlation: Correlation, price: Price| {
-            let noise = Mechanism::calibrated(law, change, values, price)?;
-            Ok(Series {
-                over,
-                correlation,
-                noise,
-                bits: 0,
-            })
+        let request = Request {
+            over,
+            law,
+            change,
+            values,
+            panes_a_unit,
+            price,
         };
-        let gaussian = |spread: &Spread, correlation: &dyn Fn(u64) -> Correlation| {
-            if change.0 == 0 {
-                return Err(Error::Mechanism(NoiseError::NoSensitivity));
-            }
-            if panes_a_unit > 1 && matches!(price, Price::Approximate { .. }) {
-                return Err(Error::SeveralPanes {
-                    panes: panes_a_unit,
-                });
-            }
-            let found = guarded::calibrate(change.0, values, panes_a_unit, price, spread)?;
-            let correlation = correlation(found.longest);
-            Ok(Series {
-                over,
-                correlation,
-                noise: found.noise,
-                bits: found.bits,
-            })
-        };
-        match (over, law) {
-            (WindowKind::Hopping { panes }, _) if !(1..=MOST_PANES).contains(&panes) => {
+        let is_gaussian = law == NoiseDistribution::DiscreteGaussian;
+        match over {
+            WindowKind::Hopping { panes } if !(1..=MOST_PANES).contains(&panes) => {
                 Err(Error::Panes { panes })
             }
-            (WindowKind::Hopping { panes: panes @ 2.. }, NoiseDistribution::DiscreteGaussian) => {
+            WindowKind::Hopping { panes: panes @ 2.. } if is_gaussian => {
                 let fir = Fir::over(panes as usize);
                 let later = u64::from(2 * panes - 1);
-                let spread = Spread {
+                let found = request.guarded(&Spread {
                     norm_squared: fir.norm_squared(),
                     drift: 1,
                     least: later,
                     most: later,
+                })?;
+                Ok(request.correlated(Correlation::fir(fir), found))
+            }
+            WindowKind::Hopping { .. } => request.plain(Correlation::independent(), price),
+            WindowKind::Cumulative if is_gaussian => {
+                let Some(blt) = Blt::for_horizon(horizon) else {
+                    return request.plain(Correlation::independent(), price);
                 };
-                gaussian(&spread, &|_| Correlation::fir(fir.clone()))
+                let found = request.guarded(&Spread {
+                    norm_squared: blt.norm_squared(),
+                    drift: blt.drift(),
+                    least: horizon,
+                    most: LONGEST,
+                })?;
+                Ok(request.correlated(Correlation::blt(blt, found.longest), found))
             }
-            (WindowKind::Hopping { .. }, _) => plain(Correlation::independent(), price),
-            (WindowKind::Cumulative, NoiseDistribution::DiscreteGaussian) => {
-                match Blt::for_horizon(horizon) {
-                    None => plain(Correlation::independent(), price),
-                    Some(blt) => {
-                        let norm_squared = blt.norm_squared();
-                        let drift = blt.drift();
-                        let spread = Spread {
-                            norm_squared,
-                            drift,
-                            least: horizon,
-                            most: LONGEST,
-                        };
-                        gaussian(&spread, &|longest| Correlation::blt(blt, longest))
-                    }
+            WindowKind::Cumulative => {
+                let tree = Tree::for_horizon(horizon);
+                if tree.levels() == 1 {
+                    return request.plain(Correlation::independent(), price);
                 }
+                let price = price_of_a_node(price, tree.levels(), panes_a_unit);
+                request.plain(Correlation::tree(tree), price)
             }
-            (WindowKind::Cumulative, _) => match Tree::for_horizon(horizon) {
-                tree if tree.levels() == 1 => plain(Correlation::independent(), price),
-                tree => {
-                    let price = price_of_a_node(price, tree.levels(), panes_a_unit);
-                    plain(Correlation::tree(tree), price)
-                }
-            },
         }
     }
 
-    /// What the noise costs a unit that is in one pane, in zero-concentrated differential privacy: its own constant
+    /// Cost of the noise to a unit that is in one pane, in zero-concentrated differential privacy: its own constant
     /// ([`own_rho`]) for every node of the tree that the pane is in. `change` is that which it was calibrated to, `values` those of
     /// one key. `None` for noise of which no more than its price is known.
     pub fn own_rho(&self, change: Sensitivity, values: usize) -> Option<Rho> {
@@ -153,7 +132,7 @@ impl Series {
             .map(Rho::from_trillionths)
     }
 
-    /// What a description says of its noise, of values in units of `grid`.
+    /// Description of its noise, of values in units of `grid`.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a scale to show; the noise itself is drawn from the integer"
@@ -167,7 +146,7 @@ impl Series {
         }
     }
 
-    /// Of one key, before its first pane.
+    /// State of one key, before its first pane.
     pub fn begin(&self, values: usize) -> State {
         let published = vec![vec![0; values]; self.kept()];
         State {
@@ -184,16 +163,16 @@ impl Series {
         debug_assert_eq!(pane.reveal().len(), state.values, "a pane of another shape");
         let nothing = Exact::new(vec![0; state.values]);
         let step = state.step();
-        let mut draw = || self.noise.release(&nothing, generator).0;
-        let mut noisy = self.correlation.correlate(&mut state.memory, &mut draw);
+        let mut noisy = self.correlation.correlate(&mut state.memory, &mut || {
+            self.noise.release(&nothing, generator).0
+        });
         for (noisy, exact) in noisy.iter_mut().zip(pane.reveal()) {
             *noisy = exact.saturating_mul(1 << self.bits).saturating_add(*noisy);
         }
         let mut sum = noisy.clone();
-        state
-            .published
-            .iter()
-            .for_each(|vector| add(&mut sum, vector));
+        for vector in &state.published {
+            add(&mut sum, vector);
+        }
         let place = step.checked_rem(self.kept() as u64).unwrap_or(0) as usize;
         if let Some(kept) = state.published.get_mut(place) {
             *kept = if self.over == WindowKind::Cumulative {
@@ -241,7 +220,7 @@ impl Series {
         self.bits
     }
 
-    /// How many vectors of published values the next step needs: the sum, or the panes of its window but itself.
+    /// Number of vectors of published values that the next step needs: the sum, or the panes of its window but itself.
     pub(super) fn kept(&self) -> usize {
         match self.over {
             WindowKind::Cumulative => 1,
@@ -249,7 +228,7 @@ impl Series {
         }
     }
 
-    /// What makes it this one and no other.
+    /// Numbers that make it this one and no other.
     pub(super) fn numbers(&self) -> Vec<u64> {
         let over = match self.over {
             WindowKind::Cumulative => 0,
@@ -261,7 +240,53 @@ impl Series {
     }
 }
 
-/// What a node of a tree may cost, in the kind of `price`.
+/// Series that is asked for, as [`Series::calibrated`] says.
+struct Request {
+    over: WindowKind,
+    law: NoiseDistribution,
+    change: Sensitivity,
+    values: usize,
+    panes_a_unit: u32,
+    price: Price,
+}
+
+impl Request {
+    /// Noise of the law itself on every pane, or node, that costs `price`.
+    fn plain(&self, correlation: Correlation, price: Price) -> Result<Series, Error> {
+        let noise = Mechanism::calibrated(self.law, self.change, self.values, price)?;
+        Ok(Series {
+            over: self.over,
+            correlation,
+            noise,
+            bits: 0,
+        })
+    }
+
+    /// Gaussian noise that pays for a change that comes back by `spread`.
+    fn guarded(&self, spread: &Spread) -> Result<Guarded, Error> {
+        if self.change.0 == 0 {
+            return Err(Error::Mechanism(NoiseError::NoSensitivity));
+        }
+        if self.panes_a_unit > 1 && matches!(self.price, Price::Approximate { .. }) {
+            return Err(Error::SeveralPanes {
+                panes: self.panes_a_unit,
+            });
+        }
+        let panes = self.panes_a_unit;
+        guarded::calibrate(self.change.0, self.values, panes, self.price, spread)
+    }
+
+    fn correlated(&self, correlation: Correlation, found: Guarded) -> Series {
+        Series {
+            over: self.over,
+            correlation,
+            noise: found.noise,
+            bits: found.bits,
+        }
+    }
+}
+
+/// Price that a node of a tree may have, in the kind of `price`.
 ///
 /// Under `rho` a level pays its part of it. A unit in `panes` panes can have all of them in one node, whose noise then loses
 /// so many times its epsilon, and `rho` of that grows faster than its epsilon does: so the epsilon of a node is such that
@@ -269,23 +294,25 @@ impl Series {
 pub(super) fn price_of_a_node(price: Price, levels: usize, panes: u32) -> Price {
     let levels = levels as u64;
     let panes = u64::from(panes.max(1));
-    let part = |epsilon: Epsilon, of: u64| {
-        Price::Pure(Epsilon::from_trillionths(epsilon.trillionths() / of))
-    };
     match price {
-        Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => part(epsilon, levels),
+        Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => part_of(epsilon, levels),
         Price::Concentrated(rho) => {
             let of_all = u128::from(rho.trillionths()) * u128::from(panes) / u128::from(levels);
             let of_all = Rho::from_trillionths(u64::try_from(of_all).unwrap_or(u64::MAX));
-            part(Price::Concentrated(of_all).pure(), panes)
+            part_of(Price::Concentrated(of_all).pure(), panes)
         }
         // Calibrates nothing.
         Price::Slots(_) => price,
     }
 }
 
+/// One of so many equal parts of an epsilon.
+fn part_of(epsilon: Epsilon, parts: u64) -> Price {
+    Price::Pure(Epsilon::from_trillionths(epsilon.trillionths() / parts))
+}
+
 fn add(sum: &mut [i128], vector: &[i128]) {
-    sum.iter_mut()
-        .zip(vector)
-        .for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+    for (sum, value) in sum.iter_mut().zip(vector) {
+        *sum = sum.saturating_add(*value);
+    }
 }

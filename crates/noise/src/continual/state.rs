@@ -1,10 +1,10 @@
-//! What a series remembers between two panes.
+//! The memory of a series between two panes.
 
 use std::fmt;
 
 use super::correlation::Memory;
 
-/// Where a series of one key stands: what of its noise is still needed, and what was published.
+/// State of a series of one key: the noise that is still needed, and the values that were published.
 ///
 /// Secret, and worth as much as the exact values: published values less their noise are those. It has no more than the next step
 /// needs, but where noise is correlated that is enough to compute exact panes: with a filter the last ones, as many as it is long; with a
@@ -25,12 +25,12 @@ impl fmt::Debug for State {
 }
 
 impl State {
-    /// How many panes have been released.
+    /// Number of panes that have been released.
     pub fn step(&self) -> u64 {
         self.memory.step
     }
 
-    /// How many values a pane has.
+    /// Number of values of a pane.
     pub fn values(&self) -> usize {
         self.values
     }

@@ -24,16 +24,17 @@ impl Tree {
             branching: horizon,
             weights: vec![1 << BITS],
         };
-        let deep = (2..=MOST_CHILDREN.min(horizon)).map(|branching| Tree::over(horizon, branching));
-        deep.fold((flat.error(horizon), flat), |(least, best), tree| {
+        let mut least = flat.error(horizon);
+        let mut best = flat;
+        for branching in 2..=MOST_CHILDREN.min(horizon) {
+            let tree = Tree::over(horizon, branching);
             let error = tree.error(horizon);
             if error < least {
-                (error, tree)
-            } else {
-                (least, best)
+                least = error;
+                best = tree;
             }
-        })
-        .1
+        }
+        best
     }
 
     /// The lowest over `horizon` panes.
@@ -57,14 +58,14 @@ impl Tree {
         self.branching
     }
 
-    /// How many panes it holds.
+    /// Number of panes that it holds.
     pub fn capacity(&self) -> u64 {
         self.weights.iter().fold(1, |capacity: u64, _| {
             capacity.saturating_mul(self.branching)
         })
     }
 
-    /// What the noise of the sum changes by with leaf `leaf`. For each level `open` has the sum of the noise of its nodes that
+    /// Change of the noise of the sum with leaf `leaf`. For each level `open` has the sum of the noise of its nodes that
     /// are whole and whose parent is not.
     ///
     /// An estimate is the node's sum plus `(a fresh + (1 - a) children)` of noise, rounded. Adding a whole number to both
@@ -79,9 +80,9 @@ impl Tree {
         let mut change = node.clone();
         let mut whole = leaf + 1;
         for (sum, above) in open.iter_mut().zip(1..) {
-            sum.iter_mut()
-                .zip(&node)
-                .for_each(|(sum, noise)| *sum += noise);
+            for (sum, noise) in sum.iter_mut().zip(&node) {
+                *sum += noise;
+            }
             if !whole.is_multiple_of(self.branching) || above == self.levels() {
                 break;
             }
@@ -117,18 +118,17 @@ impl Tree {
     /// The square of the levels (the price of a node is that part of the whole) times the sum of the variances.
     #[expect(clippy::cast_precision_loss, reason = "which is the better one")]
     fn error(&self, horizon: u64) -> f64 {
-        // The sum of `0, 1, ..., n - 1`.
-        let triangle = |n: f64| n * (n - 1.0) / 2.0;
         let mut size = 1_u64;
         let mut sum = 0.0;
         for (level, weight) in self.weights.iter().enumerate() {
             let counted = horizon + 1;
             let period = size.saturating_mul(self.branching);
-            let (periods, rest) = if level + 1 == self.levels() {
-                (0, counted)
+            let periods = if level + 1 == self.levels() {
+                0
             } else {
-                (counted / period, counted % period)
+                counted / period
             };
+            let rest = counted - periods * period;
             let nodes = rest / size;
             let part = rest % size;
             let in_all = (periods * size) as f64 * triangle(self.branching as f64)
@@ -140,10 +140,15 @@ impl Tree {
         (self.levels() as f64).powi(2) * sum
     }
 
-    /// What makes it this one and no other.
+    /// Numbers that make it this one and no other.
     pub(super) fn numbers(&self) -> Vec<u64> {
         [&[self.branching], self.weights.as_slice()].concat()
     }
+}
+
+/// The sum of `0, 1, ..., n - 1`.
+fn triangle(n: f64) -> f64 {
+    n * (n - 1.0) / 2.0
 }
 
 #[cfg(test)]

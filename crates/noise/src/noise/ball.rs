@@ -57,13 +57,13 @@ struct Length {
     /// The last of an odd number.
     last: Option<DyadicReal>,
     words: usize,
-    /// In units of `2^-64` sixteenths a word.
+    /// Bounds in units of `2^-64` sixteenths a word.
     lowest: BigUint,
     highest: BigUint,
 }
 
 impl Length {
-    /// Of `dimensions + 1` normal variates.
+    /// Draws the length of `dimensions + 1` normal variates.
     fn draw(
         scale: u128,
         dimensions: usize,
@@ -96,18 +96,20 @@ impl Length {
                 deviate.extend(generator);
             }
         }
-        // A coin may have asked for more digits of a deviate than these.
-        let known =
-            |deviate: &DyadicReal| deviate.digits() >> (64 * (deviate.words() - self.words));
-        let pairs: BigUint = self.pairs.iter().map(known).sum();
-        let last = self.last.as_ref().map(known);
-        let root = |pairs: BigUint, last: BigUint| {
-            ((pairs << (5 + 64 * self.words)) + &last * &last).sqrt()
-        };
-        self.lowest = self.scale * root(pairs.clone(), last.clone().unwrap_or_default());
+        let pairs: BigUint = self
+            .pairs
+            .iter()
+            .map(|pair| first_digits(pair, self.words))
+            .sum();
+        let last = self
+            .last
+            .as_ref()
+            .map(|last| first_digits(last, self.words));
+        let lowest = root_of_squares(pairs.clone(), last.clone().unwrap_or_default(), self.words);
+        self.lowest = self.scale * lowest;
         let pairs = pairs + self.pairs.len();
         let last = last.map(|last| last + 1_u32).unwrap_or_default();
-        self.highest = self.scale * (root(pairs, last) + 1_u32);
+        self.highest = self.scale * (root_of_squares(pairs, last, self.words) + 1_u32);
     }
 
     /// The product with `normal`, rounded to a whole number; the largest there is where it is larger.
@@ -116,10 +118,8 @@ impl Length {
             let digits = normal.digits();
             // 256ths of a unit, and the words of both.
             let places = 8 + 64 * (self.words + normal.words());
-            let nearest =
-                |product: BigUint| (product + (BigUint::from(1_u32) << (places - 1))) >> places;
-            let size = nearest(&self.lowest * &digits);
-            if size == nearest(&self.highest * (digits + 1_u32)) {
+            let size = nearest(&self.lowest * &digits, places);
+            if size == nearest(&self.highest * (digits + 1_u32), places) {
                 return i128::try_from(&size).unwrap_or(i128::MAX);
             }
             normal.extend(generator);
@@ -128,6 +128,21 @@ impl Length {
             }
         }
     }
+}
+
+/// The first `words` words of digits of a deviate: a coin may have asked for more.
+fn first_digits(deviate: &DyadicReal, words: usize) -> BigUint {
+    deviate.digits() >> (64 * (deviate.words() - words))
+}
+
+/// `16 ||h||` in units of `2^-64` a word, rounded down, of the sum of half the pairs of squares and the last deviate.
+fn root_of_squares(pairs: BigUint, last: BigUint, words: usize) -> BigUint {
+    ((pairs << (5 + 64 * words)) + &last * &last).sqrt()
+}
+
+/// `product / 2^places`, rounded to the nearest.
+fn nearest(product: BigUint, places: usize) -> BigUint {
+    (product + (BigUint::from(1_u32) << (places - 1))) >> places
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn is_accepted(radius: u128, values: u64, generator: &mut Generator) -> bool {
     })
 }
 
-/// Whether the uniform real whose first 64 bits are `word` lies below `numerator / denominator`, which is less than 1, its
+/// Returns true if the uniform real whose first 64 bits are `word` lies below `numerator / denominator`, which is less than 1, its
 /// denominator below `2^127`: digit by digit, further words drawn where 64 do not decide.
 fn fails(mut word: u64, mut numerator: u128, denominator: u128, generator: &mut Generator) -> bool {
     loop {
@@ -102,7 +102,7 @@ fn fails(mut word: u64, mut numerator: u128, denominator: u128, generator: &mut 
 /// A uniform integer in `0..n`.
 fn wide_uniform(generator: &mut Generator, n: u128) -> u128 {
     if let Ok(n) = u64::try_from(n) {
-        return u128::from(uniform(generator, n).0);
+        return u128::from(uniform(generator, n));
     }
     let mask = u128::MAX >> n.leading_zeros();
     loop {

@@ -12,7 +12,7 @@ pub fn permute_and_flip(scale: Scale, utilities: &[i128], generator: &mut Genera
     let largest = utilities.iter().copied().max().unwrap_or_default();
     let mut left: Vec<usize> = (0..utilities.len()).collect();
     while left.len() > 1 {
-        let index = left.swap_remove(uniform(generator, left.len() as u64).0 as usize);
+        let index = left.swap_remove(uniform(generator, left.len() as u64) as usize);
         if succeeds(largest.abs_diff(utilities[index]), scale.units(), generator) {
             return index;
         }
@@ -32,7 +32,7 @@ fn succeeds(gap: u128, scale: u64, generator: &mut Generator) -> bool {
 fn coin(numerator: u64, denominator: u64, generator: &mut Generator) -> bool {
     let mut k = 1;
     while (numerator == denominator || falls_below(numerator, denominator, generator))
-        && (k == 1 || uniform(generator, k).0 == 0)
+        && (k == 1 || uniform(generator, k) == 0)
     {
         k += 1;
     }

@@ -40,7 +40,7 @@ impl DiscreteGaussian {
     fn one(&self, quotients: &mut RationalCache, generator: &mut Generator) -> i128 {
         loop {
             let quotient = quotients.next(generator);
-            let u = uniform(generator, self.sixteenth).0;
+            let u = uniform(generator, self.sixteenth);
             let mut part = Fraction::quotient(u, self.sixteenth);
             if !Exponent::half_normal(quotient).accepts(&mut part, generator) {
                 continue;

@@ -1,4 +1,4 @@
-//! Where the randomness comes from.
+//! The source of randomness.
 
 use rand::rngs::{ChaCha20Rng, SysRng};
 use rand::{Rng, SeedableRng};
@@ -30,7 +30,7 @@ impl Generator {
         Generator(ChaCha20Rng::from_seed(seed), None)
     }
 
-    /// The same, which says at its end how many words of 32 bits were drawn: for `audit`, whose records are made up.
+    /// A generator from the same source, which says at its end how many words of 32 bits were drawn: for `audit`, whose records are made up.
     pub fn replayed(seed: [u8; 32], tell: impl FnOnce(u128) + Send + 'static) -> Self {
         Generator(ChaCha20Rng::from_seed(seed), Some(Box::new(tell)))
     }

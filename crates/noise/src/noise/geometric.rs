@@ -54,13 +54,13 @@ impl Geometric {
     fn remainder(&self, generator: &mut Generator) -> u64 {
         let b = self.sixteenth;
         loop {
-            let (u, word) = uniform(generator, b);
+            let UniformDraw { value: u, word } = draw_uniform(generator, b);
             let coin = generator.word();
             if fails_at_sight(coin, word) || !below(coin, u, 16 * b, generator) {
                 return u;
             }
             let mut k = 2;
-            while falls_below(u, 16 * b, generator) && uniform(generator, k).0 == 0 {
+            while falls_below(u, 16 * b, generator) && uniform(generator, k) == 0 {
                 k += 1;
             }
             if k % 2 == 1 {
@@ -70,7 +70,7 @@ impl Geometric {
     }
 }
 
-/// Whether a first coin is certain to fail, without a division: `u <= word b / 2^64`, so what exceeds `word / 16` exceeds
+/// Returns true if a first coin is certain to fail, without a division: `u <= word b / 2^64`, so what exceeds `word / 16` exceeds
 /// `u / 16b` too.
 fn fails_at_sight(coin: u64, word: u64) -> bool {
     coin > word >> 4
@@ -119,25 +119,39 @@ fn bernoulli(generator: &mut Generator, p: &[u64; 3]) -> u64 {
     below
 }
 
-/// A uniform integer in `0..n`, and the word that it is the top of: `u = floor(word n / 2^64)` (`[Lem19]`).
-pub(super) fn uniform(generator: &mut Generator, n: u64) -> (u64, u64) {
+/// A uniform integer in `0..n`.
+pub(super) fn uniform(generator: &mut Generator, n: u64) -> u64 {
+    draw_uniform(generator, n).value
+}
+
+/// A uniform integer, and the word that it is the top of.
+pub(super) struct UniformDraw {
+    pub value: u64,
+    pub word: u64,
+}
+
+/// Draws a uniform integer in `0..n`: `floor(word n / 2^64)` (`[Lem19]`).
+pub(super) fn draw_uniform(generator: &mut Generator, n: u64) -> UniformDraw {
     let surplus = n.wrapping_neg() % n;
     loop {
         let word = generator.word();
         let product = u128::from(word) * u128::from(n);
         if product as u64 >= surplus {
-            return ((product >> 64) as u64, word);
+            return UniformDraw {
+                value: (product >> 64) as u64,
+                word,
+            };
         }
     }
 }
 
-/// Whether a uniform real falls below `numerator / denominator`.
+/// Returns true if a uniform real falls below `numerator / denominator`.
 pub(super) fn falls_below(numerator: u64, denominator: u64, generator: &mut Generator) -> bool {
     let first = generator.word();
     below(first, numerator, denominator, generator)
 }
 
-/// Whether the uniform real whose first 64 bits are `word` lies below `numerator / denominator`, which is less than 1;
+/// Returns true if the uniform real whose first 64 bits are `word` lies below `numerator / denominator`, which is less than 1;
 /// further bits are drawn where those do not decide.
 fn below(mut word: u64, mut numerator: u64, denominator: u64, generator: &mut Generator) -> bool {
     loop {
@@ -285,7 +299,7 @@ mod tests {
         let mut counts = [0_u32; 3];
         for _ in 0..30_000 {
             // Without the rejection, multiples of 3 would come twice as often.
-            counts[(uniform(&mut generator, 3 << 62).0 % 3) as usize] += 1;
+            counts[(uniform(&mut generator, 3 << 62) % 3) as usize] += 1;
         }
         assert!(
             counts.iter().all(|count| count.abs_diff(10_000) < 600),

@@ -48,7 +48,7 @@ pub(super) fn scale(
     }
 }
 
-/// What noise of pure differential privacy costs in zero-concentrated differential privacy, where more is known of it than its
+/// Cost of noise of pure differential privacy in zero-concentrated differential privacy, where more is known of it than its
 /// epsilon. `values` are those of one key: of several keys each has noise of its own, what a unit changes there adds up to
 /// `change`, and the costs are convex in it and 0 at 0.
 pub fn own_rho(

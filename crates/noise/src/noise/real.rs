@@ -15,7 +15,7 @@ pub(super) struct Fraction {
     rest: Rest,
 }
 
-/// Where further digits come from.
+/// Source of further digits.
 enum Rest {
     /// A uniform number: all are equally likely.
     Uniform,
@@ -34,15 +34,15 @@ impl Fraction {
 
     /// `numerator / divisor`, less than 1.
     pub(super) fn quotient(numerator: u64, divisor: u64) -> Self {
-        let (first, remainder) = next_digits(numerator, divisor);
+        let Digits { word, remainder } = next_digits(numerator, divisor);
         Fraction {
-            first,
+            first: word,
             further: Vec::new(),
             rest: Rest::Quotient { remainder, divisor },
         }
     }
 
-    /// How many words are known.
+    /// Number of words that are known.
     fn words(&self) -> usize {
         1 + self.further.len()
     }
@@ -51,9 +51,9 @@ impl Fraction {
         let word = match &mut self.rest {
             Rest::Uniform => generator.word(),
             Rest::Quotient { remainder, divisor } => {
-                let (digits, left) = next_digits(*remainder, *divisor);
-                *remainder = left;
-                digits
+                let digits = next_digits(*remainder, *divisor);
+                *remainder = digits.remainder;
+                digits.word
             }
         };
         self.further.push(word);
@@ -68,13 +68,20 @@ impl Fraction {
     }
 }
 
-/// The first 64 binary digits of `numerator / divisor`, and what is left of the numerator.
-fn next_digits(numerator: u64, divisor: u64) -> (u64, u64) {
+/// Digits of a quotient.
+struct Digits {
+    word: u64,
+    /// What is left of the numerator.
+    remainder: u64,
+}
+
+/// The first 64 binary digits of `numerator / divisor`.
+fn next_digits(numerator: u64, divisor: u64) -> Digits {
     let dividend = u128::from(numerator) << 64;
-    (
-        (dividend / u128::from(divisor)) as u64,
-        (dividend % u128::from(divisor)) as u64,
-    )
+    Digits {
+        word: (dividend / u128::from(divisor)) as u64,
+        remainder: (dividend % u128::from(divisor)) as u64,
+    }
 }
 
 /// `(constant + linear x + square x^2) / 512` for a fraction `x`: the negative logarithm of a probability.
@@ -120,22 +127,21 @@ impl Exponent {
             // Coins of probability exponent / k, k = 1, 2, ...: the first to fail is an odd one with probability
             // exp(-exponent) (`[Neu51]`; `[CKS20]` algorithm 1).
             let mut k = 1;
-            while below(self, 512 * coins, x, generator) && (k == 1 || uniform(generator, k).0 == 0)
-            {
+            while below(self, 512 * coins, x, generator) && (k == 1 || uniform(generator, k) == 0) {
                 k += 1;
             }
             k % 2 == 1
         })
     }
 
-    /// Whether a uniform real falls below `512 self / of` at `x`, which is at most 1.
+    /// Returns true if a uniform real falls below `512 self / of` at `x`, which is at most 1.
     fn below(self, of: u64, x: &mut Fraction, generator: &mut Generator) -> bool {
         let coin = Fraction::uniform(generator);
         self.at_sight(of, coin.first, x.first)
             .unwrap_or_else(|| self.in_full(of, coin, x, generator))
     }
 
-    /// The same from 64 digits of the coin and of `x`; `None` where they do not decide. In units of `2^-64`.
+    /// Compares as [`below`](Self::below), from 64 digits of the coin and of `x`; `None` where they do not decide. In units of `2^-64`.
     fn at_sight(self, of: u64, coin: u64, x: u64) -> Option<bool> {
         let x = u128::from(x);
         let lowest = (u128::from(self.constant) << 64)
@@ -153,7 +159,13 @@ impl Exponent {
         }
     }
 
-    /// The same with as many digits as it takes.
+    /// `512` times the exponent at `x / 2^places`, in units of `2^-(2 places)`.
+    fn scaled(self, x: BigUint, places: usize) -> BigUint {
+        let linear = ((BigUint::from(self.constant) << places) + self.linear * &x) << places;
+        linear + self.square * &x * &x
+    }
+
+    /// Compares as [`below`](Self::below), with as many digits as it takes.
     fn in_full(
         self,
         of: u64,
@@ -166,16 +178,13 @@ impl Exponent {
             x.extend(generator);
             let places = 64 * x.words();
             let coin_places = 64 * coin.words();
-            let exponent = |x: BigUint| {
-                let linear =
-                    ((BigUint::from(self.constant) << places) + self.linear * &x) << places;
-                (linear + self.square * &x * &x) << coin_places
-            };
-            let uniform = |coin: BigUint| (coin * of) << (2 * places);
-            if uniform(coin.digits(0) + 1_u32) <= exponent(x.digits(0)) {
+            // Both sides of the comparison in units of `2^-(2 places + coin_places)`.
+            let lowest = self.scaled(x.digits(0), places) << coin_places;
+            if ((coin.digits(0) + 1_u32) * of) << (2 * places) <= lowest {
                 return true;
             }
-            if uniform(coin.digits(0)) >= exponent(x.digits(0) + 1_u32) {
+            let highest = self.scaled(x.digits(0) + 1_u32, places) << coin_places;
+            if (coin.digits(0) * of) << (2 * places) >= highest {
                 return false;
             }
         }
@@ -237,7 +246,7 @@ impl DyadicReal {
         }
     }
 
-    /// How many words of the part are known.
+    /// Number of words of the part that are known.
     pub(super) fn words(&self) -> usize {
         self.part.words()
     }

@@ -13,7 +13,7 @@ const ROUNDING: f64 = f64::EPSILON / 2.0;
 /// The points asked so far.
 pub(super) struct Dense {
     kernel: PointKernel,
-    /// How far a computed kernel value is off at most.
+    /// Largest error of a computed kernel value.
     error: f64,
     points: Vec<Vec<f64>>,
     /// The kernel matrix, its factor `L` and the rows `R` in use: row `i` has `i + 1` numbers.
@@ -38,17 +38,16 @@ pub(super) struct Place {
 impl Dense {
     pub fn new(kernel: PointKernel) -> Self {
         let error = kernel.error();
-        let (points, gram, factor, rows, coordinates) = Default::default();
         Dense {
             kernel,
             error,
-            points,
-            gram,
-            factor,
-            rows,
+            points: Vec::new(),
+            gram: Vec::new(),
+            factor: Vec::new(),
+            rows: Vec::new(),
             off: 0.0,
             squares: 0.0,
-            coordinates,
+            coordinates: Vec::new(),
         }
     }
 
@@ -91,7 +90,7 @@ impl Process for Dense {
         let whole_row = whole_row(weights.into_iter().enumerate(), own, rest);
         let row: Vec<f64> = whole_row
             .iter()
-            .map(|(_, weight)| *weight as f64 / ONE)
+            .map(|entry| entry.weight as f64 / ONE)
             .collect();
         gram.push(whole);
         factor.push(rest.sqrt());
@@ -142,7 +141,8 @@ impl Process for Dense {
         self.gram.push(gram);
         self.factor.push(factor);
         self.rows.push(row);
-        (self.off, self.squares) = (off, squares);
+        self.off = off;
+        self.squares = squares;
         self.coordinates.push(coordinate);
         value
     }

@@ -20,6 +20,29 @@ struct Stop {
     value: f64,
 }
 
+/// The place of a new point.
+pub(super) struct NewPlace {
+    place: Place,
+    /// The sum of squares with its row.
+    squares: f64,
+}
+
+/// A stop next to a new point.
+#[derive(Clone, Copy)]
+struct Neighbour {
+    /// Distance to it over the bandwidth.
+    distance: f64,
+    number: usize,
+    value: f64,
+}
+
+/// A neighbour with its weight in the conditional mean.
+struct WeightedStop {
+    number: usize,
+    weight: f64,
+    value: f64,
+}
+
 /// A place on the line; a number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(f64);
@@ -32,11 +55,38 @@ impl Markov {
             squares: 0.0,
         }
     }
+
+    fn neighbour(&self, x: f64, place: &Place, stop: &Stop) -> Neighbour {
+        Neighbour {
+            distance: (x - place.0).abs() / self.bandwidth,
+            number: stop.number,
+            value: stop.value,
+        }
+    }
+}
+
+impl Neighbour {
+    fn weighted(self, weight: f64) -> WeightedStop {
+        WeightedStop {
+            number: self.number,
+            weight,
+            value: self.value,
+        }
+    }
+}
+
+/// `e(t) = 1 - exp(-2 t)`.
+fn left_out(t: f64) -> f64 {
+    -(-2.0 * t).exp_m1()
+}
+
+/// Weight of the neighbour at distance `near`, with another one on the other side at `far`; `whole` is `e(near + far)`.
+fn weight_between(near: f64, far: f64, whole: f64) -> f64 {
+    (-near).exp() * (left_out(far) / whole)
 }
 
 impl Process for Markov {
-    /// And what the sum of squares becomes.
-    type Place = (Place, f64);
+    type Place = NewPlace;
 
     /// With `e(t) = 1 - exp(-2 t)`, `s` and `t` the distances to the nearest points on the left and on the right over the
     /// bandwidth: weights `exp(-s) e(t) / e(s + t)` and `exp(-t) e(s) / e(s + t)`, of the pivot's square is left
@@ -48,53 +98,43 @@ impl Process for Markov {
     /// an entry of the row by less than `40 u` over the pivot, which is at least `10^-4`; rounding adds `2^-25`. The three
     /// entries together are off by less than `2^-23`, a function of norm 1 is nowhere above 1, and the exact rows leave it
     /// its norm: so `q <= 1 + 2^-23 sqrt(i)` for `i` points.
-    fn offer(&self, point: &[f64]) -> Offer<(Place, f64)> {
+    fn offer(&self, point: &[f64]) -> Offer<NewPlace> {
         // Adding nothing makes of -0 a 0.
         let x = point.first().copied().unwrap_or_default() + 0.0;
         let left = self.stops.range(..=Place(x)).next_back();
         let right = self.stops.range(Place(x)..).next();
-        let near = |stop: Option<(&Place, &Stop)>| {
-            stop.map(|(place, stop)| {
-                (
-                    (x - place.0).abs() / self.bandwidth,
-                    stop.number,
-                    stop.value,
-                )
-            })
-        };
-        let left_out = |t: f64| -(-2.0 * t).exp_m1();
-        let (neighbours, rest) = match (near(left), near(right)) {
+        let left = left.map(|(place, stop)| self.neighbour(x, place, stop));
+        let right = right.map(|(place, stop)| self.neighbour(x, place, stop));
+        let (neighbours, rest) = match (left, right) {
             (None, None) => (Vec::new(), 1.0),
-            (Some((t, number, value)), None) | (None, Some((t, number, value))) => {
-                (vec![(number, (-t).exp(), value)], left_out(t))
+            (Some(only), None) | (None, Some(only)) => {
+                let t = only.distance;
+                (vec![only.weighted((-t).exp())], left_out(t))
             }
             // The point itself, or one that no float tells apart from it.
-            (Some((s, number, value)), Some((t, other, beyond))) if s == 0.0 || t == 0.0 => {
-                let (number, value) = if s <= t {
-                    (number, value)
+            (Some(left), Some(right)) if left.distance == 0.0 || right.distance == 0.0 => {
+                let nearest = if left.distance <= right.distance {
+                    left
                 } else {
-                    (other, beyond)
+                    right
                 };
-                (vec![(number, 1.0, value)], 0.0)
+                (vec![nearest.weighted(1.0)], 0.0)
             }
-            (Some((s, number, value)), Some((t, other, beyond))) => {
+            (Some(left), Some(right)) => {
+                let s = left.distance;
+                let t = right.distance;
                 let whole = left_out(s + t);
-                let weight = |near: f64, far: f64| (-near).exp() * (left_out(far) / whole);
-                (
-                    vec![(number, weight(s, t), value), (other, weight(t, s), beyond)],
-                    left_out(s) * (left_out(t) / whole),
-                )
+                let weighted = vec![
+                    left.weighted(weight_between(s, t, whole)),
+                    right.weighted(weight_between(t, s, whole)),
+                ];
+                (weighted, left_out(s) * (left_out(t) / whole))
             }
         };
-        let mean = neighbours
-            .iter()
-            .map(|(_, weight, value)| weight * value)
-            .sum();
+        let mean = neighbours.iter().map(|stop| stop.weight * stop.value).sum();
         let own = self.stops.len();
         let row = whole_row(
-            neighbours
-                .iter()
-                .map(|(number, weight, _)| (*number, *weight)),
+            neighbours.iter().map(|stop| (stop.number, stop.weight)),
             own,
             rest,
         );
@@ -111,13 +151,16 @@ impl Process for Markov {
             mean,
             row,
             reach,
-            place: (Place(x), squares),
+            place: NewPlace {
+                place: Place(x),
+                squares,
+            },
         }
     }
 
-    fn take(&mut self, offer: Offer<(Place, f64)>, coordinate: f64) -> f64 {
+    fn take(&mut self, offer: Offer<NewPlace>, coordinate: f64) -> f64 {
         let value = offer.mean + offer.rest.sqrt() * coordinate;
-        let (place, squares) = offer.place;
+        let NewPlace { place, squares } = offer.place;
         self.stops.insert(
             place,
             Stop {
@@ -197,12 +240,12 @@ mod tests {
                 by_near
                     .row
                     .iter()
-                    .for_each(|(number, weight)| dense[*number] = *weight);
+                    .for_each(|entry| dense[entry.number] = entry.weight);
                 let apart = by_all
                     .row
                     .iter()
                     .zip(&dense)
-                    .map(|((_, a), b)| a.abs_diff(*b))
+                    .map(|(entry, b)| entry.weight.abs_diff(*b))
                     .max();
                 assert!(by_near.row.len() <= 3 && apart <= Some(1), "{i}: {apart:?}");
                 assert!((by_near.reach.spread - by_all.reach.spread).abs() < 1e-3);

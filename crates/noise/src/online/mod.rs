@@ -111,7 +111,7 @@ enum Kind {
     Markov(Markov),
 }
 
-/// What is asked of all processes alike. Exact values are secret: nothing shows them.
+/// Part that all processes have in common. Exact values are secret: nothing shows them.
 struct Responder {
     /// `Delta` and `e`, in grid units.
     change: f64,
@@ -184,7 +184,7 @@ impl Online {
         self.responder.deviation()
     }
 
-    /// How many points have noise of their own.
+    /// Number of points that have noise of their own.
     pub fn drawn(&self) -> usize {
         self.responder.exact.len()
     }
@@ -245,10 +245,11 @@ impl Responder {
         self.exact.push(exact);
         let mut noise = [0];
         DiscreteGaussian::new(self.noise.scale()).fill(generator, &mut noise);
-        let noisy = offer.row.iter().fold(noise[0], |sum, (number, weight)| {
-            let exact = self.exact.get(*number).copied().unwrap_or_default();
-            sum.wrapping_add(exact.wrapping_mul(i128::from(*weight)))
-        });
+        let mut noisy = noise[0];
+        for entry in &offer.row {
+            let exact = self.exact.get(entry.number).copied().unwrap_or_default();
+            noisy = noisy.wrapping_add(exact.wrapping_mul(i128::from(entry.weight)));
+        }
         let deviation = self.deviation() * offer.whole.sqrt();
         Answer {
             value: process.take(offer, noisy as f64 / ONE),
@@ -258,7 +259,7 @@ impl Responder {
     }
 }
 
-/// What the changes of all coordinates may reach together.
+/// Bound of the changes of all coordinates together.
 fn allowed(change: f64) -> f64 {
     (1.0 + 1.0 / SLACK as f64) * change * (1.0 - 1e-9)
 }

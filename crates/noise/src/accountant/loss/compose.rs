@@ -3,8 +3,8 @@
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
-use super::grid::{Grid, MOST_POINTS, Pmf, RELATIVE, TAIL, bounds};
-use super::privacy_loss::PrivacyLoss;
+use super::grid::{Bounds, Grid, MOST_POINTS, Pmf, RELATIVE, TAIL, bounds};
+use super::privacy_loss::RepeatedLoss;
 
 /// The sum of many losses, its law tilted by `exp(tilt L)`: what matters is then of the size of 1, and rounding too.
 ///
@@ -24,7 +24,7 @@ pub(super) struct Composed {
     error: f64,
     /// The mass at an infinite loss, not tilted.
     beyond: f64,
-    /// What everything computed is to be multiplied with, at least: `exp` of it.
+    /// Logarithm of the factor with which everything computed is to be multiplied, at least.
     log_factor: f64,
 }
 
@@ -39,48 +39,39 @@ impl Composed {
         clippy::cast_possible_truncation,
         reason = "counts and points, far below 2^53"
     )]
-    pub fn new(parts: &[(PrivacyLoss, u64)], grid: Grid, tilt: f64, least: f64) -> Option<Self> {
+    pub fn new(parts: &[RepeatedLoss], grid: Grid, tilt: f64, least: f64) -> Option<Self> {
         let step = grid.step;
-        let losses: Vec<(Pmf, u64)> = parts
+        let mut losses = Vec::with_capacity(parts.len());
+        for part in parts {
+            let pmf = Pmf::new(part.law, grid);
+            losses.push(GridLoss {
+                moment: pmf.log_moment(tilt, step),
+                count: part.count,
+                pmf,
+            });
+        }
+        let log_moment: f64 = losses
             .iter()
-            .map(|&(law, count)| (Pmf::new(law, grid), count))
-            .collect();
-        let moments: Vec<f64> = losses
+            .map(|loss| loss.count as f64 * loss.moment)
+            .sum();
+        let first: i128 = losses
             .iter()
-            .map(|(pmf, _)| pmf.log_moment(tilt, step))
-            .collect();
-        let total = |moments: &[f64]| -> f64 {
-            losses
-                .iter()
-                .zip(moments)
-                .map(|((_, count), moment)| *count as f64 * moment)
-                .sum()
-        };
-        let log_moment = total(&moments);
-        let growth = |shift: f64| {
-            total(
-                &losses
-                    .iter()
-                    .map(|(pmf, _)| pmf.log_moment(tilt + shift, step))
-                    .collect::<Vec<_>>(),
-            ) - log_moment
-        };
-        let support = |end: fn(&Pmf) -> i64| -> i128 {
-            losses
-                .iter()
-                .map(|(pmf, count)| i128::from(end(pmf)) * i128::from(*count))
-                .sum()
-        };
-        let first = support(|pmf| pmf.lowest);
-        let last = support(|pmf| pmf.lowest + pmf.masses.len() as i64 - 1);
-        let (low, high) = bounds(parts, tilt, growth);
+            .map(|loss| i128::from(loss.pmf.lowest) * i128::from(loss.count))
+            .sum();
+        let last: i128 = losses
+            .iter()
+            .map(|loss| i128::from(loss.pmf.highest()) * i128::from(loss.count))
+            .sum();
+        let Bounds { low, high } = bounds(parts, tilt, |shift| {
+            total_log_moment(&losses, tilt + shift, step) - log_moment
+        });
         let highest = last.min(libm::ceil(high / step) as i128);
         // One point more, as the place of epsilon is rounded.
         let needed = first
             .max(libm::floor(low / step) as i128)
             .min(libm::floor(least / step) as i128 - 1)
             .min(highest);
-        let longest = losses.iter().map(|(pmf, _)| pmf.masses.len()).max()?;
+        let longest = losses.iter().map(|loss| loss.pmf.masses.len()).max()?;
         let length = usize::try_from(highest - needed + 1)
             .ok()?
             .max(longest)
@@ -89,24 +80,16 @@ impl Composed {
             return None;
         }
         let length = length.next_power_of_two();
-        let (sum, norm) = transform(&losses, &moments, step, tilt, length)?;
+        let Transformed { sum, norm } = transform(&losses, step, tilt, length)?;
         // Index 0 of the transform is the point `first`; the window ends with `highest`.
         let lowest = highest - length as i128 + 1;
         let start = usize::try_from((lowest - first).rem_euclid(length as i128)).ok()?;
         let masses = [&sum[start..], &sum[..start]].concat();
-
-        // Each of the two transforms has a relative error of 8u (log2 n + 2) at most (`[Hig02]`, theorem 24.2, for powers of
-        // two), in the Euclidean norm; a power of a number of modulus 1 at most multiplies an error with its exponent.
-        let count: f64 = parts.iter().map(|(_, count)| *count as f64).sum();
-        let transform_error = 8.0 * UNIT * ((length as f64).log2() + 2.0);
-        let compounded = (count * transform_error * (length as f64).sqrt() * norm).exp();
-        let error = transform_error * (count + 1.0) * norm * compounded;
         let relative: f64 = losses
             .iter()
-            .zip(&moments)
-            .map(|((pmf, count), moment)| {
-                *count as f64
-                    * (RELATIVE + 8.0 * UNIT * (tilt * pmf.farthest(step) + moment.abs() + 1.0))
+            .map(|loss| {
+                let size = tilt * loss.pmf.farthest(step) + loss.moment.abs() + 1.0;
+                loss.count as f64 * (RELATIVE + 8.0 * UNIT * size)
             })
             .sum();
         let window = (lowest as f64).abs().max((highest as f64).abs()) * step;
@@ -118,10 +101,10 @@ impl Composed {
             lowest: i64::try_from(lowest).ok()?,
             masses,
             above: if highest == last { 0.0 } else { TAIL * 1.001 },
-            error,
+            error: error_of_masses(parts, length, norm),
             beyond: losses
                 .iter()
-                .map(|(pmf, count)| pmf.beyond * *count as f64)
+                .map(|loss| loss.pmf.beyond * loss.count as f64)
                 .sum(),
             log_factor,
         })
@@ -134,7 +117,6 @@ impl Composed {
         reason = "points, far below 2^53"
     )]
     pub fn delta(&self, epsilon: f64) -> f64 {
-        let place = |i: i64| i as f64 * self.step;
         let below = libm::floor(epsilon / self.step) as i64 - 1;
         if below < self.lowest {
             return 1.0;
@@ -143,9 +125,10 @@ impl Composed {
         let mut squares = 0.0;
         let skipped = usize::try_from(below - self.lowest).unwrap_or(usize::MAX);
         for (i, mass) in (self.lowest..).zip(&self.masses).skip(skipped) {
-            let over = place(i) - epsilon;
+            let place = i as f64 * self.step;
+            let over = place - epsilon;
             // The place is rounded; a larger one weighs more.
-            let over_at_most = over + 4.0 * UNIT * place(i).abs();
+            let over_at_most = over + 4.0 * UNIT * place.abs();
             if over_at_most <= 0.0 {
                 continue;
             }
@@ -156,7 +139,7 @@ impl Composed {
             sum += weight * mass;
             squares += weight * weight;
         }
-        let highest = place(self.lowest + self.masses.len() as i64 - 1);
+        let highest = (self.lowest + self.masses.len() as i64 - 1) as f64 * self.step;
         let above = self.above * libm::exp(-self.tilt * (highest - epsilon));
         // What the sum left out.
         let rest = 1e-280;
@@ -165,20 +148,53 @@ impl Composed {
     }
 }
 
-/// The tilted law of the sum modulo `length`, its first point at index 0, and the largest norm of a part.
-fn transform(
-    losses: &[(Pmf, u64)],
-    moments: &[f64],
-    step: f64,
-    tilt: f64,
-    length: usize,
-) -> Option<(Vec<f64>, f64)> {
+/// A loss on the grid.
+struct GridLoss {
+    pmf: Pmf,
+    /// Number of releases that have it.
+    count: u64,
+    /// `ln` of the mean of `exp(tilt L)`.
+    moment: f64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts, far below 2^53")]
+fn total_log_moment(losses: &[GridLoss], tilt: f64, step: f64) -> f64 {
+    losses
+        .iter()
+        .map(|loss| loss.count as f64 * loss.pmf.log_moment(tilt, step))
+        .sum()
+}
+
+/// Bound of the Euclidean norm of the error of the masses.
+///
+/// Each of the two transforms has a relative error of 8u (log2 n + 2) at most (`[Hig02]`, theorem 24.2, for powers of
+/// two), in the Euclidean norm; a power of a number of modulus 1 at most multiplies an error with its exponent.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts and points, far below 2^53"
+)]
+fn error_of_masses(parts: &[RepeatedLoss], length: usize, norm: f64) -> f64 {
+    let count: f64 = parts.iter().map(|part| part.count as f64).sum();
+    let transform_error = 8.0 * UNIT * ((length as f64).log2() + 2.0);
+    let compounded = (count * transform_error * (length as f64).sqrt() * norm).exp();
+    transform_error * (count + 1.0) * norm * compounded
+}
+
+/// The tilted law of a sum modulo a length.
+struct Transformed {
+    /// Its first point is at index 0.
+    sum: Vec<f64>,
+    /// The largest norm of a part.
+    norm: f64,
+}
+
+fn transform(losses: &[GridLoss], step: f64, tilt: f64, length: usize) -> Option<Transformed> {
     let mut planner = RealFftPlanner::<f64>::new();
     let forward = planner.plan_fft_forward(length);
     let inverse = planner.plan_fft_inverse(length);
     let mut product = vec![Complex::new(1.0, 0.0); length / 2 + 1];
     let mut largest: f64 = 0.0;
-    for ((pmf, count), moment) in losses.iter().zip(moments) {
+    for GridLoss { pmf, count, moment } in losses {
         let mut tilted = vec![0.0; length];
         for (i, (to, mass)) in (pmf.lowest..).zip(tilted.iter_mut().zip(&pmf.masses)) {
             *to = mass * libm::exp(tilt * (i as f64 * step) - moment);
@@ -199,7 +215,7 @@ fn transform(
         // No true mass is negative.
         *mass = (*mass / length as f64).max(0.0);
     }
-    Some((sum, largest))
+    Some(Transformed { sum, norm: largest })
 }
 
 fn power(mut base: Complex<f64>, mut exponent: u64) -> Complex<f64> {
@@ -216,6 +232,7 @@ fn power(mut base: Complex<f64>, mut exponent: u64) -> Complex<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::privacy_loss::PrivacyLoss;
     use super::*;
 
     /// Randomised response, tilted, is a binomial law: by products from its mode, to the last digits.
@@ -243,7 +260,10 @@ mod tests {
             (0.1, 100_000, 0.2),
         ] {
             let grid = Grid { step: t };
-            let parts = [(PrivacyLoss::Response(t), count as u64)];
+            let parts = [RepeatedLoss {
+                law: PrivacyLoss::Response(t),
+                count: count as u64,
+            }];
             let composed = Composed::new(&parts, grid, tilt, f64::INFINITY).unwrap();
             let chance = 1.0 / (1.0 + (-2.0 * t * (tilt + 0.5)).exp());
             let exact = binomial(count, chance);

@@ -4,7 +4,7 @@
 //! a mass at `l` leaves `expm1(b - l) / expm1(h)` of itself at `a`. As delta is convex in `exp(epsilon)`, and the same at the
 //! points of the grid, it is nowhere less.
 
-use super::privacy_loss::{PrivacyLoss, log_moment, spread};
+use super::privacy_loss::{PrivacyLoss, RepeatedLoss, log_moment, spread};
 
 /// Masses are at least what they should be, up to this part of themselves.
 pub(super) const RELATIVE: f64 = 1.0 / (1_u64 << 46) as f64;
@@ -31,98 +31,100 @@ impl Grid {
     /// Fine enough that the grid adds about `10^-5` to `epsilon`, where the memory allows; one of the laws has its largest loss
     /// on a point. Any grid is safe.
     #[expect(clippy::cast_precision_loss, reason = "a guide")]
-    pub fn new(parts: &[(PrivacyLoss, u64)], tilt: f64, epsilon: f64) -> Option<Self> {
+    pub fn new(parts: &[RepeatedLoss], tilt: f64, epsilon: f64) -> Option<Self> {
         const ADDED: f64 = 1e-5;
-        let is_gaussian = |law: PrivacyLoss| matches!(law, PrivacyLoss::Gaussian(_));
         // The law of which there are most is aligned: the mass between points is what costs.
         let anchor = parts
             .iter()
-            .filter(|(law, _)| !is_gaussian(*law))
-            .max_by_key(|(_, count)| *count)
+            .filter(|part| !is_gaussian(part.law))
+            .max_by_key(|part| part.count)
             .copied();
         let between: f64 = parts
             .iter()
-            .map(|&(law, count)| {
-                let spread_out = match law {
+            .map(|part| {
+                let spread_out = match part.law {
                     PrivacyLoss::Laplace(t) => (t / 2.0).min(1.0),
                     PrivacyLoss::Response(_) => 0.0,
                     PrivacyLoss::Gaussian(_) => 2.0,
                 };
-                let atoms = if is_gaussian(law) || Some((law, count)) == anchor {
+                let atoms = if is_gaussian(part.law) || Some(*part) == anchor {
                     0.0
                 } else {
                     1.5
                 };
-                (spread_out + atoms) * count as f64
+                (spread_out + atoms) * part.count as f64
             })
             .sum();
         let square = ADDED * epsilon.max(spread(parts) / 1000.0)
             / (between * (tilt + 1.0) / 12.0 + tilt / 8.0);
-        let finest = parts
-            .iter()
-            .map(|(law, _)| law.parameter())
-            .fold(f64::INFINITY, f64::min);
+        let mut finest = f64::INFINITY;
+        let mut longest: f64 = 0.0;
+        for part in parts {
+            let parameter = part.law.parameter();
+            let widths = if is_gaussian(part.law) {
+                2.0 * DEVIATIONS
+            } else {
+                2.0
+            };
+            finest = finest.min(parameter);
+            longest = longest.max(parameter * widths);
+        }
         let mut step = square.sqrt().clamp(1e-7, 0.5).min(finest / 4.0);
         // The steps of the tilted sum that matter, as with the exact bounds later.
-        let (low, high) = bounds(parts, tilt, |s| {
+        let Bounds { low, high } = bounds(parts, tilt, |s| {
             log_moment(parts, tilt + s) - log_moment(parts, tilt)
         });
-        let longest = parts
-            .iter()
-            .map(|&(law, _)| {
-                law.parameter()
-                    * if is_gaussian(law) {
-                        2.0 * DEVIATIONS
-                    } else {
-                        2.0
-                    }
-            })
-            .fold(0.0, f64::max);
         let width = (high - low).max(longest);
         if !width.is_finite() {
             return None;
         }
         step = step.max(width / (MOST_POINTS * 0.9));
-        if let Some((law, _)) = anchor.filter(|(law, _)| law.parameter() > step) {
+        if let Some(anchor) = anchor.filter(|anchor| anchor.law.parameter() > step) {
+            let parameter = anchor.law.parameter();
             // A little more than the quotient, so that rounding keeps the largest loss below its point.
-            step = law.parameter() / libm::ceil(law.parameter() / step) * (1.0 + f64::EPSILON);
+            step = parameter / libm::ceil(parameter / step) * (1.0 + f64::EPSILON);
         }
         Some(Grid { step })
     }
 }
 
-/// What the surprise is bounded by: tails of the tilted sum below this are added, not composed.
-pub(super) const TAIL: f64 = 1e-20;
-
-/// Where the tilted sum lies but for [`TAIL`] on each side, by Chernoff's bound; `growth(s)` is how much the log moment grows
-/// from the tilt to `tilt + s`.
-pub(super) fn bounds(
-    parts: &[(PrivacyLoss, u64)],
-    tilt: f64,
-    growth: impl Fn(f64) -> f64,
-) -> (f64, f64) {
-    let (down, up) = best_shifts(parts, tilt);
-    (
-        (growth(-down) - TAIL.ln()) / -down,
-        (growth(up) - TAIL.ln()) / up,
-    )
+fn is_gaussian(law: PrivacyLoss) -> bool {
+    matches!(law, PrivacyLoss::Gaussian(_))
 }
 
-/// The shifts of the tilt with about the narrowest bounds below and above. Any are correct.
-fn best_shifts(parts: &[(PrivacyLoss, u64)], tilt: f64) -> (f64, f64) {
+/// Bound of the surprise: tails of the tilted sum below this are added, not composed.
+pub(super) const TAIL: f64 = 1e-20;
+
+/// An interval with the tilted sum, but for [`TAIL`] on each side.
+pub(super) struct Bounds {
+    pub low: f64,
+    pub high: f64,
+}
+
+/// Bounds of the tilted sum by Chernoff's bound; `growth(s)` is how much the log moment grows from the tilt to `tilt + s`.
+pub(super) fn bounds(parts: &[RepeatedLoss], tilt: f64, growth: impl Fn(f64) -> f64) -> Bounds {
+    let down = best_shift(parts, tilt, -1.0);
+    let up = best_shift(parts, tilt, 1.0);
+    Bounds {
+        low: (growth(-down) - TAIL.ln()) / -down,
+        high: (growth(up) - TAIL.ln()) / up,
+    }
+}
+
+/// The shift of the tilt, upwards or downwards by `sign`, with about the narrowest bound. Any is correct.
+fn best_shift(parts: &[RepeatedLoss], tilt: f64, sign: f64) -> f64 {
     let here = log_moment(parts, tilt);
-    let best = |sign: f64| {
-        let width = |s: f64| (log_moment(parts, tilt + sign * s) - here - TAIL.ln()) / s;
-        (-40..60)
-            .map(|i| 2_f64.powf(f64::from(i) / 2.0))
-            .map(|s| (s, width(s)))
-            .filter(|(_, width)| width.is_finite())
-            .fold((1.0, f64::INFINITY), |best, found| {
-                if found.1 < best.1 { found } else { best }
-            })
-            .0
-    };
-    (best(-1.0), best(1.0))
+    let mut best = 1.0;
+    let mut narrowest = f64::INFINITY;
+    for i in -40..60 {
+        let shift = 2_f64.powf(f64::from(i) / 2.0);
+        let width = (log_moment(parts, tilt + sign * shift) - here - TAIL.ln()) / shift;
+        if width.is_finite() && width < narrowest {
+            best = shift;
+            narrowest = width;
+        }
+    }
+    best
 }
 
 /// One loss on the grid: `masses[j]` at `(lowest + j) h`, and `beyond` at infinity.
@@ -152,24 +154,33 @@ impl Pmf {
     }
 
     /// `ln` of the sum of `exp(tilt L)`, and the largest exponent in size.
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     pub fn log_moment(&self, tilt: f64, step: f64) -> f64 {
-        let exponent = |j: usize| tilt * ((self.lowest + j as i64) as f64 * step);
-        let largest = exponent(0).max(exponent(self.masses.len() - 1));
+        let largest =
+            (tilt * self.point(0, step)).max(tilt * self.point(self.masses.len() - 1, step));
         let sum: f64 = self
             .masses
             .iter()
             .enumerate()
-            .map(|(j, mass)| mass * libm::exp(exponent(j) - largest))
+            .map(|(j, mass)| mass * libm::exp(tilt * self.point(j, step) - largest))
             .sum();
         largest + libm::log(sum)
+    }
+
+    /// The loss of `masses[j]`.
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+    fn point(&self, j: usize, step: f64) -> f64 {
+        (self.lowest + j as i64) as f64 * step
+    }
+
+    /// The highest point.
+    pub fn highest(&self) -> i64 {
+        self.lowest + self.masses.len() as i64 - 1
     }
 
     /// The largest loss in size, infinity aside.
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     pub fn farthest(&self, step: f64) -> f64 {
-        let highest = self.lowest + self.masses.len() as i64 - 1;
-        self.lowest.abs().max(highest.abs()) as f64 * step
+        self.lowest.abs().max(self.highest().abs()) as f64 * step
     }
 }
 
@@ -229,10 +240,9 @@ fn laplace(t: f64, step: f64) -> Vec<f64> {
     let above = point_above(t, step);
     let mut upper = vec![0.0; above + 1];
     let half = libm::tanh(step / 4.0) / 2.0;
-    let leaves = |i: usize| half * libm::exp((i as f64 * step - t) / 2.0);
     for cell in 0..above - 1 {
-        upper[cell] += leaves(cell);
-        upper[cell + 1] += leaves(cell + 1);
+        upper[cell] += half * libm::exp((cell as f64 * step - t) / 2.0);
+        upper[cell + 1] += half * libm::exp(((cell + 1) as f64 * step - t) / 2.0);
     }
     // The last cell ends at t: its density, and half of all mass at its end.
     let low = (above - 1) as f64 * step;
@@ -258,25 +268,22 @@ fn gaussian(mu: f64, step: f64) -> Pmf {
     let mean = mu * mu / 2.0;
     let lowest = libm::floor((mean - DEVIATIONS * mu) / step) as i64;
     let highest = libm::ceil((mean + DEVIATIONS * mu) / step) as i64;
-    let tail = |z: f64| libm::erfc(z.abs() * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
-    let standard = |i: i64| (i as f64 * step - mean) / mu;
-    let growth = |x: f64| if x == 0.0 { 1.0 } else { libm::expm1(x) / x };
     let grown = libm::exp(step);
     let whole = libm::expm1(step);
     let mut masses = vec![0.0; usize::try_from(highest - lowest + 1).unwrap_or(1)];
-    let mut near = (standard(lowest), tail(standard(lowest)));
-    masses[0] += near.1 * (1.0 + MARGIN);
+    let mut near = CellEnd::new((lowest as f64 * step - mean) / mu);
+    masses[0] += near.tail * (1.0 + MARGIN);
     for (j, i) in (lowest..highest).enumerate() {
-        let far = (standard(i + 1), tail(standard(i + 1)));
-        let mass = if near.0 < 0.0 && far.0 > 0.0 {
-            1.0 - near.1 - far.1
+        let far = CellEnd::new(((i + 1) as f64 * step - mean) / mu);
+        let mass = if near.standard < 0.0 && far.standard > 0.0 {
+            1.0 - near.tail - far.tail
         } else {
-            (near.1 - far.1).abs()
+            (near.tail - far.tail).abs()
         };
         // An argument is good to mu + 11 parts of 2^-51, a tail to 11 times as much: less than 2^-38 of it.
-        let mass = mass.max(0.0) + MARGIN * near.1.max(far.1);
-        let slope = -near.0 / mu + (1.0 + 1.0 / mu) / (1_u64 << 40) as f64;
-        let ratio = grown * growth((slope - 1.0) * step) / growth(slope * step);
+        let mass = mass.max(0.0) + MARGIN * near.tail.max(far.tail);
+        let slope = -near.standard / mu + (1.0 + 1.0 / mu) / (1_u64 << 40) as f64;
+        let ratio = grown * mean_growth((slope - 1.0) * step) / mean_growth(slope * step);
         let share = ((ratio - 1.0) / whole - 1.0 / ((1_u64 << 48) as f64 * step)).clamp(0.0, 1.0);
         masses[j] += mass * share;
         masses[j + 1] += mass * (1.0 - share);
@@ -285,8 +292,29 @@ fn gaussian(mu: f64, step: f64) -> Pmf {
     Pmf {
         lowest,
         masses,
-        beyond: near.1 * (1.0 + MARGIN),
+        beyond: near.tail * (1.0 + MARGIN),
     }
+}
+
+/// An end of a cell under the standard normal law.
+struct CellEnd {
+    standard: f64,
+    /// Mass beyond it, on the side away from 0.
+    tail: f64,
+}
+
+impl CellEnd {
+    fn new(standard: f64) -> Self {
+        CellEnd {
+            standard,
+            tail: libm::erfc(standard.abs() * std::f64::consts::FRAC_1_SQRT_2) / 2.0,
+        }
+    }
+}
+
+/// Mean of `exp` from 0 to `x`.
+fn mean_growth(x: f64) -> f64 {
+    if x == 0.0 { 1.0 } else { libm::expm1(x) / x }
 }
 
 #[cfg(test)]

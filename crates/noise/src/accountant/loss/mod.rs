@@ -14,13 +14,13 @@ mod privacy_loss;
 use compose::Composed;
 use grid::Grid;
 pub use privacy_loss::PrivacyLoss;
-use privacy_loss::{log_moment, spread};
+use privacy_loss::{RepeatedLoss, log_moment, spread};
 
 /// The losses of independent releases together.
 #[derive(Clone, Debug, Default)]
 pub struct Losses {
-    /// Each with how many there are; at most one Gaussian, and none that loses nothing.
-    parts: Vec<(PrivacyLoss, u64)>,
+    /// At most one is Gaussian, and none loses nothing.
+    parts: Vec<RepeatedLoss>,
     /// A total variation that separates these laws from what is meant.
     apart: f64,
 }
@@ -39,13 +39,17 @@ impl Losses {
                 // What is no number is kept, and refused later.
                 _ if count == 0 || law.parameter() == 0.0 => {}
                 PrivacyLoss::Gaussian(mu) => square += mu * mu * count as f64 * (1.0 + 1e-15),
-                _ => losses.parts.push((law.widened(), count)),
+                _ => losses.parts.push(RepeatedLoss {
+                    law: law.widened(),
+                    count,
+                }),
             }
         }
         if square != 0.0 {
-            losses
-                .parts
-                .push((PrivacyLoss::Gaussian(square.sqrt() * (1.0 + 1e-12)), 1));
+            losses.parts.push(RepeatedLoss {
+                law: PrivacyLoss::Gaussian(square.sqrt() * (1.0 + 1e-12)),
+                count: 1,
+            });
         }
         losses
     }
@@ -57,7 +61,7 @@ impl Losses {
         Losses { apart, ..self }
     }
 
-    /// Whether nothing is lost.
+    /// Returns true if nothing is lost.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty() && self.apart == 0.0
     }
@@ -86,38 +90,51 @@ impl Losses {
         if !self.is_usable() || delta <= 0.0 {
             return f64::INFINITY;
         }
-        // [CKS20, corollary 13] with the moments in the place of rho, and never more than what is lost at worst.
-        let guess = |tilt: f64| {
-            (self.log_moment(tilt) - delta.ln() - tilt.ln_1p()) / tilt + (tilt / (1.0 + tilt)).ln()
-        };
-        let tilt = golden(guess, -12.0, 18.0);
-        let near = guess(tilt).min(self.worst()).max(self.spread() / 1000.0);
+        let tilt = golden(|tilt| self.renyi_epsilon(tilt, delta), -12.0, 18.0);
+        // Never more than what is lost at worst.
+        let near = self
+            .renyi_epsilon(tilt, delta)
+            .min(self.worst())
+            .max(self.spread() / 1000.0);
         let tilt = tilt.min(LARGEST_TILT / near);
         let composed = Grid::new(&self.parts, tilt, near)
             .and_then(|grid| Composed::new(&self.parts, grid, tilt, near * 0.5));
         let Some(composed) = composed else {
             return f64::INFINITY;
         };
-        let is_within = |epsilon: f64| self.with_apart(composed.delta(epsilon), epsilon) <= delta;
-        if is_within(0.0) {
+        if self.is_within(&composed, 0.0, delta) {
             return 0.0;
         }
-        let above = (0..14)
-            .map(|i| near * (1.0 + 1e-3 * f64::from(1 << i)))
-            .find(|epsilon| is_within(*epsilon));
-        let Some(mut within) = above else {
+        let mut within = f64::INFINITY;
+        for i in 0..14 {
+            let epsilon = near * (1.0 + 1e-3 * f64::from(1 << i));
+            if self.is_within(&composed, epsilon, delta) {
+                within = epsilon;
+                break;
+            }
+        }
+        if within == f64::INFINITY {
             return f64::INFINITY;
-        };
+        }
         let mut beyond = 0.0;
         while within - beyond > within / f64::from(1 << 30) {
             let middle = f64::midpoint(beyond, within);
-            (beyond, within) = if is_within(middle) {
-                (beyond, middle)
+            if self.is_within(&composed, middle, delta) {
+                within = middle;
             } else {
-                (middle, within)
-            };
+                beyond = middle;
+            }
         }
         within
+    }
+
+    /// An epsilon that holds with this delta by the moment at `tilt`: [CKS20, corollary 13], with the moments in the place of rho.
+    fn renyi_epsilon(&self, tilt: f64, delta: f64) -> f64 {
+        (self.log_moment(tilt) - delta.ln() - tilt.ln_1p()) / tilt + (tilt / (1.0 + tilt)).ln()
+    }
+
+    fn is_within(&self, composed: &Composed, epsilon: f64, delta: f64) -> bool {
+        self.with_apart(composed.delta(epsilon), epsilon) <= delta
     }
 
     fn with_apart(&self, delta: f64, epsilon: f64) -> f64 {
@@ -134,9 +151,9 @@ impl Losses {
         }
     }
 
-    /// Whether the bounds on the errors hold for these numbers.
+    /// Returns true if the bounds on the errors hold for these numbers.
     fn is_usable(&self) -> bool {
-        self.parts.iter().all(|(law, count)| {
+        self.parts.iter().all(|RepeatedLoss { law, count }| {
             let most = if matches!(law, PrivacyLoss::Gaussian(_)) {
                 grid::LARGEST_MU
             } else {
@@ -158,16 +175,9 @@ impl Losses {
     /// The largest loss.
     #[expect(clippy::cast_precision_loss, reason = "a guide")]
     fn worst(&self) -> f64 {
-        let of = |law: PrivacyLoss| {
-            if matches!(law, PrivacyLoss::Gaussian(_)) {
-                f64::INFINITY
-            } else {
-                law.parameter()
-            }
-        };
         self.parts
             .iter()
-            .map(|(law, count)| of(*law) * *count as f64)
+            .map(|part| part.law.largest() * part.count as f64)
             .sum()
     }
 
@@ -181,23 +191,26 @@ impl Losses {
 /// A tilt above this over epsilon tells more about the last step of the loss than about its sum.
 const LARGEST_TILT: f64 = 200.0;
 
-/// Where between `exp(low)` and `exp(high)` a function with one valley is least, about; by golden section.
+/// Place between `exp(low)` and `exp(high)` at which a function with one valley is least, about; by golden section.
 fn golden(of: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     const RATIO: f64 = 0.618_033_988_749_894_9;
-    let at = |x: f64| of(x.exp());
     let mut a = high - RATIO * (high - low);
     let mut b = low + RATIO * (high - low);
-    let mut at_a = at(a);
-    let mut at_b = at(b);
+    let mut at_a = of(a.exp());
+    let mut at_b = of(b.exp());
     for _ in 0..36 {
         if at_a < at_b {
-            (high, b, at_b) = (b, a, at_a);
+            high = b;
+            b = a;
+            at_b = at_a;
             a = high - RATIO * (high - low);
-            at_a = at(a);
+            at_a = of(a.exp());
         } else {
-            (low, a, at_a) = (a, b, at_b);
+            low = a;
+            a = b;
+            at_a = at_b;
             b = low + RATIO * (high - low);
-            at_b = at(b);
+            at_b = of(b.exp());
         }
     }
     f64::midpoint(low, high).exp()

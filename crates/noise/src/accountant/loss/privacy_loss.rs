@@ -29,6 +29,14 @@ impl PrivacyLoss {
         }
     }
 
+    /// The largest loss.
+    pub(super) fn largest(self) -> f64 {
+        match self {
+            PrivacyLoss::Gaussian(_) => f64::INFINITY,
+            PrivacyLoss::Laplace(t) | PrivacyLoss::Response(t) => t,
+        }
+    }
+
     /// About `ln` of the mean of `exp(tilt L)`: guides the choice of grid and tilt, and nothing depends on it. All three laws
     /// are symmetric in `tilt + 1/2`.
     pub(super) fn log_moment(self, tilt: f64) -> f64 {
@@ -50,19 +58,26 @@ impl PrivacyLoss {
     }
 }
 
+/// A law, and the number of releases that have it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RepeatedLoss {
+    pub law: PrivacyLoss,
+    pub count: u64,
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a guide")]
-pub(super) fn log_moment(parts: &[(PrivacyLoss, u64)], tilt: f64) -> f64 {
+pub(super) fn log_moment(parts: &[RepeatedLoss], tilt: f64) -> f64 {
     parts
         .iter()
-        .map(|(law, count)| law.log_moment(tilt) * *count as f64)
+        .map(|part| part.law.log_moment(tilt) * part.count as f64)
         .sum()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a guide")]
-pub(super) fn spread(parts: &[(PrivacyLoss, u64)]) -> f64 {
+pub(super) fn spread(parts: &[RepeatedLoss]) -> f64 {
     parts
         .iter()
-        .map(|(law, count)| law.parameter().powi(2) * *count as f64)
+        .map(|part| part.law.parameter().powi(2) * part.count as f64)
         .sum::<f64>()
         .sqrt()
 }
