@@ -74,8 +74,9 @@ pub fn is_of_group(error: &KafkaError) -> bool {
 /// Equal if they are reached in the same way, whatever failures were seen.
 impl PartialEq for Broker {
     fn eq(&self, other: &Self) -> bool {
-        (&self.servers, self.is_mock, &self.security)
-            == (&other.servers, other.is_mock, &other.security)
+        self.servers == other.servers
+            && self.is_mock == other.is_mock
+            && self.security == other.security
     }
 }
 
@@ -110,21 +111,18 @@ impl Broker {
 
     /// What this program was built without, and unsafe settings: SASL without TLS, and secret files that every user can read.
     pub fn warnings(&self) -> Vec<String> {
-        let open = self.security.secrets().filter_map(open_to_all);
-        let is_bare = self.security.sasl().is_some() && self.security.tls().is_none();
-        let bare = format!(
-            "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",
-            self.servers
-        );
-        let unsupported = self
-            .security
-            .unsupported()
-            .map(|why| format!("{} cannot be reached: {why}", self.servers));
-        unsupported
-            .into_iter()
-            .chain(open)
-            .chain(is_bare.then_some(bare))
-            .collect()
+        let mut warnings = Vec::new();
+        if let Some(why) = self.security.unsupported() {
+            warnings.push(format!("{} cannot be reached: {why}", self.servers));
+        }
+        warnings.extend(self.security.secrets().filter_map(open_to_all));
+        if self.security.sasl().is_some() && self.security.tls().is_none() {
+            warnings.push(format!(
+                "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",
+                self.servers
+            ));
+        }
+        warnings
     }
 
     /// The arguments with which Kafka's own commands reach it, as an administrator types them.
@@ -178,6 +176,16 @@ impl Broker {
         config.create_with_context(self.error_context())
     }
 
+    /// A client that asks about `topic` and reads nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`consumer`](Self::consumer).
+    pub(crate) fn client_for(&self, topic: &str) -> Result<BaseConsumer<ErrorContext>, Error> {
+        self.consumer(&[])
+            .map_err(|error| self.failed(topic, &error))
+    }
+
     /// A context that records connection failures for this broker and all its clones.
     pub fn error_context(&self) -> ErrorContext {
         ErrorContext(self.recent.clone())
@@ -207,13 +215,13 @@ impl Broker {
         self.drain(client);
         loop {
             let answer = request(attempt.min(timeout.saturating_sub(started.elapsed())));
-            match answer.as_ref().err() {
-                Some(error) if is_unanswered(error) => self.drain(client),
-                None => {
+            match &answer {
+                Err(error) if is_unanswered(error) => self.drain(client),
+                Ok(_) => {
                     self.hear_answer();
                     return answer;
                 }
-                Some(_) => return answer,
+                Err(_) => return answer,
             }
             let is_over = started.elapsed() >= timeout;
             if is_over || self.recent.is_permanent() {
@@ -303,32 +311,27 @@ impl Broker {
         }
     }
 
-    /// No broker answered. The reason why the client could not connect is better than its own `why`, if there is one.
+    /// The error where no broker answered. The reason why the client could not connect is better than its own `why`, if there is one.
     fn unavailable(&self, why: &str) -> Error {
         let servers = self.servers.clone();
-        match self.recent.latest() {
-            Some(KnownFailure {
-                failure,
-                is_permanent: true,
-            }) => Error::Denied {
-                why: failure.explain(&servers, &self.security),
+        let Some(KnownFailure {
+            failure,
+            is_permanent,
+        }) = self.recent.latest()
+        else {
+            let why = why.to_owned();
+            return Error::Unavailable { servers, why };
+        };
+        let why = failure.explain(&servers, &self.security);
+        if is_permanent {
+            Error::Denied { servers, why }
+        } else if failure.is_permanent() {
+            Error::Unavailable {
                 servers,
-            },
-            Some(KnownFailure { failure, .. }) if failure.is_permanent() => Error::Unavailable {
-                why: format!(
-                    "one broker rejects this client while others answer: {}",
-                    failure.explain(&servers, &self.security)
-                ),
-                servers,
-            },
-            Some(KnownFailure { failure, .. }) => Error::Unavailable {
-                why: failure.explain(&servers, &self.security),
-                servers,
-            },
-            None => Error::Unavailable {
-                why: why.to_owned(),
-                servers,
-            },
+                why: format!("one broker rejects this client while others answer: {why}"),
+            }
+        } else {
+            Error::Unavailable { servers, why }
         }
     }
 }

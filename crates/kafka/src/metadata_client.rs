@@ -7,6 +7,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaResult;
 
 use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
+use super::error::Error;
 use super::error_context::ErrorContext;
 use crate::broker;
 
@@ -53,12 +54,12 @@ impl MetadataClient {
     /// # Errors
     ///
     /// If a file of the TLS or SASL settings cannot be read.
-    pub fn new(broker: &Broker, topic: &str) -> KafkaResult<Self> {
-        let kept = Mutex::new(KeptClient::new(broker)?);
+    pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
+        let kept = KeptClient::new(broker).map_err(|error| broker.failed(topic, &error))?;
         Ok(MetadataClient {
             broker: broker.clone(),
             topic: topic.to_owned(),
-            kept,
+            kept: Mutex::new(kept),
         })
     }
 
@@ -92,9 +93,11 @@ impl MetadataClient {
             let _ = kept.client.fetch_metadata(Some(&self.topic), kept.patience);
         }
         let answer = request(&kept.client, kept.patience.saturating_sub(begun.elapsed()));
-        match answer.is_err() && kept.is_silent(begun.elapsed()) {
-            true => self.replace(&kept.client),
-            false => self.settle(&kept.client, answer.is_err(), begun.elapsed()),
+        let took = begun.elapsed();
+        if answer.is_err() && kept.is_silent(took) {
+            self.replace_client(&kept.client);
+        } else {
+            self.note_answer(&kept.client, answer.is_err(), took);
         }
         answer
     }
@@ -104,7 +107,12 @@ impl MetadataClient {
     }
 
     /// Remembers how a client has answered, unless somebody else has replaced it.
-    fn settle(&self, client: &Arc<BaseConsumer<ErrorContext>>, has_failed: bool, took: Duration) {
+    fn note_answer(
+        &self,
+        client: &Arc<BaseConsumer<ErrorContext>>,
+        has_failed: bool,
+        took: Duration,
+    ) {
         if !has_failed {
             self.broker.hear_answer();
         }
@@ -118,7 +126,7 @@ impl MetadataClient {
     }
 
     /// Replaces a client that does not answer, unless somebody else has done so.
-    fn replace(&self, silent: &Arc<BaseConsumer<ErrorContext>>) {
+    fn replace_client(&self, silent: &Arc<BaseConsumer<ErrorContext>>) {
         let mut kept = self.lock();
         if Arc::ptr_eq(&kept.client, silent)
             && let Ok(new) = KeptClient::new(&self.broker)

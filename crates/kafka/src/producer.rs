@@ -62,12 +62,12 @@ impl Producer {
         Producer::with_batches(broker, topic, 1)
     }
 
-    /// The same for records that nobody sends again.
+    /// Makes a producer of records that nobody sends again.
     pub fn sending_once(broker: Broker, topic: String) -> Self {
         Producer::begin(broker, topic, 1, LONGEST_DELIVERY_TIMEOUT)
     }
 
-    /// The same; packs records that wait for one broker into batches of up to `bytes` bytes, which the topic must take.
+    /// Makes a producer that packs records that wait for one broker into batches of up to `bytes` bytes, which the topic must take.
     pub fn with_batches(broker: Broker, topic: String, bytes: usize) -> Self {
         Producer::begin(broker, topic, bytes, DELIVERY_TIMEOUT)
     }
@@ -100,7 +100,7 @@ impl Producer {
         self.send_for_time(record).map(drop)
     }
 
-    /// The same; gives the append time, if the topic has it and the broker tells it.
+    /// Sends a record and returns its append time, if the topic has it and the broker tells it.
     ///
     /// # Errors
     ///
@@ -154,16 +154,21 @@ impl Producer {
         let mut left = is_delivered.len();
         while failure.is_none() && left > 0 {
             match reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok((place, Ok(time))) => {
+                Ok(Outcome {
+                    place,
+                    append_time: Ok(time),
+                }) => {
                     self.broker.hear_answer();
                     newest = time;
                     left -= 1;
-                    is_delivered
-                        .get_mut(place)
-                        .into_iter()
-                        .for_each(|is_delivered| *is_delivered = true);
+                    if let Some(is_delivered) = is_delivered.get_mut(place) {
+                        *is_delivered = true;
+                    }
                 }
-                Ok((_, Err(error))) => failure = Some(error),
+                Ok(Outcome {
+                    append_time: Err(error),
+                    ..
+                }) => failure = Some(error),
                 Err(_) => {
                     failure = Some(KafkaError::MessageProduction(
                         RDKafkaErrorCode::MessageTimedOut,
@@ -202,13 +207,12 @@ impl Producer {
         if record.headers.is_empty() {
             return message;
         }
-        let add = |headers: OwnedHeaders, (key, value): &(String, String)| {
-            headers.insert(Header {
-                key,
-                value: Some(value),
-            })
-        };
-        message.headers(record.headers.iter().fold(OwnedHeaders::new(), add))
+        let mut headers = OwnedHeaders::new();
+        for (key, value) in record.headers {
+            let value = Some(value);
+            headers = headers.insert(Header { key, value });
+        }
+        message.headers(headers)
     }
 
     /// The client; after a failure one that finds `partition` led, or any where it is not known. One that learns while it has records to
@@ -227,17 +231,17 @@ impl Producer {
         let found = client
             .client()
             .fetch_metadata(Some(&self.topic), REQUEST_TIMEOUT)?;
-        let mut partitions = found.topics().iter().flat_map(MetadataTopic::partitions);
-        if partitions
-            .any(|found| found.leader() >= 0 && partition.is_none_or(|number| number == found.id()))
-        {
-            self.must_find_leader = false;
-            return Ok(client);
+        for found in found.topics().iter().flat_map(MetadataTopic::partitions) {
+            if found.leader() >= 0 && partition.is_none_or(|number| number == found.id()) {
+                self.must_find_leader = false;
+                return Ok(client);
+            }
         }
         // It has nothing to send, and is asked again; unless it was told that there are no brokers, and may have none left to ask.
-        match found.brokers().is_empty() {
-            true => close_client(client),
-            false => self.client = Some(client),
+        if found.brokers().is_empty() {
+            close_client(client);
+        } else {
+            self.client = Some(client);
         }
         Err(KafkaError::MetadataFetch(
             RDKafkaErrorCode::LeaderNotAvailable,
@@ -264,8 +268,13 @@ impl Producer {
     }
 }
 
-/// Which record of a call was delivered, when, or why not.
-type Outcome = (usize, Result<Option<Timestamp>, KafkaError>);
+/// The end of a delivery.
+struct Outcome {
+    /// The number of the record in its call.
+    place: usize,
+    /// When the record was appended, if the broker tells it, or why it was not delivered.
+    append_time: Result<Option<Timestamp>, KafkaError>,
+}
 
 /// Tells the sender of a record what became of it.
 struct Report {
@@ -287,12 +296,15 @@ impl ProducerContext for Reports {
     type DeliveryOpaque = Box<Report>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Self::DeliveryOpaque) {
-        let outcome = result
-            .as_ref()
-            .map(append_time)
-            .map_err(|(error, _)| error.clone());
+        let append_time = match result {
+            Ok(message) => Ok(append_time(message)),
+            Err((error, _)) => Err(error.clone()),
+        };
         // After a failure nothing receives the other reports.
-        let _ = report.sender.send((report.place, outcome));
+        let _ = report.sender.send(Outcome {
+            place: report.place,
+            append_time,
+        });
     }
 }
 

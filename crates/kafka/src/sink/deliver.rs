@@ -230,13 +230,15 @@ pub fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bo
         }
         published.durable += window.len();
     }
-    match (published.durable > 0).then(|| sink.confirm()) {
-        Some(Err(error)) => Published {
+    if published.durable > 0
+        && let Err(error) = sink.confirm()
+    {
+        return Published {
             durable: 0,
             failure: Some(error),
-        },
-        Some(Ok(())) | None => published,
+        };
     }
+    published
 }
 
 /// Why a step failed.

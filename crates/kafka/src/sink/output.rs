@@ -157,16 +157,12 @@ impl Output {
             Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
             Output::Files(folder) => {
                 let witness = FileWitness::open(&witness_file(folder)?)?;
-                Ok(Box::new(if folder.witness.is_some() {
-                    witness.bound_to_its_file()
-                } else {
-                    witness
-                }))
+                Ok(bound_witness(folder, witness))
             }
         }
     }
 
-    /// The same for whoever may change nothing: `None` where a worker would make one.
+    /// Opens the witness for whoever may change nothing; `None` where a worker would make one.
     ///
     /// # Errors
     ///
@@ -180,7 +176,7 @@ impl Output {
         }
     }
 
-    /// The same for a worker, which remembers its place in a file in `folder`, that of its ledger.
+    /// Opens the witness for a worker, which remembers its place in a file in `folder`, that of its ledger.
     ///
     /// # Errors
     ///
@@ -196,11 +192,7 @@ impl Output {
             }
             Output::Files(folder) => {
                 let witness = FileWitness::open_remembering(&witness_file(folder)?, &memory)?;
-                Ok(Box::new(if folder.witness.is_some() {
-                    witness.bound_to_its_file()
-                } else {
-                    witness
-                }))
+                Ok(bound_witness(folder, witness))
             }
         }
     }
@@ -252,23 +244,12 @@ impl Output {
     /// If the output cannot be read.
     pub fn another_pipeline(&self, own: &str) -> Result<Option<Another>, Error> {
         let mut found = None;
-        let mut look = |published: Published| {
-            let other = published.pipeline().filter(|pipeline| pipeline != own);
-            found = found.take().or_else(|| {
-                Some(Another {
-                    pipeline: other?,
-                    place: published.place.clone(),
-                })
-            });
-        };
         match self {
             Output::Kafka { sink, .. } => {
                 let newest = topic_sink::newest(sink)?;
                 let read = topic_sink::each_message(sink, &newest, |place, message| {
-                    look(Published::of_message(
-                        format!("{} {place}", sink.topic),
-                        message,
-                    ));
+                    let place = format!("{} {place}", sink.topic);
+                    note_another(&mut found, own, Published::of_message(place, message));
                 });
                 match read {
                     // A worker needs no right to read what it writes: then nothing is known.
@@ -279,7 +260,7 @@ impl Output {
             Output::Files(folder) => {
                 let one_of_each = files::not_of(folder, own)?;
                 files::each_synopsis(&one_of_each, |place, bytes| {
-                    look(Published::of_bytes(place, bytes))
+                    note_another(&mut found, own, Published::of_bytes(place, bytes));
                 })?;
             }
         }
@@ -352,6 +333,28 @@ impl Output {
                  their sum"
             }
         }
+    }
+}
+
+/// A witness in another place than the output is another one if its file was replaced.
+fn bound_witness(folder: &files::Params, witness: FileWitness) -> Box<dyn Witness + Send> {
+    Box::new(if folder.witness.is_some() {
+        witness.bound_to_its_file()
+    } else {
+        witness
+    })
+}
+
+/// Keeps in `found` the first synopsis of another pipeline than `own`.
+fn note_another(found: &mut Option<Another>, own: &str, published: Published) {
+    if found.is_none()
+        && let Some(pipeline) = published.pipeline()
+        && pipeline != own
+    {
+        *found = Some(Another {
+            pipeline,
+            place: published.place,
+        });
     }
 }
 

@@ -78,6 +78,24 @@ impl Part {
     }
 }
 
+/// Rows of a ledger of which an output has messages.
+struct KnownRows<'t> {
+    /// The newest row of each message key that is there.
+    newest: HashMap<&'t str, u64>,
+    /// The row after which nothing was removed, if it can be known.
+    removed: Option<u64>,
+}
+
+impl KnownRows<'_> {
+    /// The newest row with the key of this message that is there or was removed, if it can be known.
+    fn newest_of(&self, message: &PublishedMessage) -> Option<u64> {
+        self.newest
+            .get(message.key.as_str())
+            .copied()
+            .or(self.removed)
+    }
+}
+
 impl Tail {
     /// The rows that its messages name.
     pub fn rows(&self) -> Vec<OutputMessage> {
@@ -100,22 +118,29 @@ impl Tail {
             return Ok(lost);
         }
         let own = &ledger.genesis().ledger;
-        let there = self.newest(own);
-        let removed = self.removed(own);
-        let known =
-            |message: &PublishedMessage| there.get(message.key.as_str()).copied().or(removed);
-        let published = ledger.published_in(newest.sequence)?;
-        lost.unknown = published
-            .iter()
-            .filter(|message| known(message).is_none())
-            .count();
-        let Some(first) = published.iter().filter_map(known).min() else {
+        let known = KnownRows {
+            newest: self.newest_rows(own),
+            removed: self.removed(own),
+        };
+        let mut first = None;
+        for message in ledger.published_in(newest.sequence)? {
+            match known.newest_of(&message) {
+                None => lost.unknown += 1,
+                Some(row) => first = Some(first.map_or(row, |first: u64| first.min(row))),
+            }
+        }
+        let Some(first) = first else {
             return Ok(lost);
         };
         for sequence in first..=newest.sequence {
             for message in ledger.published_in(sequence)? {
+                if known
+                    .newest_of(&message)
+                    .is_none_or(|newest| sequence <= newest)
+                {
+                    continue;
+                }
                 match message.kept {
-                    _ if known(&message).is_none_or(|newest| sequence <= newest) => {}
                     Some(slot) => lost.kept.push(slot),
                     None => lost.gone += 1,
                 }
@@ -125,7 +150,7 @@ impl Tail {
     }
 
     /// The newest row of each message key that is there: a row has one message of a key.
-    fn newest(&self, own: &str) -> HashMap<&str, u64> {
+    fn newest_rows(&self, own: &str) -> HashMap<&str, u64> {
         let mut all: HashMap<&str, u64> = HashMap::new();
         for seen in self.messages().filter(|seen| seen.row.ledger == own) {
             let newest = all.entry(seen.key()).or_default();

@@ -14,7 +14,7 @@ use bernstream_release::source::found::{Contents, FoundColumns};
 /// What many programs write at the beginning of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Whether a file has lines, by its name.
+/// Returns whether a file has lines, by its name.
 pub fn is_named_so(path: &Path) -> bool {
     path.extension().is_some_and(|ending| {
         ["csv", "jsonl", "ndjson"]

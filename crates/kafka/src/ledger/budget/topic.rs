@@ -7,6 +7,7 @@ use bernstream_ledger::budget::entry::{End, Holder, Record};
 use bernstream_ledger::budget::error::Error;
 use bernstream_ledger::budget::fold::{Rejection, Shares};
 use bernstream_ledger::budget::join::{Next, Wanted, next};
+use bernstream_ledger::fault::Fault;
 use bernstream_synopsis::clock::Timestamp;
 
 pub use crate::ordered::Params;
@@ -33,9 +34,11 @@ impl BudgetTopic {
     ///
     /// If the topic is missing, is not set up as it must be, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let failed = |fault| Error::of(&params.topic, fault);
-        let topic = OrderedTopic::open(params, "bernstream-budget").map_err(failed)?;
-        let id = topic.identity().map_err(failed)?;
+        let topic = OrderedTopic::open(params, "bernstream-budget")
+            .map_err(|fault| Error::of(&params.topic, fault))?;
+        let id = topic
+            .identity()
+            .map_err(|fault| Error::of(&params.topic, fault))?;
         Ok(BudgetTopic {
             topic,
             id,
@@ -84,9 +87,9 @@ impl BudgetTopic {
     ///
     /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one of another version.
     pub fn read(&mut self) -> Result<&Shares, Error> {
-        let failed = |fault| Error::of(self.topic.name(), fault);
-        let end = self.topic.end().map_err(failed)?;
-        if self.topic.identity().map_err(failed)? != self.id {
+        let end = self.topic.end().map_err(|fault| self.failed(fault))?;
+        let id = self.topic.identity().map_err(|fault| self.failed(fault))?;
+        if id != self.id {
             return Err(Error::Remade {
                 name: self.name().to_owned(),
             });
@@ -100,11 +103,11 @@ impl BudgetTopic {
         self.topic.start_at(0);
         self.shares = Shares::default();
         self.void.clear();
-        while let Some(stored) = self
-            .topic
-            .read(end)
-            .map_err(|fault| Error::of(self.topic.name(), fault))?
-        {
+        loop {
+            let read = self.topic.read(end);
+            let Some(stored) = read.map_err(|fault| self.failed(fault))? else {
+                return Ok(&self.shares);
+            };
             let taken = match Record::decode(&stored.payload) {
                 Some(record) => self.shares.take(record),
                 // It may be a share.
@@ -119,7 +122,6 @@ impl BudgetTopic {
                 self.void.push((stored.offset, void));
             }
         }
-        Ok(&self.shares)
     }
 
     /// Takes the share that is `wanted`, or over the one that the same pipeline holds; returns the holder and the start of
@@ -157,32 +159,29 @@ impl BudgetTopic {
             let newest = shares
                 .newest_of(&holder.owner)
                 .map(|newest| newest.entry.clone());
-            match held {
-                None => {
-                    return Err(Error::Unheld {
-                        name: self.name().to_owned(),
-                    });
-                }
-                Some(held) => match (held.until, newest) {
-                    (Some(until), Some(newest))
-                        if newest.holder != *holder && newest.from <= until =>
-                    {
-                        let name = self.name().to_owned();
-                        let generation = newest.holder.generation;
-                        let from = newest.from;
-                        return Err(Error::TakenOver {
-                            name,
-                            generation,
-                            from,
-                        });
-                    }
-                    (Some(until), _) => return Ok(until),
-                    (None, _) => self.append(&Record::End(End {
-                        holder: holder.clone(),
-                        from,
-                    }))?,
-                },
+            let Some(held) = held else {
+                return Err(Error::Unheld {
+                    name: self.name().to_owned(),
+                });
+            };
+            let Some(until) = held.until else {
+                self.append(&Record::End(End {
+                    holder: holder.clone(),
+                    from,
+                }))?;
+                continue;
+            };
+            if let Some(newest) = newest
+                && newest.holder != *holder
+                && newest.from <= until
+            {
+                return Err(Error::TakenOver {
+                    name: self.name().to_owned(),
+                    generation: newest.holder.generation,
+                    from: newest.from,
+                });
             }
+            return Ok(until);
         }
         Err(Error::Busy {
             name: self.name().to_owned(),
@@ -191,7 +190,11 @@ impl BudgetTopic {
 
     fn append(&mut self, record: &Record) -> Result<(), Error> {
         let written = self.topic.append(record.encode().as_bytes());
-        written.map_err(|fault| Error::of(self.topic.name(), fault))
+        written.map_err(|fault| self.failed(fault))
+    }
+
+    fn failed(&self, fault: Fault) -> Error {
+        Error::of(self.name(), fault)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use rdkafka::error::KafkaResult;
+
 use crate::Broker;
 use crate::check::setting;
 use crate::source::Error;
@@ -35,11 +37,12 @@ pub struct Params {
 impl Params {
     /// How many threads read at most: no more than there are partitions.
     pub fn most_readers(&self) -> u32 {
-        let processors = || {
-            std::thread::available_parallelism()
-                .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
-        };
         self.readers.unwrap_or_else(processors).max(1)
+    }
+
+    /// The answer of a client of the topic; an error becomes one about the topic.
+    pub(super) fn checked<T>(&self, answer: KafkaResult<T>) -> Result<T, crate::Error> {
+        answer.map_err(|error| self.broker.failed(&self.topic, &error))
     }
 
     /// How many threads read a topic of so many partitions.
@@ -54,7 +57,7 @@ impl Params {
         while let Some(lost) = self
             .lost
             .iter()
-            .find(|l| l.partition == partition && l.from <= to && to < l.to)
+            .find(|lost| lost.partition == partition && lost.from <= to && to < lost.to)
         {
             to = lost.to;
         }
@@ -71,6 +74,13 @@ impl Params {
                 None => return next,
             };
         }
+    }
+}
+
+fn processors() -> u32 {
+    match std::thread::available_parallelism() {
+        Ok(count) => u32::try_from(count.get()).unwrap_or(u32::MAX),
+        Err(_) => 1,
     }
 }
 

@@ -36,7 +36,8 @@ impl Records {
     /// that cannot be read, is dropped: it is a row without a time.
     pub fn take(
         &mut self,
-        (partition, offset): (i32, i64),
+        partition: i32,
+        offset: i64,
         time: Option<Timestamp>,
         payload: Option<&[u8]>,
     ) -> Option<Batch> {
