@@ -292,15 +292,18 @@ mod tests {
     #[test]
     fn a_time_is_of_its_declared_form_and_no_other() {
         let text = Scalar::Text("1970-01-01T01:00:00.0000019+01:00");
-        assert_eq!(time(TimeFormat::Rfc3339, text), Some(1));
-        assert_eq!(time(TimeFormat::Rfc3339, Scalar::Integer(1)), None);
+        assert_eq!(micros_of(TimeFormat::Rfc3339, text), Some(1));
+        assert_eq!(micros_of(TimeFormat::Rfc3339, Scalar::Integer(1)), None);
         assert_eq!(
-            time(TimeFormat::Seconds, Scalar::Integer(-2)),
+            micros_of(TimeFormat::Seconds, Scalar::Integer(-2)),
             Some(-2_000_000)
         );
-        assert_eq!(time(TimeFormat::Nanoseconds, Scalar::Text("-1")), Some(-1));
         assert_eq!(
-            time(
+            micros_of(TimeFormat::Nanoseconds, Scalar::Text("-1")),
+            Some(-1)
+        );
+        assert_eq!(
+            micros_of(
                 TimeFormat::Milliseconds,
                 Scalar::Integer(i128::from(i64::MAX))
             ),
@@ -308,13 +311,16 @@ mod tests {
         );
         for float in [Scalar::Float(1.0), Scalar::Single(1.0), Scalar::Text("1.0")] {
             assert_eq!(
-                time(TimeFormat::Milliseconds, float),
+                micros_of(TimeFormat::Milliseconds, float),
                 Some(1_000),
                 "{float:?}"
             );
         }
-        assert_eq!(time(TimeFormat::Milliseconds, Scalar::Float(1.5)), None);
-        assert_eq!(time(TimeFormat::Rfc3339, Scalar::Float(1.0)), None);
-        assert_eq!(time(TimeFormat::Milliseconds, text), None);
+        assert_eq!(
+            micros_of(TimeFormat::Milliseconds, Scalar::Float(1.5)),
+            None
+        );
+        assert_eq!(micros_of(TimeFormat::Rfc3339, Scalar::Float(1.0)), None);
+        assert_eq!(micros_of(TimeFormat::Milliseconds, text), None);
     }
 }
