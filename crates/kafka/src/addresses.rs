@@ -4,7 +4,7 @@
 ///
 /// # Errors
 ///
-/// What is wrong with one of them, in words.
+/// A description of what is wrong with one of them.
 pub fn addresses(text: &str) -> Result<String, String> {
     for address in text.split(',') {
         check_address(address.trim())?;

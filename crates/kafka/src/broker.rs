@@ -13,22 +13,22 @@ use crate::error::Error;
 use crate::error_context::{ErrorContext, KnownFailure, RecentFailure};
 use crate::security::{Security, open_to_all};
 
-/// How long a broker may take to answer one request.
+/// Longest time that a broker may take to answer one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may take whose last answer was prompt: one that is lost to its brokers never answers, and a new one does at once.
+/// Longest time for a client whose last answer was prompt: one that is lost to its brokers never answers, and a new one does at once.
 const PROMPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An answer within this is prompt.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// How long a new connection may take, with TLS and SASL.
+/// Longest time for a new connection, with TLS and SASL.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The timeout of the first attempt of a request; the reasons for a failed connection are read after each attempt.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// How to reach a cluster. It contains no secret: passwords and keys stay in their files, which every new client reads.
+/// Addresses and settings with which a cluster is reached. It contains no secret: passwords and keys stay in their files, which every new client reads.
 #[derive(Clone, Debug)]
 pub struct Broker {
     /// `bootstrap.servers`.
@@ -39,7 +39,7 @@ pub struct Broker {
     recent: RecentFailure,
 }
 
-/// How long a client may take for its next answer whose last one took so long: where brokers or the network are slow, the whole time, so that
+/// Longest time for the next answer of a client whose last one took so long: where brokers or the network are slow, the whole time, so that
 /// no client is given up that would answer.
 pub(crate) fn patience_after(took: Duration) -> Duration {
     if took < PROMPT {
@@ -54,7 +54,7 @@ pub fn close_client<C: Send + 'static>(client: C) {
     thread::spawn(move || drop(client));
 }
 
-/// Whether it is about connections: the client tries to connect again by itself.
+/// Returns whether an error is about connections: the client tries to connect again by itself.
 fn is_unanswered(error: &KafkaError) -> bool {
     use RDKafkaErrorCode::{
         AllBrokersDown, Authentication, BrokerTransportFailure, OperationTimedOut, SSL,
@@ -65,7 +65,7 @@ fn is_unanswered(error: &KafkaError) -> bool {
     )
 }
 
-/// Whether it is about a consumer group: librdkafka looks for the coordinator of one even where partitions are assigned, which no group
+/// Returns whether an error is about a consumer group: librdkafka looks for the coordinator of one even where partitions are assigned, which no group
 /// needs, and a user who may not describe groups gets this error.
 pub fn is_of_group(error: &KafkaError) -> bool {
     error.rdkafka_error_code() == Some(RDKafkaErrorCode::GroupAuthorizationFailed)
@@ -109,7 +109,7 @@ impl Broker {
         &self.security
     }
 
-    /// What this program was built without, and unsafe settings: SASL without TLS, and secret files that every user can read.
+    /// Warns of what this program was built without, and of unsafe settings: SASL without TLS, and secret files that every user can read.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some(why) = self.security.unsupported() {

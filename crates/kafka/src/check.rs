@@ -58,13 +58,13 @@ impl Check {
 pub struct Needed<'a> {
     pub broker: &'a Broker,
     pub name: &'a str,
-    /// What the user of the connection must be allowed to do with it.
+    /// Rights on it that the user of the connection must have.
     pub rights: &'a [Right],
-    /// What it should be allowed to do, and the consequence if it is not.
+    /// Rights that it should have, and the consequence if it has not.
     pub wishes: &'a [(Right, &'a str)],
-    /// How it is created.
+    /// Words on how it is created.
     pub origin: &'a str,
-    /// How many replicas it gets then, at least.
+    /// Number of replicas that it gets then, at least.
     pub replicas: i32,
 }
 
@@ -162,9 +162,10 @@ pub fn check_topic(
         }
         Err(error) => {
             let is_security = matches!(error, Error::Setup { .. } | Error::Denied { .. });
-            let remedy = match is_security {
-                true => "correct `tls` or `sasl`, or the files that they name",
-                false => "start the broker, or correct `brokers`",
+            let remedy = if is_security {
+                "correct `tls` or `sasl`, or the files that they name"
+            } else {
+                "start the broker, or correct `brokers`"
             };
             checks.push(Check {
                 is_unanswered: !is_security,

@@ -54,7 +54,7 @@ impl ConnectionFailure {
         self.text.contains(words)
     }
 
-    /// Whether the configured certificates or credentials are wrong. They are read when a client is created, so waiting does not
+    /// Returns whether the configured certificates or credentials are wrong. They are read when a client is created, so waiting does not
     /// help.
     pub fn is_permanent(&self) -> bool {
         // The connection was lost, whatever step it was in.
@@ -66,7 +66,7 @@ impl ConnectionFailure {
         !is_broken && (is_tls || self.text.starts_with("SASL "))
     }
 
-    /// What happened and what to do.
+    /// Explains what happened and what to do.
     pub fn explain(&self, servers: &str, security: &Security) -> String {
         let text = &self.text;
         if let Some(tls) = security.tls()

@@ -9,10 +9,10 @@ use rdkafka::consumer::ConsumerContext;
 
 use crate::connection_failure::ConnectionFailure;
 
-/// How long a failure counts as recent. A client repeats the same one only after 30 s.
+/// Time for which a failure counts as recent. A client repeats the same one only after 30 s.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// How long one broker may reject what others accept, while credentials are changed at one after the other.
+/// Longest time for which one broker may reject what others accept, while credentials are changed at one after the other.
 const LONGEST_REJECTION: Duration = Duration::from_secs(600);
 
 /// The latest failures and answers of all clients of a cluster.
@@ -42,12 +42,12 @@ impl ConnectionHistory {
             .is_some_and(ConnectionFailure::is_permanent)
     }
 
-    /// Whether a broker rejects the client, and none has answered.
+    /// Returns whether a broker rejects the client, and none has answered.
     fn is_denied(&self, now: Instant) -> bool {
         self.is_rejected(now) && !is_recent(self.answered_at, now)
     }
 
-    /// Whether no waiting mends it: no broker has answered, or one has rejected what others accept for too long.
+    /// Returns whether no waiting mends it: no broker has answered, or one has rejected what others accept for too long.
     fn is_permanent(&self, now: Instant) -> bool {
         let is_lasting = self
             .rejected_since
@@ -99,7 +99,7 @@ impl RecentFailure {
         self.history().is_permanent(Instant::now())
     }
 
-    /// Whether a broker rejects this client and its clones, and none has answered them. Where requests succeed, a rejection by one broker,
+    /// Returns whether a broker rejects this client and its clones, and none has answered them. Where requests succeed, a rejection by one broker,
     /// however long, ends nothing.
     pub fn is_denied(&self) -> bool {
         self.history().is_denied(Instant::now())

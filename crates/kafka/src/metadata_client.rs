@@ -28,7 +28,7 @@ pub struct MetadataClient {
 #[derive(Clone)]
 struct KeptClient {
     client: Arc<BaseConsumer<ErrorContext>>,
-    /// How long it may take: a new one has time to connect, and one that is always slow keeps its time.
+    /// Longest time for its answer: a new one has time to connect, and one that is always slow keeps its time.
     patience: Duration,
     has_failed: bool,
 }
@@ -44,7 +44,7 @@ impl KeptClient {
         })
     }
 
-    /// Whether a request that failed after so long got no answer.
+    /// Returns whether a request that failed after so long got no answer.
     fn is_silent(&self, took: Duration) -> bool {
         took.saturating_add(ROUNDING) >= self.patience
     }

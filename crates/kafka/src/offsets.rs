@@ -29,7 +29,7 @@ const SETTINGS: [(&str, &str); 7] = [
     ("fetch.queue.backoff.ms", "20"),
 ];
 
-/// How often a marker is looked for: the batch behind it may come while the client passes it.
+/// Number of times that a marker is looked for: the batch behind it may come while the client passes it.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(1);
 

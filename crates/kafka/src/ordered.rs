@@ -29,7 +29,7 @@ use crate::topic;
 use bernstream_ledger::fault::Fault;
 
 const PARTITION: i32 = 0;
-/// How long to wait for a record before it is asked whether there is one.
+/// Time to wait for a record before it is asked whether there is one.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// The settings with which the topic never loses a record, as long as not all its brokers lose power at once, and with which a record that
@@ -47,7 +47,7 @@ const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 /// With it a record is on the disks of the in-sync replicas before it is acknowledged.
 pub const FLUSH: (&str, &str) = ("flush.messages", "1");
 
-/// How the brokers may lose power.
+/// Way in which brokers may lose power.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PowerLoss {
     /// All at once. The topic needs [`FLUSH`].
@@ -132,7 +132,7 @@ impl Params {
         }
     }
 
-    /// How many replicas a new topic gets: one more than must be in sync, so that one broker may be down.
+    /// Number of replicas of a new topic: one more than must be in sync, so that one broker may be down.
     pub fn replication(&self) -> i32 {
         let least = i32::try_from(self.min_insync_replicas).unwrap_or(i32::MAX);
         if least > 1 {
@@ -152,13 +152,13 @@ pub struct Stored {
     pub payload: Vec<u8>,
 }
 
-/// Such a topic, read by an assigned consumer.
+/// A topic without loss, read by an assigned consumer.
 pub struct OrderedTopic {
     params: Params,
     group: String,
     /// Reads from `next` on. None until something is read, and none after a failure: a client may never find its brokers again.
     consumer: Option<BaseConsumer<ErrorContext>>,
-    /// How long it may wait for a record.
+    /// Longest time that it may wait for a record.
     patience: Duration,
     /// Asks about the topic on a connection of its own: a broker answers the requests of one connection in order, and one that waits
     /// for new records would hold up the others.
@@ -204,7 +204,7 @@ impl OrderedTopic {
         self.next
     }
 
-    /// Whether anything was read.
+    /// Returns whether anything was read.
     pub fn is_begun(&self) -> bool {
         self.is_begun
     }
@@ -301,7 +301,7 @@ impl OrderedTopic {
         }
     }
 
-    /// Whether everything from the next offset up to `to` is transaction markers; false if there is a record after all.
+    /// Returns whether everything from the next offset up to `to` is transaction markers; false if there is a record after all.
     fn has_markers_before(&mut self, to: i64) -> Result<bool, Fault> {
         if to < self.next {
             return Err(damaged("an offset came again"));

@@ -15,7 +15,7 @@ use crate::broker::{Broker, REQUEST_TIMEOUT, close_client};
 use crate::error_context::ErrorContext;
 use bernstream_synopsis::clock::Timestamp;
 
-/// How long a delivery may take before its outcome counts as unknown: of what is sent again then, at first, and after failures in a row.
+/// Longest time of a delivery before its outcome counts as unknown: of what is sent again then, at first, and after failures in a row.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -35,10 +35,10 @@ pub struct Producer {
     topic: String,
     largest_batch: usize,
     client: Option<ThreadedProducer<Reports>>,
-    /// Whether the client is to be asked who leads before it gets records.
+    /// The client is to be asked who leads before it gets records.
     must_find_leader: bool,
     shortest_timeout: Duration,
-    /// Of the next client.
+    /// Timeout of the next client.
     delivery_timeout: Duration,
 }
 

@@ -110,7 +110,7 @@ impl Security {
         }
     }
 
-    /// What keeps this program from connecting, if it was built without what is asked for.
+    /// Reason that keeps this program from connecting, if it was built without what is asked for.
     pub(super) fn unsupported(&self) -> Option<&'static str> {
         (cfg!(not(feature = "tls")) && *self != Security::default()).then_some(WITHOUT_TLS)
     }

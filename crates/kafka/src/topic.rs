@@ -28,7 +28,7 @@ pub struct Topic {
     pub partitions: Vec<i32>,
     /// Every setting with its effective value, defaults included; empty for a mock cluster.
     pub settings: BTreeMap<String, String>,
-    /// What the user of the connection may do with it.
+    /// Rights of the user of the connection.
     pub rights: BTreeSet<Right>,
 }
 
@@ -185,7 +185,7 @@ pub fn partitions(
     partitions_within(broker, client, topic, REQUEST_TIMEOUT)
 }
 
-/// How many replicas each partition of a topic has; the most, where they differ.
+/// Number of replicas of each partition of a topic; the largest, where they differ.
 ///
 /// # Errors
 ///
@@ -202,7 +202,7 @@ pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
     Ok(i32::try_from(most).unwrap_or(i32::MAX))
 }
 
-/// How many brokers a cluster has now.
+/// Number of brokers that a cluster has now.
 ///
 /// # Errors
 ///

@@ -19,7 +19,7 @@ use bernstream_synopsis::Encoded;
 const EXTENSION: &str = "arrows";
 /// The longest name that file systems take, in bytes.
 const LONGEST_NAME: usize = 255;
-/// How many files are written at a time.
+/// Number of files that are written at a time.
 const AT_ONCE: usize = 32;
 
 #[derive(Clone, Debug)]

@@ -24,9 +24,9 @@ use bernstream_synopsis::Encoded;
 
 /// The most bytes of a batch of messages.
 const LARGEST_BATCH: usize = 1_000_000;
-/// So many messages of each partition are its end. Messages that were sent again may lie behind newer ones.
+/// Number of messages of each partition that are its end. Messages that were sent again may lie behind newer ones.
 const END: i64 = 1024;
-/// So many messages of each partition are read at once further back, and so often at most: a key that is nowhere must not make a worker
+/// Number of messages of each partition that are read at once further back, and how often at most: a key that is nowhere must not make a worker
 /// read all that was ever published.
 const FURTHER: i64 = 16 * END;
 const STRETCHES: usize = 4;
@@ -239,7 +239,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// How many messages it has at most.
+    /// Largest number of messages that it has.
     pub fn most(&self) -> u64 {
         u64::try_from(self.high.saturating_sub(self.low)).unwrap_or(0)
     }

@@ -33,7 +33,7 @@ pub enum Location<'o> {
     Folder(&'o Path),
 }
 
-/// What was on an output at one time. A worker may publish more meanwhile.
+/// Messages that were on an output at one time. A worker may publish more meanwhile.
 #[derive(Clone, Debug)]
 pub enum Extent<'o> {
     Topic(&'o topic_sink::Params, Vec<topic_sink::Extent>),
@@ -41,12 +41,12 @@ pub enum Extent<'o> {
 }
 
 impl Extent<'_> {
-    /// Whether key and headers of a message are stored: a file holds its bytes only.
+    /// Returns whether key and headers of a message are stored: a file holds its bytes only.
     pub fn has_envelope(&self) -> bool {
         matches!(self, Extent::Topic(..))
     }
 
-    /// How many messages it has at most.
+    /// Largest number of messages that it has.
     pub fn most(&self) -> u64 {
         match self {
             Extent::Topic(_, extents) => extents.iter().map(topic_sink::Extent::most).sum(),
@@ -117,7 +117,7 @@ impl From<SinkError> for Error {
 }
 
 impl Error {
-    /// Whether to try again.
+    /// Returns whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::NoTopic { .. } => false,
@@ -127,7 +127,7 @@ impl Error {
         }
     }
 
-    /// Whether output or witness is not there.
+    /// Returns whether output or witness is not there.
     pub fn is_missing(&self) -> bool {
         matches!(self, Error::NoTopic { .. })
             || matches!(self, Error::Witness(error) if error.is_missing())
@@ -224,7 +224,7 @@ impl Output {
         Ok(())
     }
 
-    /// Whether nothing was ever written to the output, or nothing of it is left.
+    /// Returns whether nothing was ever written to the output, or nothing of it is left.
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ impl Output {
         Ok(found)
     }
 
-    /// What is on the output now.
+    /// Looks up what is on the output now.
     ///
     /// # Errors
     ///
@@ -298,7 +298,7 @@ impl Output {
         }
     }
 
-    /// What the brokers say about the output and its witness, where a synopsis has up to `bytes` bytes.
+    /// Asks the brokers about the output and its witness, where a synopsis has up to `bytes` bytes.
     pub fn checks(&self, bytes: usize) -> Vec<Check> {
         match self {
             Output::Kafka { sink, witness } => check::topics(sink, witness, bytes),
@@ -306,7 +306,7 @@ impl Output {
         }
     }
 
-    /// What a copy of the output could do unnoticed, if it could, for a warning.
+    /// Warns of a copy of the output, if it could go unnoticed.
     pub fn unguarded(&self) -> Option<String> {
         let Output::Files(folder) = self else {
             return None;
@@ -320,7 +320,7 @@ impl Output {
         })
     }
 
-    /// How to start a new ledger when this one cannot be continued, for an error message.
+    /// Advice on how to start a new ledger when this one cannot be continued, for an error message.
     pub fn new_ledger_advice(&self) -> &'static str {
         match self {
             Output::Kafka { .. } => {

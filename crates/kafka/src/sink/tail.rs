@@ -10,11 +10,11 @@ use bernstream_ledger::{Digest, Head, Ledger, OutputMessage, PublishedMessage, S
 #[derive(Clone, Debug, Default)]
 pub struct Tail {
     pub(super) parts: Vec<Part>,
-    /// Whether messages have their keys, and an order: files have not.
+    /// Messages have their keys, and an order: files have not.
     pub(super) has_keys: bool,
 }
 
-/// Those of a partition, or a file.
+/// Newest messages of a partition, or a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
     messages: Vec<Seen>,
@@ -32,14 +32,14 @@ pub(super) struct Seen {
     row: OutputMessage,
 }
 
-/// What was published and is not there.
+/// Messages that were published and are not there.
 #[derive(Debug, Default)]
 pub struct Lost {
-    /// What can be sent again, in the order of the rows.
+    /// Messages that can be sent again, in the order of the rows.
     pub kept: Vec<Slot>,
-    /// How many messages there are whose bytes are gone.
+    /// Number of messages whose bytes are gone.
     pub gone: u64,
-    /// Of so many message keys nothing is left, and it cannot be known whether all of it was lost or removed.
+    /// Number of message keys of which nothing is left, so that it cannot be known whether all of it was lost or removed.
     pub unknown: usize,
 }
 
@@ -106,8 +106,8 @@ impl Tail {
         self.parts.iter().flat_map(|part| &part.messages)
     }
 
-    /// What it lacks at its end of what `ledger` has published up to the row `newest`, which the witness has accepted: of each message key
-    /// everything after the newest that is there. What is missing before that was removed.
+    /// Finds what it lacks at its end of what `ledger` has published up to the row `newest`, which the witness has accepted: of each message
+    /// key everything after the newest that is there. What is missing before that was removed.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Tail {
         for message in ledger.published_in(newest.sequence)? {
             match known.newest_of(&message) {
                 None => lost.unknown += 1,
-                Some(row) => first = Some(first.map_or(row, |first: u64| first.min(row))),
+                Some(row) => first = Some(row.min(first.unwrap_or(row))),
             }
         }
         let Some(first) = first else {

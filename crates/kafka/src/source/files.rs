@@ -38,7 +38,7 @@ use bernstream_synopsis::{Positions, Recorded};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     pub path: PathBuf,
-    /// What CSV and JSON lines need declared.
+    /// Types that CSV and JSON lines need declared.
     pub declared: Declared,
 }
 
@@ -49,18 +49,18 @@ pub struct Files {
     columns: Columns,
     declared: Declared,
     files: Vec<PathBuf>,
-    /// What else is in the folder.
+    /// Everything else in the folder.
     passed_over: Vec<PathBuf>,
-    /// What is read of the columns of each.
+    /// Columns that are read of each.
     contents: Vec<Contents>,
     /// The index of the file that is being read; the number of files at the end.
     at: usize,
     open: Option<Table>,
-    /// How many of its batches have been read.
+    /// Number of its batches that have been read.
     batches: i64,
-    /// How many bytes those files have that have been read to their ends.
+    /// Size in bytes of those files that have been read to their ends.
     finished: u64,
-    /// Of the files that have been read to their ends.
+    /// Broken lines of the files that have been read to their ends.
     broken: BTreeMap<PathBuf, BrokenLines>,
 }
 
@@ -134,7 +134,7 @@ impl Files {
         }
     }
 
-    /// What is in the folder and not read, such as hidden files, folders and files of other kinds.
+    /// Everything in the folder that is not read, such as hidden files, folders and files of other kinds.
     pub fn passed_over(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.passed_over.iter().map(PathBuf::as_path)
     }
@@ -190,7 +190,7 @@ impl Files {
             .map(|(file, lines)| (file.as_path(), lines))
     }
 
-    /// How many bytes all files have.
+    /// Size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file_size(file)).sum()
     }
@@ -480,7 +480,7 @@ fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
 struct Stream {
     /// Limited to the size of the file, so that the rest of it is known.
     input: io::Take<BufReader<File>>,
-    /// Of the file, in bytes.
+    /// Size of the file in bytes.
     size: u64,
     decoder: Decoder,
     /// In an IPC file the end-of-stream marker is mandatory.

@@ -14,7 +14,7 @@ const EXTENSIONS: [&str; 7] = [
     "parquet", "arrow", "feather", "arrows", "csv", "jsonl", "ndjson",
 ];
 
-/// How names begin that programs give to what is no data of its own: hidden files, those that Spark and Hive keep beside data, and
+/// Beginnings of names that programs give to what is no data of its own: hidden files, those that Spark and Hive keep beside data, and
 /// what Office has open.
 const NO_DATA: [&str; 3] = [".", "_", "~$"];
 
@@ -51,13 +51,11 @@ pub(super) fn list(folder: &Path) -> Result<Listing, Broken> {
     }
     if files.is_empty() {
         let none = "the folder contains no .parquet, .arrow, .feather, .arrows, .csv, .jsonl or .ndjson file";
-        return Err(match passed_over.is_empty() {
-            true => Broken::new(none),
-            false => Broken::new(format_args!(
-                "{none}, only {}",
-                shown(passed_over.iter().map(PathBuf::as_path))
-            )),
-        });
+        if passed_over.is_empty() {
+            return Err(Broken::new(none));
+        }
+        let names = shown(passed_over.iter().map(PathBuf::as_path));
+        return Err(Broken::new(format_args!("{none}, only {names}")));
     }
     Ok(Listing { files, passed_over })
 }

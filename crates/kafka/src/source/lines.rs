@@ -11,7 +11,7 @@ use bernstream_release::source::broken::Broken;
 use bernstream_release::source::columns::Columns;
 use bernstream_release::source::found::{Contents, FoundColumns};
 
-/// What many programs write at the beginning of a file.
+/// Bytes that many programs write at the beginning of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Returns whether a file has lines, by its name.
@@ -27,7 +27,7 @@ pub fn is_named_so(path: &Path) -> bool {
 pub struct Lines {
     input: BufReader<File>,
     line: Vec<u8>,
-    /// How many lines have been read, empty ones too.
+    /// Number of lines that have been read, empty ones too.
     pub read: u64,
 }
 
@@ -40,7 +40,7 @@ impl Lines {
         }
     }
 
-    /// How many bytes of the file are read.
+    /// Number of bytes of the file that are read.
     pub fn bytes_read(&self) -> u64 {
         self.input.get_ref().stream_position().unwrap_or(0)
     }
@@ -93,7 +93,7 @@ enum Reader {
     Csv(CsvReader),
 }
 
-/// How many lines are listed that are no record.
+/// Number of lines that are listed because they are no record.
 const MOST_LISTED: usize = 5;
 
 /// The lines of a file that cannot be read as a record: how many, and the first of them. For whoever may see the records.
@@ -128,7 +128,7 @@ pub(super) struct LineTable {
 }
 
 impl LineTable {
-    /// How many bytes of the file are read.
+    /// Number of bytes of the file that are read.
     pub fn bytes_read(&self) -> u64 {
         self.lines.bytes_read()
     }

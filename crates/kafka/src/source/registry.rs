@@ -12,7 +12,7 @@ use ureq::http::Uri;
 
 use crate::security::{WITHOUT_TLS, open_to_all, password};
 
-/// How long the whole answer may take: less than the end of the program waits for it.
+/// Longest time of the whole answer: less than the end of the program waits for it.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// An answer holds a schema, and no more than this of it is read.
 const LARGEST_ANSWER: u64 = 16 << 20;
@@ -106,7 +106,7 @@ impl SchemaRegistry {
         self.url.starts_with("https:")
     }
 
-    /// What this program was built without, and a password that every user can read.
+    /// Warns of what this program was built without, and of a password that every user can read.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some(why) = self.unsupported() {
@@ -118,12 +118,12 @@ impl SchemaRegistry {
         warnings
     }
 
-    /// Whether records of this schema can be read.
+    /// Returns whether records of this schema can be read.
     pub fn pins(&self, newest: &NewestSchema) -> bool {
         newest.is_avro() && self.pinned.contains(&newest.id)
     }
 
-    /// What to do where the newest schema has this `id` and is not pinned.
+    /// Advice where the newest schema has this `id` and is not pinned.
     pub fn remedy(&self, id: u32) -> String {
         let user = self
             .login

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// How the numbers are seen that are left out.
+/// Advice on how to see the numbers that are left out.
 pub const HOW: &str = "detail = \"operator\" in [serve] has the log say where";
 
 /// The words for everyone, which are those that it is displayed with, and all of them.
@@ -28,7 +28,7 @@ impl Told {
         &self.in_full
     }
 
-    /// What the log says, which may be for operators.
+    /// Words for the log, which may be for operators.
     pub fn shown(&self, is_for_operators: bool) -> &str {
         if is_for_operators {
             &self.in_full

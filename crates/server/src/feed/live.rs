@@ -11,7 +11,7 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
 
-/// How far in the future a synopsis may claim to be: by how much clocks of machines differ.
+/// Longest time in the future that a synopsis may claim: by how much clocks of machines differ.
 const MAX_FUTURE_SKEW: Duration = Duration::from_secs(60);
 /// Longest text about an unreadable message, in characters; the text may quote the message.
 const MAX_TEXT: usize = 300;
@@ -52,7 +52,7 @@ impl Feed {
         self.cache().synopses()
     }
 
-    /// How many synopses come after `cursor`.
+    /// Number of synopses after `cursor`.
     pub fn remaining(&self, cursor: Cursor) -> usize {
         self.cache().remaining(cursor)
     }
@@ -90,7 +90,8 @@ impl Feed {
     }
 
     pub(super) fn reject(&self, place: String, why: String) {
-        let [place, why] = [place, why].map(|text| text.chars().take(MAX_TEXT).collect());
+        let place = place.chars().take(MAX_TEXT).collect();
+        let why = why.chars().take(MAX_TEXT).collect();
         self.change(|cache| cache.reject(Unreadable { place, why }));
     }
 

@@ -159,29 +159,29 @@ async fn compute<T: Send + 'static>(
     state: &ServerState,
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let failed = |_| {
-        ApiError::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "this cannot be computed; please report it",
-        )
-    };
     let permit = state.computations.clone().acquire_owned().await;
     let permit = permit
         .map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"))?;
     // The permit is held until the work is done, even if the client has disconnected.
-    let work = move || {
+    let computed = tokio::task::spawn_blocking(move || {
         let done = work();
         drop(permit);
         done
-    };
-    tokio::task::spawn_blocking(work).await.map_err(failed)?
+    });
+    match computed.await {
+        Ok(done) => done,
+        Err(_) => Err(ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "this cannot be computed; please report it",
+        )),
+    }
 }
 
 #[derive(Serialize)]
 struct Summary<'a> {
     pipeline: &'a str,
     release: &'a str,
-    /// What people call the release: its name where the configuration says nothing else.
+    /// Title of the release for people: its name where the configuration says nothing else.
     title: &'a str,
     key: Option<&'a str>,
     window: bernstream_synopsis::grid::Span,
@@ -211,9 +211,8 @@ impl<'a> Summary<'a> {
 
 /// The columns of the coordinates. An axis with the name of a value column gets the prefix `at.`.
 fn axes(about: &Description) -> impl Iterator<Item = String> {
-    let taken = |column: &str| VALUES.contains(&column);
-    about.domain.iter().map(move |axis| {
-        if taken(&axis.column) {
+    about.domain.iter().map(|axis| {
+        if VALUES.contains(&axis.column.as_str()) {
             format!("at.{}", axis.column)
         } else {
             axis.column.clone()
@@ -262,34 +261,32 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> 
             "points must be at least 2 for each axis, and give at most {MAX_ROWS} rows in all"
         )));
     }
-    let row = |point: Vec<f64>| {
+    let mut rows = Vec::new();
+    for point in about.even_points(points) {
         let values = at_point(synopsis, &evaluator, &point)?;
-        Ok(point.into_iter().map(Cell::Number).chain(values).collect())
-    };
-    let rows = about
-        .even_points(points)
-        .into_iter()
-        .map(row)
-        .collect::<Result<_, bernstream_synopsis::Error>>()?;
+        rows.push(point.into_iter().map(Cell::Number).chain(values).collect());
+    }
     Ok(Table {
         columns: axes(about).chain(VALUES.map(str::to_owned)).collect(),
         rows,
     })
 }
 
+/// The times of a window, and its values at a point.
+fn window_row(synopsis: &Synopsis, point: &[f64]) -> Result<Vec<Cell>, bernstream_synopsis::Error> {
+    let about = synopsis.description();
+    let values = at_point(synopsis, &synopsis.evaluator(about.order)?, point)?;
+    // Windows that were published late, all at once, stand where they ended.
+    let times = [about.window.end, about.window.start, about.published]
+        .map(|time| Cell::Text(time.to_string()));
+    Ok(times.into_iter().chain(values).collect())
+}
+
 /// Fails only if the newest synopsis has no value there: older ones may have had another domain.
 fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<Table, ApiError> {
-    let row = |synopsis: &Synopsis| {
-        let about = synopsis.description();
-        let values = at_point(synopsis, &synopsis.evaluator(about.order)?, point)?;
-        // Windows that were published late, all at once, stand where they ended.
-        let times = [about.window.end, about.window.start, about.published]
-            .map(|time| Cell::Text(time.to_string()));
-        Ok(times.into_iter().chain(values).collect())
-    };
     let mut rows: Vec<Result<Vec<Cell>, bernstream_synopsis::Error>> = synopses
         .iter()
-        .map(|cached| row(&cached.synopsis))
+        .map(|cached| window_row(&cached.synopsis, point))
         .collect();
     if let Some(Err(error)) = rows.pop_if(|newest| newest.is_err()) {
         return Err(error.into());

@@ -19,7 +19,7 @@ const REFUSED: &str = "refused: the request names another host than this server'
 pub(super) struct Hosts(Arc<[String]>);
 
 impl Hosts {
-    /// What is checked of a server at `address` that has these names, if anything is: without names only whether a server for this
+    /// Names to check for a server at `address` that has these names, if anything is checked: without names only whether a server for this
     /// machine alone is asked by a foreign one.
     pub fn checked(address: SocketAddr, names: &[String]) -> Option<Self> {
         let is_checked = address.ip().to_canonical().is_loopback() || !names.is_empty();
@@ -52,15 +52,15 @@ pub(super) async fn refuse_foreign(
     request: Request,
     next: Next,
 ) -> Response {
-    match hosts.allow(request.headers()) {
-        true => next.run(request).await,
-        false => (
-            StatusCode::MISDIRECTED_REQUEST,
-            [(CONNECTION, "close")],
-            REFUSED,
-        )
-            .into_response(),
+    if hosts.allow(request.headers()) {
+        return next.run(request).await;
     }
+    (
+        StatusCode::MISDIRECTED_REQUEST,
+        [(CONNECTION, "close")],
+        REFUSED,
+    )
+        .into_response()
 }
 
 #[cfg(test)]

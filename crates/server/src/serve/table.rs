@@ -37,10 +37,10 @@ impl Serialize for Table {
 impl Table {
     /// CSV as defined by RFC 4180.
     pub fn csv(&self) -> Response {
-        let line = |cells: Vec<String>| cells.join(",") + "\r\n";
-        let mut text = line(self.columns.iter().map(|name| quoted(name)).collect());
+        let mut text = String::new();
+        push_line(&mut text, self.columns.iter().map(|name| quoted(name)));
         for row in &self.rows {
-            text += &line(row.iter().map(Cell::to_csv).collect());
+            push_line(&mut text, row.iter().map(Cell::to_csv));
         }
         (
             [(CONTENT_TYPE, "text/csv; charset=utf-8; header=present")],
@@ -48,6 +48,12 @@ impl Table {
         )
             .into_response()
     }
+}
+
+fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
+    let cells: Vec<String> = cells.collect();
+    text.push_str(&cells.join(","));
+    text.push_str("\r\n");
 }
 
 impl Cell {
@@ -61,8 +67,9 @@ impl Cell {
 }
 
 fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\r', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+    if text.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
     }
 }

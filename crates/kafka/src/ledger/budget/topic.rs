@@ -12,7 +12,7 @@ use bernstream_synopsis::clock::Timestamp;
 
 pub use crate::ordered::Params;
 
-/// How often an entry is tried that others make void.
+/// Number of times that an entry is tried which others make void.
 const TRIES: usize = 10;
 
 /// The topic of a budget, read from its start.
@@ -70,7 +70,7 @@ impl BudgetTopic {
         &self.void
     }
 
-    /// How many records were read that somebody else has written.
+    /// Number of records that were read and somebody else has written.
     pub fn strays(&self) -> u64 {
         self.void
             .iter()

@@ -23,9 +23,9 @@ use bernstream_ledger::sealing;
 const PARTITION: i32 = 0;
 /// The most bytes of a record, where the topic takes more.
 const LARGEST: usize = 1_000_000;
-/// What a batch of one record has around it.
+/// Bytes that a batch of one record has around it.
 const BATCH: usize = 512;
-/// How long to wait for a record before it is asked whether there is one.
+/// Time to wait for a record before it is asked whether there is one.
 const WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
@@ -55,13 +55,13 @@ pub struct KafkaLog {
     reading: Option<LogPosition>,
 }
 
-/// How far a log was read.
+/// Position to which a log was read.
 struct LogPosition {
     /// Made anew wherever reading begins: a client may never find its brokers again.
     consumer: BaseConsumer<ErrorContext>,
     /// The next offset to read.
     next: i64,
-    /// How long it may wait for a record.
+    /// Longest time that it may wait for a record.
     patience: Duration,
 }
 

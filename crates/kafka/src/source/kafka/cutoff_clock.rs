@@ -31,9 +31,9 @@ pub(super) struct Brokers {
     worker: fn() -> Timestamp,
     schedule: ScheduleClock,
     last: BrokerTime,
-    /// How far the worker's clock was ahead of the last answer, in microseconds.
+    /// Lead of the worker's clock over the last answer, in microseconds.
     ahead: i64,
-    /// How far it was ahead, less the time that the answer may have taken: how far the clocks certainly differ.
+    /// This lead, less the time that the answer may have taken: by so much the clocks certainly differ.
     off: i64,
     /// Somebody reads: from then on the log tells of the clocks.
     has_begun: bool,

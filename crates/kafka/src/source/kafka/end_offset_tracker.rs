@@ -17,7 +17,7 @@ use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::{Reminder, Timestamp};
 
-/// How often the id and the partitions of the topic are checked between cutoffs.
+/// Pause after which the id and the partitions of the topic are checked again between cutoffs.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Ends that were not taken within this after their cutoff and the slack are asked for again, and then looked up by time.
 pub(super) const TAKEN: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ const LATE: Duration = Duration::from_secs(1);
 const SILENT: Duration = Duration::from_secs(10);
 /// Brokers without an answer or an error for this long leave their client no way back: each request ends long before.
 const HANGING: Duration = Duration::from_secs(180);
-/// How many cutoffs are remembered.
+/// Number of cutoffs that are remembered.
 const MAX_KNOWN: usize = 1024;
 
 /// Shared by the tracker thread and the reading threads.

@@ -46,7 +46,7 @@ use bernstream_synopsis::{Positions, Recorded};
 
 /// The wait for records where the end offsets of a window may be known at any moment.
 const ENDS: Duration = Duration::from_millis(5);
-/// How many messages of each partition are looked at behind a broken one.
+/// Number of messages of each partition that are looked at behind a broken one.
 const MOST_LISTED: i64 = 1_000;
 
 /// A topic as a source, or the share of its partitions that one of several readers reads.
@@ -57,7 +57,7 @@ pub struct Kafka {
     stamped_by_broker: bool,
     clock: fn() -> Timestamp,
     schedule: ScheduleClock,
-    /// What the brokers' clock said when the topic was opened, unless producers are trusted.
+    /// Answer of the brokers' clock when the topic was opened, unless producers are trusted.
     opened: Option<BrokerTime>,
     /// These two serve all readers.
     inspector: Arc<TopicInspector>,

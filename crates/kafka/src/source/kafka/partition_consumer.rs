@@ -43,7 +43,7 @@ pub(super) const SETTINGS: [(&str, &str); 11] = [
     ("receive.message.max.bytes", "100000000"),
 ];
 
-/// What waits to be decoded, in all readers together, and in one of them at least.
+/// Room for what waits to be decoded, in all readers together, and in one of them at least.
 const QUEUED_KBYTES: u32 = 65_536;
 const LEAST_QUEUED_KBYTES: u32 = 8192;
 
@@ -89,7 +89,7 @@ struct Stop {
 /// A partition that has just stopped at a broken message.
 pub(super) struct JustStopped {
     pub partition: i32,
-    /// Of the message.
+    /// Offset of the message.
     pub offset: i64,
     /// Where this partition goes on, and the others do that have not stopped.
     pub going_on: BTreeMap<i32, i64>,

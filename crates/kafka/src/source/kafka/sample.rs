@@ -19,15 +19,15 @@ use crate::topic;
 use bernstream_release::source::decode::ArrowDecoder;
 use bernstream_release::source::{Batch, Columns};
 
-/// How many broken messages are listed.
+/// Number of broken messages that are listed.
 const SHOWN: usize = 20;
-/// How long nothing may arrive before the rest is given up.
+/// Time for which nothing may arrive before the rest is given up.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// What was found in some messages of a topic. Counts and offsets, without noise.
+/// Findings in some messages of a topic. Counts and offsets, without noise.
 #[derive(Debug, Default)]
 pub struct Sample {
-    /// Those that were tried: what is given up is not.
+    /// Number of messages that were tried: what is given up is not.
     pub messages: u64,
     /// Messages that the worker could not read.
     pub broken: Vec<BrokenMessage>,
@@ -130,7 +130,7 @@ fn try_ranges(
 }
 
 impl Sample {
-    /// Those that are broken, each with the reason: the first of them, if there are many.
+    /// Broken messages and how many there are, each with the reason: the first of them, if there are many.
     pub fn reasons(&self) -> String {
         format!(
             "{} of {} cannot: {}",
@@ -140,7 +140,7 @@ impl Sample {
         )
     }
 
-    /// The same, without how many there are.
+    /// Broken messages, each with the reason, without how many there are.
     pub fn listed(&self) -> String {
         let mut listed = Vec::new();
         for broken in self.broken.iter().take(SHOWN) {
@@ -158,7 +158,7 @@ impl Sample {
         format!("{}{more}", listed.join("; "))
     }
 
-    /// What to do about them, where messages have many records. Where none of several messages can be read, it is not they that are wrong.
+    /// Advice about them, where messages have many records. Where none of several messages can be read, it is not they that are wrong.
     pub fn remedy(&self) -> String {
         if self.broken.len() as u64 == self.messages {
             return "correct `format` first: no message fits it".to_owned();

@@ -16,7 +16,7 @@ use crate::source::Error;
 use crate::{ErrorContext, topic};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How long a message is waited for.
+/// Longest wait for a message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The settings of a client that looks at single messages: it fetches little, and says where nothing follows.

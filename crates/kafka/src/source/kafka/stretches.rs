@@ -29,7 +29,7 @@ pub struct PartitionRanges {
     consumer: Option<PartitionConsumer>,
     /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
     changed: Option<BTreeMap<i32, Partition>>,
-    /// What the old one had read and not returned.
+    /// Batches that the old one had read and not returned.
     left: VecDeque<Batch>,
 }
 
@@ -56,7 +56,7 @@ impl PartitionRanges {
         })
     }
 
-    /// The same topic for as many threads as the parameters say, but no more than it has partitions now.
+    /// This topic for as many threads as the parameters say, but no more than it has partitions now.
     pub fn shared(self) -> Vec<PartitionRanges> {
         let readers = self.params.readers_of(self.partitions);
         let mut shared = Vec::new();
@@ -191,7 +191,7 @@ impl PartitionRanges {
         }
     }
 
-    /// Whether a partition has stopped at a broken message.
+    /// Returns whether a partition has stopped at a broken message.
     pub fn has_stopped(&self, partition: i32) -> bool {
         self.changed.is_none()
             && self
@@ -204,7 +204,7 @@ impl PartitionRanges {
         self.partition(partition).map_or(0, Partition::at)
     }
 
-    /// Whether everything of a partition before `end` was returned.
+    /// Returns whether everything of a partition before `end` was returned.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl PartitionRanges {
     }
 }
 
-/// The same partitions for a new client, which begins behind everything that was returned.
+/// These partitions for a new client, which begins behind everything that was returned.
 fn continued(partitions: &BTreeMap<i32, Partition>) -> BTreeMap<i32, Partition> {
     let mut continued = BTreeMap::new();
     for (number, partition) in partitions {

@@ -16,7 +16,7 @@ use crate::offsets::assign_partitions;
 use crate::source::Error;
 use crate::source::told::{HOW, Told};
 
-/// How often a batch is fetched before it counts as unreadable: a connection can corrupt one, too.
+/// Number of fetches of a batch before it counts as unreadable: a connection can corrupt one, too.
 const TRIES: u32 = 3;
 /// The pause between two of them.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -30,7 +30,7 @@ pub(super) struct Unreadable {
 }
 
 impl Unreadable {
-    /// What happened and what to do.
+    /// Explains what happened and what to do.
     pub fn explain(&self, topic: &str) -> Told {
         let Unreadable {
             partition,

@@ -9,7 +9,7 @@ use super::protobuf::MessageType;
 use super::tree::{NeededField, Undeclared, needed_fields, steps};
 use bernstream_release::source::columns::Columns;
 
-/// How the messages of a topic are written.
+/// Format of the messages of a topic.
 #[derive(Clone, Debug)]
 pub enum Format {
     /// Each message is an Arrow IPC stream of any number of records; its columns have types.
@@ -78,6 +78,6 @@ pub struct Impossible {
     pub field: String,
     /// The types that schemas have it with, for people; none if no schema has it.
     pub types: BTreeSet<String>,
-    /// What it is needed for.
+    /// Purpose that it is needed for.
     pub requirement: &'static str,
 }

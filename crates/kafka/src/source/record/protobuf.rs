@@ -35,10 +35,10 @@ pub struct WireField {
     numbers: Vec<u32>,
     #[serde(rename = "type")]
     kind: String,
-    /// Of an enum: the name that each number is read as.
+    /// For an enum, the name that each number is read as.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     symbols: BTreeMap<i32, String>,
-    /// Of a timestamp: its seconds and nanoseconds.
+    /// For a timestamp, its seconds and nanoseconds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     parts: BTreeMap<&'static str, WireField>,
 }

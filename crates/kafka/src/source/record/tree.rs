@@ -7,7 +7,7 @@ use bernstream_release::source::columns::Columns;
 /// The names of the needed fields as a tree of objects in objects; the first node is the record.
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    /// How many values a record has.
+    /// Number of values of a record.
     pub values: usize,
 }
 
@@ -124,7 +124,7 @@ impl Tree {
         self.nodes.len()
     }
 
-    /// What the value at a node is needed for.
+    /// Roles that the value at a node is needed for.
     pub fn roles(&self, node: usize) -> &[Role] {
         self.nodes.get(node).map_or(&[], |node| &node.roles)
     }

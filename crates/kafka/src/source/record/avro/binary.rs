@@ -5,15 +5,15 @@ use crate::source::record::fields::{Row, Scalar};
 use crate::source::record::tree::Tree;
 use bernstream_release::source::broken::{Broken, truncated};
 
-/// How deep values may lie in one another: a recursive schema would let a short message fill the stack.
+/// Greatest depth at which values may lie in one another: a recursive schema would let a short message fill the stack.
 const DEEPEST: usize = 128;
-/// How many values a record may have beyond four for each of its bytes: nulls take none, and 2^62 of them fit into nine bytes.
+/// Number of values that a record may have beyond four for each of its bytes: nulls take none, and 2^62 of them fit into nine bytes.
 const FREE_VALUES: usize = 10_000;
 
 /// The rest of a record.
 pub(super) struct Input<'a> {
     rest: &'a [u8],
-    /// How many more values may be read.
+    /// Number of values that may still be read.
     values: usize,
 }
 

@@ -136,7 +136,7 @@ impl Schema {
     }
 }
 
-/// How times with this logical type are written; `None` for another one.
+/// Format of times with this logical type; `None` for another one.
 fn time_format(logical: &str) -> Option<TimeFormat> {
     match logical {
         "timestamp-millis" | "local-timestamp-millis" => Some(TimeFormat::Milliseconds),
