@@ -192,7 +192,7 @@ impl Broker {
     }
 
     /// Serves the logs and errors of a client without an assignment.
-    fn drain(&self, client: &BaseConsumer<ErrorContext>) {
+    fn drain_events(&self, client: &BaseConsumer<ErrorContext>) {
         // Errors and logs share one queue; a log line does not end the poll.
         while client.poll(Duration::from_millis(2)).is_some() {}
     }
@@ -212,11 +212,11 @@ impl Broker {
         let started = Instant::now();
         let mut attempt = FIRST_ATTEMPT;
         // Old events must not count as new ones later.
-        self.drain(client);
+        self.drain_events(client);
         loop {
             let answer = request(attempt.min(timeout.saturating_sub(started.elapsed())));
             match &answer {
-                Err(error) if is_unanswered(error) => self.drain(client),
+                Err(error) if is_unanswered(error) => self.drain_events(client),
                 Ok(_) => {
                     self.hear_answer();
                     return answer;
@@ -298,7 +298,7 @@ impl Broker {
                     why: format!("{property}: {why}"),
                 },
                 KafkaError::Nul(_) => self.refused(topic, &error.to_string()),
-                _ => self.unavailable(&error.to_string()),
+                _ => self.unavailable_error(&error.to_string()),
             },
         }
     }
@@ -312,7 +312,7 @@ impl Broker {
     }
 
     /// The error where no broker answered. The reason why the client could not connect is better than its own `why`, if there is one.
-    fn unavailable(&self, why: &str) -> Error {
+    fn unavailable_error(&self, why: &str) -> Error {
         let servers = self.servers.clone();
         let Some(KnownFailure {
             failure,

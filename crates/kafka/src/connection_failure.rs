@@ -9,12 +9,12 @@ use crate::security::{Sasl, Security, Tls};
 pub(crate) struct ConnectionFailure {
     text: String,
     /// During which step of a new connection the broker closed it, if it did.
-    closed_during: Option<Step>,
+    closed_during: Option<ConnectionStep>,
 }
 
 /// A step of a connection that is less than two seconds old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ConnectionStep {
     /// The TLS handshake.
     Tls,
     /// The ApiVersions request, the first of all.
@@ -39,9 +39,9 @@ impl ConnectionFailure {
             .iter()
             .any(|start| text.starts_with(start));
         let step = match state.trim_end_matches(')').split(',').next() {
-            Some("SSL_HANDSHAKE") => Some(Step::Tls),
-            Some("APIVERSION_QUERY") => Some(Step::ApiVersions),
-            Some("UP") if is_new => Some(Step::FirstRequest),
+            Some("SSL_HANDSHAKE") => Some(ConnectionStep::Tls),
+            Some("APIVERSION_QUERY") => Some(ConnectionStep::ApiVersions),
+            Some("UP") if is_new => Some(ConnectionStep::FirstRequest),
             _ => None,
         };
         ConnectionFailure {
@@ -87,12 +87,12 @@ impl ConnectionFailure {
             };
         }
         match self.closed_during {
-            Some(Step::ApiVersions) if security.tls().is_none() => {
+            Some(ConnectionStep::ApiVersions) if security.tls().is_none() => {
                 "the broker closed a plaintext connection, as a TLS port does: if it is up, set `tls`, and `sasl` if it \
                  requires a password"
                     .to_owned()
             }
-            Some(Step::FirstRequest) if security.sasl().is_none() => {
+            Some(ConnectionStep::FirstRequest) if security.sasl().is_none() => {
                 "the broker closed the connection at the first request, as it does without authentication: if it is up, set \
                  `sasl`"
                     .to_owned()
@@ -107,7 +107,7 @@ impl ConnectionFailure {
         if self.contains("certificate verify failed") || self.contains("broker certificate") {
             return Some(untrusted_certificate(servers, tls));
         }
-        if self.closed_during == Some(Step::Tls)
+        if self.closed_during == Some(ConnectionStep::Tls)
             || self.contains("PLAINTEXT broker")
             || self.contains("wrong version number")
         {

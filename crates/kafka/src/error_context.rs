@@ -31,14 +31,14 @@ fn is_recent(time: Option<Instant>, now: Instant) -> bool {
 }
 
 impl ConnectionHistory {
-    fn recent(&self, now: Instant) -> Option<&ConnectionFailure> {
+    fn recent_failure(&self, now: Instant) -> Option<&ConnectionFailure> {
         self.failure
             .as_ref()
             .filter(|_| is_recent(self.failed_at, now))
     }
 
     fn is_rejected(&self, now: Instant) -> bool {
-        self.recent(now)
+        self.recent_failure(now)
             .is_some_and(ConnectionFailure::is_permanent)
     }
 
@@ -87,7 +87,7 @@ impl RecentFailure {
     pub fn latest(&self) -> Option<KnownFailure> {
         let now = Instant::now();
         let history = self.history();
-        let failure = history.recent(now)?.clone();
+        let failure = history.recent_failure(now)?.clone();
         let is_permanent = history.is_permanent(now);
         Some(KnownFailure {
             failure,

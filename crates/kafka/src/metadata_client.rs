@@ -72,11 +72,11 @@ impl MetadataClient {
         &self,
         request: impl Fn(&BaseConsumer<ErrorContext>, Duration) -> Result<T, E>,
     ) -> Result<T, E> {
-        let kept = self.lock().clone();
+        let kept = self.lock_kept().clone();
         let begun = Instant::now();
         let answer = self.ask_client(&kept, &request);
         if answer.is_err() && kept.is_silent(begun.elapsed()) && kept.patience < REQUEST_TIMEOUT {
-            let new = self.lock().clone();
+            let new = self.lock_kept().clone();
             return self.ask_client(&new, &request);
         }
         answer
@@ -102,7 +102,7 @@ impl MetadataClient {
         answer
     }
 
-    fn lock(&self) -> MutexGuard<'_, KeptClient> {
+    fn lock_kept(&self) -> MutexGuard<'_, KeptClient> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -116,7 +116,7 @@ impl MetadataClient {
         if !has_failed {
             self.broker.hear_answer();
         }
-        let mut kept = self.lock();
+        let mut kept = self.lock_kept();
         if Arc::ptr_eq(&kept.client, client) {
             kept.has_failed = has_failed;
             if !has_failed {
@@ -127,7 +127,7 @@ impl MetadataClient {
 
     /// Replaces a client that does not answer, unless somebody else has done so.
     fn replace_client(&self, silent: &Arc<BaseConsumer<ErrorContext>>) {
-        let mut kept = self.lock();
+        let mut kept = self.lock_kept();
         if Arc::ptr_eq(&kept.client, silent)
             && let Ok(new) = KeptClient::new(&self.broker)
         {

@@ -229,7 +229,7 @@ impl OrderedTopic {
             .ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
         let (begin, end) = watermarks.map_err(|error| self.params.fault_of(&error))?;
         if begin != 0 {
-            return Err(damaged("its first records are gone"));
+            return Err(damaged_fault("its first records are gone"));
         }
         Ok(end)
     }
@@ -279,7 +279,7 @@ impl OrderedTopic {
                         payload: message.payload().unwrap_or_default().to_vec(),
                     };
                     if !self.has_markers_before(stored.offset)? {
-                        return Err(unavailable(NO_RECORD));
+                        return Err(unavailable_fault(NO_RECORD));
                     }
                     self.next = stored.offset + 1;
                     return Ok(Some(stored));
@@ -296,7 +296,7 @@ impl OrderedTopic {
                 }
             }
             if Instant::now() > deadline {
-                return Err(unavailable(NO_RECORD));
+                return Err(unavailable_fault(NO_RECORD));
             }
         }
     }
@@ -304,7 +304,7 @@ impl OrderedTopic {
     /// Returns whether everything from the next offset up to `to` is transaction markers; false if there is a record after all.
     fn has_markers_before(&mut self, to: i64) -> Result<bool, Fault> {
         if to < self.next {
-            return Err(damaged("an offset came again"));
+            return Err(damaged_fault("an offset came again"));
         }
         if (self.next..to).all(|offset| self.markers.contains(&offset)) {
             return Ok(true);
@@ -317,8 +317,8 @@ impl OrderedTopic {
                 Ok(true)
             }
             Found::Record => Ok(false),
-            Found::Gone => Err(damaged("records are gone from between others")),
-            Found::Unanswered => Err(unavailable("a transaction marker did not come")),
+            Found::Gone => Err(damaged_fault("records are gone from between others")),
+            Found::Unanswered => Err(unavailable_fault("a transaction marker did not come")),
         }
     }
 
@@ -351,13 +351,13 @@ impl OrderedTopic {
 /// Reason where a record is there and the client has not got it in time.
 pub(crate) const NO_RECORD: &str = "a record did not come";
 
-fn unavailable(why: &str) -> Fault {
+fn unavailable_fault(why: &str) -> Fault {
     Fault::Unavailable {
         why: why.to_owned(),
     }
 }
 
-fn damaged(what: &str) -> Fault {
+fn damaged_fault(what: &str) -> Fault {
     Fault::Damaged {
         what: what.to_owned(),
     }

@@ -64,15 +64,15 @@ impl Producer {
 
     /// Makes a producer of records that nobody sends again.
     pub fn sending_once(broker: Broker, topic: String) -> Self {
-        Producer::begin(broker, topic, 1, LONGEST_DELIVERY_TIMEOUT)
+        Producer::with_timeout(broker, topic, 1, LONGEST_DELIVERY_TIMEOUT)
     }
 
     /// Makes a producer that packs records that wait for one broker into batches of up to `bytes` bytes, which the topic must take.
     pub fn with_batches(broker: Broker, topic: String, bytes: usize) -> Self {
-        Producer::begin(broker, topic, bytes, DELIVERY_TIMEOUT)
+        Producer::with_timeout(broker, topic, bytes, DELIVERY_TIMEOUT)
     }
 
-    fn begin(
+    fn with_timeout(
         broker: Broker,
         topic: String,
         largest_batch: usize,
@@ -106,7 +106,7 @@ impl Producer {
     ///
     /// As for [`Producer::send`].
     pub fn send_for_time(&mut self, record: Record<'_>) -> Result<Option<Timestamp>, KafkaError> {
-        Ok(self.deliver(iter::once(record))?)
+        Ok(self.deliver_all(iter::once(record))?)
     }
 
     /// Returns once all in-sync replicas have all records. Several are in flight.
@@ -119,11 +119,11 @@ impl Producer {
         &mut self,
         records: impl IntoIterator<Item = Record<'r>>,
     ) -> Result<(), Undelivered> {
-        self.deliver(records).map(drop)
+        self.deliver_all(records).map(drop)
     }
 
     /// Delivers all records; returns the append time of the one that was reported last.
-    fn deliver<'r>(
+    fn deliver_all<'r>(
         &mut self,
         records: impl IntoIterator<Item = Record<'r>>,
     ) -> Result<Option<Timestamp>, Undelivered> {
@@ -143,7 +143,7 @@ impl Producer {
                 place: is_delivered.len(),
                 sender: sender.clone(),
             };
-            if let Err((error, _)) = client.send(self.message(record, report)) {
+            if let Err((error, _)) = client.send(self.base_record(record, report)) {
                 failure = Some(error);
                 break;
             }
@@ -154,7 +154,7 @@ impl Producer {
         let mut left = is_delivered.len();
         while failure.is_none() && left > 0 {
             match reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Outcome {
+                Ok(DeliveryOutcome {
                     place,
                     append_time: Ok(time),
                 }) => {
@@ -165,7 +165,7 @@ impl Producer {
                         *is_delivered = true;
                     }
                 }
-                Ok(Outcome {
+                Ok(DeliveryOutcome {
                     append_time: Err(error),
                     ..
                 }) => failure = Some(error),
@@ -195,7 +195,7 @@ impl Producer {
         }
     }
 
-    fn message<'r>(
+    fn base_record<'r>(
         &'r self,
         record: Record<'r>,
         report: Report,
@@ -269,7 +269,7 @@ impl Producer {
 }
 
 /// The end of a delivery.
-struct Outcome {
+struct DeliveryOutcome {
     /// The number of the record in its call.
     place: usize,
     /// When the record was appended, if the broker tells it, or why it was not delivered.
@@ -280,7 +280,7 @@ struct Outcome {
 struct Report {
     /// The number of the record in its call.
     place: usize,
-    sender: Sender<Outcome>,
+    sender: Sender<DeliveryOutcome>,
 }
 
 /// Passes every delivery report to the waiting sender.
@@ -301,7 +301,7 @@ impl ProducerContext for Reports {
             Err((error, _)) => Err(error.clone()),
         };
         // After a failure nothing receives the other reports.
-        let _ = report.sender.send(Outcome {
+        let _ = report.sender.send(DeliveryOutcome {
             place: report.place,
             append_time,
         });

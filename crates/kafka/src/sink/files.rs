@@ -86,7 +86,7 @@ fn write(folder: &Path, synopses: &[&Encoded]) -> Result<(), Unpublished> {
     let mut failed = None;
     let mut written = Vec::new();
     for drafted in drafted {
-        match drafted.and_then(Drafted::finish) {
+        match drafted.and_then(DraftedFile::rename_draft) {
             Ok(path) => written.push(path),
             Err(error) => {
                 failed = Some(error);
@@ -127,24 +127,24 @@ fn file_error(path: &Path, error: &io::Error) -> Error {
 }
 
 /// A synopsis on the disk, perhaps not under its own name yet.
-struct Drafted {
+struct DraftedFile {
     path: PathBuf,
     /// Where it is, if not there.
     draft: Option<PathBuf>,
 }
 
 /// Writes a synopsis beside its file, durably, unless it has one.
-fn write_draft(folder: &Path, message: &Encoded) -> Result<Drafted, Error> {
+fn write_draft(folder: &Path, message: &Encoded) -> Result<DraftedFile, Error> {
     let path = folder.join(name(message)?);
     match fs::read(&path) {
-        Ok(bytes) if bytes == message.bytes => return Ok(Drafted { path, draft: None }),
+        Ok(bytes) if bytes == message.bytes => return Ok(DraftedFile { path, draft: None }),
         Ok(_) => return Err(Error::Different { path }),
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(file_error(&path, &error)),
         Err(_) => {}
     }
     let draft = path.with_extension("new");
     match write_durably(&draft, &message.bytes) {
-        Ok(()) => Ok(Drafted {
+        Ok(()) => Ok(DraftedFile {
             path,
             draft: Some(draft),
         }),
@@ -162,10 +162,10 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-impl Drafted {
+impl DraftedFile {
     /// Gives the file its own name.
-    fn finish(self) -> Result<PathBuf, Error> {
-        let Drafted { path, draft } = self;
+    fn rename_draft(self) -> Result<PathBuf, Error> {
+        let DraftedFile { path, draft } = self;
         if let Some(draft) = draft
             && let Err(error) = fs::rename(draft, &path)
         {
@@ -208,20 +208,20 @@ fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> 
 ///
 /// [`Error::Header`] if a header is missing.
 pub fn name(message: &Encoded) -> Result<PathBuf, Error> {
-    let source = header(message, "ce_source").ok_or(Error::Header("ce_source"))?;
-    let start = header(message, "pane_start")
-        .or(header(message, "window_start"))
+    let source = message_header(message, "ce_source").ok_or(Error::Header("ce_source"))?;
+    let start = message_header(message, "pane_start")
+        .or(message_header(message, "window_start"))
         .ok_or(Error::Header("window_start"))?;
     let source = source.strip_prefix("/bernstream/").unwrap_or(source);
     let mut path: PathBuf = source.split('/').map(file_name).collect();
-    path.extend(header(message, "ce_subject").map(file_name));
+    path.extend(message_header(message, "ce_subject").map(file_name));
     // Some file systems do not allow colons in names.
     let start = file_name(&start.replace(':', ""));
     path.push(format!("{start}.{EXTENSION}"));
     Ok(path)
 }
 
-fn header<'m>(message: &'m Encoded, wanted: &str) -> Option<&'m str> {
+fn message_header<'m>(message: &'m Encoded, wanted: &str) -> Option<&'m str> {
     for (name, value) in &message.headers {
         if name == wanted {
             return Some(value);
@@ -233,7 +233,7 @@ fn header<'m>(message: &'m Encoded, wanted: &str) -> Option<&'m str> {
 /// `text` as the name of a file or folder: special characters are escaped, what is too long ends with a digest of all of it, and different
 /// texts have different names.
 fn file_name(text: &str) -> String {
-    let mut name = escaped(text);
+    let mut name = escaped_name(text);
     if name.len() > LONGEST_NAME {
         let digest: String = Sha256::digest(text)
             .iter()
@@ -246,7 +246,7 @@ fn file_name(text: &str) -> String {
     name
 }
 
-fn escaped(text: &str) -> String {
+fn escaped_name(text: &str) -> String {
     if text.is_empty() {
         return "%".into();
     }

@@ -29,7 +29,7 @@ pub struct PaidMessages {
 /// A message in 128 bits, with key and headers where the output stores them: nobody finds another one with those of a given one.
 type Mark = [u8; 16];
 
-fn mark(message: &Message, has_envelope: bool) -> Mark {
+fn message_mark(message: &Message, has_envelope: bool) -> Mark {
     let mut hash = Sha256::new();
     if has_envelope {
         // The digests have one length, so that nothing can be taken for a part of the key.
@@ -110,7 +110,7 @@ impl PaidMessages {
         each: impl FnOnce(&mut dyn FnMut(&Message)) -> Result<(), E>,
     ) -> Result<Self, E> {
         let mut paid = Vec::new();
-        each(&mut |message| paid.push(mark(message, has_envelope)))?;
+        each(&mut |message| paid.push(message_mark(message, has_envelope)))?;
         paid.sort_unstable();
         paid.dedup();
         Ok(PaidMessages {
@@ -122,7 +122,7 @@ impl PaidMessages {
 
     /// Returns whether what was found was paid for, byte for byte: with key and headers where the output stores them.
     pub fn find(&mut self, found: &Published) -> bool {
-        let mark = mark(&Message::of(&found.message), self.has_envelope);
+        let mark = message_mark(&Message::of(&found.message), self.has_envelope);
         let place = self.paid.binary_search(&mark).ok();
         let Some(is_found) = place.and_then(|place| self.is_found.get_mut(place)) else {
             return false;

@@ -120,7 +120,7 @@ impl Tail {
         let own = &ledger.genesis().ledger;
         let known = KnownRows {
             newest: self.newest_rows(own),
-            removed: self.removed(own),
+            removed: self.newest_removed(own),
         };
         let mut first = None;
         for message in ledger.published_in(newest.sequence)? {
@@ -160,7 +160,7 @@ impl Tail {
     }
 
     /// The row after which nothing was removed, whatever its key, if that can be known: a partition is emptied from its beginning.
-    fn removed(&self, own: &str) -> Option<u64> {
+    fn newest_removed(&self, own: &str) -> Option<u64> {
         let mut newest = 0;
         for part in self.parts.iter().filter(|part| !part.is_whole) {
             let first = part.first.as_ref()?;

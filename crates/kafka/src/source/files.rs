@@ -488,7 +488,7 @@ struct Stream {
 }
 
 /// One message of a stream.
-enum Step {
+enum StreamMessage {
     Batch(RecordBatch),
     /// A schema or a dictionary.
     Other,
@@ -523,17 +523,17 @@ impl Stream {
     fn next(&mut self, columns: &Columns) -> Result<Option<RecordBatch>, Broken> {
         loop {
             match self.read_message(columns)? {
-                Step::Batch(records) => return Ok(Some(records)),
-                Step::Other => {}
-                Step::End => return Ok(None),
+                StreamMessage::Batch(records) => return Ok(Some(records)),
+                StreamMessage::Other => {}
+                StreamMessage::End => return Ok(None),
             }
         }
     }
 
-    fn read_message(&mut self, columns: &Columns) -> Result<Step, Broken> {
+    fn read_message(&mut self, columns: &Columns) -> Result<StreamMessage, Broken> {
         if !self.is_file && self.input.limit() == 0 {
             self.decoder.shape()?;
-            return Ok(Step::End);
+            return Ok(StreamMessage::End);
         }
         let mut head = [0; 8];
         self.input
@@ -541,13 +541,13 @@ impl Stream {
             .map_err(|error| broken_read(&error))?;
         let Some(length) = decode::metadata_length(head)? else {
             self.decoder.shape()?;
-            return Ok(Step::End);
+            return Ok(StreamMessage::End);
         };
         let metadata = self.read_bytes(length)?;
         let message = Message::parse(&metadata)?;
         let body = Buffer::from(self.read_bytes(message.body)?);
         let records = self.decoder.read(&message, &body, columns)?;
-        Ok(records.map_or(Step::Other, Step::Batch))
+        Ok(records.map_or(StreamMessage::Other, StreamMessage::Batch))
     }
 
     fn read_bytes(&mut self, length: usize) -> Result<Vec<u8>, Broken> {

@@ -153,7 +153,7 @@ pub(super) fn equal(files: &[PathBuf]) -> io::Result<Vec<Equal<'_>>> {
         }
         let mut known: BTreeMap<[u8; 32], &Path> = BTreeMap::new();
         for second in alike {
-            let first = *known.entry(digest(second)?).or_insert(second);
+            let first = *known.entry(file_digest(second)?).or_insert(second);
             if first != second {
                 pairs.push(Equal { first, second });
             }
@@ -162,7 +162,7 @@ pub(super) fn equal(files: &[PathBuf]) -> io::Result<Vec<Equal<'_>>> {
     Ok(pairs)
 }
 
-fn digest(path: &Path) -> io::Result<[u8; 32]> {
+fn file_digest(path: &Path) -> io::Result<[u8; 32]> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut piece = vec![0; 1 << 16];

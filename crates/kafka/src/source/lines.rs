@@ -52,7 +52,7 @@ impl Lines {
     ///
     /// If the file cannot be read.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
-        while self.fill()? {
+        while self.fill_line()? {
             self.read += 1;
             if self.line.starts_with(BYTE_ORDER_MARK) {
                 self.line.drain(..BYTE_ORDER_MARK.len());
@@ -66,7 +66,7 @@ impl Lines {
     }
 
     /// Reads a line; `false` at the end of the file.
-    fn fill(&mut self) -> io::Result<bool> {
+    fn fill_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         let mut is_there = false;
         loop {
@@ -110,7 +110,7 @@ pub struct BrokenLine {
 }
 
 impl BrokenLines {
-    fn note(&mut self, line: u64, why: Broken) {
+    fn note_line(&mut self, line: u64, why: Broken) {
         self.count += 1;
         if self.first.len() < MOST_LISTED {
             self.first.push(BrokenLine { line, why });
@@ -201,7 +201,7 @@ impl LineTable {
             let row = match read {
                 Ok(row) => Some(row),
                 Err(why) => {
-                    broken.note(lines.read, why);
+                    broken.note_line(lines.read, why);
                     None
                 }
             };

@@ -52,9 +52,9 @@ pub(super) fn follow(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), 
     while !stop.is_set() {
         let started = Instant::now();
         check(folder)?;
-        let found = scan(folder)?;
+        let found = scan_folder(folder)?;
         feed.connected();
-        for path in newest(&found, &seen) {
+        for path in newest_files(&found, &seen) {
             read_file(folder, path, feed);
             if stop.is_set() {
                 break;
@@ -67,7 +67,7 @@ pub(super) fn follow(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), 
 }
 
 /// Every file of the folder.
-fn scan(folder: &Path) -> Result<Files, Error> {
+fn scan_folder(folder: &Path) -> Result<Files, Error> {
     let paths = files::synopses(&files::Params {
         path: folder.to_owned(),
         witness: None,
@@ -89,7 +89,7 @@ fn scan(folder: &Path) -> Result<Files, Error> {
 }
 
 /// The new files, only the newest windows of each key; file names sort by window, oldest first.
-fn newest<'a>(found: &'a Files, seen: &Files) -> Vec<&'a Path> {
+fn newest_files<'a>(found: &'a Files, seen: &Files) -> Vec<&'a Path> {
     let mut new: Vec<&Path> = Vec::new();
     for (path, stamp) in found {
         if seen.get(path) != Some(stamp) {
@@ -144,7 +144,7 @@ mod tests {
                 .unwrap()
                 .success()
         );
-        let found: Vec<PathBuf> = scan(folder.path()).unwrap().into_keys().collect();
+        let found: Vec<PathBuf> = scan_folder(folder.path()).unwrap().into_keys().collect();
         assert_eq!(found, [at("a.arrows")]);
     }
 
@@ -159,7 +159,7 @@ mod tests {
             found.insert(format!("out/r/JFK/{day:03}.arrows").into(), stamp);
         }
         found.insert("out/r/LGA/050.arrows".into(), stamp);
-        let read = newest(&found, &Files::new());
+        let read = newest_files(&found, &Files::new());
         assert_eq!(read.len(), PER_KEY + 1);
         assert_eq!(read.first(), Some(&Path::new("out/r/JFK/040.arrows")));
         assert_eq!(
@@ -170,7 +170,7 @@ mod tests {
             ]
         );
         let mut seen = found.clone();
-        assert!(newest(&found, &seen).is_empty());
+        assert!(newest_files(&found, &seen).is_empty());
         seen.insert(
             "out/r/JFK/007.arrows".into(),
             FileStamp {
@@ -179,7 +179,7 @@ mod tests {
             },
         );
         assert_eq!(
-            newest(&found, &seen),
+            newest_files(&found, &seen),
             [Path::new("out/r/JFK/007.arrows")],
             "it was written anew"
         );

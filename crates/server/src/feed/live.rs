@@ -49,17 +49,17 @@ impl Feed {
 
     /// Every cached synopsis, the newest window last.
     pub fn synopses(&self) -> Vec<Arc<CachedSynopsis>> {
-        self.cache().synopses()
+        self.lock_cache().synopses()
     }
 
     /// Number of synopses after `cursor`.
     pub fn remaining(&self, cursor: Cursor) -> usize {
-        self.cache().remaining(cursor)
+        self.lock_cache().remaining(cursor)
     }
 
     /// The next events after `cursor`, oldest first, and the cursor after them; a few at a time.
     pub fn since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
-        self.cache().since(cursor)
+        self.lock_cache().since(cursor)
     }
 
     /// Notifies when there are new events.
@@ -84,7 +84,7 @@ impl Feed {
                     "its window or its time of publication lies in the future".to_owned(),
                 );
             }
-            Ok(cached) => self.change(|cache| cache.add(cached)),
+            Ok(cached) => self.change_cache(|cache| cache.add(cached)),
             Err(error) => self.reject(place(), error.to_string()),
         }
     }
@@ -92,11 +92,11 @@ impl Feed {
     pub(super) fn reject(&self, place: String, why: String) {
         let place = place.chars().take(MAX_TEXT).collect();
         let why = why.chars().take(MAX_TEXT).collect();
-        self.change(|cache| cache.reject(Unreadable { place, why }));
+        self.change_cache(|cache| cache.reject(Unreadable { place, why }));
     }
 
     pub(super) fn connected(&self) {
-        self.change(|cache| {
+        self.change_cache(|cache| {
             let is_new = cache.connect(Connection {
                 connected: true,
                 why: None,
@@ -110,7 +110,7 @@ impl Feed {
 
     /// `why` goes to the log only, because it may name paths and users. Subscribers get a general message.
     pub(super) fn disconnected(&self, why: String) {
-        self.change(|cache| {
+        self.change_cache(|cache| {
             let is_first = cache.connection().connected || cache.connection().why.is_none();
             if is_first {
                 warn!("cannot read synopses: {why}; retrying");
@@ -126,14 +126,14 @@ impl Feed {
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut SynopsisCache) -> bool) {
-        let is_changed = change(&mut self.cache());
+    fn change_cache(&self, change: impl FnOnce(&mut SynopsisCache) -> bool) {
+        let is_changed = change(&mut self.lock_cache());
         if is_changed {
             self.changed.send_replace(());
         }
     }
 
-    fn cache(&self) -> MutexGuard<'_, SynopsisCache> {
+    fn lock_cache(&self) -> MutexGuard<'_, SynopsisCache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

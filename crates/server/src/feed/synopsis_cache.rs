@@ -90,7 +90,7 @@ impl Series {
 
 /// Orders the synopses of a series and identifies copies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Age {
+struct SynopsisAge {
     window_end: Timestamp,
     published: Timestamp,
     /// The row of the ledger.
@@ -98,9 +98,9 @@ struct Age {
     ledger: String,
 }
 
-impl Age {
+impl SynopsisAge {
     fn of(about: &Description) -> Self {
-        Age {
+        SynopsisAge {
             window_end: about.window.end,
             published: about.published,
             sequence: about.ledger.sequence,
@@ -115,7 +115,7 @@ pub(super) struct SynopsisCache {
     bytes: usize,
     newest: u64,
     synopses: BTreeMap<u64, Arc<CachedSynopsis>>,
-    series: BTreeMap<Series, BTreeMap<Age, u64>>,
+    series: BTreeMap<Series, BTreeMap<SynopsisAge, u64>>,
     unreadable: BTreeMap<u64, Arc<Unreadable>>,
     connection: Connection,
     connections: u64,
@@ -140,7 +140,7 @@ impl SynopsisCache {
     /// Returns whether it was new.
     pub fn add(&mut self, cached: CachedSynopsis) -> bool {
         let series = Series::of(cached.synopsis.description());
-        let age = Age::of(cached.synopsis.description());
+        let age = SynopsisAge::of(cached.synopsis.description());
         let known = self.series.entry(series.clone()).or_default();
         let is_too_old =
             known.len() >= PER_KEY && known.keys().next().is_some_and(|oldest| age < *oldest);
@@ -152,7 +152,7 @@ impl SynopsisCache {
         if known.len() > PER_KEY {
             self.drop_oldest(&series);
         }
-        self.bytes += size(&cached);
+        self.bytes += cached_size(&cached);
         self.synopses.insert(self.newest, Arc::new(cached));
         while self.bytes > self.max_bytes {
             let longest = self.series.iter().max_by_key(|(_, known)| known.len());
@@ -170,7 +170,7 @@ impl SynopsisCache {
         if let Some((_, number)) = known.pop_first()
             && let Some(cached) = self.synopses.remove(&number)
         {
-            self.bytes -= size(&cached);
+            self.bytes -= cached_size(&cached);
         }
         if known.is_empty() {
             self.series.remove(series);
@@ -205,7 +205,7 @@ impl SynopsisCache {
     }
 
     pub fn synopses(&self) -> Vec<Arc<CachedSynopsis>> {
-        let mut all: Vec<(&Age, &u64)> = self.series.values().flatten().collect();
+        let mut all: Vec<(&SynopsisAge, &u64)> = self.series.values().flatten().collect();
         all.sort_unstable();
         all.iter()
             .filter_map(|(_, number)| self.synopses.get(number).cloned())
@@ -243,7 +243,7 @@ impl SynopsisCache {
     }
 }
 
-fn size(cached: &CachedSynopsis) -> usize {
+fn cached_size(cached: &CachedSynopsis) -> usize {
     cached.json.len() + size_of_val(cached.synopsis.values()) + OVERHEAD
 }
 
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn all_together_never_take_more_than_their_bytes() {
-        let one = size(&cached("JFK", 0, 0));
+        let one = cached_size(&cached("JFK", 0, 0));
         let mut cache = SynopsisCache {
             max_bytes: 10 * one + one / 2,
             ..SynopsisCache::default()
@@ -326,7 +326,7 @@ mod tests {
             cache
                 .synopses
                 .values()
-                .map(|cached| size(cached))
+                .map(|cached| cached_size(cached))
                 .sum::<usize>()
         );
         let lengths: Vec<usize> = cache.series.values().map(BTreeMap::len).collect();

@@ -57,16 +57,16 @@ pub fn consumer(broker: &Broker) -> Result<BaseConsumer<ErrorContext>, KafkaErro
 ///
 /// If the topic does not exist or the cluster cannot be asked.
 pub(super) fn check(params: &Params) -> Result<(), kafka::Error> {
-    topic::partitions(&params.broker, &params.open()?, &params.topic).map(drop)
+    topic::partitions(&params.broker, &params.open_consumer()?, &params.topic).map(drop)
 }
 
 impl Params {
-    fn open(&self) -> Result<BaseConsumer<ErrorContext>, kafka::Error> {
-        self.checked(consumer(&self.broker))
+    fn open_consumer(&self) -> Result<BaseConsumer<ErrorContext>, kafka::Error> {
+        self.checked_answer(consumer(&self.broker))
     }
 
     /// The answer of a client of the topic; an error becomes one about the topic.
-    fn checked<T>(&self, answer: Result<T, KafkaError>) -> Result<T, kafka::Error> {
+    fn checked_answer<T>(&self, answer: Result<T, KafkaError>) -> Result<T, kafka::Error> {
         answer.map_err(|error| self.broker.failed(&self.topic, &error))
     }
 }
@@ -79,16 +79,16 @@ impl Params {
 /// If the broker is lost or refuses a request, or the topic does not exist.
 pub(super) fn follow(params: &Params, feed: &Feed, stop: &StopFlag) -> Result<(), kafka::Error> {
     let Params { broker, topic, .. } = params;
-    let consumer = params.open()?;
+    let consumer = params.open_consumer()?;
     let partitions = topic::partitions_within(broker, &consumer, topic, ANSWER_TIMEOUT)?;
-    let starts = params.checked(start_offsets(params, &consumer, &partitions))?;
-    params.checked(consumer.assign(&starts))?;
+    let starts = params.checked_answer(start_offsets(params, &consumer, &partitions))?;
+    params.checked_answer(consumer.assign(&starts))?;
     feed.connected();
     let mut checked = Instant::now();
     while !stop.is_set() {
         let polled = consumer.poll(Duration::from_millis(100));
         if let Some(message) = polled.filter(|message| !message.as_ref().is_err_and(is_of_group)) {
-            let message = params.checked(message)?;
+            let message = params.checked_answer(message)?;
             let partition = message.partition();
             let offset = message.offset();
             // A message without a payload is a tombstone of its key.

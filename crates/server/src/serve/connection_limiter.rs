@@ -64,19 +64,19 @@ pub struct ConnectionLimiter {
     limits: Limits,
     permits: Arc<Semaphore>,
     /// Connections without an answer yet, the oldest first.
-    unanswered: Vec<Weak<Place>>,
+    unanswered: Vec<Weak<ConnectionPlace>>,
     reminder: Reminder,
 }
 
 /// A connection, as the listener sees it.
 #[derive(Debug, Default)]
-struct Place {
+struct ConnectionPlace {
     is_answered: AtomicBool,
     is_evicted: AtomicBool,
     waker: AtomicWaker,
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Returns whether the connection is open and has no answer yet.
     fn is_waiting(&self) -> bool {
         !self.is_answered.load(Relaxed) && !self.is_evicted.load(Relaxed)
@@ -96,7 +96,7 @@ impl ConnectionLimiter {
     }
 
     /// Closes the oldest connection without an answer, if there is one.
-    fn evict(&mut self) {
+    fn evict_oldest(&mut self) {
         let Some(oldest) = self.unanswered.first().and_then(Weak::upgrade) else {
             return;
         };
@@ -127,13 +127,13 @@ impl Listener for ConnectionLimiter {
                 place.is_some_and(|place| place.is_waiting())
             });
             if self.permits.available_permits() == 0 {
-                self.evict();
+                self.evict_oldest();
             }
             // Event streams are not closed for others: whoever comes then waits until one ends. The semaphore is never closed.
             let Ok(permit) = self.permits.clone().acquire_owned().await else {
                 continue;
             };
-            let place = Arc::new(Place::default());
+            let place = Arc::new(ConnectionPlace::default());
             self.unanswered.push(Arc::downgrade(&place));
             let Limits {
                 first_answer,
@@ -159,7 +159,7 @@ impl Listener for ConnectionLimiter {
 /// A connection that ends when nothing was written for some time, or when its place is needed.
 pub struct TimedStream {
     stream: TcpStream,
-    place: Arc<Place>,
+    place: Arc<ConnectionPlace>,
     deadline: Pin<Box<Sleep>>,
     next_answer: Duration,
     _permit: OwnedSemaphorePermit,

@@ -41,14 +41,14 @@ pub async fn stream(State(state): State<ServerState>, headers: HeaderMap) -> Res
     };
     let events = EventStream {
         changes: state.feed.changes(),
-        waiting: VecDeque::from([hello(&state.feed, cursor)]),
+        waiting: VecDeque::from([hello_event(&state.feed, cursor)]),
         feed: state.feed,
         cursor,
         _permit: permit,
     };
     let events = stream::unfold(events, async |events| {
         events
-            .next()
+            .next_event()
             .await
             .map(|(event, rest)| (Ok::<_, Infallible>(event), rest))
     });
@@ -71,7 +71,7 @@ fn cursor_after(feed: &Feed, id: &str) -> Cursor {
     }
 }
 
-fn hello(feed: &Feed, cursor: Cursor) -> sse::Event {
+fn hello_event(feed: &Feed, cursor: Cursor) -> sse::Event {
     let hello = json!({
         "now": Timestamp::now(),
         "version": env!("CARGO_PKG_VERSION"),
@@ -93,7 +93,7 @@ struct EventStream {
 }
 
 impl EventStream {
-    async fn next(mut self) -> Option<(sse::Event, Self)> {
+    async fn next_event(mut self) -> Option<(sse::Event, Self)> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 return Some((event, self));
@@ -103,7 +103,7 @@ impl EventStream {
             let (events, cursor) = self.feed.since(self.cursor);
             self.cursor = cursor;
             self.waiting
-                .extend(events.iter().map(|event| written(&self.feed, event)));
+                .extend(events.iter().map(|event| sse_event(&self.feed, event)));
             if self.waiting.is_empty() {
                 self.changes.changed().await.ok()?;
             }
@@ -111,7 +111,7 @@ impl EventStream {
     }
 }
 
-fn written(feed: &Feed, event: &Event) -> sse::Event {
+fn sse_event(feed: &Feed, event: &Event) -> sse::Event {
     let instance = feed.instance();
     let written = sse::Event::default();
     match event {

@@ -26,11 +26,14 @@ impl Hosts {
         is_checked.then(|| Hosts(names.into()))
     }
 
-    fn allow(&self, headers: &HeaderMap) -> bool {
-        headers.get_all(HOST).iter().all(|host| self.have(host))
+    fn allow_request(&self, headers: &HeaderMap) -> bool {
+        headers
+            .get_all(HOST)
+            .iter()
+            .all(|host| self.have_host(host))
     }
 
-    fn have(&self, host: &HeaderValue) -> bool {
+    fn have_host(&self, host: &HeaderValue) -> bool {
         let Some(authority) = host
             .to_str()
             .ok()
@@ -52,7 +55,7 @@ pub(super) async fn refuse_foreign(
     request: Request,
     next: Next,
 ) -> Response {
-    if hosts.allow(request.headers()) {
+    if hosts.allow_request(request.headers()) {
         return next.run(request).await;
     }
     (
@@ -70,7 +73,7 @@ mod tests {
     #[test]
     fn only_names_of_the_server_are_its_own() {
         let hosts = Hosts(["page.example.org".to_owned()].into());
-        let have = |host: &str| hosts.have(&HeaderValue::from_str(host).unwrap());
+        let have = |host: &str| hosts.have_host(&HeaderValue::from_str(host).unwrap());
         for own in [
             "localhost",
             "LocalHost:9465",

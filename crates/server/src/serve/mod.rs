@@ -41,14 +41,14 @@ pub enum Error {
 ///
 /// If the address cannot be bound.
 pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, Error> {
-    bind(address).map_err(|source| Error::Listen {
+    bind_nonblocking(address).map_err(|source| Error::Listen {
         address,
         setting,
         source,
     })
 }
 
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+fn bind_nonblocking(address: SocketAddr) -> std::io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     Ok(listener)

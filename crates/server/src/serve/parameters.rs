@@ -48,15 +48,15 @@ pub enum Format {
     Csv,
 }
 
-fn present(text: &Option<String>) -> Option<&str> {
+fn non_empty(text: &Option<String>) -> Option<&str> {
     text.as_deref().filter(|text| !text.is_empty())
 }
 
 impl Parameters {
     pub fn matches(&self, about: &Description) -> bool {
-        present(&self.pipeline).is_none_or(|pipeline| about.pipeline == pipeline)
-            && present(&self.release).is_none_or(|release| about.release == release)
-            && present(&self.key).is_none_or(|key| about.key.as_deref() == Some(key))
+        non_empty(&self.pipeline).is_none_or(|pipeline| about.pipeline == pipeline)
+            && non_empty(&self.release).is_none_or(|release| about.release == release)
+            && non_empty(&self.key).is_none_or(|key| about.key.as_deref() == Some(key))
     }
 
     /// The synopses of the one release and key that match, at least one, the newest window last.
@@ -76,12 +76,12 @@ impl Parameters {
             )),
             0 => Err(ApiError::new(
                 StatusCode::NOT_FOUND,
-                format!("no synopsis matches; there are {}", list(&known)),
+                format!("no synopsis matches; there are {}", list_series(&known)),
             )),
             1 => Ok(synopses),
             _ => Err(ApiError::bad_request(format!(
                 "several releases or keys match; choose one with release= and key= (and pipeline=): {}",
-                list(&found)
+                list_series(&found)
             ))),
         }
     }
@@ -93,7 +93,7 @@ impl Parameters {
     /// If nothing matches, several releases or keys do, or `window` is not a time or no window of the cache starts then.
     pub fn one(&self, feed: &Feed) -> Result<Arc<CachedSynopsis>, ApiError> {
         let mut synopses = self.all(feed)?;
-        if let Some(window) = present(&self.window) {
+        if let Some(window) = non_empty(&self.window) {
             let start = Timestamp::try_from(window.to_owned())
                 .map_err(|why| ApiError::bad_request(format!("window: {why}")))?;
             // Overlapping windows are told apart by their newest pane.
@@ -123,7 +123,7 @@ impl Parameters {
     pub fn point(&self) -> Result<Vec<f64>, ApiError> {
         let missing =
             "the parameter 'at' is missing: one number for each axis, for example at=15 or at=15,3";
-        let at = present(&self.at).ok_or_else(|| ApiError::bad_request(missing))?;
+        let at = non_empty(&self.at).ok_or_else(|| ApiError::bad_request(missing))?;
         let mut point = Vec::new();
         for part in at.split(',') {
             let Ok(number) = part.trim().parse::<f64>() else {
@@ -146,7 +146,7 @@ fn series_of(synopses: &[Arc<CachedSynopsis>]) -> BTreeSet<Series> {
 }
 
 /// The first of them, in words.
-fn list(all: &BTreeSet<Series>) -> String {
+fn list_series(all: &BTreeSet<Series>) -> String {
     let mut names = Vec::new();
     for series in all.iter().take(MAX_LISTED) {
         let mut name = format!("{} of {}", series.release, series.pipeline);

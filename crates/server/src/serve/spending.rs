@@ -22,9 +22,9 @@ pub struct Spending<'a> {
     blocks: Option<Vec<OfBlock<'a>>>,
 }
 
-/// Windows of one release, and the sum of their prices. All keys of a window are paid for together.
+/// ChargedWindows of one release, and the sum of their prices. All keys of a window are paid for together.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Windows<'a> {
+struct ChargedWindows<'a> {
     release: &'a str,
     windows: u64,
     charged: Price,
@@ -35,7 +35,7 @@ struct OfRelease<'a> {
     pipeline: &'a str,
     ledger: &'a str,
     #[serde(flatten)]
-    of: Windows<'a>,
+    of: ChargedWindows<'a>,
     /// From the start of the first window to the end of the last one.
     span: Span,
 }
@@ -47,7 +47,7 @@ struct OfDay<'a> {
     /// The midnight, in UTC, before its windows start.
     day: Timestamp,
     #[serde(flatten)]
-    of: Windows<'a>,
+    of: ChargedWindows<'a>,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,7 +75,7 @@ struct OfBlock<'a> {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct InBlock<'a> {
     #[serde(flatten)]
-    of: Windows<'a>,
+    of: ChargedWindows<'a>,
     /// Price that the newest window was charged for it; nothing if it was not released then.
     price: Price,
 }
@@ -133,7 +133,7 @@ struct Block<'a> {
 /// The windows of one release in a block while they are added.
 #[derive(Debug)]
 struct BlockRelease<'a> {
-    of: Windows<'a>,
+    of: ChargedWindows<'a>,
     /// The row of the newest of them, and what it was charged.
     row: u64,
     price: Price,
@@ -157,7 +157,7 @@ impl<'a> Spending<'a> {
             let price = about.privacy.price;
             // Of windows that overlap, each pays when its newest part is over.
             let window = about.panes.map_or(about.window, |panes| panes.newest);
-            let nothing = Windows {
+            let nothing = ChargedWindows {
                 release,
                 windows: 0,
                 charged: price.zero(),
@@ -252,9 +252,9 @@ impl<'a> Block<'a> {
         };
         self.newest = window;
         self.row = row;
-        self.price = together(others, price);
+        self.price = window_price(others, price);
         let in_block = self.releases.entry(release).or_insert(BlockRelease {
-            of: Windows {
+            of: ChargedWindows {
                 release,
                 windows: 0,
                 charged: price.zero(),
@@ -268,10 +268,10 @@ impl<'a> Block<'a> {
     }
 }
 
-impl Windows<'_> {
+impl ChargedWindows<'_> {
     fn add(&mut self, price: Price) {
         self.windows += 1;
-        self.charged = sum(self.charged, price);
+        self.charged = shown_sum(self.charged, price);
     }
 }
 
@@ -333,15 +333,15 @@ fn micros_of(window: Span, count: u64) -> i64 {
 }
 
 /// A sum that is shown: over many blocks it can be larger than any price.
-fn sum(a: Price, b: Price) -> Price {
+fn shown_sum(a: Price, b: Price) -> Price {
     a.checked_add(b).unwrap_or(a.map(|_| u64::MAX))
 }
 
 /// Price of releases of one window together: of a declared plan they take one of its windows.
-fn together(a: Price, b: Price) -> Price {
+fn window_price(a: Price, b: Price) -> Price {
     if let Price::Slots(_) = b {
         b
     } else {
-        sum(a, b)
+        shown_sum(a, b)
     }
 }

@@ -38,7 +38,7 @@ impl Table {
     /// CSV as defined by RFC 4180.
     pub fn csv(&self) -> Response {
         let mut text = String::new();
-        push_line(&mut text, self.columns.iter().map(|name| quoted(name)));
+        push_line(&mut text, self.columns.iter().map(|name| quoted_cell(name)));
         for row in &self.rows {
             push_line(&mut text, row.iter().map(Cell::to_csv));
         }
@@ -60,13 +60,13 @@ impl Cell {
     fn to_csv(&self) -> String {
         match self {
             Cell::Number(number) => number.to_string(),
-            Cell::Text(text) => quoted(text),
+            Cell::Text(text) => quoted_cell(text),
             Cell::Unknown => String::new(),
         }
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quoted_cell(text: &str) -> String {
     if text.contains([',', '"', '\r', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

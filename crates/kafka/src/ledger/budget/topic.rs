@@ -87,8 +87,11 @@ impl BudgetTopic {
     ///
     /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one of another version.
     pub fn read(&mut self) -> Result<&Shares, Error> {
-        let end = self.topic.end().map_err(|fault| self.failed(fault))?;
-        let id = self.topic.identity().map_err(|fault| self.failed(fault))?;
+        let end = self.topic.end().map_err(|fault| self.budget_error(fault))?;
+        let id = self
+            .topic
+            .identity()
+            .map_err(|fault| self.budget_error(fault))?;
         if id != self.id {
             return Err(Error::Remade {
                 name: self.name().to_owned(),
@@ -105,7 +108,7 @@ impl BudgetTopic {
         self.void.clear();
         loop {
             let read = self.topic.read(end);
-            let Some(stored) = read.map_err(|fault| self.failed(fault))? else {
+            let Some(stored) = read.map_err(|fault| self.budget_error(fault))? else {
                 return Ok(&self.shares);
             };
             let taken = match Record::decode(&stored.payload) {
@@ -137,7 +140,7 @@ impl BudgetTopic {
             match next(self.read()?, wanted, ours.as_ref())? {
                 Next::Begin { holder, from } => return Ok((holder, from)),
                 Next::Write(entry) => {
-                    self.append(&Record::Share(entry.clone()))?;
+                    self.append_record(&Record::Share(entry.clone()))?;
                     ours = Some(entry.holder);
                 }
             }
@@ -165,7 +168,7 @@ impl BudgetTopic {
                 });
             };
             let Some(until) = held.until else {
-                self.append(&Record::End(End {
+                self.append_record(&Record::End(End {
                     holder: holder.clone(),
                     from,
                 }))?;
@@ -188,12 +191,12 @@ impl BudgetTopic {
         })
     }
 
-    fn append(&mut self, record: &Record) -> Result<(), Error> {
+    fn append_record(&mut self, record: &Record) -> Result<(), Error> {
         let written = self.topic.append(record.encode().as_bytes());
-        written.map_err(|fault| self.failed(fault))
+        written.map_err(|fault| self.budget_error(fault))
     }
 
-    fn failed(&self, fault: Fault) -> Error {
+    fn budget_error(&self, fault: Fault) -> Error {
         Error::of(self.name(), fault)
     }
 }

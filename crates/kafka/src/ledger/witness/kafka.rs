@@ -210,7 +210,7 @@ impl KafkaWitness {
         ordered::create(params, replication).map_err(|fault| witness_error(&params.topic, fault))
     }
 
-    fn failed(&self, fault: Fault) -> Error {
+    fn own_error(&self, fault: Fault) -> Error {
         witness_error(self.topic.name(), fault)
     }
 }
@@ -236,9 +236,9 @@ impl Witness for KafkaWitness {
                     return Ok(self.accepted);
                 }
                 self.begin_anew();
-                self.read_on().map_err(|fault| self.failed(fault))?;
+                self.read_on().map_err(|fault| self.own_error(fault))?;
             }
-            read => read.map_err(|fault| self.failed(fault))?,
+            read => read.map_err(|fault| self.own_error(fault))?,
         }
         self.save_place()?;
         self.answered = Some(Instant::now());
@@ -246,13 +246,13 @@ impl Witness for KafkaWitness {
     }
 
     fn identity(&mut self) -> Result<String, Error> {
-        self.topic.identity().map_err(|fault| self.failed(fault))
+        self.topic.identity().map_err(|fault| self.own_error(fault))
     }
 
     fn append(&mut self, claim: &Claim) -> Result<(), Error> {
         let appended = self.topic.append(claim.encode().as_bytes());
         self.answered = self.answered.filter(|_| appended.is_ok());
-        appended.map_err(|fault| self.failed(fault))
+        appended.map_err(|fault| self.own_error(fault))
     }
 
     fn remembered(&self) -> Option<Head> {

@@ -65,7 +65,7 @@ impl Brokers {
             is_told: false,
             reminder: Reminder::default(),
         };
-        brokers.compare(before);
+        brokers.compare_clocks(before);
         Ok(brokers)
     }
 
@@ -74,15 +74,15 @@ impl Brokers {
         self.last
     }
 
-    fn ask(&mut self) -> Result<(), Error> {
+    fn ask_brokers(&mut self) -> Result<(), Error> {
         let before = (self.worker)();
         self.last = self.clock.ask()?;
-        self.compare(before);
+        self.compare_clocks(before);
         Ok(())
     }
 
     /// Compares the worker's clock, which showed `before` when the brokers were asked, with theirs.
-    fn compare(&mut self, before: Timestamp) {
+    fn compare_clocks(&mut self, before: Timestamp) {
         let stamp = self.last.stamp;
         let after = (self.worker)();
         self.schedule.told(stamp, self.last.acknowledged);
@@ -168,7 +168,7 @@ impl CutoffClock {
             CutoffClock::Brokers(brokers) => {
                 if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.is_doubtful()
                 {
-                    brokers.ask()?;
+                    brokers.ask_brokers()?;
                 }
                 brokers.warn_if_off();
                 Ok(brokers.last.stamp.min((brokers.worker)()))

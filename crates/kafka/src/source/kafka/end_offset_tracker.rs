@@ -34,10 +34,10 @@ const MAX_KNOWN: usize = 1024;
 
 /// Shared by the tracker thread and the reading threads.
 #[derive(Default)]
-struct State {
+struct TrackerState {
     /// Cutoffs whose end offsets are not known yet.
     pending: BTreeSet<Timestamp>,
-    known: BTreeMap<Timestamp, Known>,
+    known: BTreeMap<Timestamp, KnownEnds>,
     /// The partitions of the topic, as far as anybody has seen them.
     partitions: Vec<i32>,
     /// Why reading must stop.
@@ -51,17 +51,17 @@ struct State {
 /// The state, and a notification of a new cutoff or the end.
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<TrackerState>,
     changed: Condvar,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TrackerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TrackerState {
     fn has_asked_for(&self, time: Duration) -> bool {
         self.asked.is_some_and(|asked| asked.elapsed() >= time)
     }
@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    fn record(&mut self, checked: Checked) {
+    fn record_ends(&mut self, checked: CheckedTopic) {
         self.connected = true;
         // A reader may have seen a new partition meanwhile: then they are taken again.
         if checked.partitions.len() >= self.partitions.len() {
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-struct Known {
+struct KnownEnds {
     ends: Positions,
     /// No message before the end offsets has a later timestamp, where brokers stamp them.
     newest: Timestamp,
@@ -113,10 +113,10 @@ impl EndOffsetTracker {
     ) -> Result<Self, Error> {
         let servers = inspector.broker.servers.clone();
         let id = topic.id.clone();
-        let state = State {
+        let state = TrackerState {
             connected: true,
             partitions: topic.partitions.clone(),
-            ..State::default()
+            ..TrackerState::default()
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -144,7 +144,7 @@ impl EndOffsetTracker {
         Ok(EndOffsetTracker(shared))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TrackerState> {
         self.0.lock()
     }
 
@@ -224,9 +224,9 @@ impl Drop for EndOffsetTracker {
 }
 
 /// The result of one check.
-struct Checked {
+struct CheckedTopic {
     partitions: Vec<i32>,
-    ends: Vec<(Timestamp, Known)>,
+    ends: Vec<(Timestamp, KnownEnds)>,
 }
 
 /// The side of the tracker thread.
@@ -247,19 +247,19 @@ struct TrackerThread {
 impl TrackerThread {
     fn run(mut self) {
         let mut pause = CHECK_INTERVAL;
-        while let Some(due) = self.wait(pause) {
+        while let Some(due) = self.wait_for_due(pause) {
             self.shared.lock().asked = Some(Instant::now());
-            self.begin();
-            let checked = self.check(&due);
+            self.begin_warnings();
+            let checked = self.check_topic(&due);
             self.shared.lock().asked = None;
             match checked {
                 Ok(checked) => {
                     self.lag_reminder.end();
-                    self.shared.lock().record(checked);
+                    self.shared.lock().record_ends(checked);
                     pause = CHECK_INTERVAL;
                 }
                 Err(error) => {
-                    if let Some(why) = refusal(&error)
+                    if let Some(why) = refusal_reason(&error)
                         && self.lag_reminder.is_due(Instant::now())
                     {
                         warn!("no window closes meanwhile: {why}");
@@ -276,7 +276,7 @@ impl TrackerThread {
     }
 
     /// Tells what is wrong with the settings and the clocks, once somebody reads.
-    fn begin(&mut self) {
+    fn begin_warnings(&mut self) {
         if !self.has_begun && !self.shared.lock().pending.is_empty() {
             self.has_begun = true;
             self.warn_of_lag();
@@ -302,7 +302,7 @@ impl TrackerThread {
     }
 
     /// Waits for `pause`, or until a cutoff is due. Returns the due cutoffs, or `None` when the thread must end.
-    fn wait(&self, pause: Duration) -> Option<Vec<Timestamp>> {
+    fn wait_for_due(&self, pause: Duration) -> Option<Vec<Timestamp>> {
         let started = Instant::now();
         let mut state = self.shared.lock();
         loop {
@@ -328,7 +328,7 @@ impl TrackerThread {
         }
     }
 
-    fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
+    fn check_topic(&mut self, due: &[Timestamp]) -> Result<CheckedTopic, Error> {
         let seen = self.shared.lock().partitions.clone();
         let partitions = self.inspector.partitions(&self.id, seen)?;
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
@@ -341,14 +341,14 @@ impl TrackerThread {
         let mut ends = Vec::new();
         for &cutoff in due {
             if cutoff.plus(self.slack) <= reached {
-                let known = Known {
+                let known = KnownEnds {
                     ends: self.take_ends(cutoff, &partitions)?,
                     newest: self.clock.latest().plus(self.slack),
                 };
                 ends.push((cutoff, known));
             }
         }
-        Ok(Checked { ends, partitions })
+        Ok(CheckedTopic { ends, partitions })
     }
 
     /// The end offsets at `cutoff`. Where brokers stamp messages, none before them is stamped later than [`TAKEN`] and twice the slack after it.
@@ -385,7 +385,7 @@ impl TrackerThread {
 }
 
 /// Why brokers that answer do not say what is asked; of those that do not answer readers tell, and of a topic that is another one its error.
-fn refusal(error: &Error) -> Option<String> {
+fn refusal_reason(error: &Error) -> Option<String> {
     match error {
         Error::Kafka(crate::Error::Unavailable { .. }) | Error::Recreated { .. } => None,
         // They say so to a user who may not see it.
@@ -433,33 +433,35 @@ mod tests {
             servers: servers.clone(),
         };
         for error in [no_right, missing] {
-            assert!(refusal(&error.into()).is_some_and(|why| why.contains("the right Read on")));
+            assert!(
+                refusal_reason(&error.into()).is_some_and(|why| why.contains("the right Read on"))
+            );
         }
         let silent = crate::Error::Unavailable {
             servers,
             why: String::new(),
         };
-        assert_eq!(refusal(&silent.into()), None);
+        assert_eq!(refusal_reason(&silent.into()), None);
     }
 
     #[test]
     fn ends_without_a_partition_that_a_reader_has_seen_meanwhile_are_taken_again() {
         let [newest, cutoff] = [2, 1].map(Timestamp::from_micros);
-        let known = || Known {
+        let known = || KnownEnds {
             ends: Positions::default(),
             newest,
         };
-        let mut state = State {
+        let mut state = TrackerState {
             partitions: vec![0, 1, 2],
             pending: [cutoff].into(),
-            ..State::default()
+            ..TrackerState::default()
         };
-        state.record(Checked {
+        state.record_ends(CheckedTopic {
             partitions: vec![0, 1],
             ends: vec![(cutoff, known())],
         });
         assert!(state.known.is_empty() && state.pending.contains(&cutoff));
-        state.record(Checked {
+        state.record_ends(CheckedTopic {
             partitions: vec![0, 1, 2],
             ends: vec![(cutoff, known())],
         });

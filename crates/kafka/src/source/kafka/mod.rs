@@ -303,7 +303,7 @@ impl Kafka {
             let words = format!("partition {partition} ends before what was read of it");
             let in_full =
                 format!("partition {partition} ends at offset {high}, but was read up to {end}");
-            return Err(self.recreated(Told::new(words, in_full)));
+            return Err(self.recreated_error(Told::new(words, in_full)));
         }
         // By the times that producers give, an early message may come after what was deleted and not read.
         let is_unread = self.params.lost_until(partition, end).unwrap_or(end) < low;
@@ -325,10 +325,10 @@ impl Kafka {
     ///
     /// If it was not, or if the client that asks for them hangs.
     pub fn still_exists(&self) -> Result<(), Error> {
-        self.changed(&[]).map(drop)
+        self.changed_partitions(&[]).map(drop)
     }
 
-    fn changed(&self, then: &[i32]) -> Result<Option<String>, Error> {
+    fn changed_partitions(&self, then: &[i32]) -> Result<Option<String>, Error> {
         if self.tracker.is_hanging() {
             let Params { topic, broker, .. } = &self.params;
             return Err(Error::Hanging {
@@ -339,7 +339,7 @@ impl Kafka {
         self.tracker.changed(then)
     }
 
-    fn recreated(&self, why: Told) -> Error {
+    fn recreated_error(&self, why: Told) -> Error {
         Error::Recreated {
             topic: self.params.topic.clone(),
             why,
@@ -407,7 +407,7 @@ impl Source for Kafka {
     }
 
     fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
-        if let Some(why) = self.changed(&self.partitions)? {
+        if let Some(why) = self.changed_partitions(&self.partitions)? {
             return Ok(Event::Reset { why: why.into() });
         }
         // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.

@@ -188,7 +188,7 @@ impl PartitionConsumer {
             Some(Err(error)) if is_unreadable(&error) => {
                 return Ok(Some(Found::Unreadable(error)));
             }
-            Some(Err(error)) => return Ok(interpret(&error, params)?.map(Found::Event)),
+            Some(Err(error)) => return Ok(interpret_error(&error, params)?.map(Found::Event)),
             None => {
                 let records = &mut self.records;
                 let event = if let Some(batch) = records.as_mut().and_then(Records::flush) {
@@ -212,7 +212,8 @@ impl PartitionConsumer {
             return Ok(None);
         };
         let records = &mut self.records;
-        let mut event = partition.take(&message, params, &mut self.arrow, records.as_mut())?;
+        let mut event =
+            partition.take_message(&message, params, &mut self.arrow, records.as_mut())?;
         if partition.has_stopped() {
             self.has_just_stopped = Some(number);
         }
@@ -363,7 +364,7 @@ impl Partition {
         self.stuck.is_some()
     }
 
-    fn take(
+    fn take_message(
         &mut self,
         message: &BorrowedMessage<'_>,
         params: &Params,
@@ -513,7 +514,7 @@ pub(super) fn is_unreadable(error: &KafkaError) -> bool {
 }
 
 /// Interprets an error of the client: most are temporary, some mean that messages were missed.
-fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error> {
+fn interpret_error(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error> {
     let code = match error {
         KafkaError::MessageConsumption(code) => code,
         KafkaError::MessageConsumptionFatal(_) => {
@@ -590,7 +591,7 @@ mod tests {
     fn a_right_that_was_taken_away_is_named() {
         let params = params(Broker::plain("a:1"));
         let error = KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed);
-        let told = interpret(&error, &params).unwrap_err();
+        let told = interpret_error(&error, &params).unwrap_err();
         assert!(
             !told.is_transient()
                 && told

@@ -124,7 +124,7 @@ fn try_ranges(
         found: Sample::default(),
     };
     for wanted in ranges {
-        trial.read(wanted)?;
+        trial.read_ranges(wanted)?;
     }
     Ok(trial.found)
 }
@@ -192,7 +192,7 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     /// Reads these offsets of each partition.
-    fn read(&mut self, wanted: &Ranges) -> Result<(), Error> {
+    fn read_ranges(&mut self, wanted: &Ranges) -> Result<(), Error> {
         let params = self.params;
         let mut starts = BTreeMap::new();
         let mut ends = BTreeMap::new();
@@ -262,7 +262,7 @@ impl Trial<'_> {
         {
             self.found.by_producers.insert(partition, offset);
         }
-        match self.decode(message) {
+        match self.decode_message(message) {
             Ok(Some(batch)) => (self.take)(&batch),
             Ok(None) => {}
             Err(why) => self.found.broken.push(BrokenMessage {
@@ -273,7 +273,7 @@ impl Trial<'_> {
         }
     }
 
-    fn decode(&mut self, message: &impl Message) -> Result<Option<Batch>, String> {
+    fn decode_message(&mut self, message: &impl Message) -> Result<Option<Batch>, String> {
         let partition = message.partition();
         let offset = message.offset();
         let time = message.timestamp().to_millis().map(timestamp_of_millis);

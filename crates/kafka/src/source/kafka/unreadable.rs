@@ -70,7 +70,7 @@ pub(super) fn find(
         }
         let mut found = None;
         for _ in 0..TRIES {
-            found = probe(params, partition, from)?;
+            found = probe_offset(params, partition, from)?;
             if found.is_none() {
                 break;
             }
@@ -96,7 +96,7 @@ fn batch_end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i6
     let mut good = high;
     let mut step = 1;
     while bad + step < high {
-        if probe(params, partition, bad + step)?.is_none() {
+        if probe_offset(params, partition, bad + step)?.is_none() {
             good = bad + step;
             break;
         }
@@ -105,7 +105,7 @@ fn batch_end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i6
     }
     while good - bad > 1 {
         let middle = bad + (good - bad) / 2;
-        match probe(params, partition, middle)? {
+        match probe_offset(params, partition, middle)? {
             None => good = middle,
             Some(_) => bad = middle,
         }
@@ -114,7 +114,7 @@ fn batch_end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i6
 }
 
 /// Reads a partition from `offset` on: the error if what is there cannot be read, `None` if it can or if there is nothing.
-fn probe(params: &Params, partition: i32, offset: i64) -> Result<Option<KafkaError>, Error> {
+fn probe_offset(params: &Params, partition: i32, offset: i64) -> Result<Option<KafkaError>, Error> {
     let settings = [SETTINGS.as_slice(), &[("enable.partition.eof", "true")]].concat();
     let consumer = params.checked(params.broker.consumer(&settings))?;
     let start = BTreeMap::from([(partition, offset)]);

@@ -19,7 +19,7 @@ pub(super) struct Input<'a> {
 
 /// Where the value that is read belongs.
 #[derive(Clone, Copy)]
-struct Place<'t> {
+struct ValuePlace<'t> {
     schema: &'t Schema,
     tree: &'t Tree,
     /// `None` where nothing is needed.
@@ -46,7 +46,7 @@ impl<'a> Input<'a> {
         tree: &Tree,
         row: &mut Row,
     ) -> Result<(), Broken> {
-        let place = Place {
+        let place = ValuePlace {
             schema,
             tree,
             node: Some(0),
@@ -60,12 +60,17 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn read_value(&mut self, kind: usize, place: Place<'_>, row: &mut Row) -> Result<(), Broken> {
+    fn read_value(
+        &mut self,
+        kind: usize,
+        place: ValuePlace<'_>,
+        row: &mut Row,
+    ) -> Result<(), Broken> {
         self.values = self
             .values
             .checked_sub(1)
             .ok_or_else(|| Broken::new("it has too many values for its length"))?;
-        let place = Place {
+        let place = ValuePlace {
             depth: place.depth + 1,
             ..place
         };
@@ -74,14 +79,14 @@ impl<'a> Input<'a> {
                 "its values lie more than {DEEPEST} deep in one another"
             )));
         }
-        let Place {
+        let ValuePlace {
             schema, tree, node, ..
         } = place;
         let kind = schema
             .kind(kind)
             .ok_or_else(|| Broken::new("its schema lacks a type"))?;
         let roles = node.map_or(&[][..], |node| tree.roles(node));
-        let unneeded = Place {
+        let unneeded = ValuePlace {
             node: None,
             ..place
         };
@@ -116,7 +121,7 @@ impl<'a> Input<'a> {
             Type::Record(fields) => {
                 for field in fields {
                     let node = node.and_then(|node| tree.child(node, &field.name));
-                    self.read_value(field.kind, Place { node, ..place }, row)?;
+                    self.read_value(field.kind, ValuePlace { node, ..place }, row)?;
                 }
             }
             Type::Array(items) => {

@@ -53,13 +53,13 @@ impl Schema {
     pub fn parse(text: &str) -> Result<Self, Broken> {
         let value: Value = serde_json::from_str(text)
             .map_err(|e| Broken::new(format_args!("it is not JSON: {e}")))?;
-        let mut parser = Parser {
+        let mut parser = SchemaParser {
             types: Vec::new(),
             notes: BTreeMap::new(),
             names: BTreeMap::new(),
         };
         let root = parser.parse(&value, "")?;
-        let Parser { types, notes, .. } = parser;
+        let SchemaParser { types, notes, .. } = parser;
         let schema = Schema {
             canonical: value.to_string(),
             types,
@@ -146,14 +146,14 @@ fn time_format(logical: &str) -> Option<TimeFormat> {
     }
 }
 
-struct Parser {
+struct SchemaParser {
     types: Vec<Type>,
     notes: BTreeMap<usize, String>,
     /// Named types by their full names.
     names: BTreeMap<String, usize>,
 }
 
-impl Parser {
+impl SchemaParser {
     fn add(&mut self, kind: Type) -> usize {
         self.types.push(kind);
         self.types.len() - 1
