@@ -4,28 +4,28 @@
 ///
 /// # Errors
 ///
-/// What is wrong with one of them, in words.
+/// A description of what is wrong with one of them.
 pub fn addresses(text: &str) -> Result<String, String> {
-    match text.split(',').map(str::trim).find_map(wrong) {
-        Some(why) => Err(why),
-        None => Ok(text.to_owned()),
+    for address in text.split(',') {
+        check_address(address.trim())?;
     }
+    Ok(text.to_owned())
 }
 
-fn wrong(address: &str) -> Option<String> {
+fn check_address(address: &str) -> Result<(), String> {
     if address.is_empty() {
-        return Some(
+        return Err(
             "an address is missing: each is a host and a port, and a comma stands between two"
                 .to_owned(),
         );
     }
     if address.contains("://") {
-        return Some(format!(
+        return Err(format!(
             "{address:?} is a URL: an address is a host and a port, such as \"localhost:9092\""
         ));
     }
     if address.contains(|c: char| c.is_whitespace() || ";/\"'".contains(c)) {
-        return Some(format!(
+        return Err(format!(
             "{address:?} is not a host and a port: a comma stands between two addresses"
         ));
     }
@@ -33,9 +33,9 @@ fn wrong(address: &str) -> Option<String> {
         Some((host, port))
             if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) =>
         {
-            None
+            Ok(())
         }
-        _ => Some(format!(
+        _ => Err(format!(
             "{address:?} has no port: that of Kafka is mostly 9092"
         )),
     }

@@ -13,22 +13,22 @@ use crate::error::Error;
 use crate::error_context::{ErrorContext, KnownFailure, RecentFailure};
 use crate::security::{Security, open_to_all};
 
-/// How long a broker may take to answer one request.
+/// Longest time that a broker may take to answer one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may take whose last answer was prompt: one that is lost to its brokers never answers, and a new one does at once.
+/// Longest time for a client whose last answer was prompt: one that is lost to its brokers never answers, and a new one does at once.
 const PROMPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An answer within this is prompt.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// How long a new connection may take, with TLS and SASL.
+/// Longest time for a new connection, with TLS and SASL.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The timeout of the first attempt of a request; the reasons for a failed connection are read after each attempt.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// How to reach a cluster. It contains no secret: passwords and keys stay in their files, which every new client reads.
+/// Addresses and settings with which a cluster is reached. It contains no secret: passwords and keys stay in their files, which every new client reads.
 #[derive(Clone, Debug)]
 pub struct Broker {
     /// `bootstrap.servers`.
@@ -39,7 +39,7 @@ pub struct Broker {
     recent: RecentFailure,
 }
 
-/// How long a client may take for its next answer whose last one took so long: where brokers or the network are slow, the whole time, so that
+/// Longest time for the next answer of a client whose last one took so long: where brokers or the network are slow, the whole time, so that
 /// no client is given up that would answer.
 pub(crate) fn patience_after(took: Duration) -> Duration {
     if took < PROMPT {
@@ -54,7 +54,7 @@ pub fn close_client<C: Send + 'static>(client: C) {
     thread::spawn(move || drop(client));
 }
 
-/// Whether it is about connections: the client tries to connect again by itself.
+/// Returns whether an error is about connections: the client tries to connect again by itself.
 fn is_unanswered(error: &KafkaError) -> bool {
     use RDKafkaErrorCode::{
         AllBrokersDown, Authentication, BrokerTransportFailure, OperationTimedOut, SSL,
@@ -65,7 +65,7 @@ fn is_unanswered(error: &KafkaError) -> bool {
     )
 }
 
-/// Whether it is about a consumer group: librdkafka looks for the coordinator of one even where partitions are assigned, which no group
+/// Returns whether an error is about a consumer group: librdkafka looks for the coordinator of one even where partitions are assigned, which no group
 /// needs, and a user who may not describe groups gets this error.
 pub fn is_of_group(error: &KafkaError) -> bool {
     error.rdkafka_error_code() == Some(RDKafkaErrorCode::GroupAuthorizationFailed)
@@ -74,8 +74,9 @@ pub fn is_of_group(error: &KafkaError) -> bool {
 /// Equal if they are reached in the same way, whatever failures were seen.
 impl PartialEq for Broker {
     fn eq(&self, other: &Self) -> bool {
-        (&self.servers, self.is_mock, &self.security)
-            == (&other.servers, other.is_mock, &other.security)
+        self.servers == other.servers
+            && self.is_mock == other.is_mock
+            && self.security == other.security
     }
 }
 
@@ -108,23 +109,20 @@ impl Broker {
         &self.security
     }
 
-    /// What this program was built without, and unsafe settings: SASL without TLS, and secret files that every user can read.
+    /// Warns of what this program was built without, and of unsafe settings: SASL without TLS, and secret files that every user can read.
     pub fn warnings(&self) -> Vec<String> {
-        let open = self.security.secrets().filter_map(open_to_all);
-        let is_bare = self.security.sasl().is_some() && self.security.tls().is_none();
-        let bare = format!(
-            "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",
-            self.servers
-        );
-        let unsupported = self
-            .security
-            .unsupported()
-            .map(|why| format!("{} cannot be reached: {why}", self.servers));
-        unsupported
-            .into_iter()
-            .chain(open)
-            .chain(is_bare.then_some(bare))
-            .collect()
+        let mut warnings = Vec::new();
+        if let Some(why) = self.security.unsupported() {
+            warnings.push(format!("{} cannot be reached: {why}", self.servers));
+        }
+        warnings.extend(self.security.secrets().filter_map(open_to_all));
+        if self.security.sasl().is_some() && self.security.tls().is_none() {
+            warnings.push(format!(
+                "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",
+                self.servers
+            ));
+        }
+        warnings
     }
 
     /// The arguments with which Kafka's own commands reach it, as an administrator types them.
@@ -178,13 +176,23 @@ impl Broker {
         config.create_with_context(self.error_context())
     }
 
+    /// A client that asks about `topic` and reads nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`consumer`](Self::consumer).
+    pub(crate) fn client_for(&self, topic: &str) -> Result<BaseConsumer<ErrorContext>, Error> {
+        self.consumer(&[])
+            .map_err(|error| self.failed(topic, &error))
+    }
+
     /// A context that records connection failures for this broker and all its clones.
     pub fn error_context(&self) -> ErrorContext {
         ErrorContext(self.recent.clone())
     }
 
     /// Serves the logs and errors of a client without an assignment.
-    fn drain(&self, client: &BaseConsumer<ErrorContext>) {
+    fn drain_events(&self, client: &BaseConsumer<ErrorContext>) {
         // Errors and logs share one queue; a log line does not end the poll.
         while client.poll(Duration::from_millis(2)).is_some() {}
     }
@@ -204,16 +212,16 @@ impl Broker {
         let started = Instant::now();
         let mut attempt = FIRST_ATTEMPT;
         // Old events must not count as new ones later.
-        self.drain(client);
+        self.drain_events(client);
         loop {
             let answer = request(attempt.min(timeout.saturating_sub(started.elapsed())));
-            match answer.as_ref().err() {
-                Some(error) if is_unanswered(error) => self.drain(client),
-                None => {
+            match &answer {
+                Err(error) if is_unanswered(error) => self.drain_events(client),
+                Ok(_) => {
                     self.hear_answer();
                     return answer;
                 }
-                Some(_) => return answer,
+                Err(_) => return answer,
             }
             let is_over = started.elapsed() >= timeout;
             if is_over || self.recent.is_permanent() {
@@ -290,7 +298,7 @@ impl Broker {
                     why: format!("{property}: {why}"),
                 },
                 KafkaError::Nul(_) => self.refused(topic, &error.to_string()),
-                _ => self.unavailable(&error.to_string()),
+                _ => self.unavailable_error(&error.to_string()),
             },
         }
     }
@@ -303,32 +311,27 @@ impl Broker {
         }
     }
 
-    /// No broker answered. The reason why the client could not connect is better than its own `why`, if there is one.
-    fn unavailable(&self, why: &str) -> Error {
+    /// The error where no broker answered. The reason why the client could not connect is better than its own `why`, if there is one.
+    fn unavailable_error(&self, why: &str) -> Error {
         let servers = self.servers.clone();
-        match self.recent.latest() {
-            Some(KnownFailure {
-                failure,
-                is_permanent: true,
-            }) => Error::Denied {
-                why: failure.explain(&servers, &self.security),
+        let Some(KnownFailure {
+            failure,
+            is_permanent,
+        }) = self.recent.latest()
+        else {
+            let why = why.to_owned();
+            return Error::Unavailable { servers, why };
+        };
+        let why = failure.explain(&servers, &self.security);
+        if is_permanent {
+            Error::Denied { servers, why }
+        } else if failure.is_permanent() {
+            Error::Unavailable {
                 servers,
-            },
-            Some(KnownFailure { failure, .. }) if failure.is_permanent() => Error::Unavailable {
-                why: format!(
-                    "one broker rejects this client while others answer: {}",
-                    failure.explain(&servers, &self.security)
-                ),
-                servers,
-            },
-            Some(KnownFailure { failure, .. }) => Error::Unavailable {
-                why: failure.explain(&servers, &self.security),
-                servers,
-            },
-            None => Error::Unavailable {
-                why: why.to_owned(),
-                servers,
-            },
+                why: format!("one broker rejects this client while others answer: {why}"),
+            }
+        } else {
+            Error::Unavailable { servers, why }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::topic;
 use crate::topic::Topic;
 use bernstream_synopsis::clock::Timestamp;
 
-/// What a clock topic needs: the broker's time on every record, and no keys.
+/// Settings of a clock topic: the broker's time on every record, and no keys.
 pub const SETTINGS: [(&str, &str); 2] = [
     ("message.timestamp.type", "LogAppendTime"),
     ("cleanup.policy", "delete"),
@@ -18,7 +18,7 @@ pub const SETTINGS: [(&str, &str); 2] = [
 /// Nothing is ever read from the topic, so little is kept.
 const RETENTION: (&str, &str) = ("retention.ms", "3600000");
 
-/// What is sent: always the same bytes.
+/// Payload of every record that is sent.
 const PROBE: &[u8] = b"what time is it?";
 
 /// A clock topic of one partition. The acknowledgement of a record has the time of the leader's clock when it took it.
@@ -28,7 +28,7 @@ pub struct BrokerClock {
     producer: Producer,
 }
 
-/// What the brokers' clock said, and when by the monotonic clock of this machine.
+/// A time of the brokers' clock, and when it was told by the monotonic clock of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct BrokerTime {
     /// The brokers' clock has reached this.
@@ -117,18 +117,16 @@ pub fn check(topic: &str, found: &Topic) -> Result<(), Error> {
 /// If it cannot be created, or if the cluster does not answer or refuses.
 pub fn create_missing(broker: &Broker, topic: &str, like: &str) -> Result<bool, Error> {
     match topic::describe(broker, topic) {
-        Err(Error::NoTopic { .. }) => {
-            let settings = [SETTINGS.as_slice(), &[RETENTION]].concat();
-            let created =
-                topic::create(broker, topic, 1, topic::replicas(broker, like)?, &settings)
-                    .map(|()| true);
-            // Another worker may have created it meanwhile.
-            created.or_else(|error| {
-                topic::describe(broker, topic)
-                    .map(|_| false)
-                    .map_err(|_| error)
-            })
-        }
-        found => found.map(|_| false),
+        Ok(_) => return Ok(false),
+        Err(Error::NoTopic { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let settings = [SETTINGS.as_slice(), &[RETENTION]].concat();
+    let replicas = topic::replicas(broker, like)?;
+    match topic::create(broker, topic, 1, replicas, &settings) {
+        Ok(()) => Ok(true),
+        // Another worker may have created it meanwhile.
+        Err(_) if topic::describe(broker, topic).is_ok() => Ok(false),
+        Err(error) => Err(error),
     }
 }

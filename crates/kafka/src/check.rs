@@ -58,18 +58,18 @@ impl Check {
 pub struct Needed<'a> {
     pub broker: &'a Broker,
     pub name: &'a str,
-    /// What the user of the connection must be allowed to do with it.
+    /// Rights on it that the user of the connection must have.
     pub rights: &'a [Right],
-    /// What it should be allowed to do, and the consequence if it is not.
+    /// Rights that it should have, and the consequence if it has not.
     pub wishes: &'a [(Right, &'a str)],
-    /// How it is created.
+    /// Words on how it is created.
     pub origin: &'a str,
-    /// How many replicas it gets then, at least.
+    /// Number of replicas that it gets then, at least.
     pub replicas: i32,
 }
 
 impl Needed<'_> {
-    /// Gives a right.
+    /// The command that gives a right.
     fn remedy(&self, right: Right) -> String {
         let user = self
             .broker
@@ -83,8 +83,8 @@ impl Needed<'_> {
         )
     }
 
-    /// Whether a new one can be created.
-    fn has_room(&self) -> Option<Check> {
+    /// Checks that a new one can be created, where it needs several brokers and they can be counted.
+    fn check_room(&self) -> Option<Check> {
         let brokers = topic::brokers(self.broker)
             .ok()
             .filter(|_| self.replicas > 1)?;
@@ -97,19 +97,27 @@ impl Needed<'_> {
         ))
     }
 
-    fn has_rights(&self, topic: &Topic) -> Vec<Check> {
-        let passed = |right: Right| Check::passed(format!("this user may {right} {}", self.name));
-        let lacks = |right: &Right| !topic.rights.contains(right);
-        let needed = self.rights.iter().map(|right| Check {
-            fault: lacks(right).then(|| (format!("it may not {right}"), self.remedy(*right))),
-            ..passed(*right)
-        });
-        let wished = self.wishes.iter().map(|(right, without)| Check {
-            warning: lacks(right)
-                .then(|| (format!("it may not, and {without}"), self.remedy(*right))),
-            ..passed(*right)
-        });
-        needed.chain(wished).collect()
+    fn check_rights(&self, topic: &Topic) -> Vec<Check> {
+        let mut checks = Vec::new();
+        for right in self.rights {
+            let mut check = self.right_check(*right);
+            if !topic.rights.contains(right) {
+                check.fault = Some((format!("it may not {right}"), self.remedy(*right)));
+            }
+            checks.push(check);
+        }
+        for (right, without) in self.wishes {
+            let mut check = self.right_check(*right);
+            if !topic.rights.contains(right) {
+                check.warning = Some((format!("it may not, and {without}"), self.remedy(*right)));
+            }
+            checks.push(check);
+        }
+        checks
+    }
+
+    fn right_check(&self, right: Right) -> Check {
+        Check::passed(format!("this user may {right} {}", self.name))
     }
 }
 
@@ -126,15 +134,6 @@ pub fn check_topic(
         ..
     } = needed;
     let what = format!("topic {name} at {}", broker.servers);
-    let mut fault = |why: String, remedy: &str, is_unanswered, is_absent| {
-        let fault = Some((why, remedy.to_owned()));
-        checks.push(Check {
-            fault,
-            is_unanswered,
-            is_absent,
-            ..Check::passed(what.clone())
-        });
-    };
     match describe(broker, name) {
         Ok(topic) => {
             let partitions = topic.partitions.len();
@@ -145,29 +144,33 @@ pub fn check_topic(
             };
             checks.push(Check::passed(format!("{what}: {partitions} {noun}")));
             if !broker.is_mock {
-                checks.extend(needed.has_rights(&topic));
+                checks.extend(needed.check_rights(&topic));
                 checks.extend(ask(&topic));
             }
         }
         Err(Error::NoTopic { .. }) => {
-            fault(
-                "there is none".into(),
-                &format!("{origin}; or correct its name"),
-                false,
-                true,
-            );
-            checks.extend(needed.has_room());
+            let remedy = format!("{origin}; or correct its name");
+            checks.push(Check {
+                is_absent: true,
+                ..Check::new(what, false, "there is none", remedy)
+            });
+            checks.extend(needed.check_room());
         }
         Err(error @ Error::NoRight { right, .. }) => {
-            fault(error.to_string(), &needed.remedy(right), false, false)
+            let remedy = needed.remedy(right);
+            checks.push(Check::new(what, false, error.to_string(), remedy));
         }
         Err(error) => {
             let is_security = matches!(error, Error::Setup { .. } | Error::Denied { .. });
-            let remedy = match is_security {
-                true => "correct `tls` or `sasl`, or the files that they name",
-                false => "start the broker, or correct `brokers`",
+            let remedy = if is_security {
+                "correct `tls` or `sasl`, or the files that they name"
+            } else {
+                "start the broker, or correct `brokers`"
             };
-            fault(error.to_string(), remedy, !is_security, false);
+            checks.push(Check {
+                is_unanswered: !is_security,
+                ..Check::new(what, false, error.to_string(), remedy)
+            });
             // A broker that refuses the client has answered.
             return matches!(error, Error::Refused { .. });
         }

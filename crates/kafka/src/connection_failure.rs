@@ -9,12 +9,12 @@ use crate::security::{Sasl, Security, Tls};
 pub(crate) struct ConnectionFailure {
     text: String,
     /// During which step of a new connection the broker closed it, if it did.
-    closed_during: Option<Step>,
+    closed_during: Option<ConnectionStep>,
 }
 
 /// A step of a connection that is less than two seconds old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ConnectionStep {
     /// The TLS handshake.
     Tls,
     /// The ApiVersions request, the first of all.
@@ -39,9 +39,9 @@ impl ConnectionFailure {
             .iter()
             .any(|start| text.starts_with(start));
         let step = match state.trim_end_matches(')').split(',').next() {
-            Some("SSL_HANDSHAKE") => Some(Step::Tls),
-            Some("APIVERSION_QUERY") => Some(Step::ApiVersions),
-            Some("UP") if is_new => Some(Step::FirstRequest),
+            Some("SSL_HANDSHAKE") => Some(ConnectionStep::Tls),
+            Some("APIVERSION_QUERY") => Some(ConnectionStep::ApiVersions),
+            Some("UP") if is_new => Some(ConnectionStep::FirstRequest),
             _ => None,
         };
         ConnectionFailure {
@@ -54,7 +54,7 @@ impl ConnectionFailure {
         self.text.contains(words)
     }
 
-    /// Whether the configured certificates or credentials are wrong. They are read when a client is created, so waiting does not
+    /// Returns whether the configured certificates or credentials are wrong. They are read when a client is created, so waiting does not
     /// help.
     pub fn is_permanent(&self) -> bool {
         // The connection was lost, whatever step it was in.
@@ -66,35 +66,33 @@ impl ConnectionFailure {
         !is_broken && (is_tls || self.text.starts_with("SASL "))
     }
 
-    /// What happened and what to do.
+    /// Explains what happened and what to do.
     pub fn explain(&self, servers: &str, security: &Security) -> String {
         let text = &self.text;
-        match (security.tls(), security.sasl()) {
-            (Some(tls), _) if self.contains("certificate verify failed") || self.contains("broker certificate") => {
-                untrusted(servers, tls)
-            }
-            (Some(_), _)
-                if self.closed_during == Some(Step::Tls)
-                    || self.contains("PLAINTEXT broker")
-                    || self.contains("wrong version number") =>
-            {
-                "the port does not speak TLS: if the broker is up, use its TLS port or remove `tls`"
-                    .to_owned()
-            }
-            (Some(Tls { identity, .. }), _) if text.starts_with("SSL handshake failed: error:") => match identity {
-                Some(_) => format!("{text}; the broker may not accept the client certificate"),
-                None => format!("{text}; the broker may require a client certificate: set `certificate` and `key` in `tls`"),
-            },
-            (_, Some(sasl)) if text.starts_with("SASL authentication") => rejected(text, sasl),
-            (_, Some(sasl)) if text.starts_with("SASL ") => {
-                format!("{text}: the broker does not support {}; choose another `mechanism`", sasl.mechanism.name())
-            }
-            (None, _) if self.closed_during == Some(Step::ApiVersions) => {
+        if let Some(tls) = security.tls()
+            && let Some(why) = self.explain_tls(servers, tls)
+        {
+            return why;
+        }
+        if let Some(sasl) = security.sasl()
+            && text.starts_with("SASL ")
+        {
+            return if text.starts_with("SASL authentication") {
+                rejected_user(text, sasl)
+            } else {
+                format!(
+                    "{text}: the broker does not support {}; choose another `mechanism`",
+                    sasl.mechanism.name()
+                )
+            };
+        }
+        match self.closed_during {
+            Some(ConnectionStep::ApiVersions) if security.tls().is_none() => {
                 "the broker closed a plaintext connection, as a TLS port does: if it is up, set `tls`, and `sasl` if it \
                  requires a password"
                     .to_owned()
             }
-            (_, None) if self.closed_during == Some(Step::FirstRequest) => {
+            Some(ConnectionStep::FirstRequest) if security.sasl().is_none() => {
                 "the broker closed the connection at the first request, as it does without authentication: if it is up, set \
                  `sasl`"
                     .to_owned()
@@ -102,27 +100,49 @@ impl ConnectionFailure {
             _ => text.clone(),
         }
     }
+
+    /// Explains a failure of TLS; `None` for another one.
+    fn explain_tls(&self, servers: &str, tls: &Tls) -> Option<String> {
+        let text = &self.text;
+        if self.contains("certificate verify failed") || self.contains("broker certificate") {
+            return Some(untrusted_certificate(servers, tls));
+        }
+        if self.closed_during == Some(ConnectionStep::Tls)
+            || self.contains("PLAINTEXT broker")
+            || self.contains("wrong version number")
+        {
+            return Some(
+                "the port does not speak TLS: if the broker is up, use its TLS port or remove `tls`"
+                    .to_owned(),
+            );
+        }
+        if !text.starts_with("SSL handshake failed: error:") {
+            return None;
+        }
+        Some(match tls.identity {
+            Some(_) => format!("{text}; the broker may not accept the client certificate"),
+            None => format!(
+                "{text}; the broker may require a client certificate: set `certificate` and `key` in `tls`"
+            ),
+        })
+    }
 }
 
-fn untrusted(servers: &str, tls: &Tls) -> String {
+fn untrusted_certificate(servers: &str, tls: &Tls) -> String {
     let first = servers.split(',').next().unwrap_or(servers).trim();
-    let (signed, option) = match &tls.ca {
-        Some(ca) => (
-            format!("an authority in {}", ca.display()),
-            format!(" -CAfile {}", ca.display()),
-        ),
-        None => (
-            "an authority that this system trusts".to_owned(),
-            String::new(),
-        ),
-    };
+    let mut authority = "an authority that this system trusts".to_owned();
+    let mut option = String::new();
+    if let Some(ca) = &tls.ca {
+        authority = format!("an authority in {}", ca.display());
+        option = format!(" -CAfile {}", ca.display());
+    }
     format!(
-        "the broker's certificate is not accepted: it must be signed by {signed}, not be expired, and name the host given in \
+        "the broker's certificate is not accepted: it must be signed by {authority}, not be expired, and name the host given in \
          `brokers`; `openssl s_client -connect {first}{option}` shows it"
     )
 }
 
-fn rejected(text: &str, sasl: &Sasl) -> String {
+fn rejected_user(text: &str, sasl: &Sasl) -> String {
     format!(
         "the broker rejects user '{}' ({text}): correct the user name or the password in {}, then restart",
         sasl.username,

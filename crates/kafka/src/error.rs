@@ -65,12 +65,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether trying again later may help.
+    /// Returns whether trying again later may help.
     pub fn is_transient(&self) -> bool {
         matches!(self, Error::Unavailable { .. } | Error::Lagging { .. })
     }
 
-    /// Whether a topic is not there.
+    /// Returns whether a topic is not there.
     pub fn is_missing(&self) -> bool {
         matches!(self, Error::NoTopic { .. })
     }

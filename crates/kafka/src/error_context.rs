@@ -9,42 +9,45 @@ use rdkafka::consumer::ConsumerContext;
 
 use crate::connection_failure::ConnectionFailure;
 
-/// How long a failure counts as recent. A client repeats the same one only after 30 s.
+/// Time for which a failure counts as recent. A client repeats the same one only after 30 s.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// How long one broker may reject what others accept, while credentials are changed at one after the other.
+/// Longest time for which one broker may reject what others accept, while credentials are changed at one after the other.
 const LONGEST_REJECTION: Duration = Duration::from_secs(600);
 
 /// The latest failures and answers of all clients of a cluster.
 #[derive(Debug, Default)]
 struct ConnectionHistory {
     /// The latest failure; a permanent one takes precedence.
-    failure: Option<(ConnectionFailure, Instant)>,
+    failure: Option<ConnectionFailure>,
+    failed_at: Option<Instant>,
     /// Since when permanent failures have followed each other.
     rejected_since: Option<Instant>,
-    answered: Option<Instant>,
+    answered_at: Option<Instant>,
+}
+
+fn is_recent(time: Option<Instant>, now: Instant) -> bool {
+    time.is_some_and(|time| now.saturating_duration_since(time) < RECENT)
 }
 
 impl ConnectionHistory {
-    fn recent(&self, now: Instant) -> Option<&ConnectionFailure> {
-        let (failure, at) = self.failure.as_ref()?;
-        (now.saturating_duration_since(*at) < RECENT).then_some(failure)
+    fn recent_failure(&self, now: Instant) -> Option<&ConnectionFailure> {
+        self.failure
+            .as_ref()
+            .filter(|_| is_recent(self.failed_at, now))
     }
 
     fn is_rejected(&self, now: Instant) -> bool {
-        self.recent(now)
+        self.recent_failure(now)
             .is_some_and(ConnectionFailure::is_permanent)
     }
 
-    /// Whether a broker rejects the client, and none has answered.
+    /// Returns whether a broker rejects the client, and none has answered.
     fn is_denied(&self, now: Instant) -> bool {
-        let is_answered = self
-            .answered
-            .is_some_and(|at| now.saturating_duration_since(at) < RECENT);
-        self.is_rejected(now) && !is_answered
+        self.is_rejected(now) && !is_recent(self.answered_at, now)
     }
 
-    /// Whether no waiting mends it: no broker has answered, or one has rejected what others accept for too long.
+    /// Returns whether no waiting mends it: no broker has answered, or one has rejected what others accept for too long.
     fn is_permanent(&self, now: Instant) -> bool {
         let is_lasting = self
             .rejected_since
@@ -61,7 +64,8 @@ impl ConnectionHistory {
         if !was_rejected {
             self.rejected_since = failure.is_permanent().then_some(now);
         }
-        self.failure = Some((failure, now));
+        self.failure = Some(failure);
+        self.failed_at = Some(now);
     }
 }
 
@@ -76,15 +80,15 @@ pub(super) struct KnownFailure {
 }
 
 impl RecentFailure {
-    fn heard(&self) -> MutexGuard<'_, ConnectionHistory> {
+    fn history(&self) -> MutexGuard<'_, ConnectionHistory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn latest(&self) -> Option<KnownFailure> {
         let now = Instant::now();
-        let heard = self.heard();
-        let failure = heard.recent(now)?.clone();
-        let is_permanent = heard.is_permanent(now);
+        let history = self.history();
+        let failure = history.recent_failure(now)?.clone();
+        let is_permanent = history.is_permanent(now);
         Some(KnownFailure {
             failure,
             is_permanent,
@@ -92,22 +96,22 @@ impl RecentFailure {
     }
 
     pub fn is_permanent(&self) -> bool {
-        self.heard().is_permanent(Instant::now())
+        self.history().is_permanent(Instant::now())
     }
 
-    /// Whether a broker rejects this client and its clones, and none has answered them. Where requests succeed, a rejection by one broker,
+    /// Returns whether a broker rejects this client and its clones, and none has answered them. Where requests succeed, a rejection by one broker,
     /// however long, ends nothing.
     pub fn is_denied(&self) -> bool {
-        self.heard().is_denied(Instant::now())
+        self.history().is_denied(Instant::now())
     }
 
     /// Notes that a broker has answered a request.
     pub fn answer(&self) {
-        self.heard().answered = Some(Instant::now());
+        self.history().answered_at = Some(Instant::now());
     }
 
     fn add(&self, failure: ConnectionFailure) {
-        self.heard().add(failure, Instant::now());
+        self.history().add(failure, Instant::now());
     }
 }
 
@@ -142,17 +146,17 @@ mod tests {
             heard.is_permanent(at(2)),
             "the disconnect that follows says nothing"
         );
-        heard.answered = Some(at(3));
+        heard.answered_at = Some(at(3));
         assert!(!heard.is_permanent(at(59)), "others accept it");
         assert!(!heard.is_permanent(at(60)), "it is over");
         for second in (60..660).step_by(30) {
             assert!(!heard.is_permanent(at(second)), "{second} s");
             heard.add(rejection(), at(second));
-            heard.answered = Some(at(second));
+            heard.answered_at = Some(at(second));
         }
         assert!(heard.is_permanent(at(661)), "nobody is about to mend it");
         heard.add(rejection(), at(800));
-        heard.answered = Some(at(800));
+        heard.answered_at = Some(at(800));
         assert!(!heard.is_permanent(at(801)), "another one");
     }
 }

@@ -8,9 +8,9 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
 use super::error_context::ErrorContext;
 
-/// How long nothing comes from a client before it is asked.
+/// Time without anything from a client before it is asked.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How soon one is asked again that has no broker, though a new one has: after an outage it needs a moment.
+/// Time until one is asked again that has no broker, though a new one has: after an outage it needs a moment.
 const AGAIN: Duration = Duration::from_secs(3);
 
 /// Asks a client from which nothing comes whether it is lost: one that was told that there are no brokers may have none left to ask, for
@@ -38,7 +38,7 @@ impl LostClientWatch {
         self.has_heard = true;
     }
 
-    /// Whether `client` is lost. To be asked where nothing has come from it; during an outage this takes up to twenty seconds.
+    /// Returns whether `client` is lost. To be asked where nothing has come from it; during an outage this takes up to twenty seconds.
     pub fn is_lost(
         &mut self,
         broker: &Broker,
@@ -70,7 +70,7 @@ fn has_no_broker(client: &BaseConsumer<ErrorContext>, topic: &str) -> bool {
         ))
 }
 
-/// Whether a new client is answered.
+/// Returns whether a new client is answered.
 fn answers_others(broker: &Broker, topic: &str) -> bool {
     let Ok(client) = broker.consumer(&[]) else {
         return false;

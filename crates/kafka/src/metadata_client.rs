@@ -7,6 +7,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaResult;
 
 use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
+use super::error::Error;
 use super::error_context::ErrorContext;
 use crate::broker;
 
@@ -27,7 +28,7 @@ pub struct MetadataClient {
 #[derive(Clone)]
 struct KeptClient {
     client: Arc<BaseConsumer<ErrorContext>>,
-    /// How long it may take: a new one has time to connect, and one that is always slow keeps its time.
+    /// Longest time for its answer: a new one has time to connect, and one that is always slow keeps its time.
     patience: Duration,
     has_failed: bool,
 }
@@ -43,7 +44,7 @@ impl KeptClient {
         })
     }
 
-    /// Whether a request that failed after so long got no answer.
+    /// Returns whether a request that failed after so long got no answer.
     fn is_silent(&self, took: Duration) -> bool {
         took.saturating_add(ROUNDING) >= self.patience
     }
@@ -53,12 +54,12 @@ impl MetadataClient {
     /// # Errors
     ///
     /// If a file of the TLS or SASL settings cannot be read.
-    pub fn new(broker: &Broker, topic: &str) -> KafkaResult<Self> {
-        let kept = Mutex::new(KeptClient::new(broker)?);
+    pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
+        let kept = KeptClient::new(broker).map_err(|error| broker.failed(topic, &error))?;
         Ok(MetadataClient {
             broker: broker.clone(),
             topic: topic.to_owned(),
-            kept,
+            kept: Mutex::new(kept),
         })
     }
 
@@ -71,11 +72,11 @@ impl MetadataClient {
         &self,
         request: impl Fn(&BaseConsumer<ErrorContext>, Duration) -> Result<T, E>,
     ) -> Result<T, E> {
-        let kept = self.lock().clone();
+        let kept = self.lock_kept().clone();
         let begun = Instant::now();
         let answer = self.ask_client(&kept, &request);
         if answer.is_err() && kept.is_silent(begun.elapsed()) && kept.patience < REQUEST_TIMEOUT {
-            let new = self.lock().clone();
+            let new = self.lock_kept().clone();
             return self.ask_client(&new, &request);
         }
         answer
@@ -92,23 +93,30 @@ impl MetadataClient {
             let _ = kept.client.fetch_metadata(Some(&self.topic), kept.patience);
         }
         let answer = request(&kept.client, kept.patience.saturating_sub(begun.elapsed()));
-        match answer.is_err() && kept.is_silent(begun.elapsed()) {
-            true => self.replace(&kept.client),
-            false => self.settle(&kept.client, answer.is_err(), begun.elapsed()),
+        let took = begun.elapsed();
+        if answer.is_err() && kept.is_silent(took) {
+            self.replace_client(&kept.client);
+        } else {
+            self.note_answer(&kept.client, answer.is_err(), took);
         }
         answer
     }
 
-    fn lock(&self) -> MutexGuard<'_, KeptClient> {
+    fn lock_kept(&self) -> MutexGuard<'_, KeptClient> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers how a client has answered, unless somebody else has replaced it.
-    fn settle(&self, client: &Arc<BaseConsumer<ErrorContext>>, has_failed: bool, took: Duration) {
+    fn note_answer(
+        &self,
+        client: &Arc<BaseConsumer<ErrorContext>>,
+        has_failed: bool,
+        took: Duration,
+    ) {
         if !has_failed {
             self.broker.hear_answer();
         }
-        let mut kept = self.lock();
+        let mut kept = self.lock_kept();
         if Arc::ptr_eq(&kept.client, client) {
             kept.has_failed = has_failed;
             if !has_failed {
@@ -118,8 +126,8 @@ impl MetadataClient {
     }
 
     /// Replaces a client that does not answer, unless somebody else has done so.
-    fn replace(&self, silent: &Arc<BaseConsumer<ErrorContext>>) {
-        let mut kept = self.lock();
+    fn replace_client(&self, silent: &Arc<BaseConsumer<ErrorContext>>) {
+        let mut kept = self.lock_kept();
         if Arc::ptr_eq(&kept.client, silent)
             && let Ok(new) = KeptClient::new(&self.broker)
         {

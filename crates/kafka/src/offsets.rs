@@ -5,6 +5,7 @@
 //! the marker has come, without a message, and jumps over what is gone only together with the message behind it. So each offset counts as
 //! a marker only if a client that fetches one batch at a time has been seen to stop right behind it.
 
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,11 +29,11 @@ const SETTINGS: [(&str, &str); 7] = [
     ("fetch.queue.backoff.ms", "20"),
 ];
 
-/// How often a marker is looked for: the batch behind it may come while the client passes it.
+/// Number of times that a marker is looked for: the batch behind it may come while the client passes it.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What offsets have that came without a record.
+/// Contents of offsets that came without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Nothing but transaction markers.
@@ -57,9 +58,24 @@ pub fn assign(
 ) -> Result<(), KafkaError> {
     // The client looks for the leader of an assigned partition once a second, unless it knows it.
     consumer.fetch_metadata(Some(topic), REQUEST_TIMEOUT)?;
-    let mut start = TopicPartitionList::new();
-    start.add_partition_offset(topic, PARTITION, Offset::Offset(offset))?;
-    consumer.assign(&start)
+    assign_partitions(topic, consumer, &BTreeMap::from([(PARTITION, offset)]))
+}
+
+/// Has `consumer` read each of these partitions of `topic` from its offset on.
+///
+/// # Errors
+///
+/// If the client refuses.
+pub(crate) fn assign_partitions(
+    topic: &str,
+    consumer: &BaseConsumer<ErrorContext>,
+    starts: &BTreeMap<i32, i64>,
+) -> Result<(), KafkaError> {
+    let mut list = TopicPartitionList::with_capacity(starts.len());
+    for (partition, offset) in starts {
+        list.add_partition_offset(topic, *partition, Offset::Offset(*offset))?;
+    }
+    consumer.assign(&list)
 }
 
 /// The offset behind everything that `consumer` has been given or has passed over: transaction markers are passed over. `None` before
@@ -73,29 +89,33 @@ pub fn position(
     consumer: &BaseConsumer<ErrorContext>,
 ) -> Result<Option<i64>, KafkaError> {
     let positions = consumer.position()?;
-    let position = positions
-        .find_partition(topic, PARTITION)
-        .map(|partition| partition.offset());
-    Ok(if let Some(Offset::Offset(offset)) = position {
-        Some(offset)
-    } else {
-        None
-    })
+    let Some(partition) = positions.find_partition(topic, PARTITION) else {
+        return Ok(None);
+    };
+    Ok(known_offset(partition.offset()))
 }
 
-/// What the offsets `from..to` of `topic` have.
+/// The number of an offset; `None` of one that is only described, such as the end.
+pub(crate) fn known_offset(offset: Offset) -> Option<i64> {
+    match offset {
+        Offset::Offset(offset) => Some(offset),
+        _ => None,
+    }
+}
+
+/// Looks at what the offsets `from..to` of `topic` have.
 ///
 /// # Errors
 ///
 /// If the topic cannot be read.
 pub(super) fn look(broker: &Broker, topic: &str, from: i64, to: i64) -> Result<Found, KafkaError> {
     let consumer = broker.consumer(&SETTINGS)?;
-    let found = pass(broker, topic, &consumer, from, to);
+    let found = pass_offsets(broker, topic, &consumer, from, to);
     close_client(consumer);
     found
 }
 
-fn pass(
+fn pass_offsets(
     broker: &Broker,
     topic: &str,
     consumer: &BaseConsumer<ErrorContext>,

@@ -29,7 +29,7 @@ use crate::topic;
 use bernstream_ledger::fault::Fault;
 
 const PARTITION: i32 = 0;
-/// How long to wait for a record before it is asked whether there is one.
+/// Time to wait for a record before it is asked whether there is one.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// The settings with which the topic never loses a record, as long as not all its brokers lose power at once, and with which a record that
@@ -42,10 +42,12 @@ pub const SETTINGS: [(&str, &str); 5] = [
     ("message.timestamp.type", "LogAppendTime"),
 ];
 
+const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
+
 /// With it a record is on the disks of the in-sync replicas before it is acknowledged.
 pub const FLUSH: (&str, &str) = ("flush.messages", "1");
 
-/// How the brokers may lose power.
+/// Way in which brokers may lose power.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PowerLoss {
     /// All at once. The topic needs [`FLUSH`].
@@ -71,21 +73,46 @@ impl Params {
         SETTINGS.into_iter().chain(flush).collect()
     }
 
-    /// What brokers are asked about it.
-    pub fn needed<'a>(&'a self, origin: &'a str) -> Needed<'a> {
-        let rights = &[Right::Read, Right::Write];
-        let replicas = self.replication();
-        Needed {
-            broker: &self.broker,
-            name: &self.topic,
-            rights,
-            wishes: &[],
-            origin,
-            replicas,
+    /// A client that reads the topic from `offset` on.
+    pub(crate) fn consumer_from(
+        &self,
+        group: &str,
+        offset: i64,
+    ) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
+        let consumer = self.broker.consumer(&[
+            ("group.id", group),
+            ("enable.auto.commit", "false"),
+            ("auto.offset.reset", "error"),
+            ("isolation.level", "read_uncommitted"),
+            ("fetch.wait.max.ms", "100"),
+        ])?;
+        offsets::assign(&self.topic, &consumer, offset)?;
+        Ok(consumer)
+    }
+
+    /// The fault that an error of a client of the topic shows.
+    pub(crate) fn fault_of(&self, error: &KafkaError) -> Fault {
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => {
+                Fault::Cut
+            }
+            _ => self.broker.failed(&self.topic, error).into(),
         }
     }
 
-    /// What to do where the topic lacks `setting`.
+    /// The topic as brokers are asked about it.
+    pub fn needed<'a>(&'a self, origin: &'a str) -> Needed<'a> {
+        Needed {
+            broker: &self.broker,
+            name: &self.topic,
+            rights: &[Right::Read, Right::Write],
+            wishes: &[],
+            origin,
+            replicas: self.replication(),
+        }
+    }
+
+    /// The command that corrects the topic where the topic lacks `setting`.
     fn remedy(&self, setting: &str, value: &str) -> String {
         let command = format!(
             "kafka-configs {} --alter --entity-type topics --entity-name {} --add-config {setting}={value}",
@@ -98,14 +125,14 @@ impl Params {
                     "{command}, or brokers_lose_power = \"separately\" in [output.kafka] if all brokers never lose it at once"
                 )
             }
-            "min.insync.replicas" => {
+            MIN_INSYNC_REPLICAS => {
                 format!("{command}, or witness_min_insync_replicas = 1 for a demonstration")
             }
             _ => command,
         }
     }
 
-    /// How many replicas a new topic gets: one more than must be in sync, so that one broker may be down.
+    /// Number of replicas of a new topic: one more than must be in sync, so that one broker may be down.
     pub fn replication(&self) -> i32 {
         let least = i32::try_from(self.min_insync_replicas).unwrap_or(i32::MAX);
         if least > 1 {
@@ -125,13 +152,13 @@ pub struct Stored {
     pub payload: Vec<u8>,
 }
 
-/// Such a topic, read by an assigned consumer.
+/// A topic without loss, read by an assigned consumer.
 pub struct OrderedTopic {
     params: Params,
     group: String,
     /// Reads from `next` on. None until something is read, and none after a failure: a client may never find its brokers again.
     consumer: Option<BaseConsumer<ErrorContext>>,
-    /// How long it may wait for a record.
+    /// Longest time that it may wait for a record.
     patience: Duration,
     /// Asks about the topic on a connection of its own: a broker answers the requests of one connection in order, and one that waits
     /// for new records would hold up the others.
@@ -153,8 +180,7 @@ impl OrderedTopic {
     pub fn open(params: &Params, group: &str) -> Result<Self, Fault> {
         let topic = topic::describe(&params.broker, &params.topic)?;
         check(params, &topic)?;
-        let failed = |error| explain(params, &error);
-        let inspector = MetadataClient::new(&params.broker, &params.topic).map_err(failed)?;
+        let inspector = MetadataClient::new(&params.broker, &params.topic)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
         Ok(OrderedTopic {
             params: params.clone(),
@@ -178,7 +204,7 @@ impl OrderedTopic {
         self.next
     }
 
-    /// Whether anything was read.
+    /// Returns whether anything was read.
     pub fn is_begun(&self) -> bool {
         self.is_begun
     }
@@ -201,12 +227,11 @@ impl OrderedTopic {
         let watermarks = self
             .inspector
             .ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
-        match watermarks.map_err(|error| explain(&self.params, &error))? {
-            (0, end) => Ok(end),
-            _ => Err(Fault::Damaged {
-                what: "its first records are gone".to_owned(),
-            }),
+        let (begin, end) = watermarks.map_err(|error| self.params.fault_of(&error))?;
+        if begin != 0 {
+            return Err(damaged_fault("its first records are gone"));
         }
+        Ok(end)
     }
 
     /// The next record before `end`, which is where the topic ended; `None` once everything before it was read. It may come from
@@ -223,12 +248,14 @@ impl OrderedTopic {
             Some(consumer) => consumer,
             None => {
                 self.patience = REQUEST_TIMEOUT;
-                self.assigned().map_err(|error| self.failed(&error))?
+                self.params
+                    .consumer_from(&self.group, self.next)
+                    .map_err(|error| self.params.fault_of(&error))?
             }
         };
         self.is_begun = true;
         let begun = Instant::now();
-        let read = self.read_by(&consumer, end);
+        let read = self.read_with(&consumer, end);
         self.patience = broker::patience_after(begun.elapsed());
         match &read {
             Ok(_) => self.consumer = Some(consumer),
@@ -237,51 +264,31 @@ impl OrderedTopic {
         read
     }
 
-    fn assigned(&self) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
-        let settings = [
-            ("group.id", self.group.as_str()),
-            ("enable.auto.commit", "false"),
-            ("auto.offset.reset", "error"),
-            ("isolation.level", "read_uncommitted"),
-            ("fetch.wait.max.ms", "100"),
-        ];
-        let consumer = self.params.broker.consumer(&settings)?;
-        offsets::assign(self.name(), &consumer, self.next)?;
-        Ok(consumer)
-    }
-
-    fn read_by(
+    fn read_with(
         &mut self,
         consumer: &BaseConsumer<ErrorContext>,
         end: i64,
     ) -> Result<Option<Stored>, Fault> {
         let deadline = Instant::now() + self.patience;
         loop {
-            let polled = self.params.broker.poll(consumer, WAIT).map(|polled| {
-                polled.map(|message| {
-                    let payload = message.payload().unwrap_or_default().to_vec();
-                    Stored {
+            match self.params.broker.poll(consumer, WAIT) {
+                Some(Ok(message)) => {
+                    let stored = Stored {
                         offset: message.offset(),
                         written: append_time(message.timestamp()),
-                        payload,
-                    }
-                })
-            });
-            match polled {
-                Some(Ok(stored)) => {
+                        payload: message.payload().unwrap_or_default().to_vec(),
+                    };
                     if !self.has_markers_before(stored.offset)? {
-                        return Err(Fault::Unavailable {
-                            why: "a record did not come".to_owned(),
-                        });
+                        return Err(unavailable_fault(NO_RECORD));
                     }
                     self.next = stored.offset + 1;
                     return Ok(Some(stored));
                 }
-                Some(Err(error)) => return Err(self.failed(&error)),
+                Some(Err(error)) => return Err(self.params.fault_of(&error)),
                 // The client passes over markers, behind which nothing else may be.
                 None => {
                     let passed = offsets::position(self.name(), consumer)
-                        .map_err(|error| self.failed(&error))?;
+                        .map_err(|error| self.params.fault_of(&error))?;
                     if passed.is_some_and(|passed| passed >= end) && self.has_markers_before(end)? {
                         self.next = end;
                         return Ok(None);
@@ -289,43 +296,30 @@ impl OrderedTopic {
                 }
             }
             if Instant::now() > deadline {
-                return Err(Fault::Unavailable {
-                    why: "a record did not come".to_owned(),
-                });
+                return Err(unavailable_fault(NO_RECORD));
             }
         }
     }
 
-    /// Whether everything from the next offset up to `to` is transaction markers; false if there is a record after all.
+    /// Returns whether everything from the next offset up to `to` is transaction markers; false if there is a record after all.
     fn has_markers_before(&mut self, to: i64) -> Result<bool, Fault> {
-        let gone = |what: &str| {
-            Err(Fault::Damaged {
-                what: what.to_owned(),
-            })
-        };
         if to < self.next {
-            return gone("an offset came again");
+            return Err(damaged_fault("an offset came again"));
         }
         if (self.next..to).all(|offset| self.markers.contains(&offset)) {
             return Ok(true);
         }
-        match offsets::look(&self.params.broker, self.name(), self.next, to)
-            .map_err(|error| self.failed(&error))?
-        {
+        let found = offsets::look(&self.params.broker, self.name(), self.next, to)
+            .map_err(|error| self.params.fault_of(&error))?;
+        match found {
             Found::Markers => {
                 self.markers.extend(self.next..to);
                 Ok(true)
             }
             Found::Record => Ok(false),
-            Found::Gone => gone("records are gone from between others"),
-            Found::Unanswered => Err(Fault::Unavailable {
-                why: "a transaction marker did not come".to_owned(),
-            }),
+            Found::Gone => Err(damaged_fault("records are gone from between others")),
+            Found::Unanswered => Err(unavailable_fault("a transaction marker did not come")),
         }
-    }
-
-    fn failed(&self, error: &KafkaError) -> Fault {
-        explain(&self.params, error)
     }
 
     /// The id of the topic, which one made anew under its name does not share.
@@ -350,7 +344,22 @@ impl OrderedTopic {
         };
         self.producer
             .send(record)
-            .map_err(|error| explain(&self.params, &error))
+            .map_err(|error| self.params.fault_of(&error))
+    }
+}
+
+/// Reason where a record is there and the client has not got it in time.
+pub(crate) const NO_RECORD: &str = "a record did not come";
+
+fn unavailable_fault(why: &str) -> Fault {
+    Fault::Unavailable {
+        why: why.to_owned(),
+    }
+}
+
+fn damaged_fault(what: &str) -> Fault {
+    Fault::Damaged {
+        what: what.to_owned(),
     }
 }
 
@@ -370,14 +379,9 @@ fn append_time(stamp: Timestamp) -> Option<i64> {
 pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
     let replicas = params.min_insync_replicas.to_string();
     let mut settings: Vec<(&str, &str)> = params.settings();
-    settings.push(("min.insync.replicas", &replicas));
-    Ok(topic::create(
-        &params.broker,
-        &params.topic,
-        1,
-        replication,
-        &settings,
-    )?)
+    settings.push((MIN_INSYNC_REPLICAS, &replicas));
+    topic::create(&params.broker, &params.topic, 1, replication, &settings)?;
+    Ok(())
 }
 
 /// The id of the topic, asked for by `inspector`.
@@ -389,11 +393,11 @@ pub fn identity(params: &Params, inspector: &MetadataClient) -> Result<String, F
     let found = inspector.ask(|client, timeout| {
         topic::described(&params.broker, client.client(), &params.topic, timeout)
     })?;
-    one_partition(found.partitions)?;
+    check_one_partition(found.partitions)?;
     Ok(found.id)
 }
 
-fn one_partition(partitions: usize) -> Result<(), Fault> {
+fn check_one_partition(partitions: usize) -> Result<(), Fault> {
     if partitions == 1 {
         Ok(())
     } else {
@@ -407,74 +411,64 @@ fn one_partition(partitions: usize) -> Result<(), Fault> {
 ///
 /// If it has not the one partition or not the settings for that.
 pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
-    one_partition(topic.partitions.len())?;
+    check_one_partition(topic.partitions.len())?;
     if params.broker.is_mock {
         return Ok(());
     }
     for (name, needed) in params.settings() {
         let found = setting(topic, name);
         if found != needed {
-            let remedy = params.remedy(name, needed).into();
-            let setting = name.into();
-            let found = found.into();
-            let needed = needed.into();
             return Err(Fault::Setting {
-                setting,
-                found,
-                needed,
-                remedy,
+                setting: name.into(),
+                found: found.into(),
+                needed: needed.into(),
+                remedy: params.remedy(name, needed).into(),
             });
         }
     }
-    let name = "min.insync.replicas";
     let least = params.min_insync_replicas;
-    let found = setting(topic, name);
+    let found = setting(topic, MIN_INSYNC_REPLICAS);
     if found.parse::<u32>().is_ok_and(|replicas| replicas >= least) {
         return Ok(());
     }
     Err(Fault::Setting {
-        setting: name.into(),
+        setting: MIN_INSYNC_REPLICAS.into(),
         found: found.into(),
         needed: format!("at least {least}").into(),
-        remedy: params.remedy(name, &least.to_string()).into(),
+        remedy: params
+            .remedy(MIN_INSYNC_REPLICAS, &least.to_string())
+            .into(),
     })
 }
 
-/// The same, one condition after the other, for whoever looks before anything runs.
+/// Checks what [`check`] does, one condition after the other, for whoever looks before anything runs.
 pub fn checks(params: &Params, topic: &Topic) -> Vec<Check> {
     let name = &params.topic;
     let partitions = topic.partitions.len();
-    let is = |(key, value): (&str, &str)| {
-        Check::new(
-            format!("{name} has {key} = {value}"),
-            setting(topic, key) == value,
-            format!("it is {}", setting(topic, key)),
-            params.remedy(key, value),
-        )
-    };
-    let replicas = setting(topic, "min.insync.replicas");
-    let needed = params.min_insync_replicas;
     let mut checks = vec![Check::new(
         format!("{name} has one partition"),
         partitions == 1,
         format!("it has {partitions}"),
         "create a topic with one partition: only there its records have one order",
     )];
-    checks.extend(params.settings().into_iter().map(is));
+    for (key, needed) in params.settings() {
+        let found = setting(topic, key);
+        checks.push(Check::new(
+            format!("{name} has {key} = {needed}"),
+            found == needed,
+            format!("it is {found}"),
+            params.remedy(key, needed),
+        ));
+    }
+    let replicas = setting(topic, MIN_INSYNC_REPLICAS);
+    let needed = params.min_insync_replicas;
     checks.push(Check::new(
-        format!("{name} has min.insync.replicas of at least {needed}"),
+        format!("{name} has {MIN_INSYNC_REPLICAS} of at least {needed}"),
         replicas.parse().is_ok_and(|count: u32| count >= needed),
         format!("it is {replicas}"),
-        params.remedy("min.insync.replicas", &needed.to_string()),
+        params.remedy(MIN_INSYNC_REPLICAS, &needed.to_string()),
     ));
     checks
-}
-
-fn explain(params: &Params, error: &KafkaError) -> Fault {
-    match error.rdkafka_error_code() {
-        Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => Fault::Cut,
-        _ => params.broker.failed(&params.topic, error).into(),
-    }
 }
 
 impl From<Error> for Fault {

@@ -15,7 +15,7 @@ use crate::broker::{Broker, REQUEST_TIMEOUT, close_client};
 use crate::error_context::ErrorContext;
 use bernstream_synopsis::clock::Timestamp;
 
-/// How long a delivery may take before its outcome counts as unknown: of what is sent again then, at first, and after failures in a row.
+/// Longest time of a delivery before its outcome counts as unknown: of what is sent again then, at first, and after failures in a row.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -35,10 +35,10 @@ pub struct Producer {
     topic: String,
     largest_batch: usize,
     client: Option<ThreadedProducer<Reports>>,
-    /// Whether the client is to be asked who leads before it gets records.
+    /// The client is to be asked who leads before it gets records.
     must_find_leader: bool,
     shortest_timeout: Duration,
-    /// Of the next client.
+    /// Timeout of the next client.
     delivery_timeout: Duration,
 }
 
@@ -62,17 +62,17 @@ impl Producer {
         Producer::with_batches(broker, topic, 1)
     }
 
-    /// The same for records that nobody sends again.
+    /// Makes a producer of records that nobody sends again.
     pub fn sending_once(broker: Broker, topic: String) -> Self {
-        Producer::begin(broker, topic, 1, LONGEST_DELIVERY_TIMEOUT)
+        Producer::with_timeout(broker, topic, 1, LONGEST_DELIVERY_TIMEOUT)
     }
 
-    /// The same; packs records that wait for one broker into batches of up to `bytes` bytes, which the topic must take.
+    /// Makes a producer that packs records that wait for one broker into batches of up to `bytes` bytes, which the topic must take.
     pub fn with_batches(broker: Broker, topic: String, bytes: usize) -> Self {
-        Producer::begin(broker, topic, bytes, DELIVERY_TIMEOUT)
+        Producer::with_timeout(broker, topic, bytes, DELIVERY_TIMEOUT)
     }
 
-    fn begin(
+    fn with_timeout(
         broker: Broker,
         topic: String,
         largest_batch: usize,
@@ -100,13 +100,13 @@ impl Producer {
         self.send_for_time(record).map(drop)
     }
 
-    /// The same; gives the append time, if the topic has it and the broker tells it.
+    /// Sends a record and returns its append time, if the topic has it and the broker tells it.
     ///
     /// # Errors
     ///
     /// As for [`Producer::send`].
     pub fn send_for_time(&mut self, record: Record<'_>) -> Result<Option<Timestamp>, KafkaError> {
-        Ok(self.deliver(iter::once(record))?)
+        Ok(self.deliver_all(iter::once(record))?)
     }
 
     /// Returns once all in-sync replicas have all records. Several are in flight.
@@ -119,11 +119,11 @@ impl Producer {
         &mut self,
         records: impl IntoIterator<Item = Record<'r>>,
     ) -> Result<(), Undelivered> {
-        self.deliver(records).map(drop)
+        self.deliver_all(records).map(drop)
     }
 
     /// Delivers all records; returns the append time of the one that was reported last.
-    fn deliver<'r>(
+    fn deliver_all<'r>(
         &mut self,
         records: impl IntoIterator<Item = Record<'r>>,
     ) -> Result<Option<Timestamp>, Undelivered> {
@@ -143,7 +143,7 @@ impl Producer {
                 place: is_delivered.len(),
                 sender: sender.clone(),
             };
-            if let Err((error, _)) = client.send(self.message(record, report)) {
+            if let Err((error, _)) = client.send(self.base_record(record, report)) {
                 failure = Some(error);
                 break;
             }
@@ -154,16 +154,21 @@ impl Producer {
         let mut left = is_delivered.len();
         while failure.is_none() && left > 0 {
             match reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok((place, Ok(time))) => {
+                Ok(DeliveryOutcome {
+                    place,
+                    append_time: Ok(time),
+                }) => {
                     self.broker.hear_answer();
                     newest = time;
                     left -= 1;
-                    is_delivered
-                        .get_mut(place)
-                        .into_iter()
-                        .for_each(|is_delivered| *is_delivered = true);
+                    if let Some(is_delivered) = is_delivered.get_mut(place) {
+                        *is_delivered = true;
+                    }
                 }
-                Ok((_, Err(error))) => failure = Some(error),
+                Ok(DeliveryOutcome {
+                    append_time: Err(error),
+                    ..
+                }) => failure = Some(error),
                 Err(_) => {
                     failure = Some(KafkaError::MessageProduction(
                         RDKafkaErrorCode::MessageTimedOut,
@@ -190,7 +195,7 @@ impl Producer {
         }
     }
 
-    fn message<'r>(
+    fn base_record<'r>(
         &'r self,
         record: Record<'r>,
         report: Report,
@@ -202,13 +207,12 @@ impl Producer {
         if record.headers.is_empty() {
             return message;
         }
-        let add = |headers: OwnedHeaders, (key, value): &(String, String)| {
-            headers.insert(Header {
-                key,
-                value: Some(value),
-            })
-        };
-        message.headers(record.headers.iter().fold(OwnedHeaders::new(), add))
+        let mut headers = OwnedHeaders::new();
+        for (key, value) in record.headers {
+            let value = Some(value);
+            headers = headers.insert(Header { key, value });
+        }
+        message.headers(headers)
     }
 
     /// The client; after a failure one that finds `partition` led, or any where it is not known. One that learns while it has records to
@@ -227,17 +231,17 @@ impl Producer {
         let found = client
             .client()
             .fetch_metadata(Some(&self.topic), REQUEST_TIMEOUT)?;
-        let mut partitions = found.topics().iter().flat_map(MetadataTopic::partitions);
-        if partitions
-            .any(|found| found.leader() >= 0 && partition.is_none_or(|number| number == found.id()))
-        {
-            self.must_find_leader = false;
-            return Ok(client);
+        for found in found.topics().iter().flat_map(MetadataTopic::partitions) {
+            if found.leader() >= 0 && partition.is_none_or(|number| number == found.id()) {
+                self.must_find_leader = false;
+                return Ok(client);
+            }
         }
         // It has nothing to send, and is asked again; unless it was told that there are no brokers, and may have none left to ask.
-        match found.brokers().is_empty() {
-            true => close_client(client),
-            false => self.client = Some(client),
+        if found.brokers().is_empty() {
+            close_client(client);
+        } else {
+            self.client = Some(client);
         }
         Err(KafkaError::MetadataFetch(
             RDKafkaErrorCode::LeaderNotAvailable,
@@ -264,14 +268,19 @@ impl Producer {
     }
 }
 
-/// Which record of a call was delivered, when, or why not.
-type Outcome = (usize, Result<Option<Timestamp>, KafkaError>);
+/// The end of a delivery.
+struct DeliveryOutcome {
+    /// The number of the record in its call.
+    place: usize,
+    /// When the record was appended, if the broker tells it, or why it was not delivered.
+    append_time: Result<Option<Timestamp>, KafkaError>,
+}
 
 /// Tells the sender of a record what became of it.
 struct Report {
     /// The number of the record in its call.
     place: usize,
-    sender: Sender<Outcome>,
+    sender: Sender<DeliveryOutcome>,
 }
 
 /// Passes every delivery report to the waiting sender.
@@ -287,12 +296,15 @@ impl ProducerContext for Reports {
     type DeliveryOpaque = Box<Report>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Self::DeliveryOpaque) {
-        let outcome = result
-            .as_ref()
-            .map(append_time)
-            .map_err(|(error, _)| error.clone());
+        let append_time = match result {
+            Ok(message) => Ok(append_time(message)),
+            Err((error, _)) => Err(error.clone()),
+        };
         // After a failure nothing receives the other reports.
-        let _ = report.sender.send((report.place, outcome));
+        let _ = report.sender.send(DeliveryOutcome {
+            place: report.place,
+            append_time,
+        });
     }
 }
 

@@ -21,7 +21,7 @@ pub fn longest(broker: &Broker, topic: &str) -> Result<Option<Duration>, Error> 
     if broker.is_mock {
         return Ok(None);
     }
-    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+    let client = broker.client_for(topic)?;
     let found = metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
     let partitions = found.topics().iter().flat_map(|topic| topic.partitions());
     let holders: BTreeSet<i32> = partitions

@@ -31,12 +31,15 @@ impl Right {
         }
     }
 
-    /// Those in a list of operations; all of them for an empty one, which comes from brokers that do not say (before Apache Kafka 2.3).
+    /// The rights in a list of operations; all of them for an empty one, which comes from brokers that do not say (before Apache Kafka 2.3).
     pub(super) fn among(operations: &[u32]) -> BTreeSet<Right> {
-        let is_listed = |right: &Right| {
-            operations.is_empty() || operations.contains(&(right.operation() as u32))
-        };
-        Right::ALL.into_iter().filter(is_listed).collect()
+        if operations.is_empty() {
+            return Right::ALL.into();
+        }
+        Right::ALL
+            .into_iter()
+            .filter(|right| operations.contains(&(right.operation() as u32)))
+            .collect()
     }
 }
 

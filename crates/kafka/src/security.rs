@@ -83,16 +83,13 @@ impl Security {
     ///
     /// If SASL PLAIN is used without TLS.
     pub fn new(tls: Option<Tls>, sasl: Option<Sasl>) -> Result<Self, InTheClear> {
-        match (&tls, &sasl) {
-            (
-                None,
-                Some(Sasl {
-                    mechanism: Mechanism::Plain,
-                    ..
-                }),
-            ) => Err(InTheClear),
-            _ => Ok(Security { tls, sasl }),
+        let is_plain = sasl
+            .as_ref()
+            .is_some_and(|sasl| sasl.mechanism == Mechanism::Plain);
+        if tls.is_none() && is_plain {
+            return Err(InTheClear);
         }
+        Ok(Security { tls, sasl })
     }
 
     pub fn tls(&self) -> Option<&Tls> {
@@ -104,15 +101,16 @@ impl Security {
     }
 
     fn protocol(&self) -> &'static str {
-        match (&self.tls, &self.sasl) {
-            (None, None) => "plaintext",
-            (Some(_), None) => "ssl",
-            (None, Some(_)) => "sasl_plaintext",
-            (Some(_), Some(_)) => "sasl_ssl",
+        let has_sasl = self.sasl.is_some();
+        match self.tls {
+            None if has_sasl => "sasl_plaintext",
+            None => "plaintext",
+            Some(_) if has_sasl => "sasl_ssl",
+            Some(_) => "ssl",
         }
     }
 
-    /// What keeps this program from connecting, if it was built without what is asked for.
+    /// Reason that keeps this program from connecting, if it was built without what is asked for.
     pub(super) fn unsupported(&self) -> Option<&'static str> {
         (cfg!(not(feature = "tls")) && *self != Security::default()).then_some(WITHOUT_TLS)
     }
@@ -125,21 +123,17 @@ impl Security {
             return Err(why.to_owned());
         }
         config.set("security.protocol", self.protocol());
-        let mut file = |property: &str, what: &str, path: &Path| {
-            readable(what, path)?;
-            config.set(property, path.display().to_string());
-            Ok::<_, String>(())
-        };
         if let Some(ca) = self.tls.as_ref().and_then(|tls| tls.ca.as_ref()) {
-            file("ssl.ca.location", "the certificate authorities", ca)?;
+            set_file(config, "ssl.ca.location", "the certificate authorities", ca)?;
         }
         if let Some(identity) = self.tls.as_ref().and_then(|tls| tls.identity.as_ref()) {
-            file(
+            set_file(
+                config,
                 "ssl.certificate.location",
                 "the certificate",
                 &identity.certificate,
             )?;
-            file("ssl.key.location", "the key", &identity.key)?;
+            set_file(config, "ssl.key.location", "the key", &identity.key)?;
         }
         if let Some(sasl) = &self.sasl {
             config
@@ -162,7 +156,19 @@ impl Security {
     }
 }
 
-/// What to do about a secret that every user can read. Group access is fine, because Kubernetes mounts secrets that way.
+/// Sets the path of a file that can be read.
+fn set_file(
+    config: &mut ClientConfig,
+    property: &str,
+    what: &str,
+    path: &Path,
+) -> Result<(), String> {
+    open_file(what, path)?;
+    config.set(property, path.display().to_string());
+    Ok(())
+}
+
+/// A warning about a secret that every user can read, with the remedy. Group access is fine, because Kubernetes mounts secrets that way.
 pub(crate) fn open_to_all(path: &Path) -> Option<String> {
     let is_open = std::fs::metadata(path).is_ok_and(|about| about.mode() & 0o004 != 0);
     let path = path.display();
@@ -171,21 +177,29 @@ pub(crate) fn open_to_all(path: &Path) -> Option<String> {
     })
 }
 
-fn readable(what: &str, path: &Path) -> Result<File, String> {
+fn open_file(what: &str, path: &Path) -> Result<File, String> {
     File::open(path).map_err(|why| format!("{what} in {} cannot be read: {why}", path.display()))
 }
 
 /// Reads the password, which never becomes part of a message.
 pub(crate) fn password(path: &Path) -> Result<String, String> {
-    let file = readable("the password", path)?;
-    let wrong = |why: &str| format!("the password in {} {why}", path.display());
-    let text = std::io::read_to_string(file).map_err(|_| wrong("cannot be read as text"))?;
-    let line = text.strip_suffix('\n').map_or(text.as_str(), |text| {
-        text.strip_suffix('\r').unwrap_or(text)
-    });
+    let file = open_file("the password", path)?;
+    let Ok(text) = std::io::read_to_string(file) else {
+        return Err(wrong_password(path, "cannot be read as text"));
+    };
+    let mut line = text.as_str();
+    if let Some(before) = text.strip_suffix('\n') {
+        line = before.strip_suffix('\r').unwrap_or(before);
+    }
     match line {
-        "" => Err(wrong("is empty")),
-        line if line.contains(char::is_control) => Err(wrong("is not one line of text")),
+        "" => Err(wrong_password(path, "is empty")),
+        line if line.contains(char::is_control) => {
+            Err(wrong_password(path, "is not one line of text"))
+        }
         line => Ok(line.to_owned()),
     }
+}
+
+fn wrong_password(path: &Path, why: &str) -> String {
+    format!("the password in {} {why}", path.display())
 }

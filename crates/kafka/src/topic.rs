@@ -7,7 +7,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, Top
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::metadata::Metadata;
+use rdkafka::metadata::{Metadata, MetadataPartition, MetadataTopic};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::broker::{Broker, REQUEST_TIMEOUT};
@@ -28,7 +28,7 @@ pub struct Topic {
     pub partitions: Vec<i32>,
     /// Every setting with its effective value, defaults included; empty for a mock cluster.
     pub settings: BTreeMap<String, String>,
-    /// What the user of the connection may do with it.
+    /// Rights of the user of the connection.
     pub rights: BTreeSet<Right>,
 }
 
@@ -38,7 +38,7 @@ pub struct Topic {
 ///
 /// If the topic does not exist, if its settings may not be read, or if the cluster does not answer or refuses.
 pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
-    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+    let client = broker.client_for(topic)?;
     let partitions = partitions(broker, &client, topic)?;
     let Described { id, rights, .. } = described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
     let settings = if broker.is_mock {
@@ -76,7 +76,7 @@ pub fn create(
     replication: i32,
     settings: &[(&str, &str)],
 ) -> Result<(), Error> {
-    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+    let client = broker.client_for(topic)?;
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     // An administration request does not report why no broker answers; and one that has just started answers before it takes replicas.
     while metadata(broker, &client, topic, REQUEST_TIMEOUT)?
@@ -86,10 +86,10 @@ pub fn create(
     {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
-    let new = settings
-        .iter()
-        .fold(new, |new, (name, value)| new.set(name, value));
+    let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
+    for (name, value) in settings {
+        new = new.set(name, value);
+    }
     let results = administer(broker, topic, async |admin, options| {
         admin.create_topics([&new], &options).await
     })?;
@@ -108,18 +108,7 @@ pub fn create(
     }
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     loop {
-        let state = self::partitions(broker, &client, topic).and_then(|numbers| {
-            described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
-            // Until a leader is elected, requests about a partition fail.
-            numbers.iter().try_for_each(|number| {
-                client
-                    .fetch_watermarks(topic, *number, REQUEST_TIMEOUT)
-                    .map(drop)
-                    .map_err(|e| broker.failed(topic, &e))
-            })?;
-            is_known_everywhere(broker, &client, topic)
-        });
-        match state {
+        match check_usable(broker, &client, topic) {
             Err(Error::NoTopic { .. } | Error::Unavailable { .. }) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -128,27 +117,46 @@ pub fn create(
     }
 }
 
-/// Fails where a broker does not know the topic yet: each learns of it by itself, and the next client may ask any of them.
-fn is_known_everywhere(
+/// Fails where a new topic cannot be used yet.
+fn check_usable(
     broker: &Broker,
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
 ) -> Result<(), Error> {
-    let brokers = metadata(broker, client, topic, REQUEST_TIMEOUT)?;
-    brokers
-        .brokers()
-        .iter()
-        .filter(|_| brokers.brokers().len() > 1)
-        .try_for_each(|each| {
-            let mut one = broker.clone();
-            one.servers = format!("{}:{}", each.host(), each.port());
-            let client = one.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
-            match partitions(&one, &client, topic) {
-                // One that is down learns of it before it answers again.
-                Err(Error::Unavailable { .. }) => Ok(()),
-                answer => answer.map(drop),
-            }
-        })
+    let numbers = partitions(broker, client, topic)?;
+    described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
+    // Until a leader is elected, requests about a partition fail.
+    for number in numbers {
+        client
+            .fetch_watermarks(topic, number, REQUEST_TIMEOUT)
+            .map_err(|error| broker.failed(topic, &error))?;
+    }
+    check_known_everywhere(broker, client, topic)
+}
+
+/// Fails where a broker does not know the topic yet: each learns of it by itself, and the next client may ask any of them.
+fn check_known_everywhere(
+    broker: &Broker,
+    client: &BaseConsumer<ErrorContext>,
+    topic: &str,
+) -> Result<(), Error> {
+    let metadata = metadata(broker, client, topic, REQUEST_TIMEOUT)?;
+    if metadata.brokers().len() <= 1 {
+        return Ok(());
+    }
+    for each in metadata.brokers() {
+        let mut one = broker.clone();
+        one.servers = format!("{}:{}", each.host(), each.port());
+        let client = one
+            .consumer(&[])
+            .map_err(|error| broker.failed(topic, &error))?;
+        match partitions(&one, &client, topic) {
+            // One that is down learns of it before it answers again.
+            Ok(_) | Err(Error::Unavailable { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Metadata by a client without an assignment.
@@ -177,19 +185,16 @@ pub fn partitions(
     partitions_within(broker, client, topic, REQUEST_TIMEOUT)
 }
 
-/// How many replicas each partition of a topic has; the most, where they differ.
+/// Number of replicas of each partition of a topic; the largest, where they differ.
 ///
 /// # Errors
 ///
 /// If the topic does not exist, or the cluster does not answer or refuses.
 pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
-    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+    let client = broker.client_for(topic)?;
     let metadata = metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
-    numbers(broker, topic, &metadata)?;
-    let partitions = metadata
-        .topics()
-        .iter()
-        .flat_map(|topic| topic.partitions());
+    partition_numbers(broker, topic, &metadata)?;
+    let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
     let most = partitions
         .map(|partition| partition.replicas().len())
         .max()
@@ -197,22 +202,23 @@ pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
     Ok(i32::try_from(most).unwrap_or(i32::MAX))
 }
 
-/// How many brokers a cluster has now.
+/// Number of brokers that a cluster has now.
 ///
 /// # Errors
 ///
 /// If it does not answer or refuses.
 pub fn brokers(broker: &Broker) -> Result<usize, Error> {
-    let client = broker.consumer(&[]).map_err(|e| broker.failed("", &e))?;
+    let client = broker.client_for("")?;
     let metadata = broker.first_request(&client, REQUEST_TIMEOUT, |timeout| {
         client.fetch_metadata(None, timeout)
     });
-    metadata
-        .map(|metadata| metadata.brokers().len())
-        .map_err(|e| broker.failed("", &e))
+    match metadata {
+        Ok(metadata) => Ok(metadata.brokers().len()),
+        Err(error) => Err(broker.failed("", &error)),
+    }
 }
 
-/// The same with another timeout.
+/// Does what [`partitions`] does, with another timeout.
 ///
 /// # Errors
 ///
@@ -223,10 +229,11 @@ pub fn partitions_within(
     topic: &str,
     timeout: Duration,
 ) -> Result<Vec<i32>, Error> {
-    numbers(broker, topic, &metadata(broker, client, topic, timeout)?)
+    let metadata = metadata(broker, client, topic, timeout)?;
+    partition_numbers(broker, topic, &metadata)
 }
 
-/// The same by a client that is reading the topic.
+/// Does what [`partitions`] does, by a client that is reading the topic.
 ///
 /// # Errors
 ///
@@ -239,20 +246,18 @@ pub fn partitions_while_reading(
 ) -> Result<Vec<i32>, Error> {
     let metadata = client
         .fetch_metadata(Some(topic), timeout)
-        .map_err(|e| broker.failed(topic, &e))?;
-    numbers(broker, topic, &metadata)
+        .map_err(|error| broker.failed(topic, &error))?;
+    partition_numbers(broker, topic, &metadata)
 }
 
-fn numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Result<Vec<i32>, Error> {
-    let found = metadata.topics().iter().find(|t| t.name() == topic);
-    if let Some(error) = found.and_then(|t| t.error()) {
-        return Err(broker.failed(topic, &KafkaError::MetadataFetch(error.into())));
+fn partition_numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Result<Vec<i32>, Error> {
+    let mut partitions = Vec::new();
+    if let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) {
+        if let Some(error) = found.error() {
+            return Err(broker.failed(topic, &KafkaError::MetadataFetch(error.into())));
+        }
+        partitions.extend(found.partitions().iter().map(MetadataPartition::id));
     }
-    let mut partitions: Vec<i32> = found
-        .iter()
-        .flat_map(|t| t.partitions())
-        .map(|p| p.id())
-        .collect();
     partitions.sort_unstable();
     if partitions.is_empty() {
         return Err(Error::NoTopic {
@@ -276,12 +281,11 @@ pub(crate) fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, 
     let mut settings = BTreeMap::new();
     for resource in found {
         let resource = resource.map_err(|code| broker.failed(topic, &KafkaError::AdminOp(code)))?;
-        settings.extend(
-            resource
-                .entries
-                .into_iter()
-                .filter_map(|e| Some((e.name, e.value?))),
-        );
+        for entry in resource.entries {
+            if let Some(value) = entry.value {
+                settings.insert(entry.name, value);
+            }
+        }
     }
     Ok(settings)
 }
@@ -304,11 +308,12 @@ pub fn delete_before(
     let done = administer(broker, topic, async |admin, options| {
         admin.delete_records(&list, &options).await
     })?;
-    let failed = done
-        .elements()
-        .iter()
-        .find_map(|partition| partition.error().err());
-    failed.map_or(Ok(()), |error| Err(broker.failed(topic, &error)))
+    for partition in done.elements() {
+        partition
+            .error()
+            .map_err(|error| broker.failed(topic, &error))?;
+    }
+    Ok(())
 }
 
 /// Waits for one administration request.

@@ -12,10 +12,10 @@ use crate::broker::Broker;
 use crate::error::Error;
 use crate::right::Right;
 
-/// What brokers say of a topic besides its settings.
+/// Facts that brokers tell of a topic besides its settings.
 pub(crate) struct Described {
     pub id: String,
-    /// How many partitions it has.
+    /// Number of its partitions.
     pub partitions: usize,
     pub rights: BTreeSet<Right>,
 }

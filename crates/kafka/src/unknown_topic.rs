@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a topic may be unknown that was there: brokers that come back from an outage do not know all of them at once.
+/// Longest time for which a topic may be unknown that was there: brokers that come back from an outage do not know all of them at once.
 const UNKNOWN_FOR: Duration = Duration::from_secs(30);
 
 /// The longest time between two answers that follow each other: what lies further apart was an outage in between.

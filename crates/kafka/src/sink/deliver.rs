@@ -15,7 +15,7 @@ use bernstream_synopsis::clock::Timestamp;
 /// The most messages of one step, and so the most that are published again after a crash.
 pub const MESSAGES: usize = 512;
 
-/// What one step did.
+/// Outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The number of published messages.
@@ -32,10 +32,10 @@ pub struct Progress {
     pub next_due: Option<Timestamp>,
 }
 
-/// How far a step looks ahead. Witness and output are asked, and messages read and checked, before the moment at which they are due:
+/// Lead by which a step looks ahead. Witness and output are asked, and messages read and checked, before the moment at which they are due:
 /// at the moment itself they are only sent, however busy the machine or the brokers are then.
 pub struct Ahead<'a> {
-    /// What is due so soon is prepared.
+    /// Messages that are due so soon are prepared.
     pub lead: Duration,
     /// Returns at the given moment; `false` if that will not be waited for.
     pub wait: &'a dyn Fn(Timestamp) -> bool,
@@ -67,7 +67,7 @@ pub fn step(
     )
 }
 
-/// The same, which also publishes what is due soon, each window at its moment.
+/// Does what [`step`] does, and also publishes what is due soon, each window at its moment.
 ///
 /// # Errors
 ///
@@ -83,7 +83,7 @@ pub fn step_ahead(
     act(ledger, witness, sink, &read, now, ahead)
 }
 
-/// What the witness has accepted, which the ledger has.
+/// Claim that the witness has accepted, and the ledger has.
 #[derive(Clone, Copy, Debug)]
 pub struct Accepted {
     newest: Option<Claim>,
@@ -195,10 +195,10 @@ pub fn act(
     Ok(progress)
 }
 
-/// What became of messages that were due.
+/// Outcome of publishing messages that were due.
 #[derive(Debug, Default)]
 pub struct Published {
-    /// So many of them, the first ones, are durable.
+    /// Number of them, the first ones, that are durable.
     pub durable: usize,
     /// Why the others are not, if not because their moment was not waited for.
     pub failure: Option<SinkError>,
@@ -230,13 +230,15 @@ pub fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bo
         }
         published.durable += window.len();
     }
-    match (published.durable > 0).then(|| sink.confirm()) {
-        Some(Err(error)) => Published {
+    if published.durable > 0
+        && let Err(error) = sink.confirm()
+    {
+        return Published {
             durable: 0,
             failure: Some(error),
-        },
-        Some(Ok(())) | None => published,
+        };
     }
+    published
 }
 
 /// Why a step failed.
@@ -246,12 +248,12 @@ pub enum Error {
     Ledger(#[from] ledger::Error),
     #[error(transparent)]
     Witness(#[from] witness::Error),
-    /// So many messages were published and marked before.
+    /// A failure to publish, and the number of messages that were published and marked before.
     #[error("{error}")]
     Sink { published: usize, error: SinkError },
 }
 
-/// What an error is about, whatever its words are. Two errors with one reason are one outage.
+/// Reason of an error, whatever its words are. Two errors with one reason are one outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Brokers or a disk do not answer, whoever meets it first.
@@ -270,7 +272,7 @@ pub enum Lost {
 }
 
 impl Error {
-    /// What it is about.
+    /// Reason of the error.
     pub fn reason(&self) -> Reason {
         match self {
             error if error.is_missing() => Reason::Missing,
@@ -286,7 +288,7 @@ impl Error {
         }
     }
 
-    /// What is lost, if it is not only out of reach.
+    /// Loss that it tells of, if nothing is only out of reach.
     pub fn lost(&self) -> Option<Lost> {
         match self {
             Error::Ledger(ledger::Error::Log(log::Error::NoClaims { .. })) => Some(Lost::Claims),
@@ -297,7 +299,7 @@ impl Error {
         }
     }
 
-    /// Whether to try again.
+    /// Returns whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Ledger(error) => error.is_log_unavailable(),
@@ -306,7 +308,7 @@ impl Error {
         }
     }
 
-    /// Whether it says that a topic is missing, which after an outage may pass.
+    /// Returns whether it says that a topic is missing, which after an outage may pass.
     pub fn is_missing(&self) -> bool {
         match self {
             Error::Ledger(error) => error.is_missing(),
@@ -315,7 +317,7 @@ impl Error {
         }
     }
 
-    /// What the step published before it failed.
+    /// Number of messages that the step published before it failed.
     pub fn published(&self) -> usize {
         if let Error::Sink { published, .. } = self {
             *published

@@ -44,7 +44,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it says that the output topic is missing.
+    /// Returns whether it says that the output topic is missing.
     pub fn is_missing(&self) -> bool {
         match self {
             Error::Broker(error) => error.is_missing(),
@@ -53,7 +53,7 @@ impl Error {
         }
     }
 
-    /// Whether to try again.
+    /// Returns whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Broker(error) => error.is_transient(),

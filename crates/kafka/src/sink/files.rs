@@ -19,7 +19,7 @@ use bernstream_synopsis::Encoded;
 const EXTENSION: &str = "arrows";
 /// The longest name that file systems take, in bytes.
 const LONGEST_NAME: usize = 255;
-/// How many files are written at a time.
+/// Number of files that are written at a time.
 const AT_ONCE: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -82,11 +82,11 @@ impl Sink for FolderSink {
 
 /// Writes each synopsis to its file, durably, up to the first one that fails.
 fn write(folder: &Path, synopses: &[&Encoded]) -> Result<(), Unpublished> {
-    let drafted = side_by_side(synopses, |message| draft(folder, message));
+    let drafted = side_by_side(synopses, |message| write_draft(folder, message));
     let mut failed = None;
     let mut written = Vec::new();
     for drafted in drafted {
-        match drafted.and_then(Drafted::finish) {
+        match drafted.and_then(DraftedFile::rename_draft) {
             Ok(path) => written.push(path),
             Err(error) => {
                 failed = Some(error);
@@ -95,103 +95,108 @@ fn write(folder: &Path, synopses: &[&Encoded]) -> Result<(), Unpublished> {
         }
     }
     // Even of a file that existed: a crash may have come between its new name and this.
-    let above = written.iter().flat_map(|path| {
-        path.ancestors()
-            .skip(1)
-            .take_while(|at| at.starts_with(folder))
-    });
-    let folders: Vec<&Path> = above.collect::<BTreeSet<_>>().into_iter().collect();
-    let sync = |folder: &&Path| {
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(|error| Error::File {
-                path: folder.to_path_buf(),
-                why: error.to_string(),
-            })
-    };
-    if let Some(error) = side_by_side(&folders, sync)
-        .into_iter()
-        .find_map(Result::err)
-    {
-        return Err(Unpublished { durable: 0, error });
+    let mut folders = BTreeSet::new();
+    for path in &written {
+        let above = path.ancestors().skip(1);
+        folders.extend(above.take_while(|parent| parent.starts_with(folder)));
     }
-    failed.map_or(Ok(()), |error| {
-        Err(Unpublished {
+    let folders: Vec<&Path> = folders.into_iter().collect();
+    for synced in side_by_side(&folders, |folder| sync_folder(folder)) {
+        synced.map_err(|error| Unpublished { durable: 0, error })?;
+    }
+    match failed {
+        None => Ok(()),
+        Some(error) => Err(Unpublished {
             durable: written.len(),
             error,
-        })
-    })
+        }),
+    }
+}
+
+fn sync_folder(folder: &Path) -> Result<(), Error> {
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| file_error(folder, &error))
+}
+
+fn file_error(path: &Path, error: &io::Error) -> Error {
+    Error::File {
+        path: path.to_owned(),
+        why: error.to_string(),
+    }
 }
 
 /// A synopsis on the disk, perhaps not under its own name yet.
-struct Drafted {
+struct DraftedFile {
     path: PathBuf,
     /// Where it is, if not there.
     draft: Option<PathBuf>,
 }
 
 /// Writes a synopsis beside its file, durably, unless it has one.
-fn draft(folder: &Path, message: &Encoded) -> Result<Drafted, Error> {
+fn write_draft(folder: &Path, message: &Encoded) -> Result<DraftedFile, Error> {
     let path = folder.join(name(message)?);
+    match fs::read(&path) {
+        Ok(bytes) if bytes == message.bytes => return Ok(DraftedFile { path, draft: None }),
+        Ok(_) => return Err(Error::Different { path }),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(file_error(&path, &error)),
+        Err(_) => {}
+    }
     let draft = path.with_extension("new");
-    let write = || {
-        match fs::read(&path) {
-            Ok(bytes) if bytes == message.bytes => return Ok(Some(None)),
-            Ok(_) => return Ok(None),
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            Err(_) => {}
-        }
-        path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        let mut file = File::create(&draft)?;
-        file.write_all(&message.bytes)?;
-        file.sync_all()?;
-        Ok(Some(Some(draft)))
-    };
-    match write() {
-        Ok(Some(draft)) => Ok(Drafted { path, draft }),
-        Ok(None) => Err(Error::Different { path }),
-        Err(error) => Err(Error::File {
+    match write_durably(&draft, &message.bytes) {
+        Ok(()) => Ok(DraftedFile {
             path,
-            why: error.to_string(),
+            draft: Some(draft),
         }),
+        Err(error) => Err(file_error(&path, &error)),
     }
 }
 
-impl Drafted {
+/// Writes a file, and the folders that it lies in where they are missing.
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+impl DraftedFile {
     /// Gives the file its own name.
-    fn finish(self) -> Result<PathBuf, Error> {
-        let Drafted { path, draft } = self;
-        match draft.map_or(Ok(()), |draft| fs::rename(draft, &path)) {
-            Ok(()) => Ok(path),
-            Err(error) => Err(Error::File {
-                path,
-                why: error.to_string(),
-            }),
+    fn rename_draft(self) -> Result<PathBuf, Error> {
+        let DraftedFile { path, draft } = self;
+        if let Some(draft) = draft
+            && let Err(error) = fs::rename(draft, &path)
+        {
+            return Err(file_error(&path, &error));
         }
+        Ok(path)
     }
 }
 
-/// Does the same for all items, many at a time: a disk syncs many files in about the time of one.
+/// Does one thing for all items, many at a time: a disk syncs many files in about the time of one.
 fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> Vec<O> {
-    let all = |part: &[I]| part.iter().map(&act).collect::<Vec<O>>();
-    let all = &all;
+    let act = &act;
     let size = items.len().div_ceil(AT_ONCE).max(1);
     thread::scope(|scope| {
-        let begin = |part| {
-            (
-                part,
-                thread::Builder::new().spawn_scoped(scope, move || all(part)),
-            )
-        };
-        let threads: Vec<_> = items.chunks(size).map(begin).collect();
-        let end = |(part, thread): (_, io::Result<thread::ScopedJoinHandle<'_, _>>)| match thread {
-            Ok(thread) => thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // The system gives no further thread.
-            Err(_) => all(part),
-        };
-        threads.into_iter().flat_map(end).collect()
+        let mut threads = Vec::new();
+        for part in items.chunks(size) {
+            let work = move || part.iter().map(act).collect::<Vec<O>>();
+            threads.push(thread::Builder::new().spawn_scoped(scope, work));
+        }
+        let mut outcomes = Vec::with_capacity(items.len());
+        for (part, thread) in items.chunks(size).zip(threads) {
+            match thread {
+                Ok(thread) => match thread.join() {
+                    Ok(done) => outcomes.extend(done),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                },
+                // The system gives no further thread.
+                Err(_) => outcomes.extend(part.iter().map(act)),
+            }
+        }
+        outcomes
     })
 }
 
@@ -203,29 +208,32 @@ fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> 
 ///
 /// [`Error::Header`] if a header is missing.
 pub fn name(message: &Encoded) -> Result<PathBuf, Error> {
-    let header = |name| {
-        message
-            .headers
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, value)| value.as_str())
-    };
-    let source = header("ce_source").ok_or(Error::Header("ce_source"))?;
-    let start = header("pane_start")
-        .or(header("window_start"))
+    let source = message_header(message, "ce_source").ok_or(Error::Header("ce_source"))?;
+    let start = message_header(message, "pane_start")
+        .or(message_header(message, "window_start"))
         .ok_or(Error::Header("window_start"))?;
     let source = source.strip_prefix("/bernstream/").unwrap_or(source);
-    let mut path: PathBuf = source.split('/').map(safe).collect();
-    path.extend(header("ce_subject").map(safe));
+    let mut path: PathBuf = source.split('/').map(file_name).collect();
+    path.extend(message_header(message, "ce_subject").map(file_name));
     // Some file systems do not allow colons in names.
-    path.push(format!("{}.{EXTENSION}", safe(&start.replace(':', ""))));
+    let start = file_name(&start.replace(':', ""));
+    path.push(format!("{start}.{EXTENSION}"));
     Ok(path)
+}
+
+fn message_header<'m>(message: &'m Encoded, wanted: &str) -> Option<&'m str> {
+    for (name, value) in &message.headers {
+        if name == wanted {
+            return Some(value);
+        }
+    }
+    None
 }
 
 /// `text` as the name of a file or folder: special characters are escaped, what is too long ends with a digest of all of it, and different
 /// texts have different names.
-fn safe(text: &str) -> String {
-    let mut name = escaped(text);
+fn file_name(text: &str) -> String {
+    let mut name = escaped_name(text);
     if name.len() > LONGEST_NAME {
         let digest: String = Sha256::digest(text)
             .iter()
@@ -238,19 +246,21 @@ fn safe(text: &str) -> String {
     name
 }
 
-fn escaped(text: &str) -> String {
-    let escape = |(place, byte): (usize, u8)| match byte {
-        b'.' if place == 0 => "%2E".to_string(),
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-            char::from(byte).to_string()
-        }
-        _ => format!("%{byte:02X}"),
-    };
+fn escaped_name(text: &str) -> String {
     if text.is_empty() {
-        "%".into()
-    } else {
-        text.bytes().enumerate().map(escape).collect()
+        return "%".into();
     }
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'.' if escaped.is_empty() => escaped.push_str("%2E"),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                escaped.push(char::from(byte));
+            }
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
 }
 
 /// A synopsis of each folder in the output that is not that of `pipeline`, if it has one.
@@ -259,20 +269,26 @@ fn escaped(text: &str) -> String {
 ///
 /// If a folder cannot be listed.
 pub fn not_of(params: &Params, pipeline: &str) -> Result<Vec<PathBuf>, Error> {
-    let unlisted = |error: io::Error| Error::File {
-        path: params.path.clone(),
-        why: error.to_string(),
-    };
-    let entries = match fs::read_dir(&params.path) {
+    let folders = folders_except(&params.path, &file_name(pipeline))
+        .map_err(|error| file_error(&params.path, &error))?;
+    let mut found = Vec::new();
+    for folder in folders {
+        found.extend(synopses_below(&folder)?.into_iter().next());
+    }
+    Ok(found)
+}
+
+/// The folders in `folder` but for the one with the name `except`; none if it does not exist.
+fn folders_except(folder: &Path, except: &str) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(unlisted)?,
+        entries => entries?,
     };
-    let own = safe(pipeline);
     let mut found = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(unlisted)?;
-        if entry.file_name() != *own && entry.file_type().map_err(unlisted)?.is_dir() {
-            found.extend(synopses_below(&entry.path())?.into_iter().next());
+        let entry = entry?;
+        if entry.file_name() != *except && entry.file_type()?.is_dir() {
+            found.push(entry.path());
         }
     }
     Ok(found)
@@ -287,7 +303,7 @@ pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
     synopses_below(&params.path)
 }
 
-/// The same of the folder at this path.
+/// The path of every synopsis in the folder at this path, sorted.
 ///
 /// # Errors
 ///
@@ -296,33 +312,35 @@ pub fn synopses_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let mut list = || {
-            for entry in fs::read_dir(&folder)? {
-                let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    folders.push(entry.path());
-                } else if entry
-                    .path()
-                    .extension()
-                    .is_some_and(|extension| extension == EXTENSION)
-                {
-                    found.push(entry.path());
-                }
-            }
-            Ok::<(), io::Error>(())
-        };
-        match list() {
+        match list_folder(&folder, &mut folders, &mut found) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Error::File {
-                    path: folder,
-                    why: error.to_string(),
-                });
+                return Err(file_error(&folder, &error));
             }
             _ => {}
         }
     }
     found.sort();
     Ok(found)
+}
+
+fn list_folder(
+    folder: &Path,
+    folders: &mut Vec<PathBuf>,
+    synopses: &mut Vec<PathBuf>,
+) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            folders.push(path);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == EXTENSION)
+        {
+            synopses.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// Passes the path and the bytes of each of these synopses to `each`; those that were removed since are left out.
@@ -338,18 +356,13 @@ pub fn each_synopsis(
         match fs::read(path) {
             Ok(bytes) => each(path.display().to_string(), bytes),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => {
-                return Err(Error::File {
-                    path: path.clone(),
-                    why: error.to_string(),
-                });
-            }
+            Err(error) => return Err(file_error(path, &error)),
         }
     }
     Ok(())
 }
 
-/// Whether no synopsis was ever written to the folder, or none is left.
+/// Returns whether no synopsis was ever written to the folder, or none is left.
 ///
 /// # Errors
 ///

@@ -5,9 +5,8 @@ use std::fmt;
 use std::iter;
 
 use rdkafka::consumer::Consumer;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
-use rdkafka::{Offset, TopicPartitionList};
 
 use super::error::Error;
 use super::publish::{Sink, Unpublished};
@@ -15,6 +14,7 @@ use super::published::Published;
 use super::tail::{Part, Seen, Tail};
 
 use crate::broker::REQUEST_TIMEOUT;
+use crate::offsets::assign_partitions;
 use crate::producer::{Producer, Record, Undelivered};
 use crate::topic;
 use crate::topic::Topic;
@@ -24,9 +24,9 @@ use bernstream_synopsis::Encoded;
 
 /// The most bytes of a batch of messages.
 const LARGEST_BATCH: usize = 1_000_000;
-/// So many messages of each partition are its end. Messages that were sent again may lie behind newer ones.
+/// Number of messages of each partition that are its end. Messages that were sent again may lie behind newer ones.
 const END: i64 = 1024;
-/// So many messages of each partition are read at once further back, and so often at most: a key that is nowhere must not make a worker
+/// Number of messages of each partition that are read at once further back, and how often at most: a key that is nowhere must not make a worker
 /// read all that was ever published.
 const FURTHER: i64 = 16 * END;
 const STRETCHES: usize = 4;
@@ -53,13 +53,11 @@ impl KafkaSink {
     ///
     /// If the topic is missing, is compacted, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let Params { broker, topic } = params;
-        let inspector =
-            MetadataClient::new(broker, topic).map_err(|error| broker.failed(topic, &error))?;
+        let inspector = MetadataClient::new(&params.broker, &params.topic)?;
         inspector.ask(|client, timeout| {
             topic::partitions_within(&params.broker, client, &params.topic, timeout)
         })?;
-        let id = id(params, &inspector)?;
+        let id = topic_id(params, &inspector)?;
         // A batch counts as one message. Where the limit is not told, every message goes by itself.
         let settings = topic::settings(&params.broker, &params.topic).unwrap_or_default();
         check_cleanup(params, &settings)?;
@@ -87,7 +85,7 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
     check_cleanup(params, &topic.settings)
 }
 
-fn id(params: &Params, inspector: &MetadataClient) -> Result<String, crate::Error> {
+fn topic_id(params: &Params, inspector: &MetadataClient) -> Result<String, crate::Error> {
     let Params { broker, topic } = params;
     let found = inspector
         .ask(|client, timeout| topic::described(broker, client.client(), topic, timeout))?;
@@ -95,62 +93,44 @@ fn id(params: &Params, inspector: &MetadataClient) -> Result<String, crate::Erro
 }
 
 fn check_cleanup(params: &Params, settings: &BTreeMap<String, String>) -> Result<(), Error> {
-    match settings
-        .get("cleanup.policy")
-        .filter(|policy| is_compacted(policy))
-    {
-        None => Ok(()),
-        Some(found) => Err(Error::Compacted {
+    match settings.get("cleanup.policy") {
+        Some(policy) if is_compacted(policy) => Err(Error::Compacted {
             topic: params.topic.clone(),
-            found: found.clone(),
+            found: policy.clone(),
             servers: params.broker.servers.clone(),
         }),
+        _ => Ok(()),
     }
 }
 
-/// Whether brokers keep the newest message of each key only.
+/// Returns whether brokers keep the newest message of each key only.
 pub(super) fn is_compacted(policy: &str) -> bool {
     policy.split(',').any(|policy| policy.trim() == "compact")
 }
 
 impl Sink for KafkaSink {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), Unpublished> {
-        let messages = paid.iter().map(Paid::encoded);
-        let records = messages.clone().map(|message| Record {
-            partition: None,
-            key: Some(&message.key),
-            headers: &message.headers,
-            payload: &message.bytes,
+        let records = paid.iter().map(|paid| {
+            let message = paid.encoded();
+            Record {
+                partition: None,
+                key: Some(&message.key),
+                headers: &message.headers,
+                payload: &message.bytes,
+            }
         });
-        self.producer
-            .send_all(records)
-            .map_err(|Undelivered { delivered, error }| {
-                let error = match error.rdkafka_error_code() {
-                    Some(
-                        RDKafkaErrorCode::MessageSizeTooLarge
-                        | RDKafkaErrorCode::InvalidMessageSize,
-                    ) => {
-                        let bytes = messages
-                            .map(|message| message.bytes.len())
-                            .max()
-                            .unwrap_or_default();
-                        Error::TooLarge {
-                            topic: self.params.topic.clone(),
-                            bytes,
-                        }
-                    }
-                    _ => self.params.broker.failed(&self.params.topic, &error).into(),
-                };
-                Unpublished {
-                    durable: delivered,
-                    error,
-                }
-            })
+        match self.producer.send_all(records) {
+            Ok(()) => Ok(()),
+            Err(Undelivered { delivered, error }) => Err(Unpublished {
+                durable: delivered,
+                error: self.publish_error(paid, &error),
+            }),
+        }
     }
 
     fn confirm(&mut self) -> Result<(), Error> {
         let topic = &self.params.topic;
-        match id(&self.params, &self.inspector) {
+        match topic_id(&self.params, &self.inspector) {
             Ok(id) if id == self.id => Ok(()),
             Ok(_) => Err(Error::Recreated {
                 topic: topic.clone(),
@@ -166,15 +146,15 @@ impl Sink for KafkaSink {
         // A topic that was made anew is another one: it does not get what the old one had.
         self.confirm()?;
         let topic = &self.params.topic;
-        let mut unmet: BTreeMap<Digest, &str> = newest
-            .iter()
-            .map(|message| (message.digest, message.key.as_str()))
-            .collect();
+        let mut unmet: BTreeMap<Digest, &str> = BTreeMap::new();
+        for message in newest {
+            unmet.insert(message.digest, &message.key);
+        }
         let mut rest = extent(&self.params)?;
-        let mut parts: BTreeMap<i32, Part> = rest
-            .iter()
-            .map(|extent| (extent.partition, Part::default()))
-            .collect();
+        let mut parts: BTreeMap<i32, Part> = BTreeMap::new();
+        for extent in &rest {
+            parts.insert(extent.partition, Part::default());
+        }
         for most in iter::once(END).chain([FURTHER; STRETCHES]) {
             let is_end = most == END;
             if rest.iter().all(|extent| extent.low == extent.high) || !is_end && unmet.is_empty() {
@@ -191,7 +171,9 @@ impl Sink for KafkaSink {
             let read = each_message(&self.params, &stretches, |place, message| {
                 let name = format!("partition {} of topic '{topic}'", place.partition);
                 let seen = Seen::of(place.offset, &Published::of_message(name, message));
-                if let (Some(seen), Some(part)) = (seen, parts.get_mut(&place.partition)) {
+                if let Some(seen) = seen
+                    && let Some(part) = parts.get_mut(&place.partition)
+                {
                     unmet.remove(&seen.digest());
                     // Further back only keys whose newest message was not met are of use, which bounds what is held.
                     let is_of_use = is_end || keys.contains(seen.key());
@@ -209,13 +191,29 @@ impl Sink for KafkaSink {
         }
         for unread in &rest {
             if let Some(part) = parts.get_mut(&unread.partition) {
-                part.is_whole = (unread.low, unread.high) == (0, 0);
+                part.is_whole = unread.is_untouched();
             }
         }
         Ok(Some(Tail {
             parts: parts.into_values().collect(),
             has_keys: true,
         }))
+    }
+}
+
+impl KafkaSink {
+    fn publish_error(&self, paid: &[Paid], error: &KafkaError) -> Error {
+        let Params { broker, topic } = &self.params;
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
+                let sizes = paid.iter().map(|paid| paid.encoded().bytes.len());
+                Error::TooLarge {
+                    topic: topic.clone(),
+                    bytes: sizes.max().unwrap_or_default(),
+                }
+            }
+            _ => broker.failed(topic, error).into(),
+        }
     }
 }
 
@@ -241,9 +239,14 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// How many messages it has at most.
+    /// Largest number of messages that it has.
     pub fn most(&self) -> u64 {
         u64::try_from(self.high.saturating_sub(self.low)).unwrap_or(0)
+    }
+
+    /// Returns whether nothing was ever written to the partition.
+    fn is_untouched(&self) -> bool {
+        self.low == 0 && self.high == 0
     }
 }
 
@@ -253,20 +256,20 @@ impl Extent {
 ///
 /// If the topic cannot be reached.
 pub fn extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
-    let failed = |error| params.broker.failed(&params.topic, &error);
-    let client = params.broker.consumer(&[]).map_err(failed)?;
-    let partitions = topic::partitions(&params.broker, &client, &params.topic)?.into_iter();
-    let extent = |partition| {
+    let Params { broker, topic } = params;
+    let client = broker.client_for(topic)?;
+    let mut extents = Vec::new();
+    for partition in topic::partitions(broker, &client, topic)? {
         let (low, high) = client
-            .fetch_watermarks(&params.topic, partition, REQUEST_TIMEOUT)
-            .map_err(failed)?;
-        Ok(Extent {
+            .fetch_watermarks(topic, partition, REQUEST_TIMEOUT)
+            .map_err(|error| broker.failed(topic, &error))?;
+        extents.push(Extent {
             partition,
             low,
             high,
-        })
-    };
-    partitions.map(extent).collect()
+        });
+    }
+    Ok(extents)
 }
 
 /// The newest message of each partition, as an extent of its own.
@@ -275,16 +278,11 @@ pub fn extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
 ///
 /// If the topic cannot be reached.
 pub fn newest(params: &Params) -> Result<Vec<Extent>, crate::Error> {
-    let last = |Extent {
-                    partition,
-                    low,
-                    high,
-                }| Extent {
-        partition,
-        low: low.max(high - 1),
-        high,
-    };
-    Ok(extent(params)?.into_iter().map(last).collect())
+    let mut extents = extent(params)?;
+    for extent in &mut extents {
+        extent.low = extent.low.max(extent.high - 1);
+    }
+    Ok(extents)
 }
 
 /// Passes the place and the content of every message of `extents` to `each`.
@@ -297,8 +295,17 @@ pub fn each_message(
     extents: &[Extent],
     mut each: impl FnMut(Place, Encoded),
 ) -> Result<(), Error> {
-    let failed = |error| params.broker.failed(&params.topic, &error);
-    let settings = [
+    read_extents(params, extents, &mut each)
+        .map_err(|error| params.broker.failed(&params.topic, &error))?;
+    Ok(())
+}
+
+fn read_extents(
+    params: &Params,
+    extents: &[Extent],
+    each: &mut dyn FnMut(Place, Encoded),
+) -> KafkaResult<()> {
+    let client = params.broker.consumer(&[
         ("group.id", "bernstream-verify"),
         ("enable.auto.commit", "false"),
         ("enable.partition.eof", "true"),
@@ -306,41 +313,30 @@ pub fn each_message(
         ("auto.offset.reset", "earliest"),
         ("fetch.wait.max.ms", "100"),
         ("isolation.level", "read_uncommitted"),
-    ];
-    let client = params.broker.consumer(&settings).map_err(failed)?;
-    for Extent {
-        partition,
-        low,
-        high,
-    } in extents.iter().filter(|extent| extent.low < extent.high)
-    {
-        let mut all = TopicPartitionList::new();
-        all.add_partition_offset(&params.topic, *partition, Offset::Offset(*low))
-            .map_err(failed)?;
-        client.assign(&all).map_err(failed)?;
+    ])?;
+    for extent in extents.iter().filter(|extent| extent.low < extent.high) {
+        let start = BTreeMap::from([(extent.partition, extent.low)]);
+        assign_partitions(&params.topic, &client, &start)?;
         loop {
             match params.broker.poll(&client, REQUEST_TIMEOUT) {
                 // What came later is not asked for.
-                Some(Ok(message)) if message.offset() >= *high => break,
+                Some(Ok(message)) if message.offset() >= extent.high => break,
                 Some(Ok(message)) => {
-                    each(
-                        Place {
-                            partition: *partition,
-                            offset: message.offset(),
-                        },
-                        found(&message),
-                    );
-                    if message.offset() + 1 == *high {
+                    let place = Place {
+                        partition: extent.partition,
+                        offset: message.offset(),
+                    };
+                    each(place, encoded_message(&message));
+                    if message.offset() + 1 == extent.high {
                         break;
                     }
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => break,
-                Some(Err(error)) => return Err(failed(error).into()),
+                Some(Err(error)) => return Err(error),
                 None => {
-                    return Err(failed(KafkaError::MessageConsumption(
+                    return Err(KafkaError::MessageConsumption(
                         RDKafkaErrorCode::OperationTimedOut,
-                    ))
-                    .into());
+                    ));
                 }
             }
         }
@@ -349,29 +345,27 @@ pub fn each_message(
 }
 
 /// The message as it was found. Keys and headers that are not text were never sealed, and match nothing.
-fn found(message: &BorrowedMessage<'_>) -> Encoded {
-    let text =
-        |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
-    let headers = message.headers().map(|headers| {
-        headers
-            .iter()
-            .map(|h| (h.key.to_string(), text(h.value)))
-            .collect()
-    });
+fn encoded_message(message: &BorrowedMessage<'_>) -> Encoded {
+    let mut headers = Vec::new();
+    for header in message.headers().iter().flat_map(|headers| headers.iter()) {
+        headers.push((header.key.to_string(), lossy_text(header.value)));
+    }
     Encoded {
-        key: text(message.key()),
-        headers: headers.unwrap_or_default(),
+        key: lossy_text(message.key()),
+        headers,
         bytes: message.payload().unwrap_or_default().to_vec(),
     }
 }
 
-/// Whether nothing was ever written to the topic: every partition begins and ends at offset 0.
+fn lossy_text(bytes: Option<&[u8]>) -> String {
+    String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
+}
+
+/// Returns whether nothing was ever written to the topic: every partition begins and ends at offset 0.
 ///
 /// # Errors
 ///
 /// If the topic cannot be reached.
 pub fn is_untouched(params: &Params) -> Result<bool, crate::Error> {
-    Ok(extent(params)?
-        .iter()
-        .all(|extent| (extent.low, extent.high) == (0, 0)))
+    Ok(extent(params)?.iter().all(Extent::is_untouched))
 }

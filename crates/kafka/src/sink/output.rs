@@ -33,7 +33,7 @@ pub enum Location<'o> {
     Folder(&'o Path),
 }
 
-/// What was on an output at one time. A worker may publish more meanwhile.
+/// Messages that were on an output at one time. A worker may publish more meanwhile.
 #[derive(Clone, Debug)]
 pub enum Extent<'o> {
     Topic(&'o topic_sink::Params, Vec<topic_sink::Extent>),
@@ -41,12 +41,12 @@ pub enum Extent<'o> {
 }
 
 impl Extent<'_> {
-    /// Whether key and headers of a message are stored: a file holds its bytes only.
+    /// Returns whether key and headers of a message are stored: a file holds its bytes only.
     pub fn has_envelope(&self) -> bool {
         matches!(self, Extent::Topic(..))
     }
 
-    /// How many messages it has at most.
+    /// Largest number of messages that it has.
     pub fn most(&self) -> u64 {
         match self {
             Extent::Topic(_, extents) => extents.iter().map(topic_sink::Extent::most).sum(),
@@ -117,7 +117,7 @@ impl From<SinkError> for Error {
 }
 
 impl Error {
-    /// Whether to try again.
+    /// Returns whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::NoTopic { .. } => false,
@@ -127,7 +127,7 @@ impl Error {
         }
     }
 
-    /// Whether output or witness is not there.
+    /// Returns whether output or witness is not there.
     pub fn is_missing(&self) -> bool {
         matches!(self, Error::NoTopic { .. })
             || matches!(self, Error::Witness(error) if error.is_missing())
@@ -157,16 +157,12 @@ impl Output {
             Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
             Output::Files(folder) => {
                 let witness = FileWitness::open(&witness_file(folder)?)?;
-                Ok(Box::new(if folder.witness.is_some() {
-                    witness.bound_to_its_file()
-                } else {
-                    witness
-                }))
+                Ok(bound_witness(folder, witness))
             }
         }
     }
 
-    /// The same for whoever may change nothing: `None` where a worker would make one.
+    /// Opens the witness for whoever may change nothing; `None` where a worker would make one.
     ///
     /// # Errors
     ///
@@ -180,7 +176,7 @@ impl Output {
         }
     }
 
-    /// The same for a worker, which remembers its place in a file in `folder`, that of its ledger.
+    /// Opens the witness for a worker, which remembers its place in a file in `folder`, that of its ledger.
     ///
     /// # Errors
     ///
@@ -196,11 +192,7 @@ impl Output {
             }
             Output::Files(folder) => {
                 let witness = FileWitness::open_remembering(&witness_file(folder)?, &memory)?;
-                Ok(Box::new(if folder.witness.is_some() {
-                    witness.bound_to_its_file()
-                } else {
-                    witness
-                }))
+                Ok(bound_witness(folder, witness))
             }
         }
     }
@@ -232,7 +224,7 @@ impl Output {
         Ok(())
     }
 
-    /// Whether nothing was ever written to the output, or nothing of it is left.
+    /// Returns whether nothing was ever written to the output, or nothing of it is left.
     ///
     /// # Errors
     ///
@@ -252,23 +244,12 @@ impl Output {
     /// If the output cannot be read.
     pub fn another_pipeline(&self, own: &str) -> Result<Option<Another>, Error> {
         let mut found = None;
-        let mut look = |published: Published| {
-            let other = published.pipeline().filter(|pipeline| pipeline != own);
-            found = found.take().or_else(|| {
-                Some(Another {
-                    pipeline: other?,
-                    place: published.place.clone(),
-                })
-            });
-        };
         match self {
             Output::Kafka { sink, .. } => {
                 let newest = topic_sink::newest(sink)?;
                 let read = topic_sink::each_message(sink, &newest, |place, message| {
-                    look(Published::of_message(
-                        format!("{} {place}", sink.topic),
-                        message,
-                    ));
+                    let place = format!("{} {place}", sink.topic);
+                    note_another(&mut found, own, Published::of_message(place, message));
                 });
                 match read {
                     // A worker needs no right to read what it writes: then nothing is known.
@@ -279,14 +260,14 @@ impl Output {
             Output::Files(folder) => {
                 let one_of_each = files::not_of(folder, own)?;
                 files::each_synopsis(&one_of_each, |place, bytes| {
-                    look(Published::of_bytes(place, bytes))
+                    note_another(&mut found, own, Published::of_bytes(place, bytes));
                 })?;
             }
         }
         Ok(found)
     }
 
-    /// What is on the output now.
+    /// Looks up what is on the output now.
     ///
     /// # Errors
     ///
@@ -317,7 +298,7 @@ impl Output {
         }
     }
 
-    /// What the brokers say about the output and its witness, where a synopsis has up to `bytes` bytes.
+    /// Asks the brokers about the output and its witness, where a synopsis has up to `bytes` bytes.
     pub fn checks(&self, bytes: usize) -> Vec<Check> {
         match self {
             Output::Kafka { sink, witness } => check::topics(sink, witness, bytes),
@@ -325,7 +306,7 @@ impl Output {
         }
     }
 
-    /// What a copy of the output could do unnoticed, if it could, for a warning.
+    /// Warns of a copy of the output, if it could go unnoticed.
     pub fn unguarded(&self) -> Option<String> {
         let Output::Files(folder) = self else {
             return None;
@@ -339,7 +320,7 @@ impl Output {
         })
     }
 
-    /// How to start a new ledger when this one cannot be continued, for an error message.
+    /// Advice on how to start a new ledger when this one cannot be continued, for an error message.
     pub fn new_ledger_advice(&self) -> &'static str {
         match self {
             Output::Kafka { .. } => {
@@ -352,6 +333,28 @@ impl Output {
                  their sum"
             }
         }
+    }
+}
+
+/// A witness in another place than the output is another one if its file was replaced.
+fn bound_witness(folder: &files::Params, witness: FileWitness) -> Box<dyn Witness + Send> {
+    Box::new(if folder.witness.is_some() {
+        witness.bound_to_its_file()
+    } else {
+        witness
+    })
+}
+
+/// Keeps in `found` the first synopsis of another pipeline than `own`.
+fn note_another(found: &mut Option<Another>, own: &str, published: Published) {
+    if found.is_none()
+        && let Some(pipeline) = published.pipeline()
+        && pipeline != own
+    {
+        *found = Some(Another {
+            pipeline,
+            place: published.place,
+        });
     }
 }
 

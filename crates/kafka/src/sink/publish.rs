@@ -37,7 +37,7 @@ pub trait Sink {
 /// Why messages were not published.
 #[derive(Debug)]
 pub struct Unpublished {
-    /// How many of the first messages are durable; of the others it is unknown.
+    /// Number of the first messages that are durable; of the others it is unknown.
     pub durable: usize,
     pub error: Error,
 }

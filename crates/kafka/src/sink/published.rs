@@ -8,7 +8,7 @@ use bernstream_ledger::{Digest, Message, OutputMessage};
 use bernstream_synopsis::description::Entry;
 use bernstream_synopsis::{Encoded, Synopsis};
 
-/// What was found at one place of an output.
+/// Message that was found at one place of an output.
 #[derive(Clone, Debug)]
 pub struct Published {
     /// Partition, with the offset where it may be told, or the path of a file.
@@ -16,10 +16,10 @@ pub struct Published {
     message: Encoded,
 }
 
-/// What a ledger paid for, and what of it was found: 17 bytes a message, of which a year has millions.
+/// Messages that a ledger paid for, and which of them were found: 17 bytes a message, of which a year has millions.
 #[derive(Debug)]
 pub struct PaidMessages {
-    /// Whether the output stores key and headers.
+    /// The output stores key and headers.
     has_envelope: bool,
     /// In order, each once.
     paid: Vec<Mark>,
@@ -29,7 +29,7 @@ pub struct PaidMessages {
 /// A message in 128 bits, with key and headers where the output stores them: nobody finds another one with those of a given one.
 type Mark = [u8; 16];
 
-fn mark(message: &Message, has_envelope: bool) -> Mark {
+fn message_mark(message: &Message, has_envelope: bool) -> Mark {
     let mut hash = Sha256::new();
     if has_envelope {
         // The digests have one length, so that nothing can be taken for a part of the key.
@@ -85,12 +85,12 @@ impl Published {
         })
     }
 
-    /// Whether it is a synopsis of another ledger than `id`.
+    /// Returns whether it is a synopsis of another ledger than `id`.
     pub fn is_of_another_ledger(&self, id: &str) -> bool {
         Synopsis::open(self.bytes()).is_ok_and(|synopsis| synopsis.description().ledger.id != id)
     }
 
-    /// Whether it is a synopsis that names one of these rows of the ledger `id`.
+    /// Returns whether it is a synopsis that names one of these rows of the ledger `id`.
     pub fn is_of_rows(&self, id: &str, rows: RangeInclusive<u64>) -> bool {
         Synopsis::open(self.bytes()).is_ok_and(|synopsis| {
             let entry = &synopsis.description().ledger;
@@ -110,7 +110,7 @@ impl PaidMessages {
         each: impl FnOnce(&mut dyn FnMut(&Message)) -> Result<(), E>,
     ) -> Result<Self, E> {
         let mut paid = Vec::new();
-        each(&mut |message| paid.push(mark(message, has_envelope)))?;
+        each(&mut |message| paid.push(message_mark(message, has_envelope)))?;
         paid.sort_unstable();
         paid.dedup();
         Ok(PaidMessages {
@@ -120,9 +120,9 @@ impl PaidMessages {
         })
     }
 
-    /// Whether what was found was paid for, byte for byte: with key and headers where the output stores them.
+    /// Returns whether what was found was paid for, byte for byte: with key and headers where the output stores them.
     pub fn find(&mut self, found: &Published) -> bool {
-        let mark = mark(&Message::of(&found.message), self.has_envelope);
+        let mark = message_mark(&Message::of(&found.message), self.has_envelope);
         let place = self.paid.binary_search(&mark).ok();
         let Some(is_found) = place.and_then(|place| self.is_found.get_mut(place)) else {
             return false;
@@ -131,12 +131,12 @@ impl PaidMessages {
         true
     }
 
-    /// How many messages were found.
+    /// Number of messages that were found.
     pub fn found(&self) -> usize {
         self.is_found.iter().filter(|is_found| **is_found).count()
     }
 
-    /// How many were not.
+    /// Number of messages that were not found.
     pub fn missing(&self) -> usize {
         self.paid.len() - self.found()
     }

@@ -10,11 +10,11 @@ use bernstream_ledger::{Digest, Head, Ledger, OutputMessage, PublishedMessage, S
 #[derive(Clone, Debug, Default)]
 pub struct Tail {
     pub(super) parts: Vec<Part>,
-    /// Whether messages have their keys, and an order: files have not.
+    /// Messages have their keys, and an order: files have not.
     pub(super) has_keys: bool,
 }
 
-/// Those of a partition, or a file.
+/// Newest messages of a partition, or a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
     messages: Vec<Seen>,
@@ -32,14 +32,14 @@ pub(super) struct Seen {
     row: OutputMessage,
 }
 
-/// What was published and is not there.
+/// Messages that were published and are not there.
 #[derive(Debug, Default)]
 pub struct Lost {
-    /// What can be sent again, in the order of the rows.
+    /// Messages that can be sent again, in the order of the rows.
     pub kept: Vec<Slot>,
-    /// How many messages there are whose bytes are gone.
+    /// Number of messages whose bytes are gone.
     pub gone: u64,
-    /// Of so many message keys nothing is left, and it cannot be known whether all of it was lost or removed.
+    /// Number of message keys of which nothing is left, so that it cannot be known whether all of it was lost or removed.
     pub unknown: usize,
 }
 
@@ -78,6 +78,24 @@ impl Part {
     }
 }
 
+/// Rows of a ledger of which an output has messages.
+struct KnownRows<'t> {
+    /// The newest row of each message key that is there.
+    newest: HashMap<&'t str, u64>,
+    /// The row after which nothing was removed, if it can be known.
+    removed: Option<u64>,
+}
+
+impl KnownRows<'_> {
+    /// The newest row with the key of this message that is there or was removed, if it can be known.
+    fn newest_of(&self, message: &PublishedMessage) -> Option<u64> {
+        self.newest
+            .get(message.key.as_str())
+            .copied()
+            .or(self.removed)
+    }
+}
+
 impl Tail {
     /// The rows that its messages name.
     pub fn rows(&self) -> Vec<OutputMessage> {
@@ -88,8 +106,8 @@ impl Tail {
         self.parts.iter().flat_map(|part| &part.messages)
     }
 
-    /// What it lacks at its end of what `ledger` has published up to the row `newest`, which the witness has accepted: of each message key
-    /// everything after the newest that is there. What is missing before that was removed.
+    /// Finds what it lacks at its end of what `ledger` has published up to the row `newest`, which the witness has accepted: of each message
+    /// key everything after the newest that is there. What is missing before that was removed.
     ///
     /// # Errors
     ///
@@ -100,22 +118,29 @@ impl Tail {
             return Ok(lost);
         }
         let own = &ledger.genesis().ledger;
-        let there = self.newest(own);
-        let removed = self.removed(own);
-        let known =
-            |message: &PublishedMessage| there.get(message.key.as_str()).copied().or(removed);
-        let published = ledger.published_in(newest.sequence)?;
-        lost.unknown = published
-            .iter()
-            .filter(|message| known(message).is_none())
-            .count();
-        let Some(first) = published.iter().filter_map(known).min() else {
+        let known = KnownRows {
+            newest: self.newest_rows(own),
+            removed: self.newest_removed(own),
+        };
+        let mut first = None;
+        for message in ledger.published_in(newest.sequence)? {
+            match known.newest_of(&message) {
+                None => lost.unknown += 1,
+                Some(row) => first = Some(row.min(first.unwrap_or(row))),
+            }
+        }
+        let Some(first) = first else {
             return Ok(lost);
         };
         for sequence in first..=newest.sequence {
             for message in ledger.published_in(sequence)? {
+                if known
+                    .newest_of(&message)
+                    .is_none_or(|newest| sequence <= newest)
+                {
+                    continue;
+                }
                 match message.kept {
-                    _ if known(&message).is_none_or(|newest| sequence <= newest) => {}
                     Some(slot) => lost.kept.push(slot),
                     None => lost.gone += 1,
                 }
@@ -125,7 +150,7 @@ impl Tail {
     }
 
     /// The newest row of each message key that is there: a row has one message of a key.
-    fn newest(&self, own: &str) -> HashMap<&str, u64> {
+    fn newest_rows(&self, own: &str) -> HashMap<&str, u64> {
         let mut all: HashMap<&str, u64> = HashMap::new();
         for seen in self.messages().filter(|seen| seen.row.ledger == own) {
             let newest = all.entry(seen.key()).or_default();
@@ -135,7 +160,7 @@ impl Tail {
     }
 
     /// The row after which nothing was removed, whatever its key, if that can be known: a partition is emptied from its beginning.
-    fn removed(&self, own: &str) -> Option<u64> {
+    fn newest_removed(&self, own: &str) -> Option<u64> {
         let mut newest = 0;
         for part in self.parts.iter().filter(|part| !part.is_whole) {
             let first = part.first.as_ref()?;

@@ -74,7 +74,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same, with the numbers that follow from records; `None` if there are none in it.
+    /// This error in words with the numbers that follow from records; `None` if there are none in it.
     pub fn in_full(&self) -> Option<String> {
         match self {
             Error::Deleted {
@@ -108,13 +108,13 @@ impl Error {
         }
     }
 
-    /// Whether trying again later may help.
+    /// Returns whether trying again later may help.
     pub fn is_transient(&self) -> bool {
         matches!(self, Error::Kafka(error) if error.is_transient())
             || matches!(self, Error::Cut { .. })
     }
 
-    /// Whether a topic is not there.
+    /// Returns whether a topic is not there.
     pub fn is_missing(&self) -> bool {
         matches!(self, Error::Kafka(error) if error.is_missing())
     }

@@ -38,7 +38,7 @@ use bernstream_synopsis::{Positions, Recorded};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     pub path: PathBuf,
-    /// What CSV and JSON lines need declared.
+    /// Types that CSV and JSON lines need declared.
     pub declared: Declared,
 }
 
@@ -49,18 +49,18 @@ pub struct Files {
     columns: Columns,
     declared: Declared,
     files: Vec<PathBuf>,
-    /// What else is in the folder.
+    /// Everything else in the folder.
     passed_over: Vec<PathBuf>,
-    /// What is read of the columns of each.
+    /// Columns that are read of each.
     contents: Vec<Contents>,
     /// The index of the file that is being read; the number of files at the end.
     at: usize,
     open: Option<Table>,
-    /// How many of its batches have been read.
+    /// Number of its batches that have been read.
     batches: i64,
-    /// How many bytes those files have that have been read to their ends.
+    /// Size in bytes of those files that have been read to their ends.
     finished: u64,
-    /// Of the files that have been read to their ends.
+    /// Broken lines of the files that have been read to their ends.
     broken: BTreeMap<PathBuf, BrokenLines>,
 }
 
@@ -74,55 +74,47 @@ impl Files {
     /// needed column, or two hold the same records.
     pub fn open(params: &Params, columns: Columns) -> Result<Self, Error> {
         let path = &params.path;
-        let is_folder = path
-            .metadata()
-            .map_err(|error| failed(path, &error))?
-            .is_dir();
-        let Listing { files, passed_over } = match is_folder {
-            true => folder::list(path).map_err(|broken| fault(path, &broken))?,
-            false => Listing {
+        let about = path.metadata().map_err(|error| io_error(path, &error))?;
+        let Listing { files, passed_over } = if about.is_dir() {
+            folder::list(path).map_err(|broken| file_error(path, &broken))?
+        } else {
+            Listing {
                 files: vec![path.clone()],
                 passed_over: Vec::new(),
-            },
+            }
         };
-        let contents = files
-            .iter()
-            .map(|file| contents(file, &columns, &params.declared))
-            .collect::<Result<_, _>>()?;
-        let declared = params.declared;
-        let at = 0;
-        let open = None;
-        let batches = 0;
-        let finished = 0;
-        let broken = BTreeMap::new();
+        let mut contents = Vec::with_capacity(files.len());
+        for file in &files {
+            contents.push(read_contents(file, &columns, &params.declared)?);
+        }
         let files = Files {
             columns,
-            declared,
+            declared: params.declared,
             files,
             passed_over,
             contents,
-            at,
-            open,
-            batches,
-            finished,
-            broken,
+            at: 0,
+            open: None,
+            batches: 0,
+            finished: 0,
+            broken: BTreeMap::new(),
         };
-        files.have_all_columns()?;
-        files.are_different(path)?;
+        files.check_columns()?;
+        files.check_different(path)?;
         Ok(files)
     }
 
-    /// No two files have the same bytes, but those without a row that has an event time: each record of a copied file would count twice.
-    fn are_different(&self, path: &Path) -> Result<(), Error> {
-        for Equal { first, second } in
-            folder::equal(&self.files).map_err(|error| failed(path, &error))?
-        {
+    /// Checks that no two files have the same bytes, but those without a row that has an event time: each record of a copied file would
+    /// count twice.
+    fn check_different(&self, path: &Path) -> Result<(), Error> {
+        let equal = folder::equal(&self.files).map_err(|error| io_error(path, &error))?;
+        for Equal { first, second } in equal {
             if self.has_records(second)? {
                 let why = format!(
                     "has the same content as {}, so each of its records would count twice; remove one of the two",
                     first.display()
                 );
-                return Err(fault(second, &why));
+                return Err(file_error(second, &why));
             }
         }
         Ok(())
@@ -130,29 +122,25 @@ impl Files {
 
     fn has_records(&self, path: &Path) -> Result<bool, Error> {
         let mut table = Table::open(path, &self.columns, &self.declared)?;
-        let place = BatchOrigin {
-            partition: 0,
-            offset: 0,
-            message_time: None,
-        };
-        while let Some(batch) = table
-            .next(&self.columns, place)
-            .map_err(|broken| unreadable(path, &broken))?
-        {
-            if batch.times.iter().any(|time| time.is_some()) {
-                return Ok(true);
+        loop {
+            let batch = table
+                .next(&self.columns, FIRST_BATCH)
+                .map_err(|broken| unreadable_file(path, &broken))?;
+            match batch {
+                None => return Ok(false),
+                Some(batch) if batch.times.iter().any(|time| time.is_some()) => return Ok(true),
+                Some(_) => {}
             }
         }
-        Ok(false)
     }
 
-    /// What is in the folder and not read, such as hidden files, folders and files of other kinds.
+    /// Everything in the folder that is not read, such as hidden files, folders and files of other kinds.
     pub fn passed_over(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.passed_over.iter().map(PathBuf::as_path)
     }
 
-    /// Each needed column is in one of the files, unless records say themselves what they have, or there are none.
-    fn have_all_columns(&self) -> Result<(), Error> {
+    /// Checks that each needed column is in one of the files, unless records say themselves what they have, or there are none.
+    fn check_columns(&self) -> Result<(), Error> {
         if self
             .contents
             .iter()
@@ -160,38 +148,38 @@ impl Files {
         {
             return Ok(());
         }
-        let with_columns: Vec<(&PathBuf, &Arc<FoundColumns>)> = self.with_columns().collect();
-        let Some((path, first)) = with_columns.first() else {
+        let with_columns = self.with_columns();
+        let Some(first) = with_columns.first() else {
             return Ok(());
         };
-        for (at, column) in first.columns().iter().enumerate() {
-            let lacks = |(_, found): &(&PathBuf, &Arc<FoundColumns>)| {
-                found.columns().get(at).is_none_or(FoundColumn::is_unread)
-            };
-            if with_columns.iter().all(lacks) {
-                return Err(fault(path, &first.fault(column)));
+        for (at, column) in first.columns.columns().iter().enumerate() {
+            let is_unread = with_columns.iter().all(|file| {
+                let found = file.columns.columns().get(at);
+                found.is_none_or(FoundColumn::is_unread)
+            });
+            if is_unread {
+                return Err(file_error(first.path, &first.columns.fault(column)));
             }
         }
         Ok(())
     }
 
-    fn with_columns(&self) -> impl Iterator<Item = (&PathBuf, &Arc<FoundColumns>)> {
-        self.files
-            .iter()
-            .zip(&self.contents)
-            .filter_map(|(file, contents)| match contents {
-                Contents::Columns(found) => Some((file, found)),
-                Contents::Nothing | Contents::Records => None,
-            })
+    fn with_columns(&self) -> Vec<FileColumns<'_>> {
+        let mut with_columns = Vec::new();
+        for (path, contents) in self.files.iter().zip(&self.contents) {
+            if let Contents::Columns(columns) = contents {
+                with_columns.push(FileColumns { path, columns });
+            }
+        }
+        with_columns
     }
 
     /// The files that lack a needed column, or have it with a type that it may not have, and why: what their records have there counts
     /// as null.
     pub fn unread(&self) -> impl Iterator<Item = (&Path, Broken)> {
-        self.with_columns().flat_map(|(file, found)| {
-            found
-                .unread()
-                .map(|column| (file.as_path(), found.fault(column)))
+        self.with_columns().into_iter().flat_map(|file| {
+            let unread = file.columns.unread();
+            unread.map(move |column| (file.path, file.columns.fault(column)))
         })
     }
 
@@ -202,9 +190,9 @@ impl Files {
             .map(|(file, lines)| (file.as_path(), lines))
     }
 
-    /// How many bytes all files have.
+    /// Size of all files in bytes.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| size(file)).sum()
+        self.files.iter().map(|file| file_size(file)).sum()
     }
 
     /// About how many of them are read. Of Parquet a file counts once it is read to its end.
@@ -221,7 +209,7 @@ impl Files {
             .map(|(file, _)| file.as_path())
     }
 
-    fn read(&mut self) -> Result<Option<Batch>, Error> {
+    fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
         while let Some(path) = self.files.get(self.at) {
             let table = match &mut self.open {
                 Some(table) => table,
@@ -229,15 +217,14 @@ impl Files {
                     .open
                     .insert(Table::open(path, &self.columns, &self.declared)?),
             };
-            let partition = i32::try_from(self.at).unwrap_or(i32::MAX);
-            let place = BatchOrigin {
-                partition,
+            let origin = BatchOrigin {
+                partition: i32::try_from(self.at).unwrap_or(i32::MAX),
                 offset: self.batches,
                 message_time: None,
             };
             if let Some(batch) = table
-                .next(&self.columns, place)
-                .map_err(|broken| unreadable(path, &broken))?
+                .next(&self.columns, origin)
+                .map_err(|broken| unreadable_file(path, &broken))?
             {
                 self.batches += 1;
                 return Ok(Some(batch));
@@ -245,12 +232,26 @@ impl Files {
             if let Some(Table::Lines(lines)) = self.open.take() {
                 self.broken.insert(path.clone(), lines.broken);
             }
-            (self.at, self.batches, self.finished) =
-                (self.at + 1, 0, self.finished.saturating_add(size(path)));
+            self.finished = self.finished.saturating_add(file_size(path));
+            self.at += 1;
+            self.batches = 0;
         }
         Ok(None)
     }
 }
+
+/// Columns of one of the files.
+struct FileColumns<'f> {
+    path: &'f Path,
+    columns: &'f FoundColumns,
+}
+
+/// Origin of batches that are only looked at.
+const FIRST_BATCH: BatchOrigin = BatchOrigin {
+    partition: 0,
+    offset: 0,
+    message_time: None,
+};
 
 impl Source for Files {
     fn clock(&self) -> ScheduleClock {
@@ -258,12 +259,15 @@ impl Source for Files {
     }
 
     fn rewind(&mut self, _since: Timestamp, _recorded: &Recorded) -> Result<(), Error> {
-        (self.at, self.open, self.batches, self.finished) = (0, None, 0, 0);
+        self.at = 0;
+        self.open = None;
+        self.batches = 0;
+        self.finished = 0;
         Ok(())
     }
 
     fn next(&mut self, _until: Option<&Positions>, _timeout: Duration) -> Result<Event, Error> {
-        Ok(self.read()?.map_or(Event::Idle, Event::Batch))
+        Ok(self.next_batch()?.map_or(Event::Idle, Event::Batch))
     }
 
     /// The end of all files for every cutoff: files have no message timestamps.
@@ -280,23 +284,18 @@ impl Source for Files {
     }
 }
 
-/// What a file says before its records are read. Whether the pages of Parquet can be read shows only in one of them.
-fn contents(path: &Path, columns: &Columns, declared: &Declared) -> Result<Contents, Error> {
+/// Looks at what a file says before its records are read. Whether the pages of Parquet can be read shows only in one of them.
+fn read_contents(path: &Path, columns: &Columns, declared: &Declared) -> Result<Contents, Error> {
     let mut table = Table::open(path, columns, declared)?;
     if let Table::Parquet(..) = table {
-        let place = BatchOrigin {
-            partition: 0,
-            offset: 0,
-            message_time: None,
-        };
         table
-            .next(columns, place)
-            .map_err(|broken| unreadable(path, &broken))?;
+            .next(columns, FIRST_BATCH)
+            .map_err(|broken| unreadable_file(path, &broken))?;
     }
     Ok(table.contents())
 }
 
-fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
+fn file_error(path: &Path, why: &dyn std::fmt::Display) -> Error {
     Error::File {
         path: path.display().to_string(),
         why: why.to_string().into(),
@@ -304,7 +303,7 @@ fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
 }
 
 /// A file that is not as the configuration says, or one that its disk does not give, which may pass.
-fn failed(path: &Path, error: &io::Error) -> Error {
+fn io_error(path: &Path, error: &io::Error) -> Error {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
     let is_fault =
         [IsADirectory, NotADirectory, NotFound, PermissionDenied].contains(&error.kind());
@@ -313,34 +312,33 @@ fn failed(path: &Path, error: &io::Error) -> Error {
             path: path.display().to_string(),
             why: error.to_string(),
         },
-        _ => fault(path, error),
+        _ => file_error(path, error),
     }
 }
 
-/// In bytes; 0 where the disk does not say it.
-fn size(path: &Path) -> u64 {
+/// Size of a file in bytes; 0 where the disk does not say it.
+fn file_size(path: &Path) -> u64 {
     path.metadata().map_or(0, |file| file.len())
 }
 
 /// Why the disk does not give a file, if it does not.
-fn not_given(path: &Path) -> Option<io::Error> {
+fn disk_error(path: &Path) -> Option<io::Error> {
     File::open(path)
         .and_then(|mut file| io::copy(&mut file, &mut io::sink()))
         .err()
 }
 
-/// The numbers in the reason follow from what is in the file. Readers of its formats do not say apart whether the disk is the reason.
-fn unreadable(path: &Path, broken: &Broken) -> Error {
-    if let Some(error) = not_given(path) {
-        return failed(path, &error);
+/// The error of a file that cannot be decoded. The numbers in the reason follow from what is in the file. Readers of its formats do not say
+/// apart whether the disk is the reason.
+fn unreadable_file(path: &Path, broken: &Broken) -> Error {
+    if let Some(error) = disk_error(path) {
+        return io_error(path, &error);
     }
     let in_full = broken.to_string();
-    let words = without_numbers(&in_full);
-    let words = if words == in_full {
-        words
-    } else {
-        format!("{words} ({HOW})")
-    };
+    let mut words = without_numbers(&in_full);
+    if words != in_full {
+        words = format!("{words} ({HOW})");
+    }
     Error::File {
         path: path.display().to_string(),
         why: Told::new(words, in_full),
@@ -358,25 +356,26 @@ enum Table {
 
 impl Table {
     fn open(path: &Path, columns: &Columns, declared: &Declared) -> Result<Self, Error> {
-        let file = File::open(path).map_err(|error| failed(path, &error))?;
-        let is = |wanted: &str| path.extension().is_some_and(|ending| ending == wanted);
+        let file = File::open(path).map_err(|error| io_error(path, &error))?;
+        let extension = path.extension().unwrap_or_default();
         if lines::is_named_so(path) {
-            let lines = LineTable::open(file, is("csv"), columns, declared);
-            return lines
-                .map(|lines| Table::Lines(Box::new(lines)))
-                .map_err(|broken| unreadable(path, &broken));
+            return match LineTable::open(file, extension == "csv", columns, declared) {
+                Ok(lines) => Ok(Table::Lines(Box::new(lines))),
+                Err(broken) => Err(unreadable_file(path, &broken)),
+            };
         }
-        let size = file.metadata().map_err(|error| failed(path, &error))?.len();
-        if size == 0 {
+        let about = file.metadata().map_err(|error| io_error(path, &error))?;
+        if about.len() == 0 {
             return Ok(Table::Empty);
         }
-        let open = || match is("parquet") {
-            true => parquet(file, columns).map(|(reader, found)| Table::Parquet(reader, found)),
-            false => {
-                Stream::open(file, size, columns).map(|(stream, found)| Table::Arrow(stream, found))
+        let table = decode::catch_panic(|| {
+            if extension == "parquet" {
+                open_parquet(file, columns)
+            } else {
+                open_arrow(file, about.len(), columns)
             }
-        };
-        decode::catch_panic(open).map_err(|broken| unreadable(path, &broken))
+        });
+        table.map_err(|broken| unreadable_file(path, &broken))
     }
 
     fn contents(&self) -> Contents {
@@ -397,178 +396,173 @@ impl Table {
         }
     }
 
-    fn next(&mut self, columns: &Columns, place: BatchOrigin) -> Result<Option<Batch>, Broken> {
+    fn next(&mut self, columns: &Columns, origin: BatchOrigin) -> Result<Option<Batch>, Broken> {
         decode::catch_panic(|| {
-            let (records, found) = match self {
+            let records;
+            let found = match self {
                 Table::Empty => return Ok(None),
+                Table::Lines(lines) => return lines.next(origin.partition),
                 Table::Parquet(reader, found) => {
-                    (reader.next().transpose().map_err(Broken::new)?, found)
+                    records = reader.next().transpose().map_err(Broken::new)?;
+                    found
                 }
-                Table::Arrow(stream, found) => (stream.next(columns)?, found),
-                Table::Lines(lines) => return lines.next(place.partition),
+                Table::Arrow(stream, found) => {
+                    records = stream.next(columns)?;
+                    found
+                }
             };
-            records
-                .map(|records| rows::batch(&records, columns, found, place))
-                .transpose()
+            match records {
+                Some(records) => rows::batch(&records, columns, found, origin).map(Some),
+                None => Ok(None),
+            }
         })
     }
 }
 
-/// A reader of the needed columns, text as bytes.
-fn parquet(
-    file: File,
-    columns: &Columns,
-) -> Result<(ParquetRecordBatchReader, Arc<FoundColumns>), Broken> {
-    let failed = |error: ParquetError| Broken::new(error);
-    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
+/// Opens a Parquet file, with its text as bytes.
+fn open_parquet(file: File, columns: &Columns) -> Result<Table, Broken> {
+    let metadata =
+        ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(Broken::new)?;
     let found = FoundColumns::of(metadata.schema(), columns)?;
-    // As views a value that many rows share is there once.
-    let kind = |kind: &DataType| match rows::as_bytes(kind) {
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        other => other,
-    };
-    let bytes = |field: &Field| field.clone().with_data_type(kind(field.data_type()));
-    let schema = Schema::new(
-        metadata
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| bytes(field))
-            .collect::<Vec<_>>(),
-    );
-    let plain = without_text(metadata.parquet_schema().root_schema()).map_err(failed)?;
-    let options =
-        ArrowReaderOptions::new().with_parquet_schema(Arc::new(SchemaDescriptor::new(plain)));
-    let options = options.with_schema(Arc::new(schema));
-    let reader =
-        ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(failed)?;
+    let reader = parquet_reader(file, &metadata, &found).map_err(Broken::new)?;
+    Ok(Table::Parquet(reader, Arc::new(found)))
+}
+
+/// A reader of the needed columns, text as bytes.
+fn parquet_reader(
+    file: File,
+    metadata: &ArrowReaderMetadata,
+    found: &FoundColumns,
+) -> Result<ParquetRecordBatchReader, ParquetError> {
+    let mut fields: Vec<Field> = Vec::new();
+    for field in metadata.schema().fields() {
+        // As views a value that many rows share is there once.
+        let kind = match rows::as_bytes(field.data_type()) {
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            other => other,
+        };
+        fields.push(field.as_ref().clone().with_data_type(kind));
+    }
+    let root = without_text(metadata.parquet_schema().root_schema())?;
+    let options = ArrowReaderOptions::new()
+        .with_parquet_schema(Arc::new(SchemaDescriptor::new(root)))
+        .with_schema(Arc::new(Schema::new(fields)));
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)?;
     let mask = ProjectionMask::roots(reader.parquet_schema(), found.projection.iter().copied());
-    let reader = reader
-        .with_projection(mask)
-        .with_batch_size(8192)
-        .build()
-        .map_err(failed)?;
-    Ok((reader, Arc::new(found)))
+    reader.with_projection(mask).with_batch_size(8192).build()
 }
 
 /// The schema with text columns as byte columns, which are not checked for valid UTF-8.
 fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
-    let plain = |field: &TypePtr| {
+    let mut fields = Vec::new();
+    for field in root.get_fields() {
         let info = field.get_basic_info();
         let is_text = field.is_primitive()
             && field.get_physical_type() == Physical::BYTE_ARRAY
             && info.converted_type() == ConvertedType::UTF8;
         if !is_text {
-            return Ok(field.clone());
+            fields.push(field.clone());
+            continue;
         }
-        let bytes = Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY);
-        let id = info.has_id().then(|| info.id());
-        bytes
+        let bytes = Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY)
             .with_repetition(info.repetition())
-            .with_id(id)
-            .build()
-            .map(Arc::new)
-    };
-    let fields = root
-        .get_fields()
-        .iter()
-        .map(plain)
-        .collect::<Result<_, _>>()?;
-    Type::group_type_builder(root.name())
+            .with_id(info.has_id().then(|| info.id()))
+            .build()?;
+        fields.push(Arc::new(bytes));
+    }
+    let group = Type::group_type_builder(root.name())
         .with_fields(fields)
-        .build()
-        .map(Arc::new)
+        .build()?;
+    Ok(Arc::new(group))
 }
 
 /// An Arrow IPC stream in a file, message by message.
 struct Stream {
     /// Limited to the size of the file, so that the rest of it is known.
     input: io::Take<BufReader<File>>,
-    /// Of the file, in bytes.
+    /// Size of the file in bytes.
     size: u64,
     decoder: Decoder,
     /// In an IPC file the end-of-stream marker is mandatory.
     is_file: bool,
 }
 
-/// What one message of a stream is.
-enum Step {
+/// One message of a stream.
+enum StreamMessage {
     Batch(RecordBatch),
     /// A schema or a dictionary.
     Other,
     End,
 }
 
-impl Stream {
-    /// Opens a file of `size` bytes and reads its schema.
-    fn open(file: File, size: u64, columns: &Columns) -> Result<(Self, Arc<FoundColumns>), Broken> {
-        let mut input = BufReader::new(file).take(size);
-        // An IPC file is a stream between a zero-padded header and a footer.
-        let start = input.fill_buf().map_err(Broken::new)?;
-        let is_file = start.starts_with(b"ARROW1");
-        if is_file {
-            let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
-            input.consume(head);
-        }
-        let mut stream = Stream {
-            input,
-            size,
-            decoder: Decoder::unfolding(),
-            is_file,
-        };
-        // Anything before the schema is an error, and so is the end.
-        while stream.decoder.shape().is_err() {
-            stream.step(columns)?;
-        }
-        let found = Arc::clone(&stream.decoder.shape()?.found);
-        Ok((stream, found))
+/// Opens an Arrow file of `size` bytes and reads its schema.
+fn open_arrow(file: File, size: u64, columns: &Columns) -> Result<Table, Broken> {
+    let mut input = BufReader::new(file).take(size);
+    // An IPC file is a stream between a zero-padded header and a footer.
+    let start = input.fill_buf().map_err(Broken::new)?;
+    let is_file = start.starts_with(b"ARROW1");
+    if is_file {
+        let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
+        input.consume(head);
     }
+    let mut stream = Stream {
+        input,
+        size,
+        decoder: Decoder::unfolding(),
+        is_file,
+    };
+    // Anything before the schema is an error, and so is the end.
+    while stream.decoder.shape().is_err() {
+        stream.read_message(columns)?;
+    }
+    let found = Arc::clone(&stream.decoder.shape()?.found);
+    Ok(Table::Arrow(stream, found))
+}
 
+impl Stream {
     fn next(&mut self, columns: &Columns) -> Result<Option<RecordBatch>, Broken> {
         loop {
-            match self.step(columns)? {
-                Step::Batch(records) => return Ok(Some(records)),
-                Step::Other => {}
-                Step::End => return Ok(None),
+            match self.read_message(columns)? {
+                StreamMessage::Batch(records) => return Ok(Some(records)),
+                StreamMessage::Other => {}
+                StreamMessage::End => return Ok(None),
             }
         }
     }
 
-    fn step(&mut self, columns: &Columns) -> Result<Step, Broken> {
+    fn read_message(&mut self, columns: &Columns) -> Result<StreamMessage, Broken> {
         if !self.is_file && self.input.limit() == 0 {
             self.decoder.shape()?;
-            return Ok(Step::End);
+            return Ok(StreamMessage::End);
         }
         let mut head = [0; 8];
         self.input
             .read_exact(&mut head)
-            .map_err(|e| read_failed(&e))?;
+            .map_err(|error| broken_read(&error))?;
         let Some(length) = decode::metadata_length(head)? else {
             self.decoder.shape()?;
-            return Ok(Step::End);
+            return Ok(StreamMessage::End);
         };
-        let metadata = self.take(length)?;
+        let metadata = self.read_bytes(length)?;
         let message = Message::parse(&metadata)?;
-        let body = Buffer::from(self.take(message.body)?);
-        Ok(self
-            .decoder
-            .read(&message, &body, columns)?
-            .map_or(Step::Other, Step::Batch))
+        let body = Buffer::from(self.read_bytes(message.body)?);
+        let records = self.decoder.read(&message, &body, columns)?;
+        Ok(records.map_or(StreamMessage::Other, StreamMessage::Batch))
     }
 
-    fn take(&mut self, length: usize) -> Result<Vec<u8>, Broken> {
+    fn read_bytes(&mut self, length: usize) -> Result<Vec<u8>, Broken> {
         if u64::try_from(length).map_or(true, |length| length > self.input.limit()) {
             return Err(truncated("an Arrow message"));
         }
         let mut bytes = vec![0; length];
         self.input
             .read_exact(&mut bytes)
-            .map_err(|e| read_failed(&e))?;
+            .map_err(|error| broken_read(&error))?;
         Ok(bytes)
     }
 }
 
-fn read_failed(error: &io::Error) -> Broken {
+fn broken_read(error: &io::Error) -> Broken {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => truncated("an Arrow message"),
         _ => Broken::new(error),

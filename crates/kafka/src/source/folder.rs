@@ -14,11 +14,11 @@ const EXTENSIONS: [&str; 7] = [
     "parquet", "arrow", "feather", "arrows", "csv", "jsonl", "ndjson",
 ];
 
-/// How names begin that programs give to what is no data of its own: hidden files, those that Spark and Hive keep beside data, and
+/// Beginnings of names that programs give to what is no data of its own: hidden files, those that Spark and Hive keep beside data, and
 /// what Office has open.
 const NO_DATA: [&str; 3] = [".", "_", "~$"];
 
-/// What is in a folder.
+/// Contents of a folder.
 pub(super) struct Listing {
     /// The files that are read, by their names.
     pub files: Vec<PathBuf>,
@@ -32,34 +32,41 @@ pub(super) struct Listing {
 ///
 /// If it cannot be read, belongs to a table of several versions, or has no file that is read.
 pub(super) fn list(folder: &Path) -> Result<Listing, Broken> {
-    if let Some((format, mark)) = table_of(folder) {
+    if let Some(table) = table_of(folder) {
         return Err(Broken::new(format_args!(
-            "this is a table of {format} ({}): its folder keeps files that the table has replaced, and their records would count \
+            "this is a table of {} ({}): its folder keeps files that the table has replaced, and their records would count \
              twice; export the newest version into a folder of its own",
-            mark.display()
+            table.format,
+            table.mark.display()
         )));
     }
-    let entries = folder
-        .read_dir()
-        .map_err(Broken::new)?
-        .map(|entry| entry.map(|entry| entry.path()));
-    let mut entries = entries
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(Broken::new)?;
-    entries.sort();
-    let (files, passed_over): (Vec<_>, Vec<_>) =
-        entries.into_iter().partition(|entry| is_input(entry));
+    let mut files = Vec::new();
+    let mut passed_over = Vec::new();
+    for entry in sorted_entries(folder).map_err(Broken::new)? {
+        if is_input(&entry) {
+            files.push(entry);
+        } else {
+            passed_over.push(entry);
+        }
+    }
     if files.is_empty() {
         let none = "the folder contains no .parquet, .arrow, .feather, .arrows, .csv, .jsonl or .ndjson file";
-        return Err(match passed_over.is_empty() {
-            true => Broken::new(none),
-            false => Broken::new(format_args!(
-                "{none}, only {}",
-                shown(passed_over.iter().map(PathBuf::as_path))
-            )),
-        });
+        if passed_over.is_empty() {
+            return Err(Broken::new(none));
+        }
+        let names = shown(passed_over.iter().map(PathBuf::as_path));
+        return Err(Broken::new(format_args!("{none}, only {names}")));
     }
     Ok(Listing { files, passed_over })
+}
+
+fn sorted_entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut entries = Vec::new();
+    for entry in folder.read_dir()? {
+        entries.push(entry?.path());
+    }
+    entries.sort();
+    Ok(entries)
 }
 
 /// The first of some names, without their folder.
@@ -85,25 +92,39 @@ fn is_input(path: &Path) -> bool {
         && !path.is_dir()
 }
 
-/// The format of the table that a folder belongs to, and what shows it: data may lie in folders below that of the table.
-fn table_of(folder: &Path) -> Option<(&'static str, PathBuf)> {
+/// A table of several versions.
+struct VersionedTable {
+    format: &'static str,
+    /// The file or folder that shows it.
+    mark: PathBuf,
+}
+
+/// The table that a folder belongs to: data may lie in folders below that of the table.
+fn table_of(folder: &Path) -> Option<VersionedTable> {
     let whole = folder.canonicalize().ok()?;
-    whole.ancestors().find_map(|folder| {
-        let delta = folder.join("_delta_log");
-        let hudi = folder.join(".hoodie");
-        let is_metadata = |entry: &PathBuf| entry.to_string_lossy().ends_with(".metadata.json");
-        let iceberg = || {
-            let entries = folder.join("metadata").read_dir().ok()?;
-            entries
-                .filter_map(|entry| Some(entry.ok()?.path()))
-                .find(is_metadata)
-        };
-        match () {
-            () if delta.is_dir() => Some(("Delta Lake", delta)),
-            () if hudi.is_dir() => Some(("Hudi", hudi)),
-            () => iceberg().map(|metadata| ("Iceberg", metadata)),
+    for folder in whole.ancestors() {
+        for (format, name) in [("Delta Lake", "_delta_log"), ("Hudi", ".hoodie")] {
+            let mark = folder.join(name);
+            if mark.is_dir() {
+                return Some(VersionedTable { format, mark });
+            }
         }
-    })
+        if let Some(mark) = iceberg_metadata(folder) {
+            let format = "Iceberg";
+            return Some(VersionedTable { format, mark });
+        }
+    }
+    None
+}
+
+fn iceberg_metadata(folder: &Path) -> Option<PathBuf> {
+    for entry in folder.join("metadata").read_dir().ok()?.flatten() {
+        let path = entry.path();
+        if path.to_string_lossy().ends_with(".metadata.json") {
+            return Some(path);
+        }
+    }
+    None
 }
 
 /// Files with the same bytes, of which there are some.
@@ -126,14 +147,13 @@ pub(super) fn equal(files: &[PathBuf]) -> io::Result<Vec<Equal<'_>>> {
             .push(file);
     }
     let mut pairs = Vec::new();
-    for alike in by_size
-        .into_iter()
-        .filter(|(size, alike)| *size > 0 && alike.len() > 1)
-        .map(|(_, alike)| alike)
-    {
+    for (size, alike) in by_size {
+        if size == 0 || alike.len() < 2 {
+            continue;
+        }
         let mut known: BTreeMap<[u8; 32], &Path> = BTreeMap::new();
         for second in alike {
-            let first = *known.entry(digest(second)?).or_insert(second);
+            let first = *known.entry(file_digest(second)?).or_insert(second);
             if first != second {
                 pairs.push(Equal { first, second });
             }
@@ -142,7 +162,7 @@ pub(super) fn equal(files: &[PathBuf]) -> io::Result<Vec<Equal<'_>>> {
     Ok(pairs)
 }
 
-fn digest(path: &Path) -> io::Result<[u8; 32]> {
+fn file_digest(path: &Path) -> io::Result<[u8; 32]> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut piece = vec![0; 1 << 16];

@@ -11,10 +11,10 @@ use bernstream_release::source::broken::Broken;
 use bernstream_release::source::columns::Columns;
 use bernstream_release::source::found::{Contents, FoundColumns};
 
-/// What many programs write at the beginning of a file.
+/// Bytes that many programs write at the beginning of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Whether a file has lines, by its name.
+/// Returns whether a file has lines, by its name.
 pub fn is_named_so(path: &Path) -> bool {
     path.extension().is_some_and(|ending| {
         ["csv", "jsonl", "ndjson"]
@@ -27,7 +27,7 @@ pub fn is_named_so(path: &Path) -> bool {
 pub struct Lines {
     input: BufReader<File>,
     line: Vec<u8>,
-    /// How many lines have been read, empty ones too.
+    /// Number of lines that have been read, empty ones too.
     pub read: u64,
 }
 
@@ -40,7 +40,7 @@ impl Lines {
         }
     }
 
-    /// How many bytes of the file are read.
+    /// Number of bytes of the file that are read.
     pub fn bytes_read(&self) -> u64 {
         self.input.get_ref().stream_position().unwrap_or(0)
     }
@@ -52,7 +52,7 @@ impl Lines {
     ///
     /// If the file cannot be read.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
-        while self.fill()? {
+        while self.fill_line()? {
             self.read += 1;
             if self.line.starts_with(BYTE_ORDER_MARK) {
                 self.line.drain(..BYTE_ORDER_MARK.len());
@@ -66,7 +66,7 @@ impl Lines {
     }
 
     /// Reads a line; `false` at the end of the file.
-    fn fill(&mut self) -> io::Result<bool> {
+    fn fill_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         let mut is_there = false;
         loop {
@@ -93,7 +93,7 @@ enum Reader {
     Csv(CsvReader),
 }
 
-/// How many lines are listed that are no record.
+/// Number of lines that are listed because they are no record.
 const MOST_LISTED: usize = 5;
 
 /// The lines of a file that cannot be read as a record: how many, and the first of them. For whoever may see the records.
@@ -110,7 +110,7 @@ pub struct BrokenLine {
 }
 
 impl BrokenLines {
-    fn note(&mut self, line: u64, why: Broken) {
+    fn note_line(&mut self, line: u64, why: Broken) {
         self.count += 1;
         if self.first.len() < MOST_LISTED {
             self.first.push(BrokenLine { line, why });
@@ -128,7 +128,7 @@ pub(super) struct LineTable {
 }
 
 impl LineTable {
-    /// How many bytes of the file are read.
+    /// Number of bytes of the file that are read.
     pub fn bytes_read(&self) -> u64 {
         self.lines.bytes_read()
     }
@@ -201,7 +201,7 @@ impl LineTable {
             let row = match read {
                 Ok(row) => Some(row),
                 Err(why) => {
-                    broken.note(lines.read, why);
+                    broken.note_line(lines.read, why);
                     None
                 }
             };

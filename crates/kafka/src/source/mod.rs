@@ -20,7 +20,7 @@ pub use bernstream_synopsis::positions::{Positions, Recorded};
 pub use self::told::Told;
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 
-/// What a source returns.
+/// Event that a source returns.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
@@ -34,7 +34,7 @@ pub enum Event {
     Skipped {
         why: Told,
     },
-    /// What was read so far may have gaps or duplicates: drop all state and [`Source::rewind`].
+    /// Records that were read so far may have gaps or duplicates: drop all state and [`Source::rewind`].
     Reset {
         why: Told,
     },
@@ -74,13 +74,13 @@ pub trait Source {
     /// If the input cannot be asked.
     fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error>;
 
-    /// Whether everything before `ends` has been returned.
+    /// Returns whether everything before `ends` has been returned.
     ///
     /// # Errors
     ///
     /// If the position of the consumer cannot be read.
     fn reached(&self, ends: &Positions) -> Result<bool, Error>;
 
-    /// Whether the input answered the latest request.
+    /// Returns whether the input answered the latest request.
     fn is_connected(&self) -> bool;
 }

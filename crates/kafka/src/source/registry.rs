@@ -12,7 +12,7 @@ use ureq::http::Uri;
 
 use crate::security::{WITHOUT_TLS, open_to_all, password};
 
-/// How long the whole answer may take: less than the end of the program waits for it.
+/// Longest time of the whole answer: less than the end of the program waits for it.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// An answer holds a schema, and no more than this of it is read.
 const LARGEST_ANSWER: u64 = 16 << 20;
@@ -95,7 +95,7 @@ impl SchemaRegistry {
     ///
     /// If the registry does not say which it is.
     pub fn newest(&self) -> Result<NewestSchema, RegistryFailure> {
-        self.ask().map_err(|why| RegistryFailure {
+        self.ask_newest().map_err(|why| RegistryFailure {
             url: self.url.clone(),
             subject: self.subject.clone(),
             why,
@@ -106,24 +106,24 @@ impl SchemaRegistry {
         self.url.starts_with("https:")
     }
 
-    /// What this program was built without, and a password that every user can read.
+    /// Warns of what this program was built without, and of a password that every user can read.
     pub fn warnings(&self) -> Vec<String> {
-        let unsupported = self
-            .unsupported()
-            .map(|why| format!("{} cannot be reached: {why}", self.url));
-        let open = self
-            .login
-            .as_ref()
-            .and_then(|login| open_to_all(&login.password_file));
-        unsupported.into_iter().chain(open).collect()
+        let mut warnings = Vec::new();
+        if let Some(why) = self.unsupported() {
+            warnings.push(format!("{} cannot be reached: {why}", self.url));
+        }
+        if let Some(login) = &self.login {
+            warnings.extend(open_to_all(&login.password_file));
+        }
+        warnings
     }
 
-    /// Whether records of this schema can be read.
+    /// Returns whether records of this schema can be read.
     pub fn pins(&self, newest: &NewestSchema) -> bool {
         newest.is_avro() && self.pinned.contains(&newest.id)
     }
 
-    /// What to do where the newest schema has this `id` and is not pinned.
+    /// Advice where the newest schema has this `id` and is not pinned.
     pub fn remedy(&self, id: u32) -> String {
         let user = self
             .login
@@ -141,14 +141,14 @@ impl SchemaRegistry {
         (cfg!(not(feature = "tls")) && self.is_encrypted()).then_some(WITHOUT_TLS)
     }
 
-    fn ask(&self) -> Result<NewestSchema, String> {
+    fn ask_newest(&self) -> Result<NewestSchema, String> {
         if let Some(why) = self.unsupported() {
             return Err(why.to_owned());
         }
         let mut request = agent().get(format!(
             "{}/subjects/{}/versions/latest",
             self.url,
-            segment(&self.subject)
+            path_segment(&self.subject)
         ));
         if let Some(login) = &self.login {
             let secret = password(&login.password_file)?;
@@ -193,15 +193,14 @@ fn agent() -> ureq::Agent {
 }
 
 /// A name as one segment of a path.
-fn segment(name: &str) -> String {
-    let is_free = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    name.bytes()
-        .map(|byte| {
-            if is_free(byte) {
-                char::from(byte).into()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
+fn path_segment(name: &str) -> String {
+    let mut segment = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            segment.push(char::from(byte));
+        } else {
+            segment.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    segment
 }

@@ -1,11 +1,11 @@
-//! What is said of the input: to everyone, and in full to whoever may see the records.
+//! Messages about the input: in part for everyone, and in full for whoever may see the records.
 //!
 //! An offset says how many messages there are, and a number in the reason why one cannot be read how long it is. So both follow from
 //! records: what everyone may read names topic and partition, and says how to see the rest.
 
 use std::fmt;
 
-/// How the numbers are seen that are left out.
+/// Advice on how to see the numbers that are left out.
 pub const HOW: &str = "detail = \"operator\" in [serve] has the log say where";
 
 /// The words for everyone, which are those that it is displayed with, and all of them.
@@ -28,7 +28,7 @@ impl Told {
         &self.in_full
     }
 
-    /// What the log says, which may be for operators.
+    /// Words for the log, which may be for operators.
     pub fn shown(&self, is_for_operators: bool) -> &str {
         if is_for_operators {
             &self.in_full
@@ -64,10 +64,12 @@ pub fn without_numbers(text: &str) -> String {
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(number.len());
         let (digits, after) = number.split_at(to);
-        let is_of_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
         shown.push_str(before);
-        let belongs = is_of_name(shown.chars().next_back());
-        shown.push_str(if belongs { digits } else { "…" });
+        let is_of_name = shown
+            .chars()
+            .next_back()
+            .is_some_and(|c| c.is_alphanumeric() || c == '_');
+        shown.push_str(if is_of_name { digits } else { "…" });
         rest = after;
     }
     shown.push_str(rest);

@@ -1,9 +1,9 @@
 //! Synopses from a folder, as [`bernstream_kafka::sink::files`] writes them. A file appears under its name when it is complete, and is read
 //! once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -20,11 +20,15 @@ const PAUSE_FACTOR: u32 = 10;
 /// Larger files are not read: no synopsis has this size.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The files of the last scan.
-type Seen = HashMap<PathBuf, Stamp>;
+/// Files by their paths.
+type Files = BTreeMap<PathBuf, FileStamp>;
 
-/// Modification time and size: they differ if a file was replaced.
-type Stamp = (Option<SystemTime>, u64);
+/// Marks of a file that differ if it was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamp {
+    modified: Option<SystemTime>,
+    size: u64,
+}
 
 /// # Errors
 ///
@@ -44,82 +48,83 @@ pub(super) fn check(folder: &Path) -> Result<(), Error> {
 ///
 /// If the folder disappears or cannot be listed.
 pub(super) fn follow(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), Error> {
-    let mut seen = Seen::new();
+    let mut seen = Files::new();
     while !stop.is_set() {
         let started = Instant::now();
         check(folder)?;
-        let found = scan(folder)?;
+        let found = scan_folder(folder)?;
         feed.connected();
-        for path in newest(&found, &seen) {
-            read(folder, path, feed);
+        for path in newest_files(&found, &seen) {
+            read_file(folder, path, feed);
             if stop.is_set() {
                 break;
             }
         }
-        seen = found.into_iter().collect();
+        seen = found;
         stop.wait(SCAN_PAUSE.max(started.elapsed() * PAUSE_FACTOR));
     }
     Ok(())
 }
 
-/// Every file, sorted by path.
-fn scan(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, Error> {
+/// Every file of the folder.
+fn scan_folder(folder: &Path) -> Result<Files, Error> {
     let paths = files::synopses(&files::Params {
         path: folder.to_owned(),
         witness: None,
     })?;
-    let stamp = |path: PathBuf| {
+    let mut found = Files::new();
+    for path in paths {
         // Regular files only: a link or a pipe was not written by a sink, and may never end.
-        let metadata = fs::symlink_metadata(&path)
-            .ok()
-            .filter(fs::Metadata::is_file)?;
-        Some((path, (metadata.modified().ok(), metadata.len())))
-    };
-    Ok(paths.into_iter().filter_map(stamp).collect())
+        if let Ok(about) = fs::symlink_metadata(&path)
+            && about.is_file()
+        {
+            let stamp = FileStamp {
+                modified: about.modified().ok(),
+                size: about.len(),
+            };
+            found.insert(path, stamp);
+        }
+    }
+    Ok(found)
 }
 
 /// The new files, only the newest windows of each key; file names sort by window, oldest first.
-fn newest<'a>(found: &'a [(PathBuf, Stamp)], seen: &Seen) -> Vec<&'a Path> {
-    let new: Vec<&Path> = found
-        .iter()
-        .filter(|(path, stamp)| seen.get(path) != Some(stamp))
-        .map(|(path, _)| path.as_path())
-        .collect();
-    let of_each_key = new.chunk_by(|one, other| one.parent() == other.parent());
-    let mut newest: Vec<&Path> = of_each_key
-        .flat_map(|files| {
-            files
-                .iter()
-                .skip(files.len().saturating_sub(PER_KEY))
-                .copied()
-        })
-        .collect();
+fn newest_files<'a>(found: &'a Files, seen: &Files) -> Vec<&'a Path> {
+    let mut new: Vec<&Path> = Vec::new();
+    for (path, stamp) in found {
+        if seen.get(path) != Some(stamp) {
+            new.push(path);
+        }
+    }
+    let mut newest: Vec<&Path> = Vec::new();
+    for files in new.chunk_by(|one, other| one.parent() == other.parent()) {
+        newest.extend(files.iter().skip(files.len().saturating_sub(PER_KEY)));
+    }
     newest.sort_by_key(|path| path.file_name());
     newest
 }
 
-fn read(folder: &Path, path: &Path, feed: &Feed) {
-    let name = || {
-        path.strip_prefix(folder)
-            .unwrap_or(path)
-            .display()
-            .to_string()
-    };
-    let bytes = fs::File::open(path).and_then(|file| {
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map(|_| bytes)
-    });
-    match bytes {
+fn read_file(folder: &Path, path: &Path, feed: &Feed) {
+    let name = path.strip_prefix(folder).unwrap_or(path);
+    match read_bytes(path) {
         Ok(bytes) if bytes.len() as u64 > MAX_BYTES => {
-            feed.reject(name(), format!("it is larger than {MAX_BYTES} bytes"));
+            let why = format!("it is larger than {MAX_BYTES} bytes");
+            feed.reject(name.display().to_string(), why);
         }
-        Ok(bytes) => feed.put(name, &bytes),
+        Ok(bytes) => feed.put(|| name.display().to_string(), &bytes),
         // It was deleted after the scan.
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => feed.reject(name(), error.to_string()),
+        Err(error) => feed.reject(name.display().to_string(), error.to_string()),
     }
+}
+
+/// The content of a file, of a larger one a byte more than [`MAX_BYTES`].
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -139,23 +144,22 @@ mod tests {
                 .unwrap()
                 .success()
         );
-        let found: Vec<PathBuf> = scan(folder.path())
-            .unwrap()
-            .into_iter()
-            .map(|(path, _)| path)
-            .collect();
+        let found: Vec<PathBuf> = scan_folder(folder.path()).unwrap().into_keys().collect();
         assert_eq!(found, [at("a.arrows")]);
     }
 
     #[test]
     fn only_new_files_are_read_and_of_many_the_newest_of_each_key() {
-        let stamp = (None, 1);
-        let file = |name: String| (PathBuf::from(name), stamp);
-        let mut found: Vec<_> = (0..100)
-            .map(|day| file(format!("out/r/JFK/{day:03}.arrows")))
-            .collect();
-        found.push(file("out/r/LGA/050.arrows".to_owned()));
-        let read = newest(&found, &Seen::new());
+        let stamp = FileStamp {
+            modified: None,
+            size: 1,
+        };
+        let mut found = Files::new();
+        for day in 0..100 {
+            found.insert(format!("out/r/JFK/{day:03}.arrows").into(), stamp);
+        }
+        found.insert("out/r/LGA/050.arrows".into(), stamp);
+        let read = newest_files(&found, &Files::new());
         assert_eq!(read.len(), PER_KEY + 1);
         assert_eq!(read.first(), Some(&Path::new("out/r/JFK/040.arrows")));
         assert_eq!(
@@ -165,11 +169,17 @@ mod tests {
                 Path::new("out/r/LGA/050.arrows")
             ]
         );
-        let mut seen: Seen = found.iter().cloned().collect();
-        assert!(newest(&found, &seen).is_empty());
-        seen.insert("out/r/JFK/007.arrows".into(), (None, 2));
+        let mut seen = found.clone();
+        assert!(newest_files(&found, &seen).is_empty());
+        seen.insert(
+            "out/r/JFK/007.arrows".into(),
+            FileStamp {
+                modified: None,
+                size: 2,
+            },
+        );
         assert_eq!(
-            newest(&found, &seen),
+            newest_files(&found, &seen),
             [Path::new("out/r/JFK/007.arrows")],
             "it was written anew"
         );

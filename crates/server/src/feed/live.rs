@@ -11,7 +11,7 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
 
-/// How far in the future a synopsis may claim to be: by how much clocks of machines differ.
+/// Longest time in the future that a synopsis may claim: by how much clocks of machines differ.
 const MAX_FUTURE_SKEW: Duration = Duration::from_secs(60);
 /// Longest text about an unreadable message, in characters; the text may quote the message.
 const MAX_TEXT: usize = 300;
@@ -49,17 +49,17 @@ impl Feed {
 
     /// Every cached synopsis, the newest window last.
     pub fn synopses(&self) -> Vec<Arc<CachedSynopsis>> {
-        self.cache().synopses()
+        self.lock_cache().synopses()
     }
 
-    /// How many synopses come after `cursor`.
+    /// Number of synopses after `cursor`.
     pub fn remaining(&self, cursor: Cursor) -> usize {
-        self.cache().remaining(cursor)
+        self.lock_cache().remaining(cursor)
     }
 
     /// The next events after `cursor`, oldest first, and the cursor after them; a few at a time.
     pub fn since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
-        self.cache().since(cursor)
+        self.lock_cache().since(cursor)
     }
 
     /// Notifies when there are new events.
@@ -84,18 +84,19 @@ impl Feed {
                     "its window or its time of publication lies in the future".to_owned(),
                 );
             }
-            Ok(cached) => self.change(|cache| cache.add(cached)),
+            Ok(cached) => self.change_cache(|cache| cache.add(cached)),
             Err(error) => self.reject(place(), error.to_string()),
         }
     }
 
     pub(super) fn reject(&self, place: String, why: String) {
-        let [place, why] = [place, why].map(|text| text.chars().take(MAX_TEXT).collect());
-        self.change(|cache| cache.reject(Unreadable { place, why }));
+        let place = place.chars().take(MAX_TEXT).collect();
+        let why = why.chars().take(MAX_TEXT).collect();
+        self.change_cache(|cache| cache.reject(Unreadable { place, why }));
     }
 
     pub(super) fn connected(&self) {
-        self.change(|cache| {
+        self.change_cache(|cache| {
             let is_new = cache.connect(Connection {
                 connected: true,
                 why: None,
@@ -109,7 +110,7 @@ impl Feed {
 
     /// `why` goes to the log only, because it may name paths and users. Subscribers get a general message.
     pub(super) fn disconnected(&self, why: String) {
-        self.change(|cache| {
+        self.change_cache(|cache| {
             let is_first = cache.connection().connected || cache.connection().why.is_none();
             if is_first {
                 warn!("cannot read synopses: {why}; retrying");
@@ -125,14 +126,14 @@ impl Feed {
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut SynopsisCache) -> bool) {
-        let is_changed = change(&mut self.cache());
+    fn change_cache(&self, change: impl FnOnce(&mut SynopsisCache) -> bool) {
+        let is_changed = change(&mut self.lock_cache());
         if is_changed {
             self.changed.send_replace(());
         }
     }
 
-    fn cache(&self) -> MutexGuard<'_, SynopsisCache> {
+    fn lock_cache(&self) -> MutexGuard<'_, SynopsisCache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

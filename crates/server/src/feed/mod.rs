@@ -18,6 +18,7 @@ use std::time::Duration;
 pub use self::error::Error;
 pub use self::live::Feed;
 use self::stop_flag::StopFlag;
+pub(crate) use self::synopsis_cache::Series;
 pub use self::synopsis_cache::{CachedSynopsis, Connection, Cursor, Event, Unreadable};
 
 /// The pause before a retry.
@@ -71,23 +72,26 @@ pub struct FeedReader {
 pub fn follow(origin: Origin, feed: Arc<Feed>) -> io::Result<FeedReader> {
     let stop = StopFlag::default();
     let until = stop.clone();
-    let read = move || {
-        while !until.is_set() {
-            let read = match &origin {
-                Origin::Topic(params) => topic::follow(params, &feed, &until).map_err(Error::from),
-                Origin::Folder(path) => folder::follow(path, &feed, &until),
-            };
-            if let Err(error) = read {
-                feed.disconnected(error.to_string());
-                until.wait(RETRY_PAUSE);
-            }
-        }
-    };
-    let thread = thread::Builder::new().name("feed".to_owned()).spawn(read)?;
+    let thread = thread::Builder::new()
+        .name("feed".to_owned())
+        .spawn(move || read_until(&origin, &feed, &until))?;
     Ok(FeedReader {
         stop,
         thread: Some(thread),
     })
+}
+
+fn read_until(origin: &Origin, feed: &Feed, stop: &StopFlag) {
+    while !stop.is_set() {
+        let read = match origin {
+            Origin::Topic(params) => topic::follow(params, feed, stop).map_err(Error::from),
+            Origin::Folder(path) => folder::follow(path, feed, stop),
+        };
+        if let Err(error) = read {
+            feed.disconnected(error.to_string());
+            stop.wait(RETRY_PAUSE);
+        }
+    }
 }
 
 impl Drop for FeedReader {

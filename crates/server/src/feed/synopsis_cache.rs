@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::Description;
 
 /// Synopses kept for each pipeline, release and key.
 pub(super) const PER_KEY: usize = 60;
@@ -34,7 +35,7 @@ pub struct Unreadable {
     pub why: String,
 }
 
-/// Whether the topic or folder answers.
+/// State of the connection to the topic or folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Connection {
     pub connected: bool,
@@ -42,7 +43,7 @@ pub struct Connection {
     pub why: Option<String>,
 }
 
-/// What a subscriber receives; the numbers increase.
+/// Event that a subscriber receives; the numbers increase.
 #[derive(Clone, Debug)]
 pub enum Event {
     Synopsis(u64, Arc<CachedSynopsis>),
@@ -50,12 +51,12 @@ pub enum Event {
     Source(Connection),
 }
 
-/// How far a subscriber has read.
+/// Position to which a subscriber has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// The number of the last event read.
     pub number: u64,
-    /// How often the connection had changed by then.
+    /// Number of changes of the connection by then.
     connections: Option<u64>,
 }
 
@@ -69,12 +70,44 @@ impl Cursor {
     }
 }
 
-/// Pipeline, release and key.
-type Series = (String, String, Option<String>);
+/// The synopses of one release and key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Series {
+    pub pipeline: String,
+    pub release: String,
+    pub key: Option<String>,
+}
 
-/// Orders the synopses of a series and identifies copies: end of the window, time of publication, ledger sequence number and
-/// ledger id.
-type Age = (Timestamp, Timestamp, u64, String);
+impl Series {
+    pub fn of(about: &Description) -> Self {
+        Series {
+            pipeline: about.pipeline.clone(),
+            release: about.release.clone(),
+            key: about.key.clone(),
+        }
+    }
+}
+
+/// Orders the synopses of a series and identifies copies.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SynopsisAge {
+    window_end: Timestamp,
+    published: Timestamp,
+    /// The row of the ledger.
+    sequence: u64,
+    ledger: String,
+}
+
+impl SynopsisAge {
+    fn of(about: &Description) -> Self {
+        SynopsisAge {
+            window_end: about.window.end,
+            published: about.published,
+            sequence: about.ledger.sequence,
+            ledger: about.ledger.id.clone(),
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct SynopsisCache {
@@ -82,7 +115,7 @@ pub(super) struct SynopsisCache {
     bytes: usize,
     newest: u64,
     synopses: BTreeMap<u64, Arc<CachedSynopsis>>,
-    series: BTreeMap<Series, BTreeMap<Age, u64>>,
+    series: BTreeMap<Series, BTreeMap<SynopsisAge, u64>>,
     unreadable: BTreeMap<u64, Arc<Unreadable>>,
     connection: Connection,
     connections: u64,
@@ -106,45 +139,41 @@ impl Default for SynopsisCache {
 impl SynopsisCache {
     /// Returns whether it was new.
     pub fn add(&mut self, cached: CachedSynopsis) -> bool {
-        let (name, age) = place(&cached.synopsis);
-        let known = self.series.entry(name.clone()).or_default();
-        let is_too_old = known.len() >= PER_KEY
-            && known
-                .first_key_value()
-                .is_some_and(|(oldest, _)| age < *oldest);
+        let series = Series::of(cached.synopsis.description());
+        let age = SynopsisAge::of(cached.synopsis.description());
+        let known = self.series.entry(series.clone()).or_default();
+        let is_too_old =
+            known.len() >= PER_KEY && known.keys().next().is_some_and(|oldest| age < *oldest);
         if is_too_old || known.contains_key(&age) {
             return false;
         }
         self.newest += 1;
         known.insert(age, self.newest);
         if known.len() > PER_KEY {
-            self.drop_oldest(&name);
+            self.drop_oldest(&series);
         }
-        self.bytes += size(&cached);
+        self.bytes += cached_size(&cached);
         self.synopses.insert(self.newest, Arc::new(cached));
         while self.bytes > self.max_bytes {
-            let longest = self
-                .series
-                .iter()
-                .max_by_key(|(_, known)| known.len())
-                .map(|(name, _)| name.clone());
-            let Some(name) = longest else { break };
-            self.drop_oldest(&name);
+            let longest = self.series.iter().max_by_key(|(_, known)| known.len());
+            let Some((longest, _)) = longest else { break };
+            let longest = longest.clone();
+            self.drop_oldest(&longest);
         }
         true
     }
 
-    fn drop_oldest(&mut self, name: &Series) {
-        let Some(known) = self.series.get_mut(name) else {
+    fn drop_oldest(&mut self, series: &Series) {
+        let Some(known) = self.series.get_mut(series) else {
             return;
         };
         if let Some((_, number)) = known.pop_first()
             && let Some(cached) = self.synopses.remove(&number)
         {
-            self.bytes -= size(&cached);
+            self.bytes -= cached_size(&cached);
         }
         if known.is_empty() {
-            self.series.remove(name);
+            self.series.remove(series);
         }
     }
 
@@ -176,12 +205,7 @@ impl SynopsisCache {
     }
 
     pub fn synopses(&self) -> Vec<Arc<CachedSynopsis>> {
-        let mut all: Vec<(&Age, u64)> = self
-            .series
-            .values()
-            .flatten()
-            .map(|(age, number)| (age, *number))
-            .collect();
+        let mut all: Vec<(&SynopsisAge, &u64)> = self.series.values().flatten().collect();
         all.sort_unstable();
         all.iter()
             .filter_map(|(_, number)| self.synopses.get(number).cloned())
@@ -196,51 +220,30 @@ impl SynopsisCache {
 
     pub fn since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
         let after = cursor.number.saturating_add(1);
-        let mut events: Vec<(u64, Event)> = Vec::new();
-        events.extend(
-            self.synopses
-                .range(after..)
-                .take(BATCH)
-                .map(|(n, cached)| (*n, Event::Synopsis(*n, cached.clone()))),
-        );
-        let unreadable = self.unreadable.range(after..).take(BATCH);
-        events.extend(unreadable.map(|(n, what)| (*n, Event::Unreadable(*n, what.clone()))));
-        events.sort_unstable_by_key(|(number, _)| *number);
-        events.truncate(BATCH);
-        let number = events.last().map_or(cursor.number, |(number, _)| *number);
-        let mut events: Vec<Event> = events.into_iter().map(|(_, event)| event).collect();
-        if cursor.connections != Some(self.connections) {
-            events.insert(0, Event::Source(self.connection.clone()));
+        let mut by_number = BTreeMap::new();
+        for (number, cached) in self.synopses.range(after..).take(BATCH) {
+            by_number.insert(*number, Event::Synopsis(*number, cached.clone()));
         }
-        (
-            events,
-            Cursor {
-                number,
-                connections: Some(self.connections),
-            },
-        )
+        for (number, what) in self.unreadable.range(after..).take(BATCH) {
+            by_number.insert(*number, Event::Unreadable(*number, what.clone()));
+        }
+        let mut next = Cursor {
+            number: cursor.number,
+            connections: Some(self.connections),
+        };
+        let mut events = Vec::new();
+        if cursor.connections != next.connections {
+            events.push(Event::Source(self.connection.clone()));
+        }
+        for (number, event) in by_number.into_iter().take(BATCH) {
+            next.number = number;
+            events.push(event);
+        }
+        (events, next)
     }
 }
 
-fn place(synopsis: &Synopsis) -> (Series, Age) {
-    let about = synopsis.description();
-    let name = (
-        about.pipeline.clone(),
-        about.release.clone(),
-        about.key.clone(),
-    );
-    (
-        name,
-        (
-            about.window.end,
-            about.published,
-            about.ledger.sequence,
-            about.ledger.id.clone(),
-        ),
-    )
-}
-
-fn size(cached: &CachedSynopsis) -> usize {
+fn cached_size(cached: &CachedSynopsis) -> usize {
     cached.json.len() + size_of_val(cached.synopsis.values()) + OVERHEAD
 }
 
@@ -249,7 +252,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use bernstream_synopsis::description::Description;
 
     fn cached(key: &str, hour: u32, sequence: u64) -> CachedSynopsis {
         let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
@@ -309,7 +311,7 @@ mod tests {
 
     #[test]
     fn all_together_never_take_more_than_their_bytes() {
-        let one = size(&cached("JFK", 0, 0));
+        let one = cached_size(&cached("JFK", 0, 0));
         let mut cache = SynopsisCache {
             max_bytes: 10 * one + one / 2,
             ..SynopsisCache::default()
@@ -324,7 +326,7 @@ mod tests {
             cache
                 .synopses
                 .values()
-                .map(|cached| size(cached))
+                .map(|cached| cached_size(cached))
                 .sum::<usize>()
         );
         let lengths: Vec<usize> = cache.series.values().map(BTreeMap::len).collect();

@@ -14,9 +14,9 @@ use bernstream_kafka::topic;
 use bernstream_kafka::{Broker, ErrorContext};
 use bernstream_synopsis::clock::{Timestamp, micros};
 
-/// How long a broker may take to answer before the connection counts as lost.
+/// Longest time for the answer of a broker before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often the partitions of the topic are checked.
+/// Interval at which the partitions of the topic are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// At most this many older messages are read from each partition.
 const MAX_HISTORY: i64 = 20_000;
@@ -28,7 +28,7 @@ pub struct Params {
     pub history: History,
 }
 
-/// How much of the existing messages of a topic is read.
+/// Part of the existing messages of a topic that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
     All,
@@ -57,9 +57,18 @@ pub fn consumer(broker: &Broker) -> Result<BaseConsumer<ErrorContext>, KafkaErro
 ///
 /// If the topic does not exist or the cluster cannot be asked.
 pub(super) fn check(params: &Params) -> Result<(), kafka::Error> {
-    let consumer =
-        consumer(&params.broker).map_err(|error| params.broker.failed(&params.topic, &error))?;
-    topic::partitions(&params.broker, &consumer, &params.topic).map(drop)
+    topic::partitions(&params.broker, &params.open_consumer()?, &params.topic).map(drop)
+}
+
+impl Params {
+    fn open_consumer(&self) -> Result<BaseConsumer<ErrorContext>, kafka::Error> {
+        self.checked_answer(consumer(&self.broker))
+    }
+
+    /// The answer of a client of the topic; an error becomes one about the topic.
+    fn checked_answer<T>(&self, answer: Result<T, KafkaError>) -> Result<T, kafka::Error> {
+        answer.map_err(|error| self.broker.failed(&self.topic, &error))
+    }
 }
 
 /// Reads until `stop` is set or the partitions of the topic change. Then, and after an error, the caller starts again: the cache
@@ -70,30 +79,21 @@ pub(super) fn check(params: &Params) -> Result<(), kafka::Error> {
 /// If the broker is lost or refuses a request, or the topic does not exist.
 pub(super) fn follow(params: &Params, feed: &Feed, stop: &StopFlag) -> Result<(), kafka::Error> {
     let Params { broker, topic, .. } = params;
-    let failed = |error| broker.failed(topic, &error);
-    let consumer = consumer(broker).map_err(failed)?;
+    let consumer = params.open_consumer()?;
     let partitions = topic::partitions_within(broker, &consumer, topic, ANSWER_TIMEOUT)?;
-    consumer
-        .assign(&start(params, &consumer, &partitions).map_err(failed)?)
-        .map_err(failed)?;
+    let starts = params.checked_answer(start_offsets(params, &consumer, &partitions))?;
+    params.checked_answer(consumer.assign(&starts))?;
     feed.connected();
     let mut checked = Instant::now();
     while !stop.is_set() {
         let polled = consumer.poll(Duration::from_millis(100));
         if let Some(message) = polled.filter(|message| !message.as_ref().is_err_and(is_of_group)) {
-            let message = message.map_err(failed)?;
+            let message = params.checked_answer(message)?;
+            let partition = message.partition();
+            let offset = message.offset();
             // A message without a payload is a tombstone of its key.
             if let Some(bytes) = message.payload() {
-                feed.put(
-                    || {
-                        format!(
-                            "partition {}, offset {}",
-                            message.partition(),
-                            message.offset()
-                        )
-                    },
-                    bytes,
-                );
+                feed.put(|| format!("partition {partition}, offset {offset}"), bytes);
             }
         }
         if checked.elapsed() > CHECK_INTERVAL {
@@ -109,7 +109,7 @@ pub(super) fn follow(params: &Params, feed: &Feed, stop: &StopFlag) -> Result<()
 }
 
 /// Where reading starts in each partition.
-fn start(
+fn start_offsets(
     params: &Params,
     consumer: &BaseConsumer<ErrorContext>,
     partitions: &[i32],
@@ -134,16 +134,15 @@ fn start(
     let mut starts = TopicPartitionList::new();
     for partition in partitions {
         let (low, high) = consumer.fetch_watermarks(topic, *partition, ANSWER_TIMEOUT)?;
-        let first = match since.as_ref().map(|since| {
-            since
-                .find_partition(topic, *partition)
-                .map(|at| at.offset())
-        }) {
-            None => low,
-            Some(Some(Offset::Offset(offset))) => offset,
-            // No message is that new.
-            Some(_) => high,
-        };
+        let mut first = low;
+        if let Some(since) = &since {
+            let found = since.find_partition(topic, *partition);
+            first = match found.map(|found| found.offset()) {
+                Some(Offset::Offset(offset)) => offset,
+                // No message is that new.
+                _ => high,
+            };
+        }
         let first = first.max(high.saturating_sub(MAX_HISTORY)).max(low);
         starts.add_partition_offset(topic, *partition, Offset::Offset(first))?;
     }

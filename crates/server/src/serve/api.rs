@@ -37,31 +37,34 @@ pub async fn list(State(state): State<ServerState>, request: Request) -> Answer 
         .iter()
         .map(|cached| cached.synopsis.description())
         .filter(|about| parameters.matches(about));
-    serialized(&matching.map(Summary::of).collect::<Vec<_>>())
+    serialized_response(&matching.map(Summary::of).collect::<Vec<_>>())
 }
 
 pub async fn latest(State(state): State<ServerState>, request: Request) -> Answer {
-    Ok(json(as_json(request)?.one(&state.feed)?.json.clone()))
+    Ok(json_response(
+        as_json(request)?.one(&state.feed)?.json.clone(),
+    ))
 }
 
 pub async fn curve(State(state): State<ServerState>, request: Request) -> Answer {
-    let parameters = parse(request)?;
+    let parameters = parse_parameters(request)?;
     if parameters.at.is_some() {
         return Err(ApiError::bad_request(
             "a curve covers the whole domain; for the values at one point use /api/v1/history?at=",
         ));
     }
     let cached = parameters.one(&state.feed)?;
-    let table = compute(&state, move || on_grid(&cached.synopsis, parameters.points)).await?;
-    formatted(&table, parameters.format)
+    let table =
+        compute_blocking(&state, move || on_grid(&cached.synopsis, parameters.points)).await?;
+    table_response(&table, parameters.format)
 }
 
 pub async fn history(State(state): State<ServerState>, request: Request) -> Answer {
-    let parameters = parse(request)?;
+    let parameters = parse_parameters(request)?;
     let synopses = parameters.all(&state.feed)?;
     let point = parameters.point()?;
-    let table = compute(&state, move || over_time(&synopses, &point)).await?;
-    formatted(&table, parameters.format)
+    let table = compute_blocking(&state, move || over_time(&synopses, &point)).await?;
+    table_response(&table, parameters.format)
 }
 
 pub async fn query(State(state): State<ServerState>, request: Request) -> Answer {
@@ -81,11 +84,11 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
             ranges,
             quantiles: parameters.quantile.into_iter().collect(),
         };
-        let answers = compute(&state, move || {
+        let answers = compute_blocking(&state, move || {
             let answers = cached.synopsis.ask(&questions)?;
             Ok(in_context(&answers, cached.synopsis.description()))
         });
-        return serialized(&answers.await?);
+        return serialized_response(&answers.await?);
     }
     let function = match parameters.ask {
         Some(function) if function.len() <= MAX_EXPRESSION => function,
@@ -101,7 +104,7 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
             ));
         }
     };
-    let answer = compute(&state, move || {
+    let answer = compute_blocking(&state, move || {
         let asked = query::Query::expression(&function, &cached.synopsis)?;
         let (answer, weights) = cached.synopsis.answer_and_weights(&asked)?;
         let mut found = answer.in_context(&function, cached.synopsis.description());
@@ -109,17 +112,19 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
         found["weights"] = weights.into();
         Ok(found)
     });
-    serialized(&answer.await?)
+    serialized_response(&answer.await?)
 }
 
 pub async fn spending(State(state): State<ServerState>, request: Request) -> Answer {
     let parameters = as_json(request)?;
     let synopses = state.feed.synopses();
     let about = synopses.iter().map(|cached| cached.synopsis.description());
-    serialized(&Spending::of(about.filter(|about| parameters.matches(about))).by(parameters.by))
+    serialized_response(
+        &Spending::of(about.filter(|about| parameters.matches(about))).by(parameters.by),
+    )
 }
 
-fn parse(request: Request) -> Result<Parameters, ApiError> {
+fn parse_parameters(request: Request) -> Result<Parameters, ApiError> {
     request
         .map(|Query(parameters)| parameters)
         .map_err(|error| ApiError::bad_request(error.body_text()))
@@ -127,7 +132,7 @@ fn parse(request: Request) -> Result<Parameters, ApiError> {
 
 /// The parameters of an answer that is no table.
 fn as_json(request: Request) -> Result<Parameters, ApiError> {
-    let parameters = parse(request)?;
+    let parameters = parse_parameters(request)?;
     match parameters.format {
         Some(Format::Csv) => Err(ApiError::bad_request(
             "this is not available as CSV: leave format=csv out, or ask /api/v1/curve or /api/v1/history, which have rows",
@@ -137,51 +142,51 @@ fn as_json(request: Request) -> Result<Parameters, ApiError> {
 }
 
 /// A response of JSON text.
-fn json(text: String) -> Response {
+fn json_response(text: String) -> Response {
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-fn serialized(value: &impl Serialize) -> Answer {
+fn serialized_response(value: &impl Serialize) -> Answer {
     let text = serde_json::to_string(value);
-    text.map(json)
+    text.map(json_response)
         .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
-fn formatted(table: &Table, format: Option<Format>) -> Answer {
+fn table_response(table: &Table, format: Option<Format>) -> Answer {
     match format.unwrap_or_default() {
-        Format::Json => serialized(table),
+        Format::Json => serialized_response(table),
         Format::Csv => Ok(table.csv()),
     }
 }
 
 /// Computes outside the event loop, a few requests at a time.
-async fn compute<T: Send + 'static>(
+async fn compute_blocking<T: Send + 'static>(
     state: &ServerState,
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let failed = |_| {
-        ApiError::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "this cannot be computed; please report it",
-        )
-    };
     let permit = state.computations.clone().acquire_owned().await;
     let permit = permit
         .map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"))?;
     // The permit is held until the work is done, even if the client has disconnected.
-    let work = move || {
+    let computed = tokio::task::spawn_blocking(move || {
         let done = work();
         drop(permit);
         done
-    };
-    tokio::task::spawn_blocking(work).await.map_err(failed)?
+    });
+    match computed.await {
+        Ok(done) => done,
+        Err(_) => Err(ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "this cannot be computed; please report it",
+        )),
+    }
 }
 
 #[derive(Serialize)]
 struct Summary<'a> {
     pipeline: &'a str,
     release: &'a str,
-    /// What people call the release: its name where the configuration says nothing else.
+    /// Title of the release for people: its name where the configuration says nothing else.
     title: &'a str,
     key: Option<&'a str>,
     window: bernstream_synopsis::grid::Span,
@@ -210,10 +215,9 @@ impl<'a> Summary<'a> {
 }
 
 /// The columns of the coordinates. An axis with the name of a value column gets the prefix `at.`.
-fn axes(about: &Description) -> impl Iterator<Item = String> {
-    let taken = |column: &str| VALUES.contains(&column);
-    about.domain.iter().map(move |axis| {
-        if taken(&axis.column) {
+fn axis_columns(about: &Description) -> impl Iterator<Item = String> {
+    about.domain.iter().map(|axis| {
+        if VALUES.contains(&axis.column.as_str()) {
             format!("at.{}", axis.column)
         } else {
             axis.column.clone()
@@ -262,34 +266,34 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> 
             "points must be at least 2 for each axis, and give at most {MAX_ROWS} rows in all"
         )));
     }
-    let row = |point: Vec<f64>| {
+    let mut rows = Vec::new();
+    for point in about.even_points(points) {
         let values = at_point(synopsis, &evaluator, &point)?;
-        Ok(point.into_iter().map(Cell::Number).chain(values).collect())
-    };
-    let rows = about
-        .even_points(points)
-        .into_iter()
-        .map(row)
-        .collect::<Result<_, bernstream_synopsis::Error>>()?;
+        rows.push(point.into_iter().map(Cell::Number).chain(values).collect());
+    }
     Ok(Table {
-        columns: axes(about).chain(VALUES.map(str::to_owned)).collect(),
+        columns: axis_columns(about)
+            .chain(VALUES.map(str::to_owned))
+            .collect(),
         rows,
     })
 }
 
+/// The times of a window, and its values at a point.
+fn window_row(synopsis: &Synopsis, point: &[f64]) -> Result<Vec<Cell>, bernstream_synopsis::Error> {
+    let about = synopsis.description();
+    let values = at_point(synopsis, &synopsis.evaluator(about.order)?, point)?;
+    // Windows that were published late, all at once, stand where they ended.
+    let times = [about.window.end, about.window.start, about.published]
+        .map(|time| Cell::Text(time.to_string()));
+    Ok(times.into_iter().chain(values).collect())
+}
+
 /// Fails only if the newest synopsis has no value there: older ones may have had another domain.
 fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<Table, ApiError> {
-    let row = |synopsis: &Synopsis| {
-        let about = synopsis.description();
-        let values = at_point(synopsis, &synopsis.evaluator(about.order)?, point)?;
-        // Windows that were published late, all at once, stand where they ended.
-        let times = [about.window.end, about.window.start, about.published]
-            .map(|time| Cell::Text(time.to_string()));
-        Ok(times.into_iter().chain(values).collect())
-    };
     let mut rows: Vec<Result<Vec<Cell>, bernstream_synopsis::Error>> = synopses
         .iter()
-        .map(|cached| row(&cached.synopsis))
+        .map(|cached| window_row(&cached.synopsis, point))
         .collect();
     if let Some(Err(error)) = rows.pop_if(|newest| newest.is_err()) {
         return Err(error.into());

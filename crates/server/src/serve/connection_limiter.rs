@@ -22,13 +22,13 @@ use tracing::warn;
 use super::descriptors;
 use bernstream_synopsis::clock::Reminder;
 
-/// How many connections a server takes, and how long they last.
+/// Number of connections that a server takes, and how long they last.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// What the server shows.
+    /// Name of what the server shows.
     pub of: &'static str,
     pub connections: usize,
-    /// How many eighths of the files that the process may open may be connections. All servers together leave half of them to the
+    /// Eighths of the files that the process may open which may be connections. All servers together leave half of them to the
     /// ledger and the clients of brokers.
     pub eighths: usize,
     /// From the start of a connection to the first byte of its first answer.
@@ -38,7 +38,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The same within the limit on open files.
+    /// These limits within the limit on open files.
     pub fn here(self) -> Self {
         let Some(files) = descriptors::limit() else {
             return self;
@@ -64,16 +64,23 @@ pub struct ConnectionLimiter {
     limits: Limits,
     permits: Arc<Semaphore>,
     /// Connections without an answer yet, the oldest first.
-    unanswered: Vec<Weak<Place>>,
+    unanswered: Vec<Weak<ConnectionPlace>>,
     reminder: Reminder,
 }
 
 /// A connection, as the listener sees it.
 #[derive(Debug, Default)]
-struct Place {
+struct ConnectionPlace {
     is_answered: AtomicBool,
     is_evicted: AtomicBool,
     waker: AtomicWaker,
+}
+
+impl ConnectionPlace {
+    /// Returns whether the connection is open and has no answer yet.
+    fn is_waiting(&self) -> bool {
+        !self.is_answered.load(Relaxed) && !self.is_evicted.load(Relaxed)
+    }
 }
 
 impl ConnectionLimiter {
@@ -89,7 +96,7 @@ impl ConnectionLimiter {
     }
 
     /// Closes the oldest connection without an answer, if there is one.
-    fn evict(&mut self) {
+    fn evict_oldest(&mut self) {
         let Some(oldest) = self.unanswered.first().and_then(Weak::upgrade) else {
             return;
         };
@@ -115,36 +122,32 @@ impl Listener for ConnectionLimiter {
             let (stream, address) = Listener::accept(&mut self.listener).await;
             // Events are small and must not wait for more data; if this fails they are late, not lost.
             drop(stream.set_nodelay(true));
-            let is_waiting = |place: Arc<Place>| {
-                !place.is_answered.load(Relaxed) && !place.is_evicted.load(Relaxed)
-            };
-            self.unanswered
-                .retain(|place| place.upgrade().is_some_and(is_waiting));
+            self.unanswered.retain(|place| {
+                let place = place.upgrade();
+                place.is_some_and(|place| place.is_waiting())
+            });
             if self.permits.available_permits() == 0 {
-                self.evict();
+                self.evict_oldest();
             }
             // Event streams are not closed for others: whoever comes then waits until one ends. The semaphore is never closed.
             let Ok(permit) = self.permits.clone().acquire_owned().await else {
                 continue;
             };
-            let place = Arc::new(Place::default());
+            let place = Arc::new(ConnectionPlace::default());
             self.unanswered.push(Arc::downgrade(&place));
             let Limits {
                 first_answer,
                 next_answer,
                 ..
             } = self.limits;
-            let deadline = Box::pin(sleep(first_answer));
-            return (
-                TimedStream {
-                    stream,
-                    place,
-                    deadline,
-                    next_answer,
-                    _permit: permit,
-                },
-                address,
-            );
+            let stream = TimedStream {
+                stream,
+                place,
+                deadline: Box::pin(sleep(first_answer)),
+                next_answer,
+                _permit: permit,
+            };
+            return (stream, address);
         }
     }
 
@@ -156,7 +159,7 @@ impl Listener for ConnectionLimiter {
 /// A connection that ends when nothing was written for some time, or when its place is needed.
 pub struct TimedStream {
     stream: TcpStream,
-    place: Arc<Place>,
+    place: Arc<ConnectionPlace>,
     deadline: Pin<Box<Sleep>>,
     next_answer: Duration,
     _permit: OwnedSemaphorePermit,
@@ -168,10 +171,10 @@ impl TimedStream {
     /// If the connection must end.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         self.place.waker.register(cx.waker());
-        match self.place.is_evicted.load(Relaxed) || self.deadline.as_mut().poll(cx).is_ready() {
-            true => Err(io::ErrorKind::TimedOut.into()),
-            false => Ok(()),
+        if self.place.is_evicted.load(Relaxed) || self.deadline.as_mut().poll(cx).is_ready() {
+            return Err(io::ErrorKind::TimedOut.into());
         }
+        Ok(())
     }
 }
 

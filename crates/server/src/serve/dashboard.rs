@@ -58,10 +58,10 @@ pub async fn serve(
     let limits = LIMITS.here();
     // The others are for those who ask for something else.
     let streams = limits.connections * 2 / 3;
-    super::serve(listener, limits, &hosts, routes(feed, streams)).await
+    super::serve(listener, limits, &hosts, dashboard_routes(feed, streams)).await
 }
 
-fn routes(feed: Arc<Feed>, streams: usize) -> Router {
+fn dashboard_routes(feed: Arc<Feed>, streams: usize) -> Router {
     let state = ServerState {
         feed,
         streams: Arc::new(Semaphore::new(streams)),

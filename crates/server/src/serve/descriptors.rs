@@ -7,7 +7,7 @@ pub(super) fn limit() -> Option<usize> {
     of_limits(&fs::read_to_string("/proc/self/limits").unwrap_or_default())
 }
 
-/// The same, in the text of `/proc/self/limits`.
+/// The soft limit on open files, in the text of `/proc/self/limits`.
 fn of_limits(limits: &str) -> Option<usize> {
     let line = limits
         .lines()

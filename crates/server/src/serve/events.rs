@@ -20,7 +20,7 @@ use super::state::ServerState;
 use crate::feed::{Cursor, Event, Feed};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How often a comment is sent, which keeps the connection open and shows the page that it is alive.
+/// Interval at which a comment is sent, which keeps the connection open and shows the page that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// When a browser that lost the connection reconnects.
 const RETRY: Duration = Duration::from_secs(1);
@@ -35,17 +35,20 @@ pub async fn stream(State(state): State<ServerState>, headers: HeaderMap) -> Res
         return ([(CONNECTION, "close")], why).into_response();
     };
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let cursor = last.map_or_else(Cursor::default, |id| cursor(&state.feed, id));
+    let cursor = match last {
+        Some(id) => cursor_after(&state.feed, id),
+        None => Cursor::default(),
+    };
     let events = EventStream {
         changes: state.feed.changes(),
-        waiting: VecDeque::from([hello(&state.feed, cursor)]),
+        waiting: VecDeque::from([hello_event(&state.feed, cursor)]),
         feed: state.feed,
         cursor,
         _permit: permit,
     };
     let events = stream::unfold(events, async |events| {
         events
-            .next()
+            .next_event()
             .await
             .map(|(event, rest)| (Ok::<_, Infallible>(event), rest))
     });
@@ -58,14 +61,17 @@ pub async fn stream(State(state): State<ServerState>, headers: HeaderMap) -> Res
 }
 
 /// Where a reconnecting browser resumes; at the beginning if its last event came from another feed.
-fn cursor(feed: &Feed, id: &str) -> Cursor {
+fn cursor_after(feed: &Feed, id: &str) -> Cursor {
     let number = id
         .strip_prefix(feed.instance())
         .and_then(|rest| rest.strip_prefix('-')?.parse().ok());
-    number.map_or_else(Cursor::default, Cursor::after)
+    match number {
+        Some(number) => Cursor::after(number),
+        None => Cursor::default(),
+    }
 }
 
-fn hello(feed: &Feed, cursor: Cursor) -> sse::Event {
+fn hello_event(feed: &Feed, cursor: Cursor) -> sse::Event {
     let hello = json!({
         "now": Timestamp::now(),
         "version": env!("CARGO_PKG_VERSION"),
@@ -87,7 +93,7 @@ struct EventStream {
 }
 
 impl EventStream {
-    async fn next(mut self) -> Option<(sse::Event, Self)> {
+    async fn next_event(mut self) -> Option<(sse::Event, Self)> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 return Some((event, self));
@@ -97,7 +103,7 @@ impl EventStream {
             let (events, cursor) = self.feed.since(self.cursor);
             self.cursor = cursor;
             self.waiting
-                .extend(events.iter().map(|event| written(&self.feed, event)));
+                .extend(events.iter().map(|event| sse_event(&self.feed, event)));
             if self.waiting.is_empty() {
                 self.changes.changed().await.ok()?;
             }
@@ -105,14 +111,18 @@ impl EventStream {
     }
 }
 
-fn written(feed: &Feed, event: &Event) -> sse::Event {
-    let id = |number: &u64| format!("{}-{number}", feed.instance());
-    let new = |name| sse::Event::default().event(name);
+fn sse_event(feed: &Feed, event: &Event) -> sse::Event {
+    let instance = feed.instance();
+    let written = sse::Event::default();
     match event {
-        Event::Synopsis(number, kept) => new("synopsis").id(id(number)).data(&kept.json),
-        Event::Unreadable(number, what) => new("unreadable")
-            .id(id(number))
+        Event::Synopsis(number, kept) => written
+            .event("synopsis")
+            .id(format!("{instance}-{number}"))
+            .data(&kept.json),
+        Event::Unreadable(number, what) => written
+            .event("unreadable")
+            .id(format!("{instance}-{number}"))
             .data(json!(**what).to_string()),
-        Event::Source(connection) => new("source").data(json!(connection).to_string()),
+        Event::Source(connection) => written.event("source").data(json!(connection).to_string()),
     }
 }

@@ -19,18 +19,21 @@ const REFUSED: &str = "refused: the request names another host than this server'
 pub(super) struct Hosts(Arc<[String]>);
 
 impl Hosts {
-    /// What is checked of a server at `address` that has these names, if anything is: without names only whether a server for this
+    /// Names to check for a server at `address` that has these names, if anything is checked: without names only whether a server for this
     /// machine alone is asked by a foreign one.
     pub fn checked(address: SocketAddr, names: &[String]) -> Option<Self> {
         let is_checked = address.ip().to_canonical().is_loopback() || !names.is_empty();
         is_checked.then(|| Hosts(names.into()))
     }
 
-    fn allow(&self, headers: &HeaderMap) -> bool {
-        headers.get_all(HOST).iter().all(|host| self.have(host))
+    fn allow_request(&self, headers: &HeaderMap) -> bool {
+        headers
+            .get_all(HOST)
+            .iter()
+            .all(|host| self.have_host(host))
     }
 
-    fn have(&self, host: &HeaderValue) -> bool {
+    fn have_host(&self, host: &HeaderValue) -> bool {
         let Some(authority) = host
             .to_str()
             .ok()
@@ -52,15 +55,15 @@ pub(super) async fn refuse_foreign(
     request: Request,
     next: Next,
 ) -> Response {
-    match hosts.allow(request.headers()) {
-        true => next.run(request).await,
-        false => (
-            StatusCode::MISDIRECTED_REQUEST,
-            [(CONNECTION, "close")],
-            REFUSED,
-        )
-            .into_response(),
+    if hosts.allow_request(request.headers()) {
+        return next.run(request).await;
     }
+    (
+        StatusCode::MISDIRECTED_REQUEST,
+        [(CONNECTION, "close")],
+        REFUSED,
+    )
+        .into_response()
 }
 
 #[cfg(test)]
@@ -70,7 +73,7 @@ mod tests {
     #[test]
     fn only_names_of_the_server_are_its_own() {
         let hosts = Hosts(["page.example.org".to_owned()].into());
-        let have = |host: &str| hosts.have(&HeaderValue::from_str(host).unwrap());
+        let have = |host: &str| hosts.have_host(&HeaderValue::from_str(host).unwrap());
         for own in [
             "localhost",
             "LocalHost:9465",

@@ -41,16 +41,17 @@ pub enum Error {
 ///
 /// If the address cannot be bound.
 pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, Error> {
-    let listen = || {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    listen().map_err(|source| Error::Listen {
+    bind_nonblocking(address).map_err(|source| Error::Listen {
         address,
         setting,
         source,
     })
+}
+
+fn bind_nonblocking(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// Serves within `limits` those who ask by an address, as `localhost` or by one of the names `hosts`, until the process ends.

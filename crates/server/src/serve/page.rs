@@ -102,7 +102,7 @@ impl Prepared {
     }
 }
 
-/// Only who asks for it by name gets it; a weight of zero is a refusal (RFC 9110, 12.5.3).
+/// Returns whether compressed answers are asked for: by their name only; a weight of zero is a refusal (RFC 9110, 12.5.3).
 fn takes_gzip(request: &HeaderMap) -> bool {
     let lists = request
         .get_all(ACCEPT_ENCODING)

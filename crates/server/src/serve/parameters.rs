@@ -7,11 +7,11 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::api_error::ApiError;
-use crate::feed::{CachedSynopsis, Feed};
+use crate::feed::{CachedSynopsis, Feed, Series};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
 
-/// How many releases and keys an error lists.
+/// Number of releases and keys that an error lists.
 const MAX_LISTED: usize = 20;
 
 /// The query string of a request. An empty value counts as absent: that is how a form sends it.
@@ -31,7 +31,7 @@ pub struct Parameters {
     pub by: Option<By>,
 }
 
-/// Of where the budget went only this.
+/// Selects by what it is told where the budget went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -48,15 +48,15 @@ pub enum Format {
     Csv,
 }
 
-fn present(text: &Option<String>) -> Option<&str> {
+fn non_empty(text: &Option<String>) -> Option<&str> {
     text.as_deref().filter(|text| !text.is_empty())
 }
 
 impl Parameters {
     pub fn matches(&self, about: &Description) -> bool {
-        present(&self.pipeline).is_none_or(|pipeline| about.pipeline == pipeline)
-            && present(&self.release).is_none_or(|release| about.release == release)
-            && present(&self.key).is_none_or(|key| about.key.as_deref() == Some(key))
+        non_empty(&self.pipeline).is_none_or(|pipeline| about.pipeline == pipeline)
+            && non_empty(&self.release).is_none_or(|release| about.release == release)
+            && non_empty(&self.key).is_none_or(|key| about.key.as_deref() == Some(key))
     }
 
     /// The synopses of the one release and key that match, at least one, the newest window last.
@@ -66,15 +66,9 @@ impl Parameters {
     /// If nothing matches, or several releases or keys do.
     pub fn all(&self, feed: &Feed) -> Result<Vec<Arc<CachedSynopsis>>, ApiError> {
         let mut synopses = feed.synopses();
-        let series = |synopses: &[Arc<CachedSynopsis>]| {
-            synopses
-                .iter()
-                .map(|cached| series_of(cached.synopsis.description()))
-                .collect()
-        };
-        let known: BTreeSet<Series> = series(&synopses);
+        let known = series_of(&synopses);
         synopses.retain(|cached| self.matches(cached.synopsis.description()));
-        let found: BTreeSet<Series> = series(&synopses);
+        let found = series_of(&synopses);
         match found.len() {
             0 if known.is_empty() => Err(ApiError::new(
                 StatusCode::NOT_FOUND,
@@ -82,12 +76,12 @@ impl Parameters {
             )),
             0 => Err(ApiError::new(
                 StatusCode::NOT_FOUND,
-                format!("no synopsis matches; there are {}", list(&known)),
+                format!("no synopsis matches; there are {}", list_series(&known)),
             )),
             1 => Ok(synopses),
             _ => Err(ApiError::bad_request(format!(
                 "several releases or keys match; choose one with release= and key= (and pipeline=): {}",
-                list(&found)
+                list_series(&found)
             ))),
         }
     }
@@ -99,11 +93,10 @@ impl Parameters {
     /// If nothing matches, several releases or keys do, or `window` is not a time or no window of the cache starts then.
     pub fn one(&self, feed: &Feed) -> Result<Arc<CachedSynopsis>, ApiError> {
         let mut synopses = self.all(feed)?;
-        if let Some(window) = present(&self.window) {
+        if let Some(window) = non_empty(&self.window) {
             let start = Timestamp::try_from(window.to_owned())
                 .map_err(|why| ApiError::bad_request(format!("window: {why}")))?;
             // Overlapping windows are told apart by their newest pane.
-            let newest_pane = |about: &Description| about.panes.map(|panes| panes.newest.start);
             let is_pane = synopses
                 .iter()
                 .any(|cached| newest_pane(cached.synopsis.description()) == Some(start));
@@ -116,13 +109,12 @@ impl Parameters {
                 }
             });
         }
-        let none = || {
+        synopses.pop().ok_or_else(|| {
             ApiError::new(
                 StatusCode::NOT_FOUND,
                 "no cached window starts then; see /api/v1/synopses",
             )
-        };
-        synopses.pop().ok_or_else(none)
+        })
     }
 
     /// # Errors
@@ -131,41 +123,42 @@ impl Parameters {
     pub fn point(&self) -> Result<Vec<f64>, ApiError> {
         let missing =
             "the parameter 'at' is missing: one number for each axis, for example at=15 or at=15,3";
-        let at = present(&self.at).ok_or_else(|| ApiError::bad_request(missing))?;
-        let number = |part: &str| {
-            let number = part.trim().parse::<f64>();
-            number.map_err(|_| ApiError::bad_request(format!("at: '{part}' is not a number")))
-        };
-        at.split(',').map(number).collect()
+        let at = non_empty(&self.at).ok_or_else(|| ApiError::bad_request(missing))?;
+        let mut point = Vec::new();
+        for part in at.split(',') {
+            let Ok(number) = part.trim().parse::<f64>() else {
+                let why = format!("at: '{part}' is not a number");
+                return Err(ApiError::bad_request(why));
+            };
+            point.push(number);
+        }
+        Ok(point)
     }
 }
 
-/// Pipeline, release and key.
-type Series = (String, String, Option<String>);
+fn newest_pane(about: &Description) -> Option<Timestamp> {
+    about.panes.map(|panes| panes.newest.start)
+}
 
-fn series_of(about: &Description) -> Series {
-    (
-        about.pipeline.clone(),
-        about.release.clone(),
-        about.key.clone(),
-    )
+fn series_of(synopses: &[Arc<CachedSynopsis>]) -> BTreeSet<Series> {
+    let descriptions = synopses.iter().map(|cached| cached.synopsis.description());
+    descriptions.map(Series::of).collect()
 }
 
 /// The first of them, in words.
-fn list(series: &BTreeSet<Series>) -> String {
-    let name = |(pipeline, release, key): &Series| {
-        let key = key
-            .as_ref()
-            .map(|key| format!(", key '{key}'"))
-            .unwrap_or_default();
-        format!("{release} of {pipeline}{key}")
-    };
-    let names: Vec<String> = series.iter().take(MAX_LISTED).map(name).collect();
-    let more = series.len().saturating_sub(MAX_LISTED);
-    names.join("; ")
-        + &if more > 0 {
-            format!("; and {more} more")
-        } else {
-            String::new()
+fn list_series(all: &BTreeSet<Series>) -> String {
+    let mut names = Vec::new();
+    for series in all.iter().take(MAX_LISTED) {
+        let mut name = format!("{} of {}", series.release, series.pipeline);
+        if let Some(key) = &series.key {
+            name += &format!(", key '{key}'");
         }
+        names.push(name);
+    }
+    let mut list = names.join("; ");
+    let more = all.len().saturating_sub(MAX_LISTED);
+    if more > 0 {
+        list += &format!("; and {more} more");
+    }
+    list
 }

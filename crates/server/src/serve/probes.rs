@@ -45,9 +45,9 @@ pub async fn serve(
     health: Arc<Health>,
 ) -> Result<(), Error> {
     let routes = Router::new()
-        .route("/metrics", get(scrape))
-        .route("/healthz", get(live))
-        .route("/readyz", get(ready))
+        .route("/metrics", get(answer_metrics))
+        .route("/healthz", get(worker_live))
+        .route("/readyz", get(worker_ready))
         .with_state(WorkerState { metrics, health })
         .layer(map_response(end_connection));
     super::serve(listener, LIMITS.here(), &hosts, routes).await
@@ -64,28 +64,32 @@ pub async fn serve_absorber(
     hosts: Arc<[String]>,
     pulse: Arc<Pulse>,
 ) -> Result<(), Error> {
-    let answer = |works, yes, no| {
-        if works {
-            (StatusCode::OK, yes)
-        } else {
-            (StatusCode::SERVICE_UNAVAILABLE, no)
-        }
-    };
-    let live = async move |State(pulse): State<Arc<Pulse>>| {
-        answer(pulse.is_alive(), "alive\n", "the absorber hangs\n")
-    };
-    let ready = async move |State(pulse): State<Arc<Pulse>>| {
-        answer(
-            pulse.is_ready(),
-            "ready\n",
-            "not ready: reading the input\n",
-        )
-    };
     let routes = Router::new()
-        .route("/healthz", get(live))
-        .route("/readyz", get(ready));
-    let routes = routes.with_state(pulse).layer(map_response(end_connection));
+        .route("/healthz", get(absorber_live))
+        .route("/readyz", get(absorber_ready))
+        .with_state(pulse)
+        .layer(map_response(end_connection));
     super::serve(listener, LIMITS.here(), &hosts, routes).await
+}
+
+async fn absorber_live(State(pulse): State<Arc<Pulse>>) -> Response {
+    if pulse.is_alive() {
+        "alive\n".into_response()
+    } else {
+        unavailable_response("the absorber hangs\n")
+    }
+}
+
+async fn absorber_ready(State(pulse): State<Arc<Pulse>>) -> Response {
+    if pulse.is_ready() {
+        "ready\n".into_response()
+    } else {
+        unavailable_response("not ready: reading the input\n")
+    }
+}
+
+fn unavailable_response(why: impl IntoResponse) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
 /// Whoever was answered keeps no place.
@@ -96,7 +100,7 @@ async fn end_connection(mut response: Response) -> Response {
     response
 }
 
-async fn scrape(State(state): State<WorkerState>) -> impl IntoResponse {
+async fn answer_metrics(State(state): State<WorkerState>) -> impl IntoResponse {
     state.health.show(&state.metrics);
     match state.metrics.render() {
         Ok(text) => (
@@ -113,26 +117,20 @@ async fn scrape(State(state): State<WorkerState>) -> impl IntoResponse {
 }
 
 /// Alive while the loops run: an unreachable broker must not restart the worker.
-async fn live(State(state): State<WorkerState>) -> impl IntoResponse {
+async fn worker_live(State(state): State<WorkerState>) -> Response {
     if state.health.is_alive() {
-        (StatusCode::OK, "alive\n")
+        "alive\n".into_response()
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "a loop of the worker hangs\n",
-        )
+        unavailable_response("a loop of the worker hangs\n")
     }
 }
 
 /// Ready once every part has worked. Names what is missing, never a lag or an offset.
-async fn ready(State(state): State<WorkerState>) -> impl IntoResponse {
+async fn worker_ready(State(state): State<WorkerState>) -> Response {
     let missing = state.health.missing();
     if missing.is_empty() {
-        (StatusCode::OK, format!("ready{}\n", state.health.remark()))
+        format!("ready{}\n", state.health.remark()).into_response()
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("not ready: {}\n", missing.join(", ")),
-        )
+        unavailable_response(format!("not ready: {}\n", missing.join(", ")))
     }
 }

@@ -11,7 +11,7 @@ use bernstream_synopsis::description::Description;
 use bernstream_synopsis::grid::{Grid, Span};
 use bernstream_synopsis::price::Price;
 
-/// What windows were charged, the oldest first. Amounts are in the kind of the budget: epsilon, epsilon and delta, rho, or windows.
+/// Charges of windows, the oldest first. Amounts are in the kind of the budget: epsilon, epsilon and delta, rho, or windows.
 #[derive(Debug, Serialize)]
 pub struct Spending<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,9 +22,9 @@ pub struct Spending<'a> {
     blocks: Option<Vec<OfBlock<'a>>>,
 }
 
-/// Windows of one release, and the sum of their prices. All keys of a window are paid for together.
+/// ChargedWindows of one release, and the sum of their prices. All keys of a window are paid for together.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Windows<'a> {
+struct ChargedWindows<'a> {
     release: &'a str,
     windows: u64,
     charged: Price,
@@ -35,7 +35,7 @@ struct OfRelease<'a> {
     pipeline: &'a str,
     ledger: &'a str,
     #[serde(flatten)]
-    of: Windows<'a>,
+    of: ChargedWindows<'a>,
     /// From the start of the first window to the end of the last one.
     span: Span,
 }
@@ -47,7 +47,7 @@ struct OfDay<'a> {
     /// The midnight, in UTC, before its windows start.
     day: Timestamp,
     #[serde(flatten)]
-    of: Windows<'a>,
+    of: ChargedWindows<'a>,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,9 +61,9 @@ struct OfBlock<'a> {
     left: Price,
     /// The newest window.
     newest: Span,
-    /// What it was charged for all its releases.
+    /// Price that it was charged for all its releases.
     price: Price,
-    /// How many more windows at that price `left` pays for.
+    /// Number of further windows at that price that `left` pays for.
     windows_left: u64,
     /// The start of the first window of the block that they leave unpaid; absent if the block ends before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,13 +75,48 @@ struct OfBlock<'a> {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct InBlock<'a> {
     #[serde(flatten)]
-    of: Windows<'a>,
-    /// What the newest window was charged for it; nothing if it was not released then.
+    of: ChargedWindows<'a>,
+    /// Price that the newest window was charged for it; nothing if it was not released then.
     price: Price,
 }
 
 /// A pipeline and one of its ledgers.
-type Ledger<'a> = (&'a str, &'a str);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ledger<'a> {
+    pipeline: &'a str,
+    id: &'a str,
+}
+
+/// A charge: synopses that share it are keys of one window, which were paid for once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Charge<'a> {
+    ledger: Ledger<'a>,
+    row: u64,
+    release: &'a str,
+}
+
+/// The order of releases that are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ReleaseKey<'a> {
+    ledger: Ledger<'a>,
+    release: &'a str,
+}
+
+/// The order of days that are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct DayKey<'a> {
+    ledger: Ledger<'a>,
+    day: Timestamp,
+    release: &'a str,
+}
+
+/// The order of blocks that are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct BlockKey<'a> {
+    ledger: Ledger<'a>,
+    start: Timestamp,
+    end: Timestamp,
+}
 
 /// A block while its windows are added, the oldest first.
 #[derive(Debug)]
@@ -92,113 +127,157 @@ struct Block<'a> {
     newest: Span,
     row: u64,
     price: Price,
-    /// The windows of each release, the row of the newest of them, and what that was charged.
-    releases: BTreeMap<&'a str, (Windows<'a>, u64, Price)>,
+    releases: BTreeMap<&'a str, BlockRelease<'a>>,
+}
+
+/// The windows of one release in a block while they are added.
+#[derive(Debug)]
+struct BlockRelease<'a> {
+    of: ChargedWindows<'a>,
+    /// The row of the newest of them, and what it was charged.
+    row: u64,
+    price: Price,
 }
 
 impl<'a> Spending<'a> {
-    /// What the synopses with these descriptions were charged.
+    /// Adds up what the synopses with these descriptions were charged.
     pub fn of(descriptions: impl Iterator<Item = &'a Description>) -> Self {
-        let charges: BTreeMap<_, _> = descriptions
-            .map(|about| (charge_of(about), about))
-            .collect();
+        let mut charges = BTreeMap::new();
+        for about in descriptions {
+            charges.insert(Charge::of(about), about);
+        }
         let days = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
-        let mut by_release: BTreeMap<(Ledger, &str), (Windows, Span)> = BTreeMap::new();
-        let mut by_day: BTreeMap<(Ledger, Timestamp, &str), Windows> = BTreeMap::new();
-        let mut by_block: BTreeMap<(Ledger, Timestamp, Timestamp), Block> = BTreeMap::new();
-        for ((ledger, row, release), about) in charges {
+        let mut by_release: BTreeMap<ReleaseKey, OfRelease> = BTreeMap::new();
+        let mut by_day: BTreeMap<DayKey, OfDay> = BTreeMap::new();
+        let mut by_block: BTreeMap<BlockKey, Block> = BTreeMap::new();
+        for (charge, about) in charges {
+            let Charge {
+                ledger, release, ..
+            } = charge;
             let price = about.privacy.price;
             // Of windows that overlap, each pays when its newest part is over.
             let window = about.panes.map_or(about.window, |panes| panes.newest);
-            let nothing = Windows {
+            let nothing = ChargedWindows {
                 release,
                 windows: 0,
                 charged: price.zero(),
             };
-            let (of, span) = by_release
-                .entry((ledger, release))
-                .or_insert((nothing, window));
-            of.add(price);
-            span.end = window.end;
+            let of_release =
+                by_release
+                    .entry(ReleaseKey { ledger, release })
+                    .or_insert(OfRelease {
+                        pipeline: ledger.pipeline,
+                        ledger: ledger.id,
+                        of: nothing,
+                        span: window,
+                    });
+            of_release.of.add(price);
+            of_release.span.end = window.end;
             let day = days.map_or(window.start, |days| days.span_of(window.start).start);
-            by_day
-                .entry((ledger, day, release))
-                .or_insert(nothing)
-                .add(price);
+            let key = DayKey {
+                ledger,
+                day,
+                release,
+            };
+            let of_day = by_day.entry(key).or_insert(OfDay {
+                pipeline: ledger.pipeline,
+                ledger: ledger.id,
+                day,
+                of: nothing,
+            });
+            of_day.of.add(price);
             for charged in &about.privacy.blocks {
-                let new = Block {
+                let key = BlockKey {
+                    ledger,
+                    start: charged.start,
+                    end: charged.end,
+                };
+                let block = by_block.entry(key).or_insert(Block {
                     spent: charged.spent,
                     total: charged.total,
                     newest: window,
-                    row,
+                    row: charge.row,
                     price: price.zero(),
                     releases: BTreeMap::new(),
-                };
-                let block = by_block
-                    .entry((ledger, charged.start, charged.end))
-                    .or_insert(new);
-                let others = if block.row == row {
-                    block.price
-                } else {
-                    price.zero()
-                };
-                (block.newest, block.row, block.price) = (window, row, together(others, price));
-                (block.spent, block.total) = (charged.spent, charged.total);
-                let (of, newest, paid) = block
-                    .releases
-                    .entry(release)
-                    .or_insert((nothing, row, price));
-                of.add(price);
-                (*newest, *paid) = (row, price);
+                });
+                block.spent = charged.spent;
+                block.total = charged.total;
+                block.add(charge, window, price);
             }
         }
-        let of_release = |(((pipeline, ledger), _), (of, span))| OfRelease {
-            pipeline,
-            ledger,
-            of,
-            span,
-        };
-        let of_day = |(((pipeline, ledger), day, _), of)| OfDay {
-            pipeline,
-            ledger,
-            day,
-            of,
-        };
+        let blocks = by_block.into_iter();
         Spending {
-            releases: Some(by_release.into_iter().map(of_release).collect()),
-            days: Some(by_day.into_iter().map(of_day).collect()),
-            blocks: Some(
-                by_block
-                    .into_iter()
-                    .map(|(key, block)| OfBlock::of(key, block))
-                    .collect(),
-            ),
+            releases: Some(by_release.into_values().collect()),
+            days: Some(by_day.into_values().collect()),
+            blocks: Some(blocks.map(|(key, block)| OfBlock::of(key, block)).collect()),
         }
     }
 
-    /// Only this of it; all without `by`.
-    pub fn by(self, by: Option<By>) -> Self {
-        let only = |this| by.is_none_or(|by| by == this);
-        Spending {
-            releases: self.releases.filter(|_| only(By::Release)),
-            days: self.days.filter(|_| only(By::Day)),
-            blocks: self.blocks.filter(|_| only(By::Block)),
+    /// Keeps only this of it; all without `by`.
+    pub fn by(mut self, by: Option<By>) -> Self {
+        if by.is_some_and(|by| by != By::Release) {
+            self.releases = None;
+        }
+        if by.is_some_and(|by| by != By::Day) {
+            self.days = None;
+        }
+        if by.is_some_and(|by| by != By::Block) {
+            self.blocks = None;
+        }
+        self
+    }
+}
+
+impl<'a> Charge<'a> {
+    fn of(about: &'a Description) -> Self {
+        Charge {
+            ledger: Ledger {
+                pipeline: &about.pipeline,
+                id: &about.ledger.id,
+            },
+            row: about.ledger.sequence,
+            release: &about.release,
         }
     }
 }
 
-impl Windows<'_> {
+impl<'a> Block<'a> {
+    /// Adds a window, which is no older than those before.
+    fn add(&mut self, charge: Charge<'a>, window: Span, price: Price) {
+        let Charge { row, release, .. } = charge;
+        let others = if self.row == row {
+            self.price
+        } else {
+            price.zero()
+        };
+        self.newest = window;
+        self.row = row;
+        self.price = window_price(others, price);
+        let in_block = self.releases.entry(release).or_insert(BlockRelease {
+            of: ChargedWindows {
+                release,
+                windows: 0,
+                charged: price.zero(),
+            },
+            row,
+            price,
+        });
+        in_block.of.add(price);
+        in_block.row = row;
+        in_block.price = price;
+    }
+}
+
+impl ChargedWindows<'_> {
     fn add(&mut self, price: Price) {
         self.windows += 1;
-        self.charged = sum(self.charged, price);
+        self.charged = shown_sum(self.charged, price);
     }
 }
 
 impl<'a> OfBlock<'a> {
-    fn of(
-        ((pipeline, ledger), start, end): (Ledger<'a>, Timestamp, Timestamp),
-        block: Block<'a>,
-    ) -> Self {
+    fn of(key: BlockKey<'a>, block: Block<'a>) -> Self {
+        let BlockKey { ledger, start, end } = key;
         let Block {
             spent,
             total,
@@ -219,16 +298,22 @@ impl<'a> OfBlock<'a> {
             .checked_add(micros_of(newest, windows_left))
             .map(Timestamp::from_micros);
         let lasts_until = paid.filter(|until| *until < end);
-        let in_block = |(of, last, price): (Windows<'a>, u64, Price)| InBlock {
-            of,
-            price: if last == row { price } else { price.zero() },
-        };
-        let releases = releases.into_values().map(in_block).collect();
-        let block = Span { start, end };
+        let mut shown = Vec::new();
+        for release in releases.into_values() {
+            let price = release.price;
+            shown.push(InBlock {
+                of: release.of,
+                price: if release.row == row {
+                    price
+                } else {
+                    price.zero()
+                },
+            });
+        }
         OfBlock {
-            pipeline,
-            ledger,
-            block,
+            pipeline: ledger.pipeline,
+            ledger: ledger.id,
+            block: Span { start, end },
             spent,
             total,
             left,
@@ -236,36 +321,27 @@ impl<'a> OfBlock<'a> {
             price,
             windows_left,
             lasts_until,
-            releases,
+            releases: shown,
         }
     }
 }
 
-/// How long `count` windows as long as `window` last, in microseconds.
+/// Length of `count` windows as long as `window`, in microseconds.
 fn micros_of(window: Span, count: u64) -> i64 {
     let length = window.end.micros().saturating_sub(window.start.micros());
     length.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// Pipeline and ledger, row and release: synopses that share them are keys of one window, which were paid for once.
-fn charge_of(about: &Description) -> (Ledger<'_>, u64, &str) {
-    (
-        (&about.pipeline, &about.ledger.id),
-        about.ledger.sequence,
-        &about.release,
-    )
-}
-
 /// A sum that is shown: over many blocks it can be larger than any price.
-fn sum(a: Price, b: Price) -> Price {
+fn shown_sum(a: Price, b: Price) -> Price {
     a.checked_add(b).unwrap_or(a.map(|_| u64::MAX))
 }
 
-/// What releases of one window cost together: of a declared plan they take one of its windows.
-fn together(a: Price, b: Price) -> Price {
+/// Price of releases of one window together: of a declared plan they take one of its windows.
+fn window_price(a: Price, b: Price) -> Price {
     if let Price::Slots(_) = b {
         b
     } else {
-        sum(a, b)
+        shown_sum(a, b)
     }
 }

@@ -37,10 +37,10 @@ impl Serialize for Table {
 impl Table {
     /// CSV as defined by RFC 4180.
     pub fn csv(&self) -> Response {
-        let line = |cells: Vec<String>| cells.join(",") + "\r\n";
-        let mut text = line(self.columns.iter().map(|name| quoted(name)).collect());
+        let mut text = String::new();
+        push_line(&mut text, self.columns.iter().map(|name| quoted_cell(name)));
         for row in &self.rows {
-            text += &line(row.iter().map(Cell::to_csv).collect());
+            push_line(&mut text, row.iter().map(Cell::to_csv));
         }
         (
             [(CONTENT_TYPE, "text/csv; charset=utf-8; header=present")],
@@ -50,19 +50,26 @@ impl Table {
     }
 }
 
+fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
+    let cells: Vec<String> = cells.collect();
+    text.push_str(&cells.join(","));
+    text.push_str("\r\n");
+}
+
 impl Cell {
     fn to_csv(&self) -> String {
         match self {
             Cell::Number(number) => number.to_string(),
-            Cell::Text(text) => quoted(text),
+            Cell::Text(text) => quoted_cell(text),
             Cell::Unknown => String::new(),
         }
     }
 }
 
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\r', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+fn quoted_cell(text: &str) -> String {
+    if text.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
     }
 }

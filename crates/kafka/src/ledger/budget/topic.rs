@@ -7,11 +7,12 @@ use bernstream_ledger::budget::entry::{End, Holder, Record};
 use bernstream_ledger::budget::error::Error;
 use bernstream_ledger::budget::fold::{Rejection, Shares};
 use bernstream_ledger::budget::join::{Next, Wanted, next};
+use bernstream_ledger::fault::Fault;
 use bernstream_synopsis::clock::Timestamp;
 
 pub use crate::ordered::Params;
 
-/// How often an entry is tried that others make void.
+/// Number of times that an entry is tried which others make void.
 const TRIES: usize = 10;
 
 /// The topic of a budget, read from its start.
@@ -33,9 +34,11 @@ impl BudgetTopic {
     ///
     /// If the topic is missing, is not set up as it must be, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let failed = |fault| Error::of(&params.topic, fault);
-        let topic = OrderedTopic::open(params, "bernstream-budget").map_err(failed)?;
-        let id = topic.identity().map_err(failed)?;
+        let topic = OrderedTopic::open(params, "bernstream-budget")
+            .map_err(|fault| Error::of(&params.topic, fault))?;
+        let id = topic
+            .identity()
+            .map_err(|fault| Error::of(&params.topic, fault))?;
         Ok(BudgetTopic {
             topic,
             id,
@@ -67,7 +70,7 @@ impl BudgetTopic {
         &self.void
     }
 
-    /// How many records were read that somebody else has written.
+    /// Number of records that were read and somebody else has written.
     pub fn strays(&self) -> u64 {
         self.void
             .iter()
@@ -84,9 +87,12 @@ impl BudgetTopic {
     ///
     /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one of another version.
     pub fn read(&mut self) -> Result<&Shares, Error> {
-        let failed = |fault| Error::of(self.topic.name(), fault);
-        let end = self.topic.end().map_err(failed)?;
-        if self.topic.identity().map_err(failed)? != self.id {
+        let end = self.topic.end().map_err(|fault| self.budget_error(fault))?;
+        let id = self
+            .topic
+            .identity()
+            .map_err(|fault| self.budget_error(fault))?;
+        if id != self.id {
             return Err(Error::Remade {
                 name: self.name().to_owned(),
             });
@@ -100,11 +106,11 @@ impl BudgetTopic {
         self.topic.start_at(0);
         self.shares = Shares::default();
         self.void.clear();
-        while let Some(stored) = self
-            .topic
-            .read(end)
-            .map_err(|fault| Error::of(self.topic.name(), fault))?
-        {
+        loop {
+            let read = self.topic.read(end);
+            let Some(stored) = read.map_err(|fault| self.budget_error(fault))? else {
+                return Ok(&self.shares);
+            };
             let taken = match Record::decode(&stored.payload) {
                 Some(record) => self.shares.take(record),
                 // It may be a share.
@@ -119,7 +125,6 @@ impl BudgetTopic {
                 self.void.push((stored.offset, void));
             }
         }
-        Ok(&self.shares)
     }
 
     /// Takes the share that is `wanted`, or over the one that the same pipeline holds; returns the holder and the start of
@@ -135,7 +140,7 @@ impl BudgetTopic {
             match next(self.read()?, wanted, ours.as_ref())? {
                 Next::Begin { holder, from } => return Ok((holder, from)),
                 Next::Write(entry) => {
-                    self.append(&Record::Share(entry.clone()))?;
+                    self.append_record(&Record::Share(entry.clone()))?;
                     ours = Some(entry.holder);
                 }
             }
@@ -157,41 +162,42 @@ impl BudgetTopic {
             let newest = shares
                 .newest_of(&holder.owner)
                 .map(|newest| newest.entry.clone());
-            match held {
-                None => {
-                    return Err(Error::Unheld {
-                        name: self.name().to_owned(),
-                    });
-                }
-                Some(held) => match (held.until, newest) {
-                    (Some(until), Some(newest))
-                        if newest.holder != *holder && newest.from <= until =>
-                    {
-                        let name = self.name().to_owned();
-                        let generation = newest.holder.generation;
-                        let from = newest.from;
-                        return Err(Error::TakenOver {
-                            name,
-                            generation,
-                            from,
-                        });
-                    }
-                    (Some(until), _) => return Ok(until),
-                    (None, _) => self.append(&Record::End(End {
-                        holder: holder.clone(),
-                        from,
-                    }))?,
-                },
+            let Some(held) = held else {
+                return Err(Error::Unheld {
+                    name: self.name().to_owned(),
+                });
+            };
+            let Some(until) = held.until else {
+                self.append_record(&Record::End(End {
+                    holder: holder.clone(),
+                    from,
+                }))?;
+                continue;
+            };
+            if let Some(newest) = newest
+                && newest.holder != *holder
+                && newest.from <= until
+            {
+                return Err(Error::TakenOver {
+                    name: self.name().to_owned(),
+                    generation: newest.holder.generation,
+                    from: newest.from,
+                });
             }
+            return Ok(until);
         }
         Err(Error::Busy {
             name: self.name().to_owned(),
         })
     }
 
-    fn append(&mut self, record: &Record) -> Result<(), Error> {
+    fn append_record(&mut self, record: &Record) -> Result<(), Error> {
         let written = self.topic.append(record.encode().as_bytes());
-        written.map_err(|fault| Error::of(self.topic.name(), fault))
+        written.map_err(|fault| self.budget_error(fault))
+    }
+
+    fn budget_error(&self, fault: Fault) -> Error {
+        Error::of(self.name(), fault)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
 
 use crate::broker;
@@ -23,9 +23,9 @@ use bernstream_ledger::sealing;
 const PARTITION: i32 = 0;
 /// The most bytes of a record, where the topic takes more.
 const LARGEST: usize = 1_000_000;
-/// What a batch of one record has around it.
+/// Bytes that a batch of one record has around it.
 const BATCH: usize = 512;
-/// How long to wait for a record before it is asked whether there is one.
+/// Time to wait for a record before it is asked whether there is one.
 const WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// That everyone can read the key.
+    /// A warning where everyone can read the key.
     pub fn warning(&self) -> Option<String> {
         sealing::warning(&self.key_file, "the ledger log")
     }
@@ -55,13 +55,13 @@ pub struct KafkaLog {
     reading: Option<LogPosition>,
 }
 
-/// How far a log was read.
+/// Position to which a log was read.
 struct LogPosition {
     /// Made anew wherever reading begins: a client may never find its brokers again.
     consumer: BaseConsumer<ErrorContext>,
     /// The next offset to read.
     next: i64,
-    /// How long it may wait for a record.
+    /// Longest time that it may wait for a record.
     patience: Duration,
 }
 
@@ -72,28 +72,24 @@ impl KafkaLog {
     ///
     /// If the topic is missing, cannot be a log, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let Params {
-            records: ordered::Params { broker, topic, .. },
-            ..
-        } = params;
+        let records = params.records.clone();
+        let ordered::Params { broker, topic, .. } = &params.records;
         let found =
             topic::describe(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
         check(params, &found)?;
-        let failed = |error| Error::of(topic, broker.failed(topic, &error).into());
-        let inspector = MetadataClient::new(broker, topic).map_err(failed)?;
+        let inspector =
+            MetadataClient::new(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
         let limit = found
             .settings
             .get("max.message.bytes")
             .and_then(|limit| limit.parse().ok());
         let largest = usize::clamp(limit.unwrap_or(LARGEST), 2 * BATCH, LARGEST);
         let producer = Producer::with_batches(broker.clone(), topic.clone(), largest);
-        let records = params.records.clone();
-        let largest = largest - BATCH;
         Ok(KafkaLog {
             records,
             inspector,
             producer,
-            largest,
+            largest: largest - BATCH,
             id: found.id,
             reading: None,
         })
@@ -113,14 +109,16 @@ impl KafkaLog {
         failed(&self.records, error)
     }
 
-    fn anew(&mut self) -> Error {
+    /// Begins anew, because another topic is read than before.
+    fn rewind_remade(&mut self) -> Error {
         self.rewind();
         Error::Anew {
             name: self.records.topic.clone(),
         }
     }
 
-    fn id(&self) -> Result<String, Error> {
+    /// The id that the topic has now.
+    fn topic_id(&self) -> Result<String, Error> {
         let id = ordered::identity(&self.records, &self.inspector);
         id.map_err(|fault| Error::of(&self.records.topic, fault))
     }
@@ -135,7 +133,8 @@ impl KafkaLog {
         else {
             return Ok(());
         };
-        let (records, topic) = (&self.records, &self.records.topic);
+        let records = &self.records;
+        let topic = &records.topic;
         let mut asked = Instant::now();
         while *next < end {
             match records.broker.poll(consumer, WAIT) {
@@ -145,32 +144,23 @@ impl KafkaLog {
                     reader.take(message.offset(), message.payload().unwrap_or_default());
                     asked = Instant::now();
                 }
-                Some(Err(error)) => {
-                    use RDKafkaErrorCode::{AutoOffsetReset, OffsetOutOfRange};
-                    return Err(match error.rdkafka_error_code() {
-                        Some(AutoOffsetReset | OffsetOutOfRange) => Error::Anew {
-                            name: topic.clone(),
-                        },
-                        _ => failed(records, &error),
-                    });
-                }
+                Some(Err(error)) => return Err(Error::of(topic, records.fault_of(&error))),
                 None => {
                     // The client passes over transaction markers.
                     let passed = offsets::position(topic, consumer)
                         .map_err(|error| failed(records, &error))?;
                     *next = passed.unwrap_or(*next).max(*next);
                     if *next < end && asked.elapsed() > *patience {
-                        let why = "a record did not come".to_owned();
                         return Err(Error::Unavailable {
                             name: topic.clone(),
-                            why,
+                            why: ordered::NO_RECORD.to_owned(),
                         });
                     }
                 }
             }
         }
         // Asked after reading: what was read is of this topic.
-        if self.id()? == self.id {
+        if self.topic_id()? == self.id {
             Ok(())
         } else {
             Err(Error::Anew {
@@ -200,12 +190,15 @@ impl Log for KafkaLog {
             .as_ref()
             .is_some_and(|reading| reading.next > high || reading.next < low)
         {
-            return Err(self.anew());
+            return Err(self.rewind_remade());
         }
         if self.reading.is_none() {
-            self.id = self.id()?;
+            self.id = self.topic_id()?;
             reader.begin();
-            let consumer = assigned(&self.records, low).map_err(|error| self.failed(&error))?;
+            let consumer = self
+                .records
+                .consumer_from("bernstream-ledger-log", low)
+                .map_err(|error| self.failed(&error))?;
             self.reading = Some(LogPosition {
                 consumer,
                 next: low,
@@ -224,14 +217,12 @@ impl Log for KafkaLog {
     }
 
     fn append(&mut self, records: &[Vec<u8>]) -> Result<(), Error> {
-        let record = |payload| Record {
+        let records = records.iter().map(|payload| Record {
             partition: Some(PARTITION),
             payload,
             ..Record::default()
-        };
-        let sent = self
-            .producer
-            .send_all(records.iter().map(|payload| record(payload.as_slice())));
+        });
+        let sent = self.producer.send_all(records);
         sent.map_err(|undelivered| self.failed(&undelivered.error))
     }
 
@@ -239,29 +230,12 @@ impl Log for KafkaLog {
         let broker = &self.records.broker;
         let name = &self.records.topic;
         // What was read is of the topic with this id, and offsets of another one say nothing.
-        if self.id()? != self.id {
-            return Err(self.anew());
+        if self.topic_id()? != self.id {
+            return Err(self.rewind_remade());
         }
         topic::delete_before(broker, name, &BTreeMap::from([(PARTITION, offset)]))
             .map_err(|error| Error::of(name, error.into()))
     }
-}
-
-/// A consumer that reads the log from offset `from` on.
-fn assigned(
-    records: &ordered::Params,
-    from: i64,
-) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
-    let settings = [
-        ("group.id", "bernstream-ledger-log"),
-        ("enable.auto.commit", "false"),
-        ("auto.offset.reset", "error"),
-        ("isolation.level", "read_uncommitted"),
-        ("fetch.wait.max.ms", "100"),
-    ];
-    let consumer = records.broker.consumer(&settings)?;
-    offsets::assign(&records.topic, &consumer, from)?;
-    Ok(consumer)
 }
 
 fn failed(records: &ordered::Params, error: &KafkaError) -> Error {

@@ -45,7 +45,7 @@ impl KafkaWitness {
     /// If the topic is missing, cannot be a witness, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
         let topic = OrderedTopic::open(params, "bernstream-witness")
-            .map_err(|fault| explain(params, fault))?;
+            .map_err(|fault| witness_error(&params.topic, fault))?;
         let mut witness = KafkaWitness {
             topic,
             accepted: None,
@@ -69,16 +69,21 @@ impl KafkaWitness {
     pub fn remembering(mut self, path: &Path) -> Result<Self, Error> {
         let (memory, place) = Memory::load(path.into(), self.topic.name())?;
         self.memory = Some(memory);
-        // Of another topic it says nothing.
-        let place = place.filter(|place| place.identity == self.identity);
-        self.remembered = place.as_ref().and_then(|place| place.remembered);
-        self.place = place.filter(|place| !place.record.is_empty());
+        // A place in another topic says nothing of this one.
+        let Some(place) = place.filter(|place| place.identity == self.identity) else {
+            self.remembered = None;
+            self.place = None;
+            return Ok(self);
+        };
+        self.remembered = place.remembered;
+        if place.record.is_empty() {
+            self.place = None;
+            return Ok(self);
+        }
+        let has_time = place.written.is_some();
+        self.place = Some(place);
         // Written by a program that could not tell it apart from the same claim, sent again.
-        if self
-            .place
-            .as_ref()
-            .is_some_and(|place| place.written.is_none())
-        {
+        if !has_time {
             self.begin_anew();
         }
         Ok(self)
@@ -96,16 +101,14 @@ impl KafkaWitness {
 
     /// Has the next read begin at offset 0: the accepted record is not where it was.
     fn begin_anew(&mut self) {
-        let lost = self
-            .place
-            .take()
-            .and_then(|place| Claim::decode(place.record.as_bytes()))
-            .map(|claim| claim.head);
-        let newest = [lost, self.remembered]
-            .into_iter()
-            .flatten()
-            .max_by_key(|head| head.sequence);
-        self.remembered = newest;
+        if let Some(place) = self.place.take()
+            && let Some(lost) = Claim::decode(place.record.as_bytes())
+            && self
+                .remembered
+                .is_none_or(|remembered| lost.head.sequence > remembered.sequence)
+        {
+            self.remembered = Some(lost.head);
+        }
         self.begin_at_place();
     }
 
@@ -123,7 +126,7 @@ impl KafkaWitness {
             return Err(Fault::Cut);
         }
         while let Some(stored) = self.topic.read(end)? {
-            self.take(&stored)?;
+            self.fold_record(&stored)?;
         }
         Ok(())
     }
@@ -133,13 +136,14 @@ impl KafkaWitness {
         let Some(memory) = &mut self.memory else {
             return Ok(());
         };
-        let place = match (self.place.clone(), self.remembered) {
-            (None, None) => return Ok(()),
-            (Some(place), remembered) => Place {
+        let remembered = self.remembered;
+        let place = match self.place.clone() {
+            Some(place) => Place {
                 remembered,
                 ..place
             },
-            (None, remembered) => Place {
+            None if remembered.is_none() => return Ok(()),
+            None => Place {
                 identity: self.identity.clone(),
                 offset: 0,
                 record: String::new(),
@@ -166,30 +170,16 @@ impl KafkaWitness {
     ///
     /// One that is no claim counts for nothing, here and for everyone else who reads it: a stray byte, an empty record, what an aborted
     /// transaction has left. What fits into the fold is a claim, whether a transaction has written it or not.
-    fn take(
-        &mut self,
-        Stored {
-            offset,
-            written,
-            payload,
-        }: &Stored,
-    ) -> Result<(), Fault> {
+    fn fold_record(&mut self, stored: &Stored) -> Result<(), Fault> {
         let place = self.place.as_ref().filter(|_| self.accepted.is_none());
-        let is_there = |place: &Place| {
-            let is_offset = i64::try_from(place.offset).ok() == Some(*offset);
-            is_offset
-                && place.written.is_some()
-                && place.written == *written
-                && place.record.as_bytes() == payload.as_slice()
-        };
-        if place.is_some_and(|place| !is_there(place)) {
+        if place.is_some_and(|place| !is_at_place(stored, place)) {
             return Err(Fault::Cut);
         }
-        let claim = match Record::decode(payload) {
+        let claim = match Record::decode(&stored.payload) {
             Record::Claim(claim) => claim,
             Record::OfAnotherVersion => return Err(Fault::OfAnotherVersion),
             Record::Stray => {
-                self.strays.insert(*offset);
+                self.strays.insert(stored.offset);
                 return Ok(());
             }
         };
@@ -199,14 +189,11 @@ impl KafkaWitness {
             fold(self.accepted, claim)
         };
         if accepted != self.accepted {
-            let record = String::from_utf8_lossy(payload).into_owned();
-            let identity = self.identity.clone();
-            let offset = offset.unsigned_abs();
             self.place = Some(Place {
-                identity,
-                offset,
-                record,
-                written: *written,
+                identity: self.identity.clone(),
+                offset: stored.offset.unsigned_abs(),
+                record: String::from_utf8_lossy(&stored.payload).into_owned(),
+                written: stored.written,
                 remembered: None,
             });
             self.accepted = accepted;
@@ -220,12 +207,20 @@ impl KafkaWitness {
     ///
     /// If the cluster cannot be reached or refuses.
     pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
-        ordered::create(params, replication).map_err(|fault| explain(params, fault))
+        ordered::create(params, replication).map_err(|fault| witness_error(&params.topic, fault))
     }
 
-    fn failed(&self, fault: Fault) -> Error {
-        of(self.topic.name(), fault)
+    fn own_error(&self, fault: Fault) -> Error {
+        witness_error(self.topic.name(), fault)
     }
+}
+
+/// Returns whether a record is the accepted one, as it was read before.
+fn is_at_place(stored: &Stored, place: &Place) -> bool {
+    i64::try_from(place.offset).ok() == Some(stored.offset)
+        && place.written.is_some()
+        && place.written == stored.written
+        && place.record.as_bytes() == stored.payload.as_slice()
 }
 
 impl Witness for KafkaWitness {
@@ -241,9 +236,9 @@ impl Witness for KafkaWitness {
                     return Ok(self.accepted);
                 }
                 self.begin_anew();
-                self.read_on().map_err(|fault| self.failed(fault))?;
+                self.read_on().map_err(|fault| self.own_error(fault))?;
             }
-            read => read.map_err(|fault| self.failed(fault))?,
+            read => read.map_err(|fault| self.own_error(fault))?,
         }
         self.save_place()?;
         self.answered = Some(Instant::now());
@@ -251,13 +246,13 @@ impl Witness for KafkaWitness {
     }
 
     fn identity(&mut self) -> Result<String, Error> {
-        self.topic.identity().map_err(|fault| self.failed(fault))
+        self.topic.identity().map_err(|fault| self.own_error(fault))
     }
 
     fn append(&mut self, claim: &Claim) -> Result<(), Error> {
         let appended = self.topic.append(claim.encode().as_bytes());
         self.answered = self.answered.filter(|_| appended.is_ok());
-        appended.map_err(|fault| self.failed(fault))
+        appended.map_err(|fault| self.own_error(fault))
     }
 
     fn remembered(&self) -> Option<Head> {
@@ -283,14 +278,10 @@ impl Witness for KafkaWitness {
 ///
 /// If it has not the one partition or not the settings of a witness.
 pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
-    ordered::check(params, topic).map_err(|fault| explain(params, fault))
+    ordered::check(params, topic).map_err(|fault| witness_error(&params.topic, fault))
 }
 
-fn explain(params: &Params, fault: Fault) -> Error {
-    of(&params.topic, fault)
-}
-
-fn of(name: &str, fault: Fault) -> Error {
+fn witness_error(name: &str, fault: Fault) -> Error {
     let name = name.to_owned();
     match fault {
         Fault::Unavailable { why } => Error::Unavailable { name, why },

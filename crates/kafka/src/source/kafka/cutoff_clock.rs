@@ -31,9 +31,9 @@ pub(super) struct Brokers {
     worker: fn() -> Timestamp,
     schedule: ScheduleClock,
     last: BrokerTime,
-    /// How far the worker's clock was ahead of the last answer, in microseconds.
+    /// Lead of the worker's clock over the last answer, in microseconds.
     ahead: i64,
-    /// The same, less the time that the answer may have taken: how far the clocks certainly differ.
+    /// This lead, less the time that the answer may have taken: by so much the clocks certainly differ.
     off: i64,
     /// Somebody reads: from then on the log tells of the clocks.
     has_begun: bool,
@@ -54,23 +54,18 @@ impl Brokers {
     ) -> Result<Self, Error> {
         let before = worker();
         let last = clock.ask()?;
-        let ahead = 0;
-        let off = 0;
-        let has_begun = false;
-        let is_told = false;
-        let reminder = Reminder::default();
         let mut brokers = Brokers {
             clock,
             worker,
             schedule,
             last,
-            ahead,
-            off,
-            has_begun,
-            is_told,
-            reminder,
+            ahead: 0,
+            off: 0,
+            has_begun: false,
+            is_told: false,
+            reminder: Reminder::default(),
         };
-        brokers.compare(before);
+        brokers.compare_clocks(before);
         Ok(brokers)
     }
 
@@ -79,15 +74,15 @@ impl Brokers {
         self.last
     }
 
-    fn ask(&mut self) -> Result<(), Error> {
+    fn ask_brokers(&mut self) -> Result<(), Error> {
         let before = (self.worker)();
         self.last = self.clock.ask()?;
-        self.compare(before);
+        self.compare_clocks(before);
         Ok(())
     }
 
     /// Compares the worker's clock, which showed `before` when the brokers were asked, with theirs.
-    fn compare(&mut self, before: Timestamp) {
+    fn compare_clocks(&mut self, before: Timestamp) {
         let stamp = self.last.stamp;
         let after = (self.worker)();
         self.schedule.told(stamp, self.last.acknowledged);
@@ -97,7 +92,7 @@ impl Brokers {
     }
 
     /// Tells if the clocks disagree, and if no more; of a worker that is behind, and so publishes too late, again and again.
-    fn tell(&mut self) {
+    fn warn_if_off(&mut self) {
         let off = Duration::from_micros(self.off.unsigned_abs());
         if !self.has_begun {
             return;
@@ -123,7 +118,7 @@ impl Brokers {
         }
     }
 
-    /// Whether the worker's clock has moved otherwise than time does since the last answer.
+    /// Returns whether the worker's clock has moved otherwise than time does since the last answer.
     fn has_stepped(&self) -> bool {
         let ahead = (self.worker)()
             .micros()
@@ -132,7 +127,7 @@ impl Brokers {
             > TOLERANCE.as_micros().try_into().unwrap_or(u64::MAX)
     }
 
-    /// Whether the last answer is not to be relied on any more: a clock may have been set.
+    /// Returns whether the last answer is not to be relied on any more: a clock may have been set.
     fn is_doubtful(&self) -> bool {
         let is_behind = self.last.now().since((self.worker)()) > TOLERANCE;
         self.has_stepped() || is_behind && self.last.acknowledged.elapsed() >= DOUBT
@@ -140,7 +135,7 @@ impl Brokers {
 }
 
 impl CutoffClock {
-    /// About now.
+    /// The time, about.
     pub fn now(&self) -> Timestamp {
         match self {
             CutoffClock::Brokers(brokers) => brokers.schedule.now(),
@@ -155,7 +150,7 @@ impl CutoffClock {
         }
     }
 
-    /// About now, by the clock that is ahead.
+    /// The time, about, by the clock that is ahead.
     pub fn latest(&self) -> Timestamp {
         match self {
             CutoffClock::Brokers(brokers) => brokers.last.now().max((brokers.worker)()),
@@ -173,9 +168,9 @@ impl CutoffClock {
             CutoffClock::Brokers(brokers) => {
                 if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.is_doubtful()
                 {
-                    brokers.ask()?;
+                    brokers.ask_brokers()?;
                 }
-                brokers.tell();
+                brokers.warn_if_off();
                 Ok(brokers.last.stamp.min((brokers.worker)()))
             }
             CutoffClock::Worker(clock) => Ok(clock()),

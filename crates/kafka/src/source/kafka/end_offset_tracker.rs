@@ -17,7 +17,7 @@ use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::{Reminder, Timestamp};
 
-/// How often the id and the partitions of the topic are checked between cutoffs.
+/// Pause after which the id and the partitions of the topic are checked again between cutoffs.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Ends that were not taken within this after their cutoff and the slack are asked for again, and then looked up by time.
 pub(super) const TAKEN: Duration = Duration::from_secs(60);
@@ -29,15 +29,15 @@ const LATE: Duration = Duration::from_secs(1);
 const SILENT: Duration = Duration::from_secs(10);
 /// Brokers without an answer or an error for this long leave their client no way back: each request ends long before.
 const HANGING: Duration = Duration::from_secs(180);
-/// How many cutoffs are remembered.
+/// Number of cutoffs that are remembered.
 const MAX_KNOWN: usize = 1024;
 
 /// Shared by the tracker thread and the reading threads.
 #[derive(Default)]
-struct State {
+struct TrackerState {
     /// Cutoffs whose end offsets are not known yet.
     pending: BTreeSet<Timestamp>,
-    known: BTreeMap<Timestamp, Known>,
+    known: BTreeMap<Timestamp, KnownEnds>,
     /// The partitions of the topic, as far as anybody has seen them.
     partitions: Vec<i32>,
     /// Why reading must stop.
@@ -48,7 +48,20 @@ struct State {
     stop: bool,
 }
 
-impl State {
+/// The state, and a notification of a new cutoff or the end.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<TrackerState>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, TrackerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TrackerState {
     fn has_asked_for(&self, time: Duration) -> bool {
         self.asked.is_some_and(|asked| asked.elapsed() >= time)
     }
@@ -60,29 +73,30 @@ impl State {
         }
     }
 
-    fn record(&mut self, checked: Checked) {
+    fn record_ends(&mut self, checked: CheckedTopic) {
         self.connected = true;
         // A reader may have seen a new partition meanwhile: then they are taken again.
-        let has_all = checked.partitions.len() >= self.partitions.len();
-        for (cutoff, known) in checked.ends.into_iter().filter(|_| has_all) {
-            self.pending.remove(&cutoff);
-            while self.known.len() >= MAX_KNOWN {
-                self.known.pop_first();
+        if checked.partitions.len() >= self.partitions.len() {
+            for (cutoff, known) in checked.ends {
+                self.pending.remove(&cutoff);
+                while self.known.len() >= MAX_KNOWN {
+                    self.known.pop_first();
+                }
+                self.known.insert(cutoff, known);
             }
-            self.known.insert(cutoff, known);
         }
         self.add_partitions(checked.partitions);
     }
 }
 
-struct Known {
+struct KnownEnds {
     ends: Positions,
     /// No message before the end offsets has a later timestamp, where brokers stamp them.
     newest: Timestamp,
 }
 
 /// The side of the reading threads.
-pub(super) struct EndOffsetTracker(Arc<(Mutex<State>, Condvar)>);
+pub(super) struct EndOffsetTracker(Arc<Shared>);
 
 impl EndOffsetTracker {
     /// Starts the thread. End offsets are taken once `clock` is `clock_slack` past their cutoff.
@@ -99,12 +113,15 @@ impl EndOffsetTracker {
     ) -> Result<Self, Error> {
         let servers = inspector.broker.servers.clone();
         let id = topic.id.clone();
-        let state = State {
+        let state = TrackerState {
             connected: true,
             partitions: topic.partitions.clone(),
-            ..State::default()
+            ..TrackerState::default()
         };
-        let shared = Arc::new((Mutex::new(state), Condvar::new()));
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
         let thread = TrackerThread {
             shared: shared.clone(),
             inspector,
@@ -127,8 +144,8 @@ impl EndOffsetTracker {
         Ok(EndOffsetTracker(shared))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
+    fn state(&self) -> MutexGuard<'_, TrackerState> {
+        self.0.lock()
     }
 
     /// The partitions of the topic, as far as anybody has seen them.
@@ -146,7 +163,7 @@ impl EndOffsetTracker {
         let mut state = self.state();
         let known = state.known.get(&cutoff).map(|known| known.ends.clone());
         if known.is_none() && state.pending.insert(cutoff) {
-            self.0.1.notify_one();
+            self.0.changed.notify_one();
         }
         known
     }
@@ -154,10 +171,12 @@ impl EndOffsetTracker {
     /// The end offsets of the last cutoff with no message before them that has a timestamp of `since` or later, where brokers stamp them.
     pub fn past(&self, since: Timestamp) -> Option<Positions> {
         let state = self.state();
-        let mut known = state.known.range(..since).rev().map(|(_, known)| known);
-        known
-            .find(|known| known.newest < since)
-            .map(|known| known.ends.clone())
+        for (_, known) in state.known.range(..since).rev() {
+            if known.newest < since {
+                return Some(known.ends.clone());
+            }
+        }
+        None
     }
 
     /// The first cutoff whose end offsets are wanted and not known yet.
@@ -170,7 +189,7 @@ impl EndOffsetTracker {
         state.connected && !state.has_asked_for(SILENT)
     }
 
-    /// Whether the thread waits for an answer that does not come any more.
+    /// Returns whether the thread waits for an answer that does not come any more.
     pub fn is_hanging(&self) -> bool {
         self.state().has_asked_for(HANGING)
     }
@@ -185,10 +204,14 @@ impl EndOffsetTracker {
         if let Some(fault) = state.fault.take() {
             return Err(fault);
         }
+        if state.partitions == then {
+            return Ok(None);
+        }
         let had = then.len();
         let has = state.partitions.len();
-        let why = || format!("the topic had {had} partitions and now has {has}");
-        Ok((state.partitions != then).then(why))
+        Ok(Some(format!(
+            "the topic had {had} partitions and now has {has}"
+        )))
     }
 }
 
@@ -196,23 +219,19 @@ impl Drop for EndOffsetTracker {
     // The thread may be waiting for an answer, so it is not joined.
     fn drop(&mut self) {
         self.state().stop = true;
-        self.0.1.notify_one();
+        self.0.changed.notify_one();
     }
 }
 
-fn lock(shared: &(Mutex<State>, Condvar)) -> MutexGuard<'_, State> {
-    shared.0.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The result of one check.
-struct Checked {
+struct CheckedTopic {
     partitions: Vec<i32>,
-    ends: Vec<(Timestamp, Known)>,
+    ends: Vec<(Timestamp, KnownEnds)>,
 }
 
 /// The side of the tracker thread.
 struct TrackerThread {
-    shared: Arc<(Mutex<State>, Condvar)>,
+    shared: Arc<Shared>,
     inspector: TopicInspector,
     id: String,
     slack: Duration,
@@ -228,24 +247,24 @@ struct TrackerThread {
 impl TrackerThread {
     fn run(mut self) {
         let mut pause = CHECK_INTERVAL;
-        while let Some(due) = self.wait(pause) {
-            lock(&self.shared).asked = Some(Instant::now());
-            self.begin();
-            let checked = self.check(&due);
-            lock(&self.shared).asked = None;
+        while let Some(due) = self.wait_for_due(pause) {
+            self.shared.lock().asked = Some(Instant::now());
+            self.begin_warnings();
+            let checked = self.check_topic(&due);
+            self.shared.lock().asked = None;
             match checked {
                 Ok(checked) => {
                     self.lag_reminder.end();
-                    lock(&self.shared).record(checked);
+                    self.shared.lock().record_ends(checked);
                     pause = CHECK_INTERVAL;
                 }
                 Err(error) => {
-                    if let Some(why) = refusal(&error)
+                    if let Some(why) = refusal_reason(&error)
                         && self.lag_reminder.is_due(Instant::now())
                     {
                         warn!("no window closes meanwhile: {why}");
                     }
-                    let mut state = lock(&self.shared);
+                    let mut state = self.shared.lock();
                     state.connected = false;
                     if matches!(error, Error::Recreated { .. }) {
                         state.fault = Some(error);
@@ -257,8 +276,8 @@ impl TrackerThread {
     }
 
     /// Tells what is wrong with the settings and the clocks, once somebody reads.
-    fn begin(&mut self) {
-        if !self.has_begun && !lock(&self.shared).pending.is_empty() {
+    fn begin_warnings(&mut self) {
+        if !self.has_begun && !self.shared.lock().pending.is_empty() {
             self.has_begun = true;
             self.warn_of_lag();
             self.clock.begin();
@@ -272,7 +291,8 @@ impl TrackerThread {
         if let Ok(Some(lag)) = replica_lag::longest(broker, topic)
             && self.slack <= lag
         {
-            let [slack, lag] = [self.slack, lag].map(clock::show);
+            let slack = clock::show(self.slack);
+            let lag = clock::show(lag);
             warn!(
                 "clock_slack, {slack}, is not above {} of the brokers, {lag}: records that are stamped before a cutoff can turn up \
                  when their window has closed, and are then lost",
@@ -282,9 +302,9 @@ impl TrackerThread {
     }
 
     /// Waits for `pause`, or until a cutoff is due. Returns the due cutoffs, or `None` when the thread must end.
-    fn wait(&self, pause: Duration) -> Option<Vec<Timestamp>> {
+    fn wait_for_due(&self, pause: Duration) -> Option<Vec<Timestamp>> {
         let started = Instant::now();
-        let mut state = lock(&self.shared);
+        let mut state = self.shared.lock();
         loop {
             if state.stop {
                 return None;
@@ -293,29 +313,23 @@ impl TrackerThread {
             // Measured by a monotonic clock: a wall clock that was briefly ahead must not prolong the pause.
             let mut rest = pause.saturating_sub(started.elapsed());
             // After a failure the pause is kept even if a cutoff is due.
-            if pause == CHECK_INTERVAL {
-                rest = state
-                    .pending
-                    .first()
-                    .map_or(rest, |cutoff| cutoff.plus(self.slack).since(now).min(rest));
+            if pause == CHECK_INTERVAL
+                && let Some(cutoff) = state.pending.first()
+            {
+                rest = cutoff.plus(self.slack).since(now).min(rest);
             }
             if rest.is_zero() {
-                return Some(
-                    state
-                        .pending
-                        .iter()
-                        .copied()
-                        .filter(|cutoff| cutoff.plus(self.slack) <= now)
-                        .collect(),
-                );
+                let pending = state.pending.iter().copied();
+                let due = pending.filter(|cutoff| cutoff.plus(self.slack) <= now);
+                return Some(due.collect());
             }
-            let waited = self.shared.1.wait_timeout(state, rest);
+            let waited = self.shared.changed.wait_timeout(state, rest);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
-        let seen = lock(&self.shared).partitions.clone();
+    fn check_topic(&mut self, due: &[Timestamp]) -> Result<CheckedTopic, Error> {
+        let seen = self.shared.lock().partitions.clone();
         let partitions = self.inspector.partitions(&self.id, seen)?;
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
         let reached = self.clock.reached(wanted).inspect_err(|error| {
@@ -324,60 +338,54 @@ impl TrackerThread {
             }
         })?;
         self.clock_reminder.end();
-        let passed = due
-            .iter()
-            .filter(|cutoff| cutoff.plus(self.slack) <= reached);
-        let known = |cutoff| {
-            let ends = self.ends(cutoff, &partitions)?;
-            Ok((
-                cutoff,
-                Known {
-                    ends,
+        let mut ends = Vec::new();
+        for &cutoff in due {
+            if cutoff.plus(self.slack) <= reached {
+                let known = KnownEnds {
+                    ends: self.take_ends(cutoff, &partitions)?,
                     newest: self.clock.latest().plus(self.slack),
-                },
-            ))
-        };
-        let ends = passed.map(|cutoff| known(*cutoff));
-        Ok(Checked {
-            ends: ends.collect::<Result<_, Error>>()?,
-            partitions,
-        })
+                };
+                ends.push((cutoff, known));
+            }
+        }
+        Ok(CheckedTopic { ends, partitions })
     }
 
     /// The end offsets at `cutoff`. Where brokers stamp messages, none before them is stamped later than [`TAKEN`] and twice the slack after it.
-    fn ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
+    fn take_ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
         let time = cutoff.plus(self.slack);
-        let is_late = |by| self.stamped_by_broker && self.clock.latest().since(time) > by;
-        let was_late = is_late(LATE);
+        let was_late = self.is_late(time, LATE);
         let mut ends = self.inspector.ends(partitions)?;
         // The worker was stopped, or its clock is behind. High watermarks would also be correct, but every window would stay open until they
         // are reached. They were taken before, so that what comes in between is behind them.
         if was_late {
             // A message that a fast clock stamped is before others that were sent before the cutoff: not if it is that late.
-            let found = self
-                .inspector
-                .first_since(time.plus(self.slack), partitions)?;
-            let found = found
-                .into_iter()
-                .filter_map(|(partition, offset)| Some((partition, offset?)));
-            // A message that is given up can have a producer's time, which ends no window: others behind it would be missing.
-            ends.extend(found.filter(|(partition, offset)| {
-                self.params.passed_from(*partition, *offset) == *offset
-            }));
-        } else if is_late(TAKEN) {
-            let why = "the end offsets of the input took a minute".to_owned();
-            return Err(crate::Error::Unavailable {
-                servers: self.inspector.broker.servers.clone(),
-                why,
+            let since = time.plus(self.slack);
+            for (partition, offset) in self.inspector.first_since(since, partitions)? {
+                // A message that is given up can have a producer's time, which ends no window: others behind it would be missing.
+                if let Some(offset) = offset
+                    && self.params.passed_from(partition, offset) == offset
+                {
+                    ends.insert(partition, offset);
+                }
             }
-            .into());
+        } else if self.is_late(time, TAKEN) {
+            return Err(Error::Kafka(crate::Error::Unavailable {
+                servers: self.inspector.broker.servers.clone(),
+                why: "the end offsets of the input took a minute".to_owned(),
+            }));
         }
         Ok(Positions(ends))
+    }
+
+    /// Returns whether `time` has passed for longer than `by`, where that says something of messages.
+    fn is_late(&self, time: Timestamp, by: Duration) -> bool {
+        self.stamped_by_broker && self.clock.latest().since(time) > by
     }
 }
 
 /// Why brokers that answer do not say what is asked; of those that do not answer readers tell, and of a topic that is another one its error.
-fn refusal(error: &Error) -> Option<String> {
+fn refusal_reason(error: &Error) -> Option<String> {
     match error {
         Error::Kafka(crate::Error::Unavailable { .. }) | Error::Recreated { .. } => None,
         // They say so to a user who may not see it.
@@ -425,33 +433,35 @@ mod tests {
             servers: servers.clone(),
         };
         for error in [no_right, missing] {
-            assert!(refusal(&error.into()).is_some_and(|why| why.contains("the right Read on")));
+            assert!(
+                refusal_reason(&error.into()).is_some_and(|why| why.contains("the right Read on"))
+            );
         }
         let silent = crate::Error::Unavailable {
             servers,
             why: String::new(),
         };
-        assert_eq!(refusal(&silent.into()), None);
+        assert_eq!(refusal_reason(&silent.into()), None);
     }
 
     #[test]
     fn ends_without_a_partition_that_a_reader_has_seen_meanwhile_are_taken_again() {
         let [newest, cutoff] = [2, 1].map(Timestamp::from_micros);
-        let known = || Known {
+        let known = || KnownEnds {
             ends: Positions::default(),
             newest,
         };
-        let mut state = State {
+        let mut state = TrackerState {
             partitions: vec![0, 1, 2],
             pending: [cutoff].into(),
-            ..State::default()
+            ..TrackerState::default()
         };
-        state.record(Checked {
+        state.record_ends(CheckedTopic {
             partitions: vec![0, 1],
             ends: vec![(cutoff, known())],
         });
         assert!(state.known.is_empty() && state.pending.contains(&cutoff));
-        state.record(Checked {
+        state.record_ends(CheckedTopic {
             partitions: vec![0, 1, 2],
             ends: vec![(cutoff, known())],
         });

@@ -31,8 +31,9 @@ use self::records::Records;
 pub use self::sample::{Sample, sample};
 use self::share::Share;
 pub use self::stamps::{OlderStamps, older_stamps};
+use self::start::{PartitionFacts, start_offset};
 pub use self::stretches::PartitionRanges;
-use self::topic_inspector::TopicInspector;
+use self::topic_inspector::{TopicInspector, Watermarks};
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 
 use crate::broker::close_client;
@@ -45,7 +46,7 @@ use bernstream_synopsis::{Positions, Recorded};
 
 /// The wait for records where the end offsets of a window may be known at any moment.
 const ENDS: Duration = Duration::from_millis(5);
-/// How many messages of each partition are looked at behind a broken one.
+/// Number of messages of each partition that are looked at behind a broken one.
 const MOST_LISTED: i64 = 1_000;
 
 /// A topic as a source, or the share of its partitions that one of several readers reads.
@@ -56,7 +57,7 @@ pub struct Kafka {
     stamped_by_broker: bool,
     clock: fn() -> Timestamp,
     schedule: ScheduleClock,
-    /// What the brokers' clock said when the topic was opened, unless producers are trusted.
+    /// Answer of the brokers' clock when the topic was opened, unless producers are trusted.
     opened: Option<BrokerTime>,
     /// These two serve all readers.
     inspector: Arc<TopicInspector>,
@@ -65,7 +66,7 @@ pub struct Kafka {
     /// All partitions that the topic had when reading began.
     partitions: Vec<i32>,
     consumer: Option<PartitionConsumer>,
-    /// Whether a broken message is told together with those behind it: what is told then is for operators.
+    /// A broken message is told together with those behind it: what is told then is for operators.
     lists_broken: bool,
 }
 
@@ -83,14 +84,14 @@ impl Kafka {
         let stamped_by_broker = is_stamped_by_broker(&topic);
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
         let schedule = ScheduleClock::new(clock);
-        let (cutoffs, opened) = match params.trust_producer_time {
-            true => (CutoffClock::Worker(clock), None),
-            false => {
-                let brokers = BrokerClock::open(&params.broker, &params.clock, &params.topic)?;
-                let brokers = Brokers::new(brokers, clock, schedule.clone())?;
-                let opened = brokers.last();
-                (CutoffClock::Brokers(brokers), Some(opened))
-            }
+        let mut opened = None;
+        let cutoffs = if params.trust_producer_time {
+            CutoffClock::Worker(clock)
+        } else {
+            let brokers = BrokerClock::open(&params.broker, &params.clock, &params.topic)?;
+            let brokers = Brokers::new(brokers, clock, schedule.clone())?;
+            opened = Some(brokers.last());
+            CutoffClock::Brokers(brokers)
         };
         let tracker = EndOffsetTracker::start(
             inspector,
@@ -117,7 +118,7 @@ impl Kafka {
         })
     }
 
-    /// The same, that tells of a broken message together with all that can be seen behind it. How many there are shows something of
+    /// Tells of a broken message together with all that can be seen behind it. How many there are shows something of
     /// the input: for operators.
     #[must_use]
     pub fn listing_broken(self, lists_broken: bool) -> Self {
@@ -127,23 +128,26 @@ impl Kafka {
         }
     }
 
-    /// The same topic for as many readers as the parameters say, but no more than it has partitions now. Together they read all of
+    /// This topic for as many readers as the parameters say, but no more than it has partitions now. Together they read all of
     /// it, and partitions that are added later as well.
     pub fn shared(self) -> Vec<Kafka> {
         let readers = self.params.readers_of(self.topic.partitions.len());
-        let reader = |share| Kafka {
-            params: self.params.clone(),
-            columns: self.columns.clone(),
-            topic: self.topic.clone(),
-            schedule: self.schedule.clone(),
-            inspector: Arc::clone(&self.inspector),
-            tracker: Arc::clone(&self.tracker),
-            share,
-            partitions: Vec::new(),
-            consumer: None,
-            ..self
-        };
-        Share::each(readers).map(reader).collect()
+        let mut shared = Vec::new();
+        for share in Share::each(readers) {
+            shared.push(Kafka {
+                params: self.params.clone(),
+                columns: self.columns.clone(),
+                topic: self.topic.clone(),
+                schedule: self.schedule.clone(),
+                inspector: Arc::clone(&self.inspector),
+                tracker: Arc::clone(&self.tracker),
+                share,
+                partitions: Vec::new(),
+                consumer: None,
+                ..self
+            });
+        }
+        shared
     }
 
     /// The topic as it was when opened.
@@ -152,11 +156,11 @@ impl Kafka {
     }
 
     /// Adds to why a partition has stopped what else is broken, where it has just done so.
-    fn stuck(&mut self, why: Told) -> Event {
+    fn stuck_event(&mut self, why: Told) -> Event {
         let Some(consumer) = &mut self.consumer else {
             return Event::Stuck { why };
         };
-        let Some((partition, offset, from)) = consumer.behind_the_broken() else {
+        let Some(stopped) = consumer.just_stopped() else {
             return Event::Stuck { why };
         };
         // Without an answer there is what is known.
@@ -164,7 +168,8 @@ impl Kafka {
             &self.params,
             &self.columns,
             &self.inspector,
-            (&from, MOST_LISTED),
+            &stopped.going_on,
+            MOST_LISTED,
         ) else {
             return Event::Stuck { why };
         };
@@ -173,25 +178,24 @@ impl Kafka {
         }
         let reasons = found.reasons();
         let remedy = found.remedy();
-        let is_all = found.broken.len() as u64 == found.messages;
         let first = why.in_full();
-        let in_full = match is_all {
-            true => format!(
+        let why = if found.broken.len() as u64 == found.messages {
+            let in_full = format!(
                 "{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {first}"
-            ),
-            false => format!("{first}; of the next messages, {reasons}; {remedy}"),
+            );
+            let words = format!("{remedy}; if it is only they that are wrong: {why}");
+            Told::new(words, in_full)
+        } else {
+            let in_full = format!("{first}; of the next messages, {reasons}; {remedy}");
+            let words = format!("{why}; others of the next messages are broken too");
+            Told::new(words, in_full)
         };
-        let words = match is_all {
-            true => format!("{remedy}; if it is only they that are wrong: {why}"),
-            false => format!("{why}; others of the next messages are broken too"),
-        };
-        let why = Told::new(words, in_full);
-        consumer.stop(partition, offset, why.clone());
+        consumer.stop(stopped.partition, stopped.offset, why.clone());
         Event::Stuck { why }
     }
 
     /// Finds which partition has the batch that the client failed on, and stops reading it there.
-    fn unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
+    fn stop_unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
         let Some(consumer) = &mut self.consumer else {
             return Ok(Event::Idle);
         };
@@ -224,15 +228,14 @@ impl Kafka {
         if self.params.trust_producer_time {
             return Positions::default();
         }
+        if let Some(past) = self.tracker.past(since) {
+            return past;
+        }
         let margin = TAKEN + self.params.clock_slack * 2;
-        let recorded = recorded
-            .past
-            .as_ref()
-            .filter(|(cutoff, _)| cutoff.plus(margin) <= since);
-        self.tracker
-            .past(since)
-            .or_else(|| recorded.map(|(_, ends)| ends.clone()))
-            .unwrap_or_default()
+        match &recorded.past {
+            Some((cutoff, ends)) if cutoff.plus(margin) <= since => ends.clone(),
+            _ => Positions::default(),
+        }
     }
 
     /// Begins for whoever leaves reading to others and asks for [`Source::ends`] only: checks that the topic is the one that was opened and,
@@ -242,40 +245,37 @@ impl Kafka {
     ///
     /// If it is not, or if the cluster does not answer or refuses.
     pub fn begin(&self, recorded: &Positions) -> Result<(), Error> {
-        let numbers = self.partitions(recorded)?;
+        let numbers = self.current_partitions(recorded)?;
         for (&partition, &end) in &recorded.0 {
-            self.follows(partition, end, self.inspector.watermarks(partition)?)?;
+            self.check_follows(partition, end, self.inspector.watermarks(partition)?)?;
         }
-        self.has_partitions(numbers);
+        self.note_partitions(numbers);
         Ok(())
     }
 
     /// The partitions of the topic, and among them all that were read before.
-    fn partitions(&self, recorded: &Positions) -> Result<Vec<i32>, Error> {
-        let seen = self
-            .tracker
-            .partitions()
-            .into_iter()
-            .chain(recorded.0.keys().copied());
-        self.inspector
-            .partitions(&self.topic.id, seen)
-            .or_else(|failure| {
-                // While no worker ran, the topic may have been made anew: then it shows in those that are there.
-                for (&partition, &end) in &recorded.0 {
-                    let is_lag = matches!(failure, Error::Kafka(crate::Error::Lagging { .. }));
-                    let Some(Ok(watermarks)) = is_lag.then(|| self.inspector.watermarks(partition))
-                    else {
-                        break;
-                    };
-                    self.follows(partition, end, watermarks)?;
-                }
-                Err(failure)
-            })
+    fn current_partitions(&self, recorded: &Positions) -> Result<Vec<i32>, Error> {
+        let mut seen = self.tracker.partitions();
+        seen.extend(recorded.0.keys());
+        let failure = match self.inspector.partitions(&self.topic.id, seen) {
+            Ok(partitions) => return Ok(partitions),
+            Err(failure) => failure,
+        };
+        // While no worker ran, the topic may have been made anew: then it shows in those that are there.
+        if matches!(failure, Error::Kafka(crate::Error::Lagging { .. })) {
+            for (&partition, &end) in &recorded.0 {
+                let Ok(watermarks) = self.inspector.watermarks(partition) else {
+                    break;
+                };
+                self.check_follows(partition, end, watermarks)?;
+            }
+        }
+        Err(failure)
     }
 
-    /// The topic has these partitions, and what they have now is too early for every window that begins later: it may be deleted before any
-    /// has closed.
-    fn has_partitions(&self, numbers: Vec<i32>) {
+    /// Notes that the topic has these partitions, and that what they have now is too early for every window that begins later: it may be
+    /// deleted before any has closed.
+    fn note_partitions(&self, numbers: Vec<i32>) {
         self.tracker.add_partitions(numbers);
         // One of the readers is enough.
         if self.share.has(0) && !self.params.trust_producer_time {
@@ -283,9 +283,13 @@ impl Kafka {
         }
     }
 
-    /// Checks that a partition with messages `low..high` was read up to `end`, and that what comes after it is there, as far as that can be
-    /// known.
-    fn follows(&self, partition: i32, end: i64, (low, high): (i64, i64)) -> Result<(), Error> {
+    /// Checks that a partition with these messages was read up to `end`, and that what comes after it is there, as far as that can be known.
+    fn check_follows(
+        &self,
+        partition: i32,
+        end: i64,
+        Watermarks { low, high }: Watermarks,
+    ) -> Result<(), Error> {
         // Brokers without ids do not say whether it is the same topic.
         if end > high && self.topic.id != topic::NO_ID && !self.params.broker.is_mock {
             return Err(Error::Cut {
@@ -299,7 +303,7 @@ impl Kafka {
             let words = format!("partition {partition} ends before what was read of it");
             let in_full =
                 format!("partition {partition} ends at offset {high}, but was read up to {end}");
-            return Err(self.recreated(Told::new(words, in_full)));
+            return Err(self.recreated_error(Told::new(words, in_full)));
         }
         // By the times that producers give, an early message may come after what was deleted and not read.
         let is_unread = self.params.lost_until(partition, end).unwrap_or(end) < low;
@@ -315,16 +319,16 @@ impl Kafka {
         Ok(())
     }
 
-    /// Whether the topic was still the one that was opened when its end offsets were last taken.
+    /// Checks that the topic was still the one that was opened when its end offsets were last taken.
     ///
     /// # Errors
     ///
     /// If it was not, or if the client that asks for them hangs.
     pub fn still_exists(&self) -> Result<(), Error> {
-        self.changed(&[]).map(drop)
+        self.changed_partitions(&[]).map(drop)
     }
 
-    fn changed(&self, then: &[i32]) -> Result<Option<String>, Error> {
+    fn changed_partitions(&self, then: &[i32]) -> Result<Option<String>, Error> {
         if self.tracker.is_hanging() {
             let Params { topic, broker, .. } = &self.params;
             return Err(Error::Hanging {
@@ -335,7 +339,7 @@ impl Kafka {
         self.tracker.changed(then)
     }
 
-    fn recreated(&self, why: Told) -> Error {
+    fn recreated_error(&self, why: Told) -> Error {
         Error::Recreated {
             topic: self.params.topic.clone(),
             why,
@@ -343,7 +347,7 @@ impl Kafka {
     }
 }
 
-fn at(positions: &Positions, partition: i32) -> i64 {
+fn position_of(positions: &Positions, partition: i32) -> i64 {
     positions.0.get(&partition).copied().unwrap_or(0)
 }
 
@@ -357,7 +361,7 @@ impl Source for Kafka {
         if let Some(old) = self.consumer.take() {
             close_client(old);
         }
-        let numbers = self.partitions(&recorded.ends)?;
+        let numbers = self.current_partitions(&recorded.ends)?;
         let ours: Vec<i32> = numbers
             .iter()
             .copied()
@@ -368,62 +372,59 @@ impl Source for Kafka {
         let first = self.inspector.first_since(since, &ours)?;
         // With broker timestamps, no message that exists or existed can be later than the clock of the broker. A clock that is
         // behind, or stood still, must not excuse a message that is gone.
-        let now = self
-            .opened
-            .map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
+        let mut now = (self.clock)();
+        if let Some(opened) = self.opened {
+            now = now.max(opened.now());
+        }
         let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
         let mut partitions = BTreeMap::new();
         let past = self.past(since, recorded);
         for &partition in &ours {
-            let (low, high) = self.inspector.watermarks(partition)?;
+            let watermarks = self.inspector.watermarks(partition)?;
             if let Some(end) = recorded.ends.0.get(&partition) {
-                self.follows(partition, *end, (low, high))?;
+                self.check_follows(partition, *end, watermarks)?;
             }
-            let found = (
-                first.get(&partition).copied().flatten(),
-                at(&ends, partition),
-            );
-            let start = start::offset(
-                &self.params,
-                partition,
-                low,
-                found,
-                (is_ahead, at(&past, partition)),
-            )?;
+            let facts = PartitionFacts {
+                low: watermarks.low,
+                first: first.get(&partition).copied().flatten(),
+                end: position_of(&ends, partition),
+                is_ahead,
+                past: position_of(&past, partition),
+            };
+            let start = start_offset(&self.params, partition, facts)?;
             partitions.insert(partition, Partition::new(start, since));
         }
-        stamps::refuse(&self.params, first)?;
+        stamps::refuse_producer_stamps(&self.params, &first)?;
         self.consumer = Some(PartitionConsumer::start(
             &self.params,
             &self.columns,
-            self.share.of(),
+            self.share.count(),
             partitions,
         )?);
-        self.has_partitions(numbers.clone());
+        self.note_partitions(numbers.clone());
         self.partitions = numbers;
         Ok(())
     }
 
     fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
-        if let Some(why) = self.changed(&self.partitions)? {
+        if let Some(why) = self.changed_partitions(&self.partitions)? {
             return Ok(Event::Reset { why: why.into() });
         }
         // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.
-        let due = self.tracker.wanted().map(|cutoff| {
-            cutoff
-                .plus(self.params.clock_slack)
-                .since(self.schedule.now())
-        });
-        let timeout = due.map_or(timeout, |due| timeout.min(due.max(ENDS)));
+        let mut timeout = timeout;
+        if let Some(cutoff) = self.tracker.wanted() {
+            let time = cutoff.plus(self.params.clock_slack);
+            timeout = timeout.min(time.since(self.schedule.now()).max(ENDS));
+        }
         let Some(consumer) = &mut self.consumer else {
             return Ok(Event::Reset {
                 why: "reading has not started".to_owned().into(),
             });
         };
         match consumer.next(&self.params, until, timeout)? {
-            Found::Event(Event::Stuck { why }) if self.lists_broken => Ok(self.stuck(why)),
+            Found::Event(Event::Stuck { why }) if self.lists_broken => Ok(self.stuck_event(why)),
             Found::Event(event) => Ok(event),
-            Found::Unreadable(error) => self.unreadable(&error),
+            Found::Unreadable(error) => self.stop_unreadable(&error),
         }
     }
 
@@ -442,23 +443,19 @@ impl Source for Kafka {
         if consumer.has_gathered() {
             return Ok(false);
         }
-        let is_past = |(partition, end): (&i32, &i64)| {
-            consumer
-                .partitions
-                .get(partition)
-                .is_some_and(|p| p.at() >= *end)
-        };
+        let is_past = ends.0.iter().all(|(number, end)| {
+            let partition = consumer.partitions.get(number);
+            partition.is_some_and(|partition| partition.at() >= *end)
+        });
         // The client is asked only when it is idle: the rest may be transaction markers, which are never returned.
-        if !consumer.is_idle || ends.0.iter().all(is_past) {
-            return Ok(ends.0.iter().all(is_past));
+        if !consumer.is_idle || is_past {
+            return Ok(is_past);
         }
-        let positions = consumer
-            .positions()
-            .map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
+        let positions = self.params.checked(consumer.positions())?;
         Ok(ends
             .0
             .iter()
-            .all(|(partition, end)| positions.0.get(partition).is_some_and(|at| at >= end)))
+            .all(|(number, end)| positions.0.get(number).is_some_and(|at| at >= end)))
     }
 
     fn is_connected(&self) -> bool {

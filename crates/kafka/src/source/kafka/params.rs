@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use rdkafka::error::KafkaResult;
+
 use crate::Broker;
 use crate::check::setting;
 use crate::source::Error;
@@ -16,33 +18,34 @@ pub struct Params {
     pub topic: String,
     /// A small topic of the same cluster that tells the brokers' time; not used where producers are trusted.
     pub clock: String,
-    /// How long after a cutoff, by the brokers' clock, the end offsets are taken: longer than replication lags and the brokers'
+    /// Time after a cutoff, by the brokers' clock, at which the end offsets are taken: longer than replication lags and the brokers'
     /// clocks differ, together.
     pub clock_slack: Duration,
     /// Accept topics with `CreateTime`: producers then decide which window a record belongs to.
     pub trust_producer_time: bool,
     pub format: Format,
-    /// Of Arrow messages; a record that cannot be read is dropped by itself.
+    /// Rule for Arrow messages; a record that cannot be read is dropped by itself.
     pub on_bad_message: OnBadMessage,
     /// Broken messages that the operator chose to skip: (partition, offset).
     pub skip: BTreeSet<(i32, i64)>,
-    /// How many threads read, each its share of the partitions; by default one for each processor.
+    /// Number of threads that read, each its share of the partitions; by default one for each processor.
     pub readers: Option<u32>,
     /// Input that was deleted unread or cannot be read, and whose loss the operator accepted. It is passed even if it is there.
     pub lost: Vec<Lost>,
 }
 
 impl Params {
-    /// How many threads read at most: no more than there are partitions.
+    /// Largest number of threads that read: no more than there are partitions.
     pub fn most_readers(&self) -> u32 {
-        let processors = || {
-            std::thread::available_parallelism()
-                .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
-        };
         self.readers.unwrap_or_else(processors).max(1)
     }
 
-    /// How many threads read a topic of so many partitions.
+    /// The answer of a client of the topic; an error becomes one about the topic.
+    pub(super) fn checked<T>(&self, answer: KafkaResult<T>) -> Result<T, crate::Error> {
+        answer.map_err(|error| self.broker.failed(&self.topic, &error))
+    }
+
+    /// Number of threads that read a topic of so many partitions.
     pub(super) fn readers_of(&self, partitions: usize) -> u32 {
         self.most_readers()
             .min(u32::try_from(partitions).unwrap_or(u32::MAX).max(1))
@@ -54,7 +57,7 @@ impl Params {
         while let Some(lost) = self
             .lost
             .iter()
-            .find(|l| l.partition == partition && l.from <= to && to < l.to)
+            .find(|lost| lost.partition == partition && lost.from <= to && to < lost.to)
         {
             to = lost.to;
         }
@@ -71,6 +74,13 @@ impl Params {
                 None => return next,
             };
         }
+    }
+}
+
+fn processors() -> u32 {
+    match std::thread::available_parallelism() {
+        Ok(count) => u32::try_from(count.get()).unwrap_or(u32::MAX),
+        Err(_) => 1,
     }
 }
 
@@ -97,7 +107,7 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
     Ok(())
 }
 
-/// What to do with a message that cannot be decoded.
+/// Rule for a message that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBadMessage {
     Stop,

@@ -12,6 +12,7 @@ use super::params::{OnBadMessage, Params, check};
 use super::records::Records;
 use crate::broker::REQUEST_TIMEOUT;
 use crate::lost_client::LostClientWatch;
+use crate::offsets::{assign_partitions, known_offset};
 use crate::right::Right;
 use crate::source::told::{HOW, Told, without_numbers};
 use crate::source::{Error, Event};
@@ -42,11 +43,11 @@ pub(super) const SETTINGS: [(&str, &str); 11] = [
     ("receive.message.max.bytes", "100000000"),
 ];
 
-/// What waits to be decoded, in all readers together, and in one of them at least.
+/// Room for what waits to be decoded, in all readers together, and in one of them at least.
 const QUEUED_KBYTES: u32 = 65_536;
 const LEAST_QUEUED_KBYTES: u32 = 8192;
 
-/// What came of reading.
+/// Outcome of reading.
 pub(super) enum Found {
     Event(Event),
     /// One of the partitions has a batch that the client cannot unpack; which one it does not say.
@@ -62,7 +63,7 @@ pub(super) struct PartitionConsumer {
     records: Option<Records>,
     /// Where they are not.
     arrow: ArrowDecoder,
-    /// Whether the last poll returned nothing.
+    /// The last poll returned nothing.
     pub is_idle: bool,
     /// The partition that the last event says has stopped, if it had not before.
     has_just_stopped: Option<i32>,
@@ -75,8 +76,23 @@ pub(super) struct Partition {
     /// The offset after the last message.
     next: i64,
     is_paused: bool,
-    /// The broken message at which reading stopped, and why.
-    stuck: Option<(i64, Told)>,
+    /// The broken message at which reading stopped.
+    stuck: Option<Stop>,
+}
+
+/// A message at which reading a partition stops.
+struct Stop {
+    offset: i64,
+    why: Told,
+}
+
+/// A partition that has just stopped at a broken message.
+pub(super) struct JustStopped {
+    pub partition: i32,
+    /// Offset of the message.
+    pub offset: i64,
+    /// Where this partition goes on, and the others do that have not stopped.
+    pub going_on: BTreeMap<i32, i64>,
 }
 
 impl PartitionConsumer {
@@ -90,7 +106,6 @@ impl PartitionConsumer {
         partitions: BTreeMap<i32, Partition>,
     ) -> Result<Self, Error> {
         let records = Records::new(&params.format, columns)?;
-        let failed = |e| params.broker.failed(&params.topic, &e);
         // The queues of all readers together hold what that of one would, or a fetch of each partition.
         let queue = (QUEUED_KBYTES / readers)
             .max(LEAST_QUEUED_KBYTES)
@@ -100,26 +115,24 @@ impl PartitionConsumer {
             &[("queued.max.messages.kbytes", &queue)],
         ]
         .concat();
-        let consumer = params.broker.consumer(&settings).map_err(failed)?;
-        let mut list = TopicPartitionList::with_capacity(partitions.len());
+        let consumer = params.checked(params.broker.consumer(&settings))?;
+        let mut starts = BTreeMap::new();
         for (number, partition) in &partitions {
-            list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start))
-                .map_err(failed)?;
+            starts.insert(*number, partition.start);
         }
-        consumer.assign(&list).map_err(failed)?;
-        let arrow = ArrowDecoder::new(columns.clone());
+        params.checked(assign_partitions(&params.topic, &consumer, &starts))?;
         Ok(PartitionConsumer {
             consumer,
             watch: LostClientWatch::start(),
             partitions,
             records,
-            arrow,
+            arrow: ArrowDecoder::new(columns.clone()),
             is_idle: false,
             has_just_stopped: None,
         })
     }
 
-    /// Whether there are records that have been read and not returned.
+    /// Returns whether there are records that have been read and not returned.
     pub fn has_gathered(&self) -> bool {
         self.records
             .as_ref()
@@ -140,79 +153,80 @@ impl PartitionConsumer {
         until: Option<&Positions>,
         timeout: Duration,
     ) -> Result<Found, Error> {
-        self.pause_and_resume(&params.topic, until)
-            .map_err(|e| params.broker.failed(&params.topic, &e))?;
+        params.checked(self.pause_and_resume(&params.topic, until))?;
         let deadline = Instant::now() + timeout;
         loop {
-            self.pass_lost(params)
-                .map_err(|e| params.broker.failed(&params.topic, &e))?;
-            let PartitionConsumer {
-                consumer,
-                watch,
-                partitions,
-                records,
-                arrow,
-                is_idle,
-                has_just_stopped,
-            } = self;
-            *has_just_stopped = None;
-            // What was gathered waits for no more than is there already.
-            let wait = match records.as_ref().is_none_or(Records::is_empty) {
-                true => deadline.saturating_duration_since(Instant::now()),
-                false => Duration::ZERO,
+            params.checked(self.pass_lost(params))?;
+            let Some(found) = self.poll_once(params, until, deadline)? else {
+                continue;
             };
-            let polled = consumer.poll(wait);
-            *is_idle = polled.is_none();
-            if matches!(polled, Some(Ok(_))) {
-                watch.hear();
+            if matches!(found, Found::Event(Event::Stuck { .. })) {
+                params.checked(self.pause_and_resume(&params.topic, until))?;
             }
-            let gathered = if polled.is_none() {
-                records.as_mut().and_then(Records::flush)
-            } else {
-                None
-            };
-            let event = match polled {
-                None if gathered.is_some() => gathered.map(Event::Batch),
-                None if watch.is_lost(&params.broker, consumer, &params.topic) => {
-                    Some(lost(&params.topic))
-                }
-                None => Some(
-                    partitions
-                        .values()
-                        .find_map(Partition::is_stuck)
-                        .unwrap_or(Event::Idle),
-                ),
-                Some(Ok(message)) => match partitions.get_mut(&message.partition()) {
-                    Some(partition) => {
-                        let event = partition.take(&message, params, arrow, records.as_mut())?;
-                        *has_just_stopped = partition.stuck.is_some().then(|| message.partition());
-                        // No batch reaches beyond the end of a window.
-                        let end = until.and_then(|until| until.0.get(&message.partition()));
-                        match (event, records) {
-                            (None, Some(records))
-                                if end.is_some_and(|end| partition.next >= *end) =>
-                            {
-                                records.flush().map(Event::Batch)
-                            }
-                            (event, _) => event,
-                        }
-                    }
-                    None => None,
-                },
-                Some(Err(error)) if is_unreadable(&error) => return Ok(Found::Unreadable(error)),
-                Some(Err(error)) => interpret(&error, params)?,
-            };
-            match event {
-                Some(event) => {
-                    if matches!(event, Event::Stuck { .. }) {
-                        self.pause_and_resume(&params.topic, until)
-                            .map_err(|e| params.broker.failed(&params.topic, &e))?;
-                    }
-                    return Ok(Found::Event(event));
-                }
-                None => continue,
-            }
+            return Ok(found);
         }
+    }
+
+    /// Polls the client once; `None` where nothing is to be returned yet.
+    fn poll_once(
+        &mut self,
+        params: &Params,
+        until: Option<&Positions>,
+        deadline: Instant,
+    ) -> Result<Option<Found>, Error> {
+        self.has_just_stopped = None;
+        // What was gathered waits for no more than is there already.
+        let wait = if self.has_gathered() {
+            Duration::ZERO
+        } else {
+            deadline.saturating_duration_since(Instant::now())
+        };
+        let polled = self.consumer.poll(wait);
+        self.is_idle = polled.is_none();
+        let message = match polled {
+            Some(Ok(message)) => message,
+            Some(Err(error)) if is_unreadable(&error) => {
+                return Ok(Some(Found::Unreadable(error)));
+            }
+            Some(Err(error)) => return Ok(interpret_error(&error, params)?.map(Found::Event)),
+            None => {
+                let records = &mut self.records;
+                let event = if let Some(batch) = records.as_mut().and_then(Records::flush) {
+                    Event::Batch(batch)
+                } else if self
+                    .watch
+                    .is_lost(&params.broker, &self.consumer, &params.topic)
+                {
+                    lost_client_event(&params.topic)
+                } else {
+                    let mut partitions = self.partitions.values();
+                    let stuck = partitions.find_map(Partition::stuck_event);
+                    stuck.unwrap_or(Event::Idle)
+                };
+                return Ok(Some(Found::Event(event)));
+            }
+        };
+        self.watch.hear();
+        let number = message.partition();
+        let Some(partition) = self.partitions.get_mut(&number) else {
+            return Ok(None);
+        };
+        let records = &mut self.records;
+        let mut event =
+            partition.take_message(&message, params, &mut self.arrow, records.as_mut())?;
+        if partition.has_stopped() {
+            self.has_just_stopped = Some(number);
+        }
+        // No batch reaches beyond the end of a window.
+        if event.is_none()
+            && let Some(records) = records
+            && until
+                .and_then(|until| until.0.get(&number))
+                .is_some_and(|end| partition.next >= *end)
+        {
+            event = records.flush().map(Event::Batch);
+        }
+        Ok(event.map(Found::Event))
     }
 
     /// Seeks past what the configuration gives up as lost, where a partition has come to it.
@@ -222,10 +236,9 @@ impl PartitionConsumer {
                 continue;
             };
             // Nothing can be read from behind the end.
-            let end = self
-                .consumer
-                .fetch_watermarks(&params.topic, *number, REQUEST_TIMEOUT)?
-                .1;
+            let (_, end) =
+                self.consumer
+                    .fetch_watermarks(&params.topic, *number, REQUEST_TIMEOUT)?;
             let to = to.min(end);
             if to > partition.next {
                 self.consumer
@@ -238,36 +251,36 @@ impl PartitionConsumer {
 
     /// Where the partitions go on that are being read.
     pub fn next_offsets(&self) -> BTreeMap<i32, i64> {
-        let reading = self
-            .partitions
-            .iter()
-            .filter(|(_, partition)| !partition.is_paused);
-        reading
-            .map(|(number, partition)| (*number, partition.next))
-            .collect()
+        let mut offsets = BTreeMap::new();
+        for (number, partition) in &self.partitions {
+            if !partition.is_paused {
+                offsets.insert(*number, partition.next);
+            }
+        }
+        offsets
     }
 
-    /// Where the partition goes on that has just stopped at a broken message, and where the others do that have not.
-    pub fn behind_the_broken(&self) -> Option<(i32, i64, BTreeMap<i32, i64>)> {
-        let number = self.has_just_stopped?;
-        let (offset, _) = self.partitions.get(&number)?.stuck.as_ref()?;
-        let going_on = self
-            .partitions
-            .iter()
-            .filter(|(other, partition)| **other == number || !partition.has_stopped());
-        Some((
-            number,
-            *offset,
-            going_on
-                .map(|(number, partition)| (*number, partition.at()))
-                .collect(),
-        ))
+    /// The partition that has just stopped at a broken message, if one has.
+    pub fn just_stopped(&self) -> Option<JustStopped> {
+        let stopped = self.has_just_stopped?;
+        let stop = self.partitions.get(&stopped)?.stuck.as_ref()?;
+        let mut going_on = BTreeMap::new();
+        for (number, partition) in &self.partitions {
+            if *number == stopped || !partition.has_stopped() {
+                going_on.insert(*number, partition.at());
+            }
+        }
+        Some(JustStopped {
+            partition: stopped,
+            offset: stop.offset,
+            going_on,
+        })
     }
 
     /// Stops reading a partition at `offset`, for good.
     pub fn stop(&mut self, partition: i32, offset: i64, why: Told) {
         if let Some(partition) = self.partitions.get_mut(&partition) {
-            partition.stuck = Some((offset, why));
+            partition.stuck = Some(Stop { offset, why });
         }
     }
 
@@ -304,21 +317,20 @@ impl PartitionConsumer {
     ///
     /// If the client has no positions.
     pub fn positions(&self) -> Result<Positions, KafkaError> {
-        let mut positions: BTreeMap<i32, i64> = self
-            .partitions
-            .iter()
-            .map(|(number, p)| (*number, p.next))
-            .collect();
+        let mut positions: BTreeMap<i32, i64> = BTreeMap::new();
+        for (number, partition) in &self.partitions {
+            positions.insert(*number, partition.next);
+        }
         for at in self.consumer.position()?.elements() {
-            if let (Offset::Offset(offset), Some(position)) =
-                (at.offset(), positions.get_mut(&at.partition()))
+            if let Some(offset) = known_offset(at.offset())
+                && let Some(position) = positions.get_mut(&at.partition())
             {
                 *position = offset.max(*position);
             }
         }
         for (number, partition) in &self.partitions {
-            if let Some((offset, _)) = partition.stuck {
-                positions.insert(*number, offset);
+            if let Some(stop) = &partition.stuck {
+                positions.insert(*number, stop.offset);
             }
         }
         Ok(Positions(positions))
@@ -326,7 +338,7 @@ impl PartitionConsumer {
 }
 
 impl Partition {
-    /// That begins at the offset `start` with messages of `since`.
+    /// Begins at the offset `start` with messages of `since`.
     pub fn new(start: i64, since: Timestamp) -> Self {
         Partition {
             start,
@@ -337,22 +349,22 @@ impl Partition {
         }
     }
 
-    /// The same for a new client, which begins behind everything that was returned.
+    /// This partition for a new client, which begins behind everything that was returned.
     pub fn again(&self) -> Self {
         Partition::new(self.at(), self.since)
     }
 
     /// The offset before which everything was returned.
     pub fn at(&self) -> i64 {
-        self.stuck.as_ref().map_or(self.next, |(offset, _)| *offset)
+        self.stuck.as_ref().map_or(self.next, |stop| stop.offset)
     }
 
-    /// Whether it has stopped at a broken message.
+    /// Returns whether it has stopped at a broken message.
     pub fn has_stopped(&self) -> bool {
         self.stuck.is_some()
     }
 
-    fn take(
+    fn take_message(
         &mut self,
         message: &BorrowedMessage<'_>,
         params: &Params,
@@ -377,10 +389,12 @@ impl Partition {
             return Ok(None);
         }
         let time = match message.timestamp() {
-            rdkafka::Timestamp::LogAppendTime(millis) => Some(millis),
-            rdkafka::Timestamp::CreateTime(millis) if params.trust_producer_time => Some(millis),
+            rdkafka::Timestamp::LogAppendTime(millis) => Some(timestamp_of_millis(millis)),
+            rdkafka::Timestamp::CreateTime(millis) if params.trust_producer_time => {
+                Some(timestamp_of_millis(millis))
+            }
             // As the look-up of where to begin passes it, where any message is late enough for one.
-            rdkafka::Timestamp::CreateTime(millis) if is_before(millis, self.since) => {
+            rdkafka::Timestamp::CreateTime(millis) if timestamp_of_millis(millis) < self.since => {
                 return Ok(None);
             }
             rdkafka::Timestamp::CreateTime(_) => {
@@ -389,22 +403,14 @@ impl Partition {
             rdkafka::Timestamp::NotAvailable => None,
         };
         if let Some(records) = records {
-            let message_time =
-                time.map(|millis| Timestamp::from_micros(millis.saturating_mul(1000)));
-            return Ok(records
-                .take((number, offset), message_time, message.payload())
-                .map(Event::Batch));
+            let before = records.take(number, offset, time, message.payload());
+            return Ok(before.map(Event::Batch));
         }
-        let batch = match (time, message.payload()) {
-            (None, _) => Err("it has no timestamp".to_owned()),
-            (_, None) => Err("it is empty".to_owned()),
-            (Some(millis), Some(payload)) => {
-                let time = Timestamp::from_micros(millis.saturating_mul(1000));
-                arrow
-                    .decode(payload, number, offset, Some(time))
-                    .map_err(|broken| broken.to_string())
-            }
-        };
+        let batch = stamped_payload(message, time).and_then(|payload| {
+            arrow
+                .decode(payload, number, offset, time)
+                .map_err(|broken| broken.to_string())
+        });
         match batch {
             Ok(batch) => Ok(Some(Event::Batch(batch))),
             Err(why) if params.on_bad_message == OnBadMessage::Skip => {
@@ -419,31 +425,56 @@ impl Partition {
                     why: Told::new(words, in_full),
                 }))
             }
-            Err(why) => {
-                let topic = &params.topic;
-                let words = format!(
-                    "a message of partition {number} of topic '{topic}' is broken: {}; to continue without it, add it to 'skip' ({HOW})",
-                    without_numbers(&why)
-                );
-                let in_full = format!(
-                    "the message at offset {offset} of partition {number} of topic '{topic}' is broken: {why}; to \
-                     continue without it, add {{ partition = {number}, offset = {offset} }} to 'skip'"
-                );
-                self.stuck = Some((offset, Told::new(words, in_full)));
-                Ok(self.is_stuck())
+            Err(broken) => {
+                let why = broken_message(&params.topic, number, offset, &broken);
+                self.stuck = Some(Stop { offset, why });
+                Ok(self.stuck_event())
             }
         }
     }
 
-    fn is_stuck(&self) -> Option<Event> {
-        self.stuck
-            .as_ref()
-            .map(|(_, why)| Event::Stuck { why: why.clone() })
+    fn stuck_event(&self) -> Option<Event> {
+        let stop = self.stuck.as_ref()?;
+        Some(Event::Stuck {
+            why: stop.why.clone(),
+        })
     }
 }
 
+/// The time that Kafka writes as `millis` since 1970.
+pub(super) fn timestamp_of_millis(millis: i64) -> Timestamp {
+    Timestamp::from_micros(millis.saturating_mul(1000))
+}
+
+/// The payload of a message that is to be decoded as a whole.
+///
+/// # Errors
+///
+/// If it has none, or no timestamp.
+pub(super) fn stamped_payload(
+    message: &impl Message,
+    time: Option<Timestamp>,
+) -> Result<&[u8], String> {
+    if time.is_none() {
+        return Err("it has no timestamp".to_owned());
+    }
+    message.payload().ok_or_else(|| "it is empty".to_owned())
+}
+
+fn broken_message(topic: &str, partition: i32, offset: i64, broken: &str) -> Told {
+    let words = format!(
+        "a message of partition {partition} of topic '{topic}' is broken: {}; to continue without it, add it to 'skip' ({HOW})",
+        without_numbers(broken)
+    );
+    let in_full = format!(
+        "the message at offset {offset} of partition {partition} of topic '{topic}' is broken: {broken}; to \
+         continue without it, add {{ partition = {partition}, offset = {offset} }} to 'skip'"
+    );
+    Told::new(words, in_full)
+}
+
 /// Reading starts again: a client that began where the lost one stood could not tell whether the log had been cut there meanwhile.
-fn lost(topic: &str) -> Event {
+fn lost_client_event(topic: &str) -> Event {
     Event::Reset {
         why: format!("a client of topic '{topic}' has lost the brokers, which answer others")
             .into(),
@@ -462,11 +493,7 @@ pub(super) fn stamped_by_producer(params: &Params, partition: i32, offset: i64) 
     })
 }
 
-fn is_before(millis: i64, since: Timestamp) -> bool {
-    Timestamp::from_micros(millis.saturating_mul(1000)) < since
-}
-
-/// Whether `error` means that a batch was fetched and cannot be unpacked.
+/// Returns whether `error` means that a batch was fetched and cannot be unpacked.
 pub(super) fn is_unreadable(error: &KafkaError) -> bool {
     use RDKafkaErrorCode::{
         BadCompression, BadMessage, InvalidMessage, InvalidMessageSize, MessageSizeTooLarge,
@@ -487,7 +514,7 @@ pub(super) fn is_unreadable(error: &KafkaError) -> bool {
 }
 
 /// Interprets an error of the client: most are temporary, some mean that messages were missed.
-fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error> {
+fn interpret_error(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error> {
     let code = match error {
         KafkaError::MessageConsumption(code) => code,
         KafkaError::MessageConsumptionFatal(_) => {
@@ -503,16 +530,11 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
         | RDKafkaErrorCode::LogTruncation => Ok(Some(Event::Reset {
             why: format!("messages of topic '{}' were missed: {error}", params.topic).into(),
         })),
-        RDKafkaErrorCode::TopicAuthorizationFailed => {
-            let topic = params.topic.clone();
-            let servers = params.broker.servers.clone();
-            Err(crate::Error::NoRight {
-                topic,
-                servers,
-                right: Right::Read,
-            }
-            .into())
-        }
+        RDKafkaErrorCode::TopicAuthorizationFailed => Err(Error::Kafka(crate::Error::NoRight {
+            topic: params.topic.clone(),
+            servers: params.broker.servers.clone(),
+            right: Right::Read,
+        })),
         _ => Ok(None),
     }
 }
@@ -569,7 +591,7 @@ mod tests {
     fn a_right_that_was_taken_away_is_named() {
         let params = params(Broker::plain("a:1"));
         let error = KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed);
-        let told = interpret(&error, &params).unwrap_err();
+        let told = interpret_error(&error, &params).unwrap_err();
         assert!(
             !told.is_transient()
                 && told

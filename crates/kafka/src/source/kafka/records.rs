@@ -27,7 +27,7 @@ impl Records {
         }))
     }
 
-    /// Whether all that was taken has been returned.
+    /// Returns whether all that was taken has been returned.
     pub fn is_empty(&self) -> bool {
         self.gather.is_empty()
     }
@@ -36,7 +36,8 @@ impl Records {
     /// that cannot be read, is dropped: it is a row without a time.
     pub fn take(
         &mut self,
-        (partition, offset): (i32, i64),
+        partition: i32,
+        offset: i64,
         time: Option<Timestamp>,
         payload: Option<&[u8]>,
     ) -> Option<Batch> {
@@ -45,7 +46,7 @@ impl Records {
         self.gather.push(partition, offset, time, row)
     }
 
-    /// What was gathered, if there is anything.
+    /// Returns what was gathered, if there is anything.
     pub fn flush(&mut self) -> Option<Batch> {
         self.gather.take()
     }

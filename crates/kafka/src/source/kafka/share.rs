@@ -20,8 +20,8 @@ impl Share {
         partition.unsigned_abs() % self.of == self.reader
     }
 
-    /// How many shares there are.
-    pub fn of(self) -> u32 {
+    /// Number of shares.
+    pub fn count(self) -> u32 {
         self.of
     }
 }

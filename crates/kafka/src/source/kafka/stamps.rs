@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
-use rdkafka::message::BorrowedMessage;
-use rdkafka::{Message, Offset, TopicPartitionList};
+use rdkafka::message::{BorrowedMessage, Message};
 
 use super::params::Params;
-use super::partition_consumer::{is_unreadable, stamped_by_producer};
-use super::topic_inspector::TopicInspector;
+use super::partition_consumer::{is_unreadable, stamped_by_producer, timestamp_of_millis};
+use super::topic_inspector::{TopicInspector, Watermarks};
 use crate::broker::close_client;
+use crate::offsets::assign_partitions;
 use crate::source::Error;
 use crate::{ErrorContext, topic};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How long a message is waited for.
+/// Longest wait for a message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The settings of a client that looks at single messages: it fetches little, and says where nothing follows.
@@ -62,20 +62,21 @@ pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps
     let numbers = inspector.partitions(&topic.id, topic.partitions.iter().copied())?;
     let mut first = BTreeMap::new();
     for (partition, offset) in inspector.first_since(since, &numbers)? {
-        first.extend(offset.map(|offset| (partition, params.passed_from(partition, offset))));
+        if let Some(offset) = offset {
+            first.insert(partition, params.passed_from(partition, offset));
+        }
     }
     let reader = StampReader::start(params)?;
     let mut older = Vec::new();
-    for (partition, stamp) in reader.at(&first)? {
+    for (partition, stamp) in reader.read_stamps(&first)? {
         if stamp.is_of_producer() {
-            let (low, high) = inspector.watermarks(partition)?;
-            let (to, next) = reader.first_of_brokers(partition, stamp.offset + 1, high)?;
-            let from = if stamp.offset <= low { 0 } else { stamp.offset };
+            let Watermarks { low, high } = inspector.watermarks(partition)?;
+            let brokers = reader.first_of_brokers(partition, stamp.offset + 1, high)?;
             older.push(OlderStamps {
                 partition,
-                from,
-                to,
-                next,
+                from: if stamp.offset <= low { 0 } else { stamp.offset },
+                to: brokers.offset,
+                next: brokers.time,
             });
         }
     }
@@ -91,24 +92,31 @@ pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps
 /// # Errors
 ///
 /// If it has, or if the cluster does not answer or refuses.
-pub(super) fn refuse(params: &Params, first: BTreeMap<i32, Option<i64>>) -> Result<(), Error> {
+pub(super) fn refuse_producer_stamps(
+    params: &Params,
+    first: &BTreeMap<i32, Option<i64>>,
+) -> Result<(), Error> {
     if params.trust_producer_time {
         return Ok(());
     }
-    let first = first.into_iter().filter_map(|(partition, offset)| {
-        Some((partition, params.passed_from(partition, offset?)))
-    });
-    let first: BTreeMap<i32, i64> = first.collect();
-    if first.is_empty() {
+    let mut offsets = BTreeMap::new();
+    for (&partition, offset) in first {
+        if let Some(offset) = offset {
+            offsets.insert(partition, params.passed_from(partition, *offset));
+        }
+    }
+    if offsets.is_empty() {
         return Ok(());
     }
     let reader = StampReader::start(params)?;
-    let found = reader.at(&first);
+    let found = reader.read_stamps(&offsets);
     reader.close();
-    match found?.into_iter().find(|(_, stamp)| stamp.is_of_producer()) {
-        Some((partition, stamp)) => Err(stamped_by_producer(params, partition, stamp.offset)),
-        None => Ok(()),
+    for (partition, stamp) in found? {
+        if stamp.is_of_producer() {
+            return Err(stamped_by_producer(params, partition, stamp.offset));
+        }
     }
+    Ok(())
 }
 
 /// When a message was sent.
@@ -132,6 +140,13 @@ impl MessageStamp {
     }
 }
 
+/// The first message that a broker has stamped, behind those that producers have.
+struct FirstOfBrokers {
+    offset: i64,
+    /// `None` where there is no such message yet.
+    time: Option<Timestamp>,
+}
+
 /// Looks at single messages of a topic.
 struct StampReader<'a> {
     params: &'a Params,
@@ -143,10 +158,9 @@ impl<'a> StampReader<'a> {
     ///
     /// If the client cannot be created.
     fn start(params: &'a Params) -> Result<Self, crate::Error> {
-        let failed = |error: KafkaError| params.broker.failed(&params.topic, &error);
         Ok(StampReader {
             params,
-            client: params.broker.consumer(&SETTINGS).map_err(failed)?,
+            client: params.checked(params.broker.consumer(&SETTINGS))?,
         })
     }
 
@@ -159,20 +173,15 @@ impl<'a> StampReader<'a> {
     /// # Errors
     ///
     /// If a partition does not answer.
-    fn at(
+    fn read_stamps(
         &self,
         offsets: &BTreeMap<i32, i64>,
     ) -> Result<BTreeMap<i32, MessageStamp>, crate::Error> {
         let Params { broker, topic, .. } = self.params;
-        let failed = |error: KafkaError| broker.failed(topic, &error);
-        let mut list = TopicPartitionList::new();
         let mut left = offsets.clone();
         let mut found = BTreeMap::new();
-        for (partition, offset) in offsets {
-            list.add_partition_offset(topic, *partition, Offset::Offset(*offset))
-                .map_err(failed)?;
-        }
-        self.client.assign(&list).map_err(failed)?;
+        self.params
+            .checked(assign_partitions(topic, &self.client, offsets))?;
         let mut deadline = Instant::now() + PATIENCE;
         while !left.is_empty() && Instant::now() < deadline {
             match self
@@ -186,23 +195,22 @@ impl<'a> StampReader<'a> {
                 Some(Err(KafkaError::PartitionEOF(partition))) => drop(left.remove(&partition)),
                 // Of which partition it is the client does not say.
                 Some(Err(error)) if is_unreadable(&error) => left.clear(),
-                Some(Err(error)) => match failed(error) {
-                    error if error.is_transient() => {}
-                    lasting => return Err(lasting),
-                },
+                Some(Err(error)) => {
+                    let error = broker.failed(topic, &error);
+                    if !error.is_transient() {
+                        return Err(error);
+                    }
+                }
                 Some(Ok(_)) | None => {}
             }
         }
-        self.client.unassign().map_err(failed)?;
+        self.params.checked(self.client.unassign())?;
         match left.keys().next() {
             None => Ok(found),
-            Some(partition) => {
-                let why = format!("partition {partition} of topic '{topic}' could not be read");
-                Err(crate::Error::Unavailable {
-                    servers: broker.servers.clone(),
-                    why,
-                })
-            }
+            Some(partition) => Err(crate::Error::Unavailable {
+                servers: broker.servers.clone(),
+                why: format!("partition {partition} of topic '{topic}' could not be read"),
+            }),
         }
     }
 
@@ -217,24 +225,24 @@ impl<'a> StampReader<'a> {
         partition: i32,
         from: i64,
         end: i64,
-    ) -> Result<(i64, Option<Timestamp>), crate::Error> {
+    ) -> Result<FirstOfBrokers, crate::Error> {
         let mut from = from;
         let mut end = end;
         let mut time = None;
         while from < end {
             let middle = from + (end - from) / 2;
-            match self.at(&[(partition, middle)].into())?.remove(&partition) {
+            let start = BTreeMap::from([(partition, middle)]);
+            match self.read_stamps(&start)?.remove(&partition) {
                 Some(stamp) if stamp.offset < end && stamp.is_of_producer() => {
                     from = stamp.offset + 1
                 }
                 Some(stamp) => {
                     end = middle;
-                    let millis = stamp.time.to_millis();
-                    time = millis.map(|millis| Timestamp::from_micros(millis.saturating_mul(1000)));
+                    time = stamp.time.to_millis().map(timestamp_of_millis);
                 }
                 None => end = middle,
             }
         }
-        Ok((end, time))
+        Ok(FirstOfBrokers { offset: end, time })
     }
 }

@@ -3,21 +3,40 @@
 use super::params::Params;
 use crate::source::Error;
 
-/// The start offset in a partition with messages from `low` on, given the `first` message that is late enough, and where there is none an
-/// offset with none before it. `is_ahead` says that no message that exists or existed can be late enough, and none before `past` is.
+/// Facts about a partition that decide where reading it begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PartitionFacts {
+    /// Its first offset.
+    pub low: i64,
+    /// The first message that is late enough.
+    pub first: Option<i64>,
+    /// Where there is none, an offset with none before it.
+    pub end: i64,
+    /// No message that exists or existed can be late enough.
+    pub is_ahead: bool,
+    /// No message before this offset is late enough.
+    pub past: i64,
+}
+
+/// The offset at which reading a partition starts.
 ///
 /// Where no message is late enough, all of them are read from there on: not every server looks up times, and those that do not say the same.
 ///
 /// # Errors
 ///
 /// If messages that may be needed were deleted.
-pub(super) fn offset(
+pub(super) fn start_offset(
     params: &Params,
     partition: i32,
-    low: i64,
-    (first, end): (Option<i64>, i64),
-    (is_ahead, past): (bool, i64),
+    facts: PartitionFacts,
 ) -> Result<i64, Error> {
+    let PartitionFacts {
+        low,
+        first,
+        end,
+        is_ahead,
+        past,
+    } = facts;
     // If a message that is too early still exists, nothing after it was deleted.
     let is_complete = match first {
         Some(first) => first > low,

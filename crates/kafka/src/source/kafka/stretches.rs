@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::params::{Params, check};
 use super::partition_consumer::{Found, Partition, PartitionConsumer};
+use super::start::{PartitionFacts, start_offset};
 use super::topic_inspector::TopicInspector;
-use super::{stamps, start, unreadable};
+use super::{stamps, unreadable};
 use crate::broker::close_client;
 use crate::source::{Error, Event};
 use crate::topic;
@@ -23,12 +24,12 @@ pub struct PartitionRanges {
     /// Serves all that share a topic.
     inspector: Arc<TopicInspector>,
     partitions: usize,
-    /// How many share a topic, and the room of the queues.
-    of: u32,
+    /// Number of readers that share a topic, and the room of the queues.
+    readers: u32,
     consumer: Option<PartitionConsumer>,
     /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
     changed: Option<BTreeMap<i32, Partition>>,
-    /// What the old one had read and not returned.
+    /// Batches that the old one had read and not returned.
     left: VecDeque<Batch>,
 }
 
@@ -48,28 +49,31 @@ impl PartitionRanges {
             id: topic.id,
             inspector,
             partitions: topic.partitions.len(),
-            of: 1,
+            readers: 1,
             consumer: None,
             changed: None,
             left: VecDeque::new(),
         })
     }
 
-    /// The same topic for as many threads as the parameters say, but no more than it has partitions now.
+    /// This topic for as many threads as the parameters say, but no more than it has partitions now.
     pub fn shared(self) -> Vec<PartitionRanges> {
-        let of = self.params.readers_of(self.partitions);
-        let one = |_| PartitionRanges {
-            params: self.params.clone(),
-            columns: self.columns.clone(),
-            id: self.id.clone(),
-            inspector: Arc::clone(&self.inspector),
-            partitions: self.partitions,
-            of,
-            consumer: None,
-            changed: None,
-            left: VecDeque::new(),
-        };
-        (0..of).map(one).collect()
+        let readers = self.params.readers_of(self.partitions);
+        let mut shared = Vec::new();
+        for _ in 0..readers {
+            shared.push(PartitionRanges {
+                params: self.params.clone(),
+                columns: self.columns.clone(),
+                id: self.id.clone(),
+                inspector: Arc::clone(&self.inspector),
+                partitions: self.partitions,
+                readers,
+                consumer: None,
+                changed: None,
+                left: VecDeque::new(),
+            });
+        }
+        shared
     }
 
     /// The id of the topic that was opened.
@@ -86,13 +90,18 @@ impl PartitionRanges {
     pub fn begin(&mut self, partition: i32, since: Timestamp, past: i64) -> Result<(), Error> {
         self.inspector.partitions(&self.id, [partition])?;
         // What comes before the first that is late enough is looked for is behind it, and what is deleted until then counts as deleted.
-        let end = self.inspector.watermarks(partition)?.1;
+        let end = self.inspector.watermarks(partition)?.high;
         let first = self.inspector.first_since(since, &[partition])?;
-        stamps::refuse(&self.params, first.clone())?;
-        let first = first.get(&partition).copied().flatten();
-        let low = self.inspector.watermarks(partition)?.0;
-        let offset = start::offset(&self.params, partition, low, (first, end), (false, past))?;
-        self.change()
+        stamps::refuse_producer_stamps(&self.params, &first)?;
+        let facts = PartitionFacts {
+            low: self.inspector.watermarks(partition)?.low,
+            first: first.get(&partition).copied().flatten(),
+            end,
+            is_ahead: false,
+            past,
+        };
+        let offset = start_offset(&self.params, partition, facts)?;
+        self.next_partitions()
             .insert(partition, Partition::new(offset, since));
         self.left.retain(|batch| batch.partition != partition);
         Ok(())
@@ -100,21 +109,24 @@ impl PartitionRanges {
 
     /// Reads `partition` no more, if it was read.
     pub fn end(&mut self, partition: i32) {
-        let is_read = match (&self.changed, &self.consumer) {
-            (Some(changed), _) => changed.contains_key(&partition),
-            (None, consumer) => consumer
-                .as_ref()
-                .is_some_and(|consumer| consumer.partitions.contains_key(&partition)),
-        };
         // Whatever changes ends the client, which reads others too.
-        if is_read {
-            self.change().remove(&partition);
+        if self.partition(partition).is_some() {
+            self.next_partitions().remove(&partition);
         }
         self.left.retain(|batch| batch.partition != partition);
     }
 
-    /// Where the next client begins; ends the present one.
-    fn change(&mut self) -> &mut BTreeMap<i32, Partition> {
+    /// A partition that is read, or will be by the next client.
+    fn partition(&self, partition: i32) -> Option<&Partition> {
+        let partitions = match &self.changed {
+            Some(changed) => changed,
+            None => &self.consumer.as_ref()?.partitions,
+        };
+        partitions.get(&partition)
+    }
+
+    /// The partitions that the next client reads; ends the present one.
+    fn next_partitions(&mut self) -> &mut BTreeMap<i32, Partition> {
         let consumer = &mut self.consumer;
         let left = &mut self.left;
         self.changed.get_or_insert_with(|| {
@@ -122,13 +134,9 @@ impl PartitionRanges {
                 return BTreeMap::new();
             };
             left.extend(old.flush());
-            let at = old
-                .partitions
-                .iter()
-                .map(|(number, partition)| (*number, partition.again()))
-                .collect();
+            let next = continued(&old.partitions);
             close_client(old);
-            at
+            next
         })
     }
 
@@ -142,15 +150,11 @@ impl PartitionRanges {
             return Ok(Event::Batch(batch));
         }
         if let Some(changed) = &self.changed {
-            let partitions = changed
-                .iter()
-                .map(|(number, partition)| (*number, partition.again()))
-                .collect();
             self.consumer = Some(PartitionConsumer::start(
                 &self.params,
                 &self.columns,
-                self.of,
-                partitions,
+                self.readers,
+                continued(changed),
             )?);
             self.changed = None;
         }
@@ -187,48 +191,48 @@ impl PartitionRanges {
         }
     }
 
-    /// Whether a partition has stopped at a broken message.
+    /// Returns whether a partition has stopped at a broken message.
     pub fn has_stopped(&self, partition: i32) -> bool {
-        let consumer = self.consumer.as_ref().filter(|_| self.changed.is_none());
-        consumer
-            .and_then(|consumer| consumer.partitions.get(&partition))
-            .is_some_and(Partition::has_stopped)
+        self.changed.is_none()
+            && self
+                .partition(partition)
+                .is_some_and(Partition::has_stopped)
     }
 
     /// An offset behind everything of a partition that was returned.
     pub fn at(&self, partition: i32) -> i64 {
-        match (&self.changed, &self.consumer) {
-            (Some(changed), _) => changed.get(&partition),
-            (None, consumer) => consumer
-                .as_ref()
-                .and_then(|consumer| consumer.partitions.get(&partition)),
-        }
-        .map_or(0, Partition::at)
+        self.partition(partition).map_or(0, Partition::at)
     }
 
-    /// Whether everything of a partition before `end` was returned.
+    /// Returns whether everything of a partition before `end` was returned.
     ///
     /// # Errors
     ///
     /// If the position of the client cannot be read.
     pub fn reached(&self, partition: i32, end: i64) -> Result<bool, Error> {
-        let is_ours = |batch: &Batch| batch.partition == partition;
         let Some(consumer) = self.consumer.as_ref().filter(|_| self.changed.is_none()) else {
             return Ok(false);
         };
         let Some(at) = consumer.partitions.get(&partition).map(Partition::at) else {
             return Ok(false);
         };
-        if consumer.has_gathered() || self.left.iter().any(is_ours) {
+        if consumer.has_gathered() || self.left.iter().any(|batch| batch.partition == partition) {
             return Ok(false);
         }
         // The rest may be transaction markers, which are never returned.
         if at >= end || !consumer.is_idle {
             return Ok(at >= end);
         }
-        let positions = consumer
-            .positions()
-            .map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
+        let positions = self.params.checked(consumer.positions())?;
         Ok(positions.0.get(&partition).is_some_and(|at| *at >= end))
     }
+}
+
+/// These partitions for a new client, which begins behind everything that was returned.
+fn continued(partitions: &BTreeMap<i32, Partition>) -> BTreeMap<i32, Partition> {
+    let mut continued = BTreeMap::new();
+    for (number, partition) in partitions {
+        continued.insert(*number, partition.again());
+    }
+    continued
 }

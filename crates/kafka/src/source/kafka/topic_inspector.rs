@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use rdkafka::consumer::Consumer;
+use rdkafka::error::KafkaResult;
 use rdkafka::{Offset, TopicPartitionList};
 
+use crate::offsets::known_offset;
 use crate::source::Error;
 use crate::topic::Described;
 use crate::{Broker, MetadataClient, topic};
@@ -17,16 +19,24 @@ pub(super) struct TopicInspector {
     inspector: MetadataClient,
 }
 
+/// Where a partition begins and ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watermarks {
+    /// The first offset.
+    pub low: i64,
+    /// The offset after the last.
+    pub high: i64,
+}
+
 impl TopicInspector {
     /// # Errors
     ///
     /// If the client cannot be created.
     pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
-        let inspector = MetadataClient::new(broker, topic).map_err(|e| broker.failed(topic, &e))?;
         Ok(TopicInspector {
             broker: broker.clone(),
             topic: topic.to_owned(),
-            inspector,
+            inspector: MetadataClient::new(broker, topic)?,
         })
     }
 
@@ -70,14 +80,11 @@ impl TopicInspector {
         } else {
             return Ok(partitions);
         };
-        let topic = self.topic.clone();
-        let servers = self.broker.servers.clone();
-        Err(crate::Error::Lagging {
-            topic,
-            servers,
+        Err(Error::Kafka(crate::Error::Lagging {
+            topic: self.topic.clone(),
+            servers: self.broker.servers.clone(),
             why,
-        }
-        .into())
+        }))
     }
 
     /// The first offset, and the one after the last.
@@ -85,10 +92,16 @@ impl TopicInspector {
     /// # Errors
     ///
     /// If the cluster does not answer or refuses.
-    pub fn watermarks(&self, partition: i32) -> Result<(i64, i64), crate::Error> {
-        self.inspector
-            .ask(|client, timeout| client.fetch_watermarks(&self.topic, partition, timeout))
-            .map_err(|e| self.broker.failed(&self.topic, &e))
+    pub fn watermarks(&self, partition: i32) -> Result<Watermarks, crate::Error> {
+        let answer = self
+            .inspector
+            .ask(|client, timeout| client.fetch_watermarks(&self.topic, partition, timeout));
+        let (low, high) = self.checked(answer)?;
+        Ok(Watermarks { low, high })
+    }
+
+    fn checked<T>(&self, answer: KafkaResult<T>) -> Result<T, crate::Error> {
+        answer.map_err(|error| self.broker.failed(&self.topic, &error))
     }
 
     /// The offset after the last of each partition.
@@ -97,10 +110,11 @@ impl TopicInspector {
     ///
     /// If the cluster does not answer or refuses.
     pub fn ends(&self, partitions: &[i32]) -> Result<BTreeMap<i32, i64>, crate::Error> {
-        partitions
-            .iter()
-            .map(|partition| Ok((*partition, self.watermarks(*partition)?.1)))
-            .collect()
+        let mut ends = BTreeMap::new();
+        for partition in partitions {
+            ends.insert(*partition, self.watermarks(*partition)?.high);
+        }
+        Ok(ends)
     }
 
     /// The first offset of each partition whose message has a timestamp of at least `time`, if there is one.
@@ -113,35 +127,21 @@ impl TopicInspector {
         time: Timestamp,
         partitions: &[i32],
     ) -> Result<BTreeMap<i32, Option<i64>>, crate::Error> {
-        let failed = |e| self.broker.failed(&self.topic, &e);
         let mut request = TopicPartitionList::with_capacity(partitions.len());
         // Negative timestamps have special meanings in this request.
         let millis = time.micros().div_euclid(1000).max(0);
         for partition in partitions {
-            request
-                .add_partition_offset(&self.topic, *partition, Offset::Offset(millis))
-                .map_err(failed)?;
+            let time = Offset::Offset(millis);
+            self.checked(request.add_partition_offset(&self.topic, *partition, time))?;
         }
         let answer = self
             .inspector
-            .ask(|client, timeout| client.offsets_for_times(request.clone(), timeout))
-            .map_err(failed)?;
-        let offset = |offset| {
-            if let Offset::Offset(offset) = offset {
-                Some(offset)
-            } else {
-                None
-            }
-        };
-        answer
-            .elements()
-            .iter()
-            .map(|found| {
-                found
-                    .error()
-                    .map(|()| (found.partition(), offset(found.offset())))
-                    .map_err(failed)
-            })
-            .collect()
+            .ask(|client, timeout| client.offsets_for_times(request.clone(), timeout));
+        let mut offsets = BTreeMap::new();
+        for found in self.checked(answer)?.elements() {
+            self.checked(found.error())?;
+            offsets.insert(found.partition(), known_offset(found.offset()));
+        }
+        Ok(offsets)
     }
 }

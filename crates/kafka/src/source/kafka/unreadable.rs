@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::KafkaError;
-use rdkafka::{Offset, TopicPartitionList};
 
 use super::params::Params;
 use super::partition_consumer::{SETTINGS, is_unreadable};
-use super::topic_inspector::TopicInspector;
+use super::topic_inspector::{TopicInspector, Watermarks};
 use crate::ErrorContext;
 use crate::broker::{REQUEST_TIMEOUT, close_client};
+use crate::offsets::assign_partitions;
 use crate::source::Error;
 use crate::source::told::{HOW, Told};
 
-/// How often a batch is fetched before it counts as unreadable: a connection can corrupt one, too.
+/// Number of fetches of a batch before it counts as unreadable: a connection can corrupt one, too.
 const TRIES: u32 = 3;
 /// The pause between two of them.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -30,7 +30,7 @@ pub(super) struct Unreadable {
 }
 
 impl Unreadable {
-    /// What happened and what to do.
+    /// Explains what happened and what to do.
     pub fn explain(&self, topic: &str) -> Told {
         let Unreadable {
             partition,
@@ -63,21 +63,21 @@ pub(super) fn find(
     next: &BTreeMap<i32, i64>,
 ) -> Result<Option<Unreadable>, Error> {
     for (&partition, &from) in next {
-        let (low, high) = inspector.watermarks(partition)?;
+        let Watermarks { low, high } = inspector.watermarks(partition)?;
         // Messages that are gone are no messages that cannot be read.
         if from < low || from >= high {
             continue;
         }
         let mut found = None;
         for _ in 0..TRIES {
-            found = probe(params, partition, from)?;
+            found = probe_offset(params, partition, from)?;
             if found.is_none() {
                 break;
             }
             std::thread::sleep(PAUSE);
         }
         if let Some(why) = found {
-            let to = end(params, partition, from, high)?;
+            let to = batch_end(params, partition, from, high)?;
             return Ok(Some(Unreadable {
                 partition,
                 from,
@@ -90,13 +90,13 @@ pub(super) fn find(
 }
 
 /// The offset behind the unreadable batch that has offset `from`: a fetch from anywhere in it gives all of it.
-fn end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i64, Error> {
+fn batch_end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i64, Error> {
     // Batches are mostly short.
     let mut bad = from;
     let mut good = high;
     let mut step = 1;
     while bad + step < high {
-        if probe(params, partition, bad + step)?.is_none() {
+        if probe_offset(params, partition, bad + step)?.is_none() {
             good = bad + step;
             break;
         }
@@ -105,7 +105,7 @@ fn end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i64, Err
     }
     while good - bad > 1 {
         let middle = bad + (good - bad) / 2;
-        match probe(params, partition, middle)? {
+        match probe_offset(params, partition, middle)? {
             None => good = middle,
             Some(_) => bad = middle,
         }
@@ -114,31 +114,27 @@ fn end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i64, Err
 }
 
 /// Reads a partition from `offset` on: the error if what is there cannot be read, `None` if it can or if there is nothing.
-fn probe(params: &Params, partition: i32, offset: i64) -> Result<Option<KafkaError>, Error> {
-    let failed = |error| params.broker.failed(&params.topic, &error);
+fn probe_offset(params: &Params, partition: i32, offset: i64) -> Result<Option<KafkaError>, Error> {
     let settings = [SETTINGS.as_slice(), &[("enable.partition.eof", "true")]].concat();
-    let consumer = params.broker.consumer(&settings).map_err(failed)?;
-    let mut list = TopicPartitionList::new();
-    list.add_partition_offset(&params.topic, partition, Offset::Offset(offset))
-        .map_err(failed)?;
-    consumer.assign(&list).map_err(failed)?;
-    let answer = first(&consumer);
+    let consumer = params.checked(params.broker.consumer(&settings))?;
+    let start = BTreeMap::from([(partition, offset)]);
+    params.checked(assign_partitions(&params.topic, &consumer, &start))?;
+    let answer = poll_first(&consumer);
     close_client(consumer);
-    answer.ok_or_else(|| {
-        let why = format!(
-            "partition {partition} of topic '{}' could not be read",
-            params.topic
-        );
-        crate::Error::Unavailable {
+    match answer {
+        Some(unreadable) => Ok(unreadable),
+        None => Err(Error::Kafka(crate::Error::Unavailable {
             servers: params.broker.servers.clone(),
-            why,
-        }
-        .into()
-    })
+            why: format!(
+                "partition {partition} of topic '{}' could not be read",
+                params.topic
+            ),
+        })),
+    }
 }
 
-/// What comes first, if anything does.
-fn first(consumer: &BaseConsumer<ErrorContext>) -> Option<Option<KafkaError>> {
+/// Waits for what comes first: the error of a batch that cannot be read, or none. `None` where nothing comes.
+fn poll_first(consumer: &BaseConsumer<ErrorContext>) -> Option<Option<KafkaError>> {
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     loop {
         match consumer.poll(deadline.saturating_duration_since(Instant::now())) {

@@ -60,9 +60,7 @@ impl CsvReader {
             let Some(node) = node.filter(|_| !field.is_empty()) else {
                 continue;
             };
-            for role in self.tree.roles(node) {
-                self.row.set(*role, Scalar::Text(field));
-            }
+            self.row.set_all(self.tree.roles(node), Scalar::Text(field));
         }
         Ok(&self.row)
     }
@@ -82,45 +80,42 @@ pub fn split(line: &[u8]) -> Result<Vec<String>, Broken> {
     let mut rest = std::str::from_utf8(line).map_err(|_| Broken::new("it is not UTF-8"))?;
     let mut fields = Vec::new();
     loop {
-        let (field, after) = match rest.strip_prefix('"') {
-            Some(quoted) => unquote(quoted)?,
-            None => {
-                let (field, _) = rest.split_once(',').unwrap_or((rest, ""));
-                if field.contains('"') {
-                    return Err(Broken::new(
-                        "it has a quote within a field that does not begin with one",
-                    ));
-                }
-                (
-                    field.to_owned(),
-                    rest.get(field.len()..).unwrap_or_default(),
-                )
+        if let Some(quoted) = rest.strip_prefix('"') {
+            rest = quoted;
+            fields.push(take_quoted(&mut rest)?);
+        } else {
+            let length = rest.find(',').unwrap_or(rest.len());
+            let (field, after) = rest.split_at(length);
+            if field.contains('"') {
+                return Err(Broken::new(
+                    "it has a quote within a field that does not begin with one",
+                ));
             }
-        };
-        fields.push(field);
-        match after.strip_prefix(',') {
+            fields.push(field.to_owned());
+            rest = after;
+        }
+        match rest.strip_prefix(',') {
             Some(next) => rest = next,
-            None if after.is_empty() => return Ok(fields),
+            None if rest.is_empty() => return Ok(fields),
             None => return Err(Broken::new("it has text after the end of a quoted field")),
         }
     }
 }
 
-/// The text up to its closing quote, and what is behind that; two quotes are one in the text.
-fn unquote(mut rest: &str) -> Result<(String, &str), Broken> {
+/// Takes the text up to its closing quote from `rest`, and that quote; two quotes are one in the text.
+fn take_quoted(rest: &mut &str) -> Result<String, Broken> {
     let mut field = String::new();
     loop {
         let (text, after) = rest
             .split_once('"')
             .ok_or_else(|| Broken::new("it has a quoted field that does not end on its line"))?;
         field.push_str(text);
-        match after.strip_prefix('"') {
-            Some(more) => {
-                field.push('"');
-                rest = more;
-            }
-            None => return Ok((field, after)),
-        }
+        let Some(more) = after.strip_prefix('"') else {
+            *rest = after;
+            return Ok(field);
+        };
+        field.push('"');
+        *rest = more;
     }
 }
 

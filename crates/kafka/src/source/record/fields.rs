@@ -7,7 +7,7 @@ use bernstream_synopsis::scalar::{
 };
 use bernstream_synopsis::times::TimeFormat;
 
-/// What a field is needed for, which decides the types that it may have.
+/// Purpose of a field, which decides the types that it may have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role {
     Time(TimeFormat),
@@ -17,7 +17,7 @@ pub(super) enum Role {
     Value(usize),
 }
 
-/// What a schema says that a field holds.
+/// Content of a field, as a schema says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// Strings, and the symbols of an enum.
@@ -28,7 +28,7 @@ pub(super) enum Content {
     Times(TimeFormat),
     /// Timestamps of Protobuf.
     Timestamps,
-    /// What counts as null whatever it is needed for.
+    /// Counts as null whatever it is needed for.
     Nothing,
 }
 
@@ -41,19 +41,23 @@ pub(super) struct FieldType {
 }
 
 impl Role {
-    /// Whether a field with this content can have what is needed.
+    /// Returns whether a field with this content can have what is needed.
     pub fn can_take(self, content: Content) -> bool {
-        match (self, content) {
-            (_, Content::Nothing) => false,
-            (_, Content::Text) => true,
-            (Role::Time(declared), Content::Times(format)) => declared == format,
-            (Role::Time(declared), Content::Timestamps) => declared == TimeFormat::Rfc3339,
-            (Role::Time(declared), Content::Numbers) => declared != TimeFormat::Rfc3339,
-            (Role::Key(IdType::Text) | Role::Unit(IdType::Text), content) => {
-                content == Content::Bytes
-            }
-            (_, Content::Numbers | Content::Times(_)) => true,
-            (_, Content::Bytes | Content::Timestamps) => false,
+        match content {
+            Content::Nothing => false,
+            Content::Text => true,
+            Content::Bytes => matches!(self, Role::Key(IdType::Text) | Role::Unit(IdType::Text)),
+            Content::Timestamps => matches!(self, Role::Time(TimeFormat::Rfc3339)),
+            Content::Numbers => match self {
+                Role::Time(declared) => declared != TimeFormat::Rfc3339,
+                Role::Key(kind) | Role::Unit(kind) => kind == IdType::Integer,
+                Role::Value(_) => true,
+            },
+            Content::Times(format) => match self {
+                Role::Time(declared) => declared == format,
+                Role::Key(kind) | Role::Unit(kind) => kind == IdType::Integer,
+                Role::Value(_) => true,
+            },
         }
     }
 
@@ -81,9 +85,9 @@ pub(super) enum Scalar<'a> {
     Bytes(&'a [u8]),
     /// From -2^63 to 2^64 - 1.
     Integer(i128),
-    /// Of 64 bits.
+    /// A number of 64 bits.
     Float(f64),
-    /// Of 32 bits.
+    /// A number of 32 bits.
     Single(f32),
 }
 
@@ -125,15 +129,19 @@ impl Id {
     fn set(&mut self, kind: IdType, scalar: Scalar<'_>) {
         self.bytes.clear();
         let digits;
-        let bytes = match (kind, scalar) {
-            (IdType::Text, Scalar::Text(text)) => Some(text.as_bytes()),
-            (IdType::Text, Scalar::Bytes(bytes)) => Some(bytes),
-            (IdType::Text, _) => None,
-            (IdType::Integer, Scalar::Text(text)) => integer_part(text).map(str::as_bytes),
-            (IdType::Integer, number) => {
-                digits = number.integer().map(|integer| integer.to_string());
-                digits.as_deref().map(str::as_bytes)
-            }
+        let bytes = match kind {
+            IdType::Text => match scalar {
+                Scalar::Text(text) => Some(text.as_bytes()),
+                Scalar::Bytes(bytes) => Some(bytes),
+                _ => None,
+            },
+            IdType::Integer => match scalar {
+                Scalar::Text(text) => integer_part(text).map(str::as_bytes),
+                number => {
+                    digits = number.integer().map(|integer| integer.to_string());
+                    digits.as_deref().map(str::as_bytes)
+                }
+            },
         };
         self.is_there = bytes.is_some();
         self.bytes.extend_from_slice(bytes.unwrap_or_default());
@@ -149,14 +157,15 @@ impl Row {
     /// Forgets the record before.
     pub(super) fn clear(&mut self, values: usize, nodes: usize) {
         self.time = None;
-        (self.key.is_there, self.unit.is_there) = (false, false);
+        self.key.is_there = false;
+        self.unit.is_there = false;
         self.values.clear();
         self.values.resize(values, None);
         self.seen.clear();
         self.seen.resize(nodes, false);
     }
 
-    /// Notes that a node of the tree was met; whether it was before.
+    /// Notes that a node of the tree was met; returns whether it was before.
     pub(super) fn meets(&mut self, node: usize) -> bool {
         self.seen
             .get_mut(node)
@@ -166,7 +175,7 @@ impl Row {
     /// Takes a value for a role; one of another type counts as missing.
     pub(super) fn set(&mut self, role: Role, scalar: Scalar<'_>) {
         match role {
-            Role::Time(format) => self.time = time(format, scalar),
+            Role::Time(format) => self.time = micros_of(format, scalar),
             Role::Key(kind) => self.key.set(kind, scalar),
             Role::Unit(kind) => self.unit.set(kind, scalar),
             Role::Value(at) => {
@@ -176,9 +185,16 @@ impl Row {
             }
         }
     }
+
+    /// Takes a value for all of these roles.
+    pub(super) fn set_all(&mut self, roles: &[Role], scalar: Scalar<'_>) {
+        for role in roles {
+            self.set(*role, scalar);
+        }
+    }
 }
 
-fn time(format: TimeFormat, scalar: Scalar<'_>) -> Option<i64> {
+fn micros_of(format: TimeFormat, scalar: Scalar<'_>) -> Option<i64> {
     match scalar {
         Scalar::Text(text) => format.of_text(text),
         number => format.micros(number.integer()?),
@@ -197,7 +213,7 @@ fn value_of(scalar: Scalar<'_>) -> Option<f64> {
     }
 }
 
-/// Whether a text is an integer in its one form, in which a key of that type is compared.
+/// Returns whether a text is an integer in its one form, in which a key of that type is compared.
 pub fn is_integer(text: &str) -> bool {
     integer(text).is_some()
 }
@@ -276,15 +292,18 @@ mod tests {
     #[test]
     fn a_time_is_of_its_declared_form_and_no_other() {
         let text = Scalar::Text("1970-01-01T01:00:00.0000019+01:00");
-        assert_eq!(time(TimeFormat::Rfc3339, text), Some(1));
-        assert_eq!(time(TimeFormat::Rfc3339, Scalar::Integer(1)), None);
+        assert_eq!(micros_of(TimeFormat::Rfc3339, text), Some(1));
+        assert_eq!(micros_of(TimeFormat::Rfc3339, Scalar::Integer(1)), None);
         assert_eq!(
-            time(TimeFormat::Seconds, Scalar::Integer(-2)),
+            micros_of(TimeFormat::Seconds, Scalar::Integer(-2)),
             Some(-2_000_000)
         );
-        assert_eq!(time(TimeFormat::Nanoseconds, Scalar::Text("-1")), Some(-1));
         assert_eq!(
-            time(
+            micros_of(TimeFormat::Nanoseconds, Scalar::Text("-1")),
+            Some(-1)
+        );
+        assert_eq!(
+            micros_of(
                 TimeFormat::Milliseconds,
                 Scalar::Integer(i128::from(i64::MAX))
             ),
@@ -292,13 +311,16 @@ mod tests {
         );
         for float in [Scalar::Float(1.0), Scalar::Single(1.0), Scalar::Text("1.0")] {
             assert_eq!(
-                time(TimeFormat::Milliseconds, float),
+                micros_of(TimeFormat::Milliseconds, float),
                 Some(1_000),
                 "{float:?}"
             );
         }
-        assert_eq!(time(TimeFormat::Milliseconds, Scalar::Float(1.5)), None);
-        assert_eq!(time(TimeFormat::Rfc3339, Scalar::Float(1.0)), None);
-        assert_eq!(time(TimeFormat::Milliseconds, text), None);
+        assert_eq!(
+            micros_of(TimeFormat::Milliseconds, Scalar::Float(1.5)),
+            None
+        );
+        assert_eq!(micros_of(TimeFormat::Rfc3339, Scalar::Float(1.0)), None);
+        assert_eq!(micros_of(TimeFormat::Milliseconds, text), None);
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::avro::Schemas;
 use super::declared::Declared;
 use super::protobuf::MessageType;
-use super::tree::{Undeclared, needed, steps};
+use super::tree::{NeededField, Undeclared, needed_fields, steps};
 use bernstream_release::source::columns::Columns;
 
-/// How the messages of a topic are written.
+/// Format of the messages of a topic.
 #[derive(Clone, Debug)]
 pub enum Format {
     /// Each message is an Arrow IPC stream of any number of records; its columns have types.
@@ -54,17 +54,16 @@ impl RecordForm {
         declared: &Declared,
     ) -> Result<Vec<Impossible>, Undeclared> {
         let mut found = Vec::new();
-        for (path, role) in needed(columns, declared)? {
+        for NeededField { path, role } in needed_fields(columns, declared)? {
             let types = match self {
                 RecordForm::Json => continue,
-                RecordForm::Avro(schemas) => schemas.at(&steps(path)),
-                RecordForm::Protobuf(kind) => kind.at(path).into_iter().collect(),
+                RecordForm::Avro(schemas) => schemas.field_types(&steps(path)),
+                RecordForm::Protobuf(kind) => kind.field_type(path).into_iter().collect(),
             };
             if !types.iter().any(|kind| role.can_take(kind.content)) {
-                let types: BTreeSet<String> = types.into_iter().map(|kind| kind.name).collect();
                 found.push(Impossible {
                     field: path.to_owned(),
-                    types,
+                    types: types.into_iter().map(|kind| kind.name).collect(),
                     requirement: role.requirement(),
                 });
             }
@@ -79,6 +78,6 @@ pub struct Impossible {
     pub field: String,
     /// The types that schemas have it with, for people; none if no schema has it.
     pub types: BTreeSet<String>,
-    /// What it is needed for.
+    /// Purpose that it is needed for.
     pub requirement: &'static str,
 }

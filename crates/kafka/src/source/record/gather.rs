@@ -5,6 +5,7 @@ use arrow_array::builder::{BinaryBuilder, Float64Builder, Int64Builder};
 use super::fields::Row;
 use bernstream_release::source::batch::Batch;
 use bernstream_release::source::columns::Columns;
+use bernstream_release::source::rows::BatchOrigin;
 use bernstream_release::source::text::Text;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -13,16 +14,13 @@ const MOST_ROWS: usize = 8192;
 /// The most bytes of its keys and users, but for those of the last row.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Where a record was: its partition, its offset and its message timestamp.
-type Place = (i32, i64, Option<Timestamp>);
-
 /// Rows for one batch: consecutive records of one partition (or lines of one file) with one message timestamp.
 ///
 /// Where one batch ends and the next begins depends on when records were fetched, and changes nothing: the order of two records
 /// of a partition, by the offset of the batch and then by the row in it, is that of their own offsets.
 pub struct Gather {
-    /// Of the first row.
-    place: Option<Place>,
+    /// Where the first row was.
+    origin: Option<BatchOrigin>,
     rows: usize,
     bytes: usize,
     times: Int64Builder,
@@ -34,18 +32,12 @@ pub struct Gather {
 impl Gather {
     pub fn new(columns: &Columns) -> Self {
         Gather {
-            place: None,
+            origin: None,
             rows: 0,
             bytes: 0,
             times: Int64Builder::with_capacity(0),
-            keys: columns
-                .key
-                .as_ref()
-                .map(|_| BinaryBuilder::with_capacity(0, 0)),
-            units: columns
-                .unit
-                .as_ref()
-                .map(|_| BinaryBuilder::with_capacity(0, 0)),
+            keys: columns.key.as_ref().map(|_| empty_ids()),
+            units: columns.unit.as_ref().map(|_| empty_ids()),
             values: columns
                 .values
                 .iter()
@@ -68,24 +60,21 @@ impl Gather {
         row: Option<&Row>,
     ) -> Option<Batch> {
         let is_full = self.rows >= MOST_ROWS || self.bytes >= MOST_BYTES;
-        let goes_on =
-            |(first, _, time): Place| !is_full && first == partition && time == message_time;
-        let before = if self.place.is_some_and(goes_on) {
-            None
-        } else {
-            self.take()
-        };
-        self.place.get_or_insert((partition, offset, message_time));
+        let goes_on = !is_full
+            && self.origin.is_some_and(|first| {
+                first.partition == partition && first.message_time == message_time
+            });
+        let before = if goes_on { None } else { self.take() };
+        self.origin.get_or_insert(BatchOrigin {
+            partition,
+            offset,
+            message_time,
+        });
         self.rows += 1;
         self.times.append_option(row.and_then(|row| row.time));
-        let mut id = |builder: &mut Option<BinaryBuilder>, id: Option<&[u8]>| {
-            self.bytes += id.map_or(0, <[u8]>::len);
-            if let Some(builder) = builder {
-                builder.append_option(id);
-            }
-        };
-        id(&mut self.keys, row.and_then(|row| row.key.get()));
-        id(&mut self.units, row.and_then(|row| row.unit.get()));
+        let key = row.and_then(|row| row.key.get());
+        let unit = row.and_then(|row| row.unit.get());
+        self.bytes += append_id(&mut self.keys, key) + append_id(&mut self.units, unit);
         for (at, values) in self.values.iter_mut().enumerate() {
             values.append_option(row.and_then(|row| row.values.get(at).copied().flatten()));
         }
@@ -94,20 +83,34 @@ impl Gather {
 
     /// The rows so far as a batch, if there are any.
     pub fn take(&mut self) -> Option<Batch> {
-        let (partition, offset, message_time) = self.place.take()?;
-        (self.rows, self.bytes) = (0, 0);
-        let text = |builder: &mut Option<BinaryBuilder>| {
-            builder.as_mut().map(|builder| Text::from(builder.finish()))
-        };
+        let origin = self.origin.take()?;
+        self.rows = 0;
+        self.bytes = 0;
         Some(Batch {
-            partition,
-            offset,
-            message_time,
+            partition: origin.partition,
+            offset: origin.offset,
+            message_time: origin.message_time,
             times: self.times.finish(),
-            keys: text(&mut self.keys),
-            units: text(&mut self.units),
+            keys: finish_ids(&mut self.keys),
+            units: finish_ids(&mut self.units),
             values: self.values.iter_mut().map(Float64Builder::finish).collect(),
             found: None,
         })
     }
+}
+
+fn empty_ids() -> BinaryBuilder {
+    BinaryBuilder::with_capacity(0, 0)
+}
+
+/// Appends a key or a user where there is a column of them; returns its length in bytes.
+fn append_id(column: &mut Option<BinaryBuilder>, id: Option<&[u8]>) -> usize {
+    if let Some(column) = column {
+        column.append_option(id);
+    }
+    id.map_or(0, <[u8]>::len)
+}
+
+fn finish_ids(column: &mut Option<BinaryBuilder>) -> Option<Text> {
+    Some(Text::from(column.as_mut()?.finish()))
 }

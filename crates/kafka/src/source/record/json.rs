@@ -36,9 +36,7 @@ struct Value<'t> {
 
 impl Value<'_> {
     fn set(self, scalar: Scalar<'_>) {
-        for role in self.tree.roles(self.node) {
-            self.row.set(*role, scalar);
-        }
+        self.row.set_all(self.tree.roles(self.node), scalar);
     }
 }
 

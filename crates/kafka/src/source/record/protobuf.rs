@@ -35,10 +35,10 @@ pub struct WireField {
     numbers: Vec<u32>,
     #[serde(rename = "type")]
     kind: String,
-    /// Of an enum: the name that each number is read as.
+    /// For an enum, the name that each number is read as.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     symbols: BTreeMap<i32, String>,
-    /// Of a timestamp: its seconds and nanoseconds.
+    /// For a timestamp, its seconds and nanoseconds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     parts: BTreeMap<&'static str, WireField>,
 }
@@ -51,13 +51,11 @@ impl WireField {
         match field.kind() {
             Kind::Enum(kind) => symbols = symbols_of(&kind),
             Kind::Message(message) if message.full_name() == TIMESTAMP => {
-                let part = |name| {
-                    Some((
-                        name,
-                        WireField::new(&numbers, &message.get_field_by_name(name)?),
-                    ))
-                };
-                parts = TIMESTAMP_PARTS.into_iter().filter_map(part).collect();
+                for name in TIMESTAMP_PARTS {
+                    if let Some(part) = message.get_field_by_name(name) {
+                        parts.insert(name, WireField::new(&numbers, &part));
+                    }
+                }
             }
             _ => {}
         }
@@ -73,13 +71,14 @@ impl WireField {
 
 /// The names that values of an enum are read as, by number.
 fn symbols_of(kind: &EnumDescriptor) -> BTreeMap<i32, String> {
-    let read_as = |number| {
-        kind.get_value(number)
-            .map(|symbol| (number, symbol.name().to_owned()))
-    };
-    kind.values()
-        .filter_map(|symbol| read_as(symbol.number()))
-        .collect()
+    let mut symbols = BTreeMap::new();
+    for number in kind.values().map(|symbol| symbol.number()) {
+        // Of several names of a number, one is read.
+        if let Some(symbol) = kind.get_value(number) {
+            symbols.insert(number, symbol.name().to_owned());
+        }
+    }
+    symbols
 }
 
 /// The name of a type in the language of descriptors. Ledgers keep it.
@@ -106,7 +105,7 @@ fn type_name(kind: &Kind) -> &'static str {
     }
 }
 
-/// What a field of this type holds, unless there are several of it.
+/// Content of a field of this type, unless there are several of it.
 fn content(kind: &Kind) -> Content {
     match kind {
         Kind::Bool => Content::Nothing,
@@ -145,24 +144,22 @@ impl MessageType {
         })
     }
 
-    /// With its package.
+    /// The name, with its package.
     pub fn name(&self) -> &str {
         self.descriptor.full_name()
     }
 
     /// The field at a path such as `after.amount`; `None` if there is none.
     pub fn field(&self, path: &str) -> Option<WireField> {
-        let (last, before) = self
-            .fields(path)?
-            .split_last()
-            .map(|(last, before)| (last.clone(), before.to_vec()))?;
+        let fields = self.fields_along(path)?;
+        let (last, before) = fields.split_last()?;
         let around: Vec<u32> = before.iter().map(FieldDescriptor::number).collect();
-        Some(WireField::new(&around, &last))
+        Some(WireField::new(&around, last))
     }
 
     /// The type of the field at a path; `None` if there is none.
-    pub(super) fn at(&self, path: &str) -> Option<FieldType> {
-        let fields = self.fields(path)?;
+    pub(super) fn field_type(&self, path: &str) -> Option<FieldType> {
+        let fields = self.fields_along(path)?;
         let field = fields.last()?;
         let is_one = fields
             .iter()
@@ -180,7 +177,7 @@ impl MessageType {
     }
 
     /// The fields that a path leads through.
-    fn fields(&self, path: &str) -> Option<Vec<FieldDescriptor>> {
+    fn fields_along(&self, path: &str) -> Option<Vec<FieldDescriptor>> {
         let mut message = Some(self.descriptor.clone());
         let mut found = Vec::new();
         for step in steps(path) {
@@ -200,14 +197,14 @@ impl MessageType {
         catch_panic(|| {
             let message =
                 DynamicMessage::decode(self.descriptor.clone(), payload).map_err(Broken::new)?;
-            fields(&message, 0, tree, row);
+            read_fields(&message, 0, tree, row);
             Ok(())
         })
     }
 }
 
-/// The needed fields of the message at a node. The recursion is that of the tree.
-fn fields(message: &DynamicMessage, node: usize, tree: &Tree, row: &mut Row) {
+/// Reads the needed fields of the message at a node. The recursion is that of the tree.
+fn read_fields(message: &DynamicMessage, node: usize, tree: &Tree, row: &mut Row) {
     for child in tree.children(node) {
         let Some(field) = message.descriptor().get_field_by_name(tree.name(child)) else {
             continue;
@@ -217,38 +214,32 @@ fn fields(message: &DynamicMessage, node: usize, tree: &Tree, row: &mut Row) {
             continue;
         }
         let value = message.get_field(&field);
-        let mut set = |scalar: Scalar<'_>| {
-            tree.roles(child)
-                .iter()
-                .for_each(|role| row.set(*role, scalar))
-        };
+        let roles = tree.roles(child);
         match value.as_ref() {
-            Value::I32(integer) => set(Scalar::Integer((*integer).into())),
-            Value::I64(integer) => set(Scalar::Integer((*integer).into())),
-            Value::U32(integer) => set(Scalar::Integer((*integer).into())),
-            Value::U64(integer) => set(Scalar::Integer((*integer).into())),
-            Value::F32(number) => set(Scalar::Single(*number)),
-            Value::F64(number) => set(Scalar::Float(*number)),
-            Value::String(text) => set(Scalar::Text(text)),
-            Value::Bytes(bytes) => set(Scalar::Bytes(bytes)),
+            Value::I32(integer) => row.set_all(roles, Scalar::Integer((*integer).into())),
+            Value::I64(integer) => row.set_all(roles, Scalar::Integer((*integer).into())),
+            Value::U32(integer) => row.set_all(roles, Scalar::Integer((*integer).into())),
+            Value::U64(integer) => row.set_all(roles, Scalar::Integer((*integer).into())),
+            Value::F32(number) => row.set_all(roles, Scalar::Single(*number)),
+            Value::F64(number) => row.set_all(roles, Scalar::Float(*number)),
+            Value::String(text) => row.set_all(roles, Scalar::Text(text)),
+            Value::Bytes(bytes) => row.set_all(roles, Scalar::Bytes(bytes)),
             Value::EnumNumber(number) => {
-                let symbol = match field.kind() {
-                    Kind::Enum(kind) => kind.get_value(*number),
-                    _ => None,
-                };
-                symbol
-                    .iter()
-                    .for_each(|symbol| set(Scalar::Text(symbol.name())));
+                if let Kind::Enum(kind) = field.kind()
+                    && let Some(symbol) = kind.get_value(*number)
+                {
+                    row.set_all(roles, Scalar::Text(symbol.name()));
+                }
             }
             Value::Message(inner) => {
                 if let Some(time) = timestamp(inner) {
-                    let roles = tree
-                        .roles(child)
-                        .iter()
-                        .filter(|role| matches!(role, Role::Time(_)));
-                    roles.for_each(|role| row.set(*role, Scalar::Text(&time)));
+                    for role in roles {
+                        if matches!(role, Role::Time(_)) {
+                            row.set(*role, Scalar::Text(&time));
+                        }
+                    }
                 }
-                fields(inner, child, tree, row);
+                read_fields(inner, child, tree, row);
             }
             Value::Bool(_) | Value::List(_) | Value::Map(_) => {}
         }
@@ -260,17 +251,13 @@ fn timestamp(message: &DynamicMessage) -> Option<String> {
     if message.descriptor().full_name() != TIMESTAMP {
         return None;
     }
-    let part = |name| {
-        message
-            .get_field_by_name(name)
-            .map(std::borrow::Cow::into_owned)
-    };
-    let seconds = part("seconds")?.as_i64()?;
-    let nanos = part("nanos")?.as_i32()?;
-    let micros = seconds.checked_mul(1_000_000)?.checked_add(
-        (0..1_000_000_000)
-            .contains(&nanos)
-            .then_some(i64::from(nanos / 1_000))?,
-    )?;
+    let seconds = message.get_field_by_name("seconds")?.as_i64()?;
+    let nanos = message.get_field_by_name("nanos")?.as_i32()?;
+    if !(0..1_000_000_000).contains(&nanos) {
+        return None;
+    }
+    let micros = seconds
+        .checked_mul(1_000_000)?
+        .checked_add(i64::from(nanos / 1_000))?;
     Some(Timestamp::from_micros(micros).to_string())
 }

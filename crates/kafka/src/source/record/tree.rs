@@ -7,7 +7,7 @@ use bernstream_release::source::columns::Columns;
 /// The names of the needed fields as a tree of objects in objects; the first node is the record.
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    /// How many values a record has.
+    /// Number of values of a record.
     pub values: usize,
 }
 
@@ -41,29 +41,38 @@ pub(super) fn whole(name: &str) -> Vec<&str> {
     vec![name]
 }
 
-/// The needed fields by their names or paths, each with what it is needed for.
+/// A needed field.
+pub(super) struct NeededField<'a> {
+    /// Its name or path.
+    pub path: &'a str,
+    pub role: Role,
+}
+
+/// The needed fields, the event time first.
 ///
 /// # Errors
 ///
 /// If the type of a key or a user is not declared.
-pub(super) fn needed<'a>(
+pub(super) fn needed_fields<'a>(
     columns: &'a Columns,
     declared: &Declared,
-) -> Result<Vec<(&'a str, Role)>, Undeclared> {
-    let mut needed = vec![(columns.time.as_str(), Role::Time(declared.time))];
-    if let Some(key) = &columns.key {
-        needed.push((key, Role::Key(declared.key.ok_or(Undeclared::Key)?)));
+) -> Result<Vec<NeededField<'a>>, Undeclared> {
+    let mut needed = vec![NeededField {
+        path: &columns.time,
+        role: Role::Time(declared.time),
+    }];
+    if let Some(path) = &columns.key {
+        let role = Role::Key(declared.key.ok_or(Undeclared::Key)?);
+        needed.push(NeededField { path, role });
     }
-    if let Some(unit) = &columns.unit {
-        needed.push((unit, Role::Unit(declared.unit.ok_or(Undeclared::Unit)?)));
+    if let Some(path) = &columns.unit {
+        let role = Role::Unit(declared.unit.ok_or(Undeclared::Unit)?);
+        needed.push(NeededField { path, role });
     }
-    needed.extend(
-        columns
-            .values
-            .iter()
-            .enumerate()
-            .map(|(at, value)| (value.as_str(), Role::Value(at))),
-    );
+    for (at, path) in columns.values.iter().enumerate() {
+        let role = Role::Value(at);
+        needed.push(NeededField { path, role });
+    }
     Ok(needed)
 }
 
@@ -80,37 +89,42 @@ impl Tree {
             nodes: vec![Node::default()],
             values: columns.values.len(),
         };
-        for (path, role) in needed(columns, declared)? {
-            tree.add(&split(path), role);
+        for field in needed_fields(columns, declared)? {
+            tree.add_path(&split(field.path), field.role);
         }
         Ok(tree)
     }
 
-    fn add(&mut self, path: &[&str], role: Role) {
+    fn add_path(&mut self, path: &[&str], role: Role) {
         let mut at = 0;
         for step in path {
-            at = self.child(at, step).unwrap_or_else(|| {
-                let next = self.nodes.len();
-                self.nodes.push(Node {
-                    name: (*step).to_owned(),
-                    ..Node::default()
-                });
-                if let Some(node) = self.nodes.get_mut(at) {
-                    node.children.push(next);
-                }
-                next
-            });
+            at = match self.child(at, step) {
+                Some(child) => child,
+                None => self.add_child(at, step),
+            };
         }
         if let Some(node) = self.nodes.get_mut(at) {
             node.roles.push(role);
         }
     }
 
+    fn add_child(&mut self, node: usize, name: &str) -> usize {
+        let child = self.nodes.len();
+        self.nodes.push(Node {
+            name: name.to_owned(),
+            ..Node::default()
+        });
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.children.push(child);
+        }
+        child
+    }
+
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// What the value at a node is needed for.
+    /// Roles that the value at a node is needed for.
     pub fn roles(&self, node: usize) -> &[Role] {
         self.nodes.get(node).map_or(&[], |node| &node.roles)
     }
@@ -130,11 +144,11 @@ impl Tree {
 
     /// The node of a field of the object at a node.
     pub fn child(&self, node: usize, name: &str) -> Option<usize> {
-        let children = self.nodes.get(node)?.children.iter();
-        children.copied().find(|child| {
-            self.nodes
-                .get(*child)
-                .is_some_and(|child| child.name == name)
-        })
+        for child in &self.nodes.get(node)?.children {
+            if self.name(*child) == name {
+                return Some(*child);
+            }
+        }
+        None
     }
 }

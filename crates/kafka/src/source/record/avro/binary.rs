@@ -5,21 +5,21 @@ use crate::source::record::fields::{Row, Scalar};
 use crate::source::record::tree::Tree;
 use bernstream_release::source::broken::{Broken, truncated};
 
-/// How deep values may lie in one another: a recursive schema would let a short message fill the stack.
+/// Greatest depth at which values may lie in one another: a recursive schema would let a short message fill the stack.
 const DEEPEST: usize = 128;
-/// How many values a record may have beyond four for each of its bytes: nulls take none, and 2^62 of them fit into nine bytes.
+/// Number of values that a record may have beyond four for each of its bytes: nulls take none, and 2^62 of them fit into nine bytes.
 const FREE_VALUES: usize = 10_000;
 
 /// The rest of a record.
 pub(super) struct Input<'a> {
     rest: &'a [u8],
-    /// How many more values may be read.
+    /// Number of values that may still be read.
     values: usize,
 }
 
 /// Where the value that is read belongs.
 #[derive(Clone, Copy)]
-struct Place<'t> {
+struct ValuePlace<'t> {
     schema: &'t Schema,
     tree: &'t Tree,
     /// `None` where nothing is needed.
@@ -40,17 +40,19 @@ impl<'a> Input<'a> {
     /// # Errors
     ///
     /// If it is not one, with nothing behind it.
-    pub fn record(mut self, schema: &Schema, tree: &Tree, row: &mut Row) -> Result<(), Broken> {
-        self.value(
-            schema.root(),
-            Place {
-                schema,
-                tree,
-                node: Some(0),
-                depth: 0,
-            },
-            row,
-        )?;
+    pub fn read_record(
+        mut self,
+        schema: &Schema,
+        tree: &Tree,
+        row: &mut Row,
+    ) -> Result<(), Broken> {
+        let place = ValuePlace {
+            schema,
+            tree,
+            node: Some(0),
+            depth: 0,
+        };
+        self.read_value(schema.root(), place, row)?;
         if self.rest.is_empty() {
             Ok(())
         } else {
@@ -58,12 +60,17 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn value(&mut self, kind: usize, place: Place<'_>, row: &mut Row) -> Result<(), Broken> {
+    fn read_value(
+        &mut self,
+        kind: usize,
+        place: ValuePlace<'_>,
+        row: &mut Row,
+    ) -> Result<(), Broken> {
         self.values = self
             .values
             .checked_sub(1)
             .ok_or_else(|| Broken::new("it has too many values for its length"))?;
-        let place = Place {
+        let place = ValuePlace {
             depth: place.depth + 1,
             ..place
         };
@@ -72,85 +79,64 @@ impl<'a> Input<'a> {
                 "its values lie more than {DEEPEST} deep in one another"
             )));
         }
-        let Place {
+        let ValuePlace {
             schema, tree, node, ..
         } = place;
         let kind = schema
             .kind(kind)
             .ok_or_else(|| Broken::new("its schema lacks a type"))?;
         let roles = node.map_or(&[][..], |node| tree.roles(node));
-        let mut set = |scalar: Scalar<'_>| roles.iter().for_each(|role| row.set(*role, scalar));
+        let unneeded = ValuePlace {
+            node: None,
+            ..place
+        };
         match kind {
             Type::Null => {}
             Type::Boolean => match self.take(1)? {
                 [0 | 1] => {}
                 _ => return Err(Broken::new("a boolean is neither 0 nor 1")),
             },
-            Type::Integer => set(Scalar::Integer(self.integer()?.into())),
-            Type::Float => set(Scalar::Single(f32::from_le_bytes(self.array()?))),
-            Type::Double => set(Scalar::Float(f64::from_le_bytes(self.array()?))),
-            Type::Bytes => set(Scalar::Bytes(self.bytes()?)),
+            Type::Integer => row.set_all(roles, Scalar::Integer(self.integer()?.into())),
+            Type::Float => row.set_all(roles, Scalar::Single(f32::from_le_bytes(self.array()?))),
+            Type::Double => row.set_all(roles, Scalar::Float(f64::from_le_bytes(self.array()?))),
+            Type::Bytes => row.set_all(roles, Scalar::Bytes(self.bytes()?)),
             Type::Text => {
                 let bytes = self.bytes()?;
                 // What is not needed is not looked at.
                 if !roles.is_empty()
                     && let Ok(text) = std::str::from_utf8(bytes)
                 {
-                    set(Scalar::Text(text));
+                    row.set_all(roles, Scalar::Text(text));
                 }
             }
-            Type::Fixed(size) => set(Scalar::Bytes(self.take(*size)?)),
-            Type::Enum(symbols) => {
-                let symbol = usize::try_from(self.integer()?)
-                    .ok()
-                    .and_then(|at| symbols.get(at));
-                set(Scalar::Text(symbol.ok_or_else(|| {
-                    Broken::new("an enum has a symbol that there is not")
-                })?));
-            }
-            Type::Union(kinds) => {
-                let kind = usize::try_from(self.integer()?)
-                    .ok()
-                    .and_then(|at| kinds.get(at));
-                self.value(
-                    *kind.ok_or_else(|| Broken::new("a union has a type that there is not"))?,
-                    place,
-                    row,
-                )?;
-            }
+            Type::Fixed(size) => row.set_all(roles, Scalar::Bytes(self.take(*size)?)),
+            Type::Enum(symbols) => match symbols.get(self.index()?) {
+                Some(symbol) => row.set_all(roles, Scalar::Text(symbol)),
+                None => return Err(Broken::new("an enum has a symbol that there is not")),
+            },
+            Type::Union(kinds) => match kinds.get(self.index()?) {
+                Some(kind) => self.read_value(*kind, place, row)?,
+                None => return Err(Broken::new("a union has a type that there is not")),
+            },
             Type::Record(fields) => {
-                for (name, kind) in fields {
-                    let node = node.and_then(|node| tree.child(node, name));
-                    self.value(*kind, Place { node, ..place }, row)?;
+                for field in fields {
+                    let node = node.and_then(|node| tree.child(node, &field.name));
+                    self.read_value(field.kind, ValuePlace { node, ..place }, row)?;
                 }
             }
-            Type::Array(items) => self.blocks(|input| {
-                input.value(
-                    *items,
-                    Place {
-                        node: None,
-                        ..place
-                    },
-                    row,
-                )
-            })?,
-            Type::Map(values) => self.blocks(|input| {
+            Type::Array(items) => {
+                self.read_blocks(|input| input.read_value(*items, unneeded, row))?
+            }
+            Type::Map(values) => self.read_blocks(|input| {
                 input.bytes()?;
-                input.value(
-                    *values,
-                    Place {
-                        node: None,
-                        ..place
-                    },
-                    row,
-                )
+                input.read_value(*values, unneeded, row)
             })?,
         }
         Ok(())
     }
 
     /// The blocks of an array or a map; what has a length in bytes is passed over as a whole.
-    fn blocks(
+    fn read_blocks(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), Broken>,
     ) -> Result<(), Broken> {
@@ -160,9 +146,18 @@ impl<'a> Input<'a> {
                 ..0 => {
                     self.bytes()?;
                 }
-                count => (0..count).try_for_each(|_| element(self))?,
+                count => {
+                    for _ in 0..count {
+                        element(self)?;
+                    }
+                }
             }
         }
+    }
+
+    /// A place in a list; one that no list has for a negative number.
+    fn index(&mut self) -> Result<usize, Broken> {
+        Ok(usize::try_from(self.integer()?).unwrap_or(usize::MAX))
     }
 
     /// A zigzag varint.

@@ -22,8 +22,11 @@ pub struct Schemas(pub BTreeMap<u32, Schema>);
 
 impl Schemas {
     /// The types that the field at this path has in some schema; none if no schema has it.
-    pub(super) fn at(&self, path: &[&str]) -> Vec<FieldType> {
-        self.0.values().flat_map(|schema| schema.at(path)).collect()
+    pub(super) fn field_types(&self, path: &[&str]) -> Vec<FieldType> {
+        let schemas = self.0.values();
+        schemas
+            .flat_map(|schema| schema.field_types(path))
+            .collect()
     }
 
     /// Reads the needed fields.
@@ -42,6 +45,6 @@ impl Schemas {
             .0
             .get(&id)
             .ok_or_else(|| Broken::new(format_args!("no schema with id {id} is configured")))?;
-        Input::new(record).record(schema, tree, row)
+        Input::new(record).read_record(schema, tree, row)
     }
 }

@@ -35,7 +35,15 @@ pub(super) enum Type {
     Array(usize),
     Map(usize),
     Union(Vec<usize>),
-    Record(Vec<(String, usize)>),
+    Record(Vec<RecordField>),
+}
+
+/// A field of a record.
+#[derive(Clone, Debug)]
+pub(super) struct RecordField {
+    pub name: String,
+    /// The place of its type in the schema.
+    pub kind: usize,
 }
 
 impl Schema {
@@ -45,13 +53,13 @@ impl Schema {
     pub fn parse(text: &str) -> Result<Self, Broken> {
         let value: Value = serde_json::from_str(text)
             .map_err(|e| Broken::new(format_args!("it is not JSON: {e}")))?;
-        let mut parser = Parser {
+        let mut parser = SchemaParser {
             types: Vec::new(),
             notes: BTreeMap::new(),
             names: BTreeMap::new(),
         };
         let root = parser.parse(&value, "")?;
-        let Parser { types, notes, .. } = parser;
+        let SchemaParser { types, notes, .. } = parser;
         let schema = Schema {
             canonical: value.to_string(),
             types,
@@ -73,48 +81,53 @@ impl Schema {
     }
 
     /// The types that the field at this path can have; none if there is no such field.
-    pub(super) fn at(&self, path: &[&str]) -> Vec<FieldType> {
-        self.leads(self.root, path)
-            .into_iter()
-            .map(|at| self.field_type(at))
-            .collect()
+    pub(super) fn field_types(&self, path: &[&str]) -> Vec<FieldType> {
+        let mut types = Vec::new();
+        self.add_field_types(self.root, path, &mut types);
+        types
     }
 
-    /// Where a path leads from a type: a union has the paths of all of its types. Unions are in no unions, so every step of the recursion
-    /// but those takes one off the path.
-    fn leads(&self, at: usize, path: &[&str]) -> Vec<usize> {
-        match (self.kind(at), path.split_first()) {
-            (Some(Type::Union(kinds)), _) => kinds
-                .iter()
-                .flat_map(|kind| self.leads(*kind, path))
-                .collect(),
-            (_, None) => vec![at],
-            (Some(Type::Record(fields)), Some((step, rest))) => {
-                let named = fields.iter().filter(|(name, _)| name == step);
-                named
-                    .flat_map(|(_, kind)| self.leads(*kind, rest))
-                    .collect()
+    /// Adds the types to which a path leads from one: a union has the paths of all of its types. Unions are in no unions, so every step of
+    /// the recursion but those takes one off the path.
+    fn add_field_types(&self, at: usize, path: &[&str], types: &mut Vec<FieldType>) {
+        if let Some(Type::Union(kinds)) = self.kind(at) {
+            for kind in kinds {
+                self.add_field_types(*kind, path, types);
             }
-            _ => Vec::new(),
+            return;
+        }
+        let Some((step, rest)) = path.split_first() else {
+            types.push(self.field_type(at));
+            return;
+        };
+        if let Some(Type::Record(fields)) = self.kind(at) {
+            for field in fields.iter().filter(|field| field.name == *step) {
+                self.add_field_types(field.kind, rest, types);
+            }
         }
     }
 
     fn field_type(&self, at: usize) -> FieldType {
         let note = self.notes.get(&at).map(String::as_str);
-        let (content, name) = match self.kind(at) {
-            Some(Type::Boolean) => (Content::Nothing, "boolean"),
-            Some(Type::Integer) => (
-                note.and_then(times)
-                    .map_or(Content::Numbers, Content::Times),
-                "an integer",
-            ),
-            Some(Type::Float | Type::Double) => (Content::Numbers, "a floating-point number"),
-            Some(Type::Bytes | Type::Fixed(_)) => (Content::Bytes, "bytes"),
-            Some(Type::Text | Type::Enum(_)) => (Content::Text, "text"),
-            Some(Type::Array(_)) => (Content::Nothing, "an array"),
-            Some(Type::Map(_)) => (Content::Nothing, "a map"),
-            Some(Type::Record(_)) => (Content::Nothing, "a record"),
-            Some(Type::Null | Type::Union(_)) | None => (Content::Nothing, "null"),
+        let content = match self.kind(at) {
+            Some(Type::Integer) => note
+                .and_then(time_format)
+                .map_or(Content::Numbers, Content::Times),
+            Some(Type::Float | Type::Double) => Content::Numbers,
+            Some(Type::Bytes | Type::Fixed(_)) => Content::Bytes,
+            Some(Type::Text | Type::Enum(_)) => Content::Text,
+            _ => Content::Nothing,
+        };
+        let name = match self.kind(at) {
+            Some(Type::Boolean) => "boolean",
+            Some(Type::Integer) => "an integer",
+            Some(Type::Float | Type::Double) => "a floating-point number",
+            Some(Type::Bytes | Type::Fixed(_)) => "bytes",
+            Some(Type::Text | Type::Enum(_)) => "text",
+            Some(Type::Array(_)) => "an array",
+            Some(Type::Map(_)) => "a map",
+            Some(Type::Record(_)) => "a record",
+            Some(Type::Null | Type::Union(_)) | None => "null",
         };
         FieldType {
             content,
@@ -123,8 +136,8 @@ impl Schema {
     }
 }
 
-/// How times with this logical type are written; `None` for another one.
-fn times(logical: &str) -> Option<TimeFormat> {
+/// Format of times with this logical type; `None` for another one.
+fn time_format(logical: &str) -> Option<TimeFormat> {
     match logical {
         "timestamp-millis" | "local-timestamp-millis" => Some(TimeFormat::Milliseconds),
         "timestamp-micros" | "local-timestamp-micros" => Some(TimeFormat::Microseconds),
@@ -133,14 +146,14 @@ fn times(logical: &str) -> Option<TimeFormat> {
     }
 }
 
-struct Parser {
+struct SchemaParser {
     types: Vec<Type>,
     notes: BTreeMap<usize, String>,
     /// Named types by their full names.
     names: BTreeMap<String, usize>,
 }
 
-impl Parser {
+impl SchemaParser {
     fn add(&mut self, kind: Type) -> usize {
         self.types.push(kind);
         self.types.len() - 1
@@ -149,12 +162,12 @@ impl Parser {
     /// The type that a schema declares; `space` is the namespace around it.
     fn parse(&mut self, value: &Value, space: &str) -> Result<usize, Broken> {
         match value {
-            Value::String(name) => self.named(name, space),
+            Value::String(name) => self.parse_name(name, space),
             Value::Array(branches) => {
-                let kinds = branches
-                    .iter()
-                    .map(|branch| self.parse(branch, space))
-                    .collect::<Result<Vec<_>, _>>()?;
+                let mut kinds = Vec::with_capacity(branches.len());
+                for branch in branches {
+                    kinds.push(self.parse(branch, space)?);
+                }
                 if kinds
                     .iter()
                     .any(|kind| matches!(self.types.get(*kind), Some(Type::Union(_))))
@@ -163,12 +176,12 @@ impl Parser {
                 }
                 Ok(self.add(Type::Union(kinds)))
             }
-            Value::Object(_) => self.declared(value, space),
+            Value::Object(_) => self.parse_object(value, space),
             other => Err(Broken::new(format_args!("{other} is not a type"))),
         }
     }
 
-    fn named(&mut self, name: &str, space: &str) -> Result<usize, Broken> {
+    fn parse_name(&mut self, name: &str, space: &str) -> Result<usize, Broken> {
         let primitive = match name {
             "null" => Type::Null,
             "boolean" => Type::Boolean,
@@ -178,94 +191,99 @@ impl Parser {
             "bytes" => Type::Bytes,
             "string" => Type::Text,
             _ => {
-                let known = self.names.get(&full(name, space)).copied();
+                let known = self.names.get(&full_name(name, space)).copied();
                 return known.ok_or_else(|| Broken::new(format_args!("it has no type '{name}'")));
             }
         };
         Ok(self.add(primitive))
     }
 
-    fn declared(&mut self, value: &Value, space: &str) -> Result<usize, Broken> {
-        let text = |key: &str| value.get(key).and_then(Value::as_str);
-        let part = |key: &str| {
-            value
-                .get(key)
-                .ok_or_else(|| Broken::new(format_args!("a type has no '{key}'")))
+    fn parse_object(&mut self, value: &Value, space: &str) -> Result<usize, Broken> {
+        let Value::String(kind) = attribute(value, "type")? else {
+            return self.parse(attribute(value, "type")?, space);
         };
-        match part("type")? {
-            Value::String(kind) => match kind.as_str() {
-                "array" => {
-                    let items = self.parse(part("items")?, space)?;
-                    Ok(self.add(Type::Array(items)))
+        match kind.as_str() {
+            "array" => {
+                let items = self.parse(attribute(value, "items")?, space)?;
+                Ok(self.add(Type::Array(items)))
+            }
+            "map" => {
+                let values = self.parse(attribute(value, "values")?, space)?;
+                Ok(self.add(Type::Map(values)))
+            }
+            "record" | "error" | "enum" | "fixed" => self.parse_named(kind, value, space),
+            // With a logical type, or another note that changes nothing of what is written.
+            primitive => {
+                let at = self.parse_name(primitive, space)?;
+                if let Some(logical) = text_attribute(value, "logicalType")
+                    && let Some(Type::Integer | Type::Bytes) = self.types.get(at)
+                {
+                    self.notes.insert(at, logical.to_owned());
                 }
-                "map" => {
-                    let values = self.parse(part("values")?, space)?;
-                    Ok(self.add(Type::Map(values)))
-                }
-                "record" | "error" | "enum" | "fixed" => {
-                    let name = text("name")
-                        .ok_or_else(|| Broken::new(format_args!("a {kind} has no name")))?;
-                    let name = full(name, text("namespace").unwrap_or(space));
-                    let space = name
-                        .rsplit_once('.')
-                        .map_or("", |(space, _)| space)
-                        .to_owned();
-                    // A record may have itself in it, so it is known before its fields are.
-                    let at = self.add(Type::Null);
-                    if self.names.insert(name.clone(), at).is_some() {
-                        return Err(Broken::new(format_args!("it declares '{name}' twice")));
-                    }
-                    let declared = match kind.as_str() {
-                        "enum" => Type::Enum(symbols(part("symbols")?)?),
-                        "fixed" => Type::Fixed(size(part("size")?)?),
-                        _ => Type::Record(self.fields(part("fields")?, &space)?),
-                    };
-                    if let Some(kind) = self.types.get_mut(at) {
-                        *kind = declared;
-                    }
-                    Ok(at)
-                }
-                // With a logical type, or another note that changes nothing of what is written.
-                primitive => {
-                    let at = self.named(primitive, space)?;
-                    if let (Some(logical), Some(Type::Integer | Type::Bytes)) =
-                        (text("logicalType"), self.types.get(at))
-                    {
-                        self.notes.insert(at, logical.to_owned());
-                    }
-                    Ok(at)
-                }
-            },
-            nested => self.parse(nested, space),
+                Ok(at)
+            }
         }
     }
 
-    fn fields(&mut self, value: &Value, space: &str) -> Result<Vec<(String, usize)>, Broken> {
+    /// The type that the schema of a record, an enum or a fixed declares.
+    fn parse_named(&mut self, kind: &str, value: &Value, space: &str) -> Result<usize, Broken> {
+        let name = text_attribute(value, "name")
+            .ok_or_else(|| Broken::new(format_args!("a {kind} has no name")))?;
+        let name = full_name(name, text_attribute(value, "namespace").unwrap_or(space));
+        let space = name.rsplit_once('.').map_or("", |(space, _)| space);
+        // A record may have itself in it, so it is known before its fields are.
+        let at = self.add(Type::Null);
+        if self.names.insert(name.clone(), at).is_some() {
+            return Err(Broken::new(format_args!("it declares '{name}' twice")));
+        }
+        let declared = match kind {
+            "enum" => Type::Enum(parse_symbols(attribute(value, "symbols")?)?),
+            "fixed" => Type::Fixed(parse_size(attribute(value, "size")?)?),
+            _ => Type::Record(self.parse_fields(attribute(value, "fields")?, space)?),
+        };
+        if let Some(kind) = self.types.get_mut(at) {
+            *kind = declared;
+        }
+        Ok(at)
+    }
+
+    fn parse_fields(&mut self, value: &Value, space: &str) -> Result<Vec<RecordField>, Broken> {
         let all = value
             .as_array()
             .ok_or_else(|| Broken::new("the fields of a record are not a list"))?;
-        let mut fields: Vec<(String, usize)> = Vec::with_capacity(all.len());
+        let mut fields: Vec<RecordField> = Vec::with_capacity(all.len());
         for field in all {
-            let name = field
-                .get("name")
-                .and_then(Value::as_str)
-                .ok_or_else(|| Broken::new("a field has no name"))?;
+            let name =
+                text_attribute(field, "name").ok_or_else(|| Broken::new("a field has no name"))?;
             let kind = field
                 .get("type")
                 .ok_or_else(|| Broken::new(format_args!("field '{name}' has no type")))?;
-            if fields.iter().any(|(known, _)| known == name) {
+            if fields.iter().any(|known| known.name == name) {
                 return Err(Broken::new(format_args!(
                     "it has two fields '{name}' in one record"
                 )));
             }
-            fields.push((name.to_owned(), self.parse(kind, space)?));
+            fields.push(RecordField {
+                name: name.to_owned(),
+                kind: self.parse(kind, space)?,
+            });
         }
         Ok(fields)
     }
 }
 
+fn attribute<'v>(value: &'v Value, key: &str) -> Result<&'v Value, Broken> {
+    value
+        .get(key)
+        .ok_or_else(|| Broken::new(format_args!("a type has no '{key}'")))
+}
+
+fn text_attribute<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value.get(key)?.as_str()
+}
+
 /// A full name: a name without a dot lies in the namespace around it.
-fn full(name: &str, space: &str) -> String {
+fn full_name(name: &str, space: &str) -> String {
     if name.contains('.') || space.is_empty() {
         name.to_owned()
     } else {
@@ -273,15 +291,17 @@ fn full(name: &str, space: &str) -> String {
     }
 }
 
-fn symbols(value: &Value) -> Result<Vec<String>, Broken> {
-    let all = value
-        .as_array()
-        .map(|all| all.iter().map(|symbol| symbol.as_str().map(str::to_owned)));
-    all.and_then(Iterator::collect)
-        .ok_or_else(|| Broken::new("the symbols of an enum are not a list of texts"))
+fn parse_symbols(value: &Value) -> Result<Vec<String>, Broken> {
+    const WRONG: &str = "the symbols of an enum are not a list of texts";
+    let mut symbols = Vec::new();
+    for symbol in value.as_array().ok_or_else(|| Broken::new(WRONG))? {
+        let symbol = symbol.as_str().ok_or_else(|| Broken::new(WRONG))?;
+        symbols.push(symbol.to_owned());
+    }
+    Ok(symbols)
 }
 
-fn size(value: &Value) -> Result<usize, Broken> {
+fn parse_size(value: &Value) -> Result<usize, Broken> {
     let size = value.as_u64().and_then(|size| usize::try_from(size).ok());
     size.ok_or_else(|| Broken::new("the size of a fixed is not a whole number"))
 }
