@@ -89,6 +89,7 @@ pub mod scalar;
 pub mod shape;
 pub mod shape_error;
 pub mod tables;
+mod tensor;
 pub mod times;
 pub mod whitened;
 mod wider;

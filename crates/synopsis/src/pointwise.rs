@@ -6,6 +6,7 @@ use crate::cholesky::dot;
 use crate::description::{Axis, Basis, Noise};
 use crate::domain::unit_point;
 use crate::error::Error;
+use crate::evaluator::affine_terms;
 use crate::newton::Newton;
 use crate::noise::pointwise;
 use crate::released::Synopsis;
@@ -20,7 +21,7 @@ pub struct Pointwise {
     axes: Vec<Axis>,
     /// The band is so many times the length of the influences.
     factor: f64,
-    /// Of the noise on one value.
+    /// Standard deviation of the noise on one value.
     deviation: f64,
     influences: Influences,
 }
@@ -74,8 +75,10 @@ impl Synopsis {
             Basis::Tables(_) => Influences::Tables(Box::new(self.tables()?.function())),
             Basis::Cosine { .. } => return Err(Error::NoFunction),
         };
-        let simulated = || pointwise_value(&about.noise, shape.values());
-        let factor = about.band.pointwise.unwrap_or_else(simulated);
+        let factor = match about.band.pointwise {
+            Some(factor) => factor,
+            None => pointwise_value(&about.noise, shape.values()),
+        };
         let deviation = about.noise.scale * about.noise.law.variance(shape.values()).sqrt();
         Ok(Pointwise {
             axes: about.domain.clone(),
@@ -87,6 +90,8 @@ impl Synopsis {
 }
 
 impl Pointwise {
+    /// Half the width of the band at a point.
+    ///
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
@@ -107,7 +112,7 @@ impl Pointwise {
         Ok(self.deviation * self.length(point)?)
     }
 
-    /// Of the influences of the values on the function.
+    /// Length of the influences of the values on the function.
     fn length(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(&self.axes, point)?;
         let influences = match &self.influences {
@@ -119,9 +124,7 @@ impl Pointwise {
                 let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(*degree, *x)).collect();
                 operator.influence(&bases, *order)
             }
-            Influences::Affine => std::iter::once(1.0)
-                .chain(point.iter().map(|x| 2.0 * x - 1.0))
-                .collect(),
+            Influences::Affine => affine_terms(&point),
             Influences::Kernel(newton) => newton.at(&point),
             Influences::Cells(basis) => basis.at(&point),
             Influences::Tables(function) => return Ok(function.length(&point)),

@@ -44,6 +44,7 @@ use self::ratio::Parts;
 use super::description::{Axis, Basis, CellLabel, Target};
 use super::error::Error;
 use super::released::Synopsis;
+use crate::cholesky::sequential_dot;
 use crate::{CellBasis, TableBasis};
 
 /// A value at a point and its 95 % intervals, at this point alone and at all points and bandwidths at once; `None` is unknown.
@@ -76,10 +77,10 @@ impl Interval {
         }
     }
 
-    fn map(self, f: impl Fn(f64) -> f64) -> Self {
+    fn clamped(self, least: f64, most: f64) -> Self {
         Interval {
-            lower: f(self.lower),
-            upper: f(self.upper),
+            lower: self.lower.clamp(least, most),
+            upper: self.upper.clamp(least, most),
         }
     }
 }
@@ -93,7 +94,7 @@ pub struct Tables {
     narrowest: CellBasis,
     label: Option<CellLabel>,
     values: Vec<f64>,
-    /// Of all tables together, a number for each node.
+    /// Count of each node in all tables together.
     counts: Vec<f64>,
     /// The standard deviation of the noise on one value.
     deviation: f64,
@@ -116,16 +117,18 @@ impl Synopsis {
     /// If the synopsis holds none.
     pub fn tables(&self) -> Result<Tables, Error> {
         let about = &self.description;
-        let (Basis::Tables(basis), Target::Cells(target)) = (&about.basis, &about.target) else {
+        let Basis::Tables(basis) = &about.basis else {
+            return Err(Error::NoTables);
+        };
+        let Target::Cells(target) = &about.target else {
             return Err(Error::NoTables);
         };
         let narrowest = basis.at(&basis.bandwidths).ok_or(Error::NoTables)?;
         let mut counts = vec![0.0; basis.count()];
         for table in self.values.chunks(counts.len().max(1)) {
-            counts
-                .iter_mut()
-                .zip(table)
-                .for_each(|(count, value)| *count += value);
+            for (count, value) in counts.iter_mut().zip(table) {
+                *count += value;
+            }
         }
         let deviation = about.noise.scale * about.noise.law.variance(self.values.len()).sqrt();
         let simultaneous = about.band.half_width;
@@ -150,7 +153,7 @@ impl Tables {
         self.label.as_ref()
     }
 
-    /// How many there are: 1 without a label.
+    /// Number of tables: 1 without a label.
     pub fn count(&self) -> usize {
         self.basis.tables as usize
     }
@@ -172,14 +175,10 @@ impl Tables {
 
     /// The sums of each table with these weights on its nodes.
     fn sums(&self, weights: &[f64]) -> Vec<f64> {
-        let sum = |table: &[f64]| {
-            table
-                .iter()
-                .zip(weights)
-                .map(|(value, weight)| value * weight)
-                .sum()
-        };
-        self.values.chunks(weights.len().max(1)).map(sum).collect()
+        self.values
+            .chunks(weights.len().max(1))
+            .map(|table| sequential_dot(table, weights))
+            .collect()
     }
 
     /// The part of all records in each table.
@@ -209,36 +208,47 @@ impl Tables {
         }
     }
 
-    fn number(&self) -> Result<(), Error> {
+    fn natural_interval(&self, interval: Option<Interval>) -> Option<Interval> {
+        let interval = interval?;
+        Some(Interval {
+            lower: self.natural(interval.lower),
+            upper: self.natural(interval.upper),
+        })
+    }
+
+    /// Checks that the label is a number.
+    fn check_number(&self) -> Result<(), Error> {
         match self.label {
             Some(CellLabel::Number { .. }) => Ok(()),
             _ => Err(Error::NoNumber),
         }
     }
 
-    fn classes(&self) -> Result<(), Error> {
+    /// Checks that the label has classes.
+    fn check_classes(&self) -> Result<(), Error> {
         match self.label {
             Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) => Ok(()),
             _ => Err(Error::NoClasses),
         }
     }
 
-    /// Whether the label can be read so.
-    fn fits(&self, fit: Fit) -> Result<(), Error> {
+    /// Checks that the label can be read so.
+    fn check_fit(&self, fit: Fit) -> Result<(), Error> {
         match fit {
-            Fit::Naive => self.classes(),
+            Fit::Naive => self.check_classes(),
             Fit::Constant | Fit::Linear => Ok(()),
         }
     }
 
-    fn table(&self, table: usize) -> Result<usize, Error> {
-        match (self.label.is_some(), table < self.count()) {
-            (true, true) => Ok(table),
-            _ => Err(Error::NoSuchTable {
+    /// Checks that there is a label, and a table of this number.
+    fn check_table(&self, table: usize) -> Result<usize, Error> {
+        if self.label.is_none() || table >= self.count() {
+            return Err(Error::NoSuchTable {
                 table,
                 tables: self.count(),
-            }),
+            });
         }
+        Ok(table)
     }
 }
 
@@ -253,7 +263,8 @@ pub fn example() -> Synopsis {
     use crate::histogram::Spline;
     let mut about: Description =
         serde_json::from_str(crate::EXAMPLE).expect("the example is a description");
-    (about.degree, about.order) = (1, 1);
+    about.degree = 1;
+    about.order = 1;
     let bandwidths = vec![0.1];
     about.basis = Basis::Tables(TableBasis {
         spline: Spline::Linear,
