@@ -27,7 +27,7 @@ pub struct ApproximationBand {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Bound {
-    /// For each axis its share at the middle, by the power of `4 y (1 - y)` that it follows.
+    /// Share of each axis at the middle, by the power of `4 y (1 - y)` that it follows.
     Order1 {
         shares: Vec<f64>,
         power: f64,

@@ -28,9 +28,9 @@ pub fn check_covariance(covariance: &[Vec<f64>]) -> Result<Form, ShapeError> {
     if !(2..=3).contains(&axes) || covariance.iter().any(|row| row.len() != axes) {
         return Err(ShapeError::Matrix);
     }
-    for i in 0..axes {
-        for j in 0..i {
-            if covariance[i][j] != covariance[j][i] {
+    for (i, row) in covariance.iter().enumerate() {
+        for (j, entry) in row.iter().enumerate().take(i) {
+            if *entry != covariance[j][i] {
                 return Err(ShapeError::Matrix);
             }
         }

@@ -299,7 +299,7 @@ impl KernelPowers {
     }
 }
 
-/// How far one record that is shared and read is from its kernel at most, in units of the kernel's peak, far from the ends of the
+/// Largest distance of one record that is shared and read from its kernel, in units of the kernel's peak, far from the ends of the
 /// domain.
 ///
 /// On one axis, with `f` the place of the record in a cell and `w_j` its shares, it is `max_y |sum_j w_j K_s(y - j) - K_1(y - f)|`
@@ -323,7 +323,7 @@ pub fn form_of_a_record(basis: &CellBasis) -> f64 {
     }
 }
 
-/// The same in units of the peak of the kernel that reads the cells: of a value of one record. The kernel that is asked for is lower.
+/// Error of the form of one record in units of the peak of the kernel that reads the cells: of a value of one record. The kernel that is asked for is lower.
 pub(super) fn form_of_a_count(basis: &CellBasis) -> f64 {
     let mut lower = 1.0;
     for step in steps_in_widths(basis) {
@@ -351,7 +351,7 @@ fn steps_in_widths(basis: &CellBasis) -> Vec<f64> {
         .collect()
 }
 
-/// The same on one axis, whose steps are so many widths of the kernel.
+/// Error of the form of one record on one axis, whose steps are so many widths of the kernel.
 pub(super) fn form_on_an_axis(spline: Spline, step: f64) -> f64 {
     let left = 1.0 - spline.variance() * step * step;
     if left <= 0.0 {
@@ -385,7 +385,7 @@ struct NodeShares {
 }
 
 impl NodeShares {
-    /// For a record at `f` of the cell, up to a half.
+    /// Shares of a record at `f` of the cell, up to a half.
     fn new(spline: Spline, f: f64) -> Self {
         match spline {
             Spline::Box => NodeShares {

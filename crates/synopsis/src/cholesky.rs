@@ -12,7 +12,7 @@ pub struct Pivoted {
 }
 
 impl Pivoted {
-    /// At most `most` of `places` places, chosen while the largest rest is more than `rest` of the largest `K(y, y)`.
+    /// Chooses at most `most` of `places` places, while the largest rest is more than `rest` of the largest `K(y, y)`.
     pub fn new(places: usize, value: impl Fn(usize, usize) -> f64, most: usize, rest: f64) -> Self {
         let mut rests: Vec<f64> = (0..places).map(|y| value(y, y)).collect();
         let mut chosen = Pivoted {

@@ -49,22 +49,22 @@ pub struct Description {
     pub key: Option<String>,
     /// Event time that the synopsis speaks of, start included, end excluded.
     pub window: Span,
-    /// When publication was scheduled.
+    /// Time at which publication was scheduled.
     pub published: Timestamp,
-    /// Where the windows end, by the configuration: a synopsis whose window ends there is the last of its release and key. Absent where
+    /// End of the windows, by the configuration: a synopsis whose window ends there is the last of its release and key. Absent where
     /// they go on, and in synopses of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid_end: Option<Timestamp>,
     pub target: Target,
-    /// What a value means, in words.
+    /// Meaning of a value, in words.
     pub meaning: String,
     /// The axes of the domain, one to three.
     pub domain: Vec<Axis>,
-    /// What was declared to be written at a plot; absent where nothing was.
+    /// Names that were declared to be written at a plot; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Names>,
     pub basis: Basis,
-    /// What is added to a sum of kernel functions; 0 for every other basis.
+    /// Offset that is added to a sum of kernel functions; 0 for every other basis.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub offset: f64,
     /// Degree `k` on every axis: the lattice has `(k + 1)^l` points. 1 where there is no lattice.
@@ -72,34 +72,34 @@ pub struct Description {
     /// The order `h` that the band holds for. Any other can be evaluated.
     pub order: u32,
     pub noise: Noise,
-    /// What the noise was made for; absent in synopses of older programs.
+    /// Sensitivity that the noise was made for; absent in synopses of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<Sensitivity>,
     pub privacy: Privacy,
-    /// What was chosen from the records of this window and key, privately.
+    /// Choices that were made from the records of this window and key, privately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
     pub band: NoiseBand,
-    /// What is declared of the function, and bounds the approximation ([`crate::Synopsis::approximation`]).
+    /// Smoothness that is declared of the function, and bounds the approximation ([`crate::Synopsis::approximation`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<Smoothness>,
-    /// How far the form is from the function at most, as a part of the sum of the exact values; see [`crate::form_error`].
+    /// Largest distance of the form from the function, as a part of the sum of the exact values; see [`crate::form_error`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form_error: Option<f64>,
     /// The reading that is expected to be more accurate than the published one, which the bands belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Recommended>,
-    /// What the guarantee does not cover, in words.
+    /// Exceptions that the guarantee does not cover, in words.
     pub not_protected: Vec<String>,
     /// The operator has accepted that input was deleted before it was read, or cannot be read: records may be missing.
     #[serde(default)]
     pub incomplete: bool,
     pub digests: Digests,
     pub ledger: Entry,
-    /// Where the window is made of several, and overlaps those of other synopses.
+    /// Panes where the window is made of several, and overlaps those of other synopses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panes: Option<Panes>,
-    /// Whether the records were simulated, as by `demo`.
+    /// Tells that the records were simulated, as by `demo`.
     pub synthetic: bool,
 }
 
@@ -109,14 +109,14 @@ pub struct Panes {
     pub over: WindowKind,
     /// The newest pane.
     pub newest: Span,
-    /// How many synopses of a sum came before this one. Their noise is not independent: each has that of the panes that it
+    /// Number of synopses of a sum that came before this one. Their noise is not independent: each has that of the panes that it
     /// shares with others, and `Noise::scale` is such that the deviation of every value is right. Only the newest pane was
     /// paid for. Absent where the function was evaluated anew, with noise of its own, and every pane paid again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
 }
 
-/// How many panes they are.
+/// Number of panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowKind {
@@ -160,7 +160,7 @@ pub enum Calibrated {
 }
 
 impl Calibrated {
-    /// How the sensitivity of a function in this form was derived.
+    /// Derivation of the sensitivity of a function in this form.
     pub fn derived(&self, target: &Target, basis: &Basis) -> Derivation {
         match self {
             Calibrated::Tight => Derivation::of(target, basis),
@@ -223,7 +223,7 @@ pub struct NoiseBand {
     pub level: f64,
     pub half_width: f64,
     pub weights: Vec<f64>,
-    /// At one point alone the noise is within `pointwise |a|_2` with probability at least `level`, `a` the influences of the
+    /// Pointwise factor: at one point alone the noise is within `pointwise |a|_2` with probability at least `level`, `a` the influences of the
     /// released values on the function there: on a lattice its Bernstein basis, sharpened `order` times; for kernel functions
     /// `L^-1 k_P(x)`, `L` the Cholesky factor of the kernel matrix of the points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -241,7 +241,7 @@ pub enum Covers {
 /// Digests that tell one plan from another, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digests {
-    /// Of the normalised privacy settings.
+    /// Digest of the normalised privacy settings.
     pub configuration: String,
     pub program: String,
 }

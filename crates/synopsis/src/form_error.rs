@@ -138,7 +138,7 @@ impl Synopsis {
         Some((self.values.iter().sum::<f64>() + noise).max(0.0))
     }
 
-    /// How far the exact values' function at the recommended order is from the function itself, everywhere at once: at most this, with
+    /// Bound on how far the exact values' function at the recommended order is from the function itself, everywhere at once, with
     /// the probability that one value of the noise stays within its pointwise band. `None` where nothing is known of it.
     ///
     /// Add it to a [`super::band::Band`]. It is reached where all records lie in the place that the form follows least; of records that are

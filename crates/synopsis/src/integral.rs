@@ -19,7 +19,6 @@ use super::noise::NoiseError;
 use super::released::Synopsis;
 use crate::cholesky::{dot, sequential_dot};
 use crate::histogram::Spline;
-use crate::noise;
 use crate::tensor::{even_coordinates, outer_product};
 
 /// Number of places of a record that are looked at, in each cell of a grid.
@@ -69,7 +68,7 @@ impl Synopsis {
         let of_noise: Vec<f64> = weights.iter().map(|weight| volume * weight).collect();
         Ok(Integral {
             value: volume * value,
-            noise: noise::weighted(about.noise.law, about.noise.scale, &of_noise),
+            noise: about.noise.of_weighted_sum(&of_noise),
             form_error: self
                 .integral_form_error(&sides, &weights)
                 .map(|error| volume * error),
@@ -187,7 +186,7 @@ fn basis_integrals(degree: u32, side: [f64; 2]) -> Vec<f64> {
         .collect()
 }
 
-/// For each polynomial of the basis at `x`, the sum of it and the later ones: over the degree, the integral up to `x` of the one before
+/// Sums of each polynomial of the basis at `x` and the later ones: over the degree, the integral up to `x` of the one before
 /// it in the basis of a degree less.
 fn later_sums(degree: u32, x: f64) -> Vec<f64> {
     let mut later = basis(degree, x);

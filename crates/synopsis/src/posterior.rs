@@ -1,4 +1,4 @@
-//! Posterior smoothing: what a Gaussian process makes of released values, given the noise that is known to be on them.
+//! Posterior smoothing by a Gaussian process of released values, given the noise that is known to be on them.
 //!
 //! The function is `m + A g`, `g` a Gaussian process of a public kernel `K`; the released values are its values on the lattice
 //! (or its whitened coordinates) plus uncorrelated noise of public variance, counted as if it were Gaussian. `A` is that of the
@@ -81,7 +81,7 @@ impl Smooth {
         }
     }
 
-    /// At a point of the unit cube.
+    /// Value at a point of the unit cube.
     pub fn value(&self, y: &[f64]) -> f64 {
         self.mean + self.newton.basis.combine(&self.coefficients, y)
     }

@@ -43,7 +43,7 @@ pub fn noise(shape: &Shape, law: NoiseDistribution, orders: &[u32]) -> Vec<f64> 
     sums.into_iter().map(|sum| sum / DRAWS as f64).collect()
 }
 
-/// How far the order-`h` polynomial of a Gaussian bump is from the bump, in units of its peak, for each of `orders`, which
+/// Distance of the order-`h` polynomial of a Gaussian bump from the bump, in units of its peak, for each of `orders`, which
 /// must ascend: the largest over a grid of places of the bump and of points. `widths` are its standard deviations in the
 /// unit cube.
 ///
@@ -249,11 +249,10 @@ pub fn readings(
             None => function.on(&lattice),
         };
         let noise = unit_noise(about.noise.law, exact.len(), &mut rng);
-        let noisy = exact
-            .iter()
-            .zip(noise)
-            .map(|(f, z)| f + about.noise.scale * z)
-            .collect();
+        let mut noisy = exact;
+        for (value, noise) in noisy.iter_mut().zip(noise) {
+            *value += about.noise.scale * noise;
+        }
         let synopsis = Synopsis::new(about.clone(), publish(noisy)).ok()?;
         let published = By::Bernstein(about.order);
         for (mean, by) in means.iter_mut().zip([published, By::Posterior]) {

@@ -311,13 +311,13 @@ mod tests {
         };
         for function in rough.functions(&[]) {
             let ends: Vec<[f64; 2]> = function.boxes.iter().map(|side| side.sides[0]).collect();
-            assert!(ends[0].0 == 0.0 && ends.last().unwrap().1 == 1.0);
-            assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0));
+            assert!(ends[0][0] == 0.0 && ends.last().unwrap()[1] == 1.0);
+            assert!(ends.windows(2).all(|pair| pair[0][1] == pair[1][0]));
             let inner = &ends[1..ends.len() - 1];
             assert!(
                 inner
                     .iter()
-                    .all(|(from, to)| (0.02 - 1e-12..0.06).contains(&(to - from))),
+                    .all(|[from, to]| (0.02 - 1e-12..0.06).contains(&(to - from))),
                 "{inner:?}"
             );
             let highest = (0..=200)

@@ -20,7 +20,7 @@ pub(super) struct Plan {
     operator: Operator,
     pub weights: Vec<f64>,
     at_nodes: Bases,
-    /// At every [`SKIP`]th node, from the second on.
+    /// Bases at every [`SKIP`]th node, from the second on.
     at_few: Bases,
     /// No row exceeds its largest value at the few nodes by more than this factor.
     few_miss: f64,

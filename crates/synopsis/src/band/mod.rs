@@ -37,13 +37,13 @@ pub struct Band {
     pub half_width: f64,
     /// Bernstein coefficients of `s`, the same on every axis.
     pub weights: Vec<f64>,
-    /// At one point, noise of scale 1 stays within this times `|a|_2` with probability at least `level`, `a` the influences of
+    /// Pointwise factor: at one point, noise of scale 1 stays within this times `|a|_2` with probability at least `level`, `a` the influences of
     /// the exact values on the function there.
     pub pointwise: f64,
     pub draws: u32,
     /// Mean of the sup of the noise over the domain, unweighted.
     pub expected_sup: f64,
-    /// How far an error of 1 in every exact value can move the function: an upper bound, but of cells the most on the points that
+    /// Operator norm, how far an error of 1 in every exact value can move the function: an upper bound, but of cells the most on the points that
     /// are looked at. It multiplies a step of the grid, a part in 10^9 of the noise or less.
     pub norm: f64,
 }

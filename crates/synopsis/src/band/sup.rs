@@ -16,7 +16,7 @@ pub(super) const MIN_DRAWS: u32 = 1_000;
 /// Multiplications of a simulation that has more than [`MIN_DRAWS`], counted as if no row were left out.
 const WORK: usize = 8_000_000_000;
 
-/// As many draws as [`WORK`] allows where one takes so many multiplications.
+/// Number of draws that [`WORK`] allows where one takes so many multiplications.
 pub(super) fn affordable_draws(products: usize) -> u32 {
     u32::try_from(WORK / products.max(1))
         .unwrap_or(MAX_DRAWS)

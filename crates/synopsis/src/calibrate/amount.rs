@@ -27,7 +27,7 @@ pub struct Amount<K> {
     kind: PhantomData<K>,
 }
 
-/// What is counted, and how finely.
+/// Kind of an amount: its name, and how finely it is counted.
 pub trait Kind: Copy + 'static {
     const NAME: &str;
     /// Decimal places.
@@ -190,14 +190,17 @@ fn decimal(count: u64, places: usize) -> String {
     }
 }
 
-/// How many units of `10^-places` the plain decimal is; `None` where it is none, finer, or too large.
+/// Number of units of `10^-places` that the plain decimal is; `None` where it is none, finer, or too large.
 fn count(text: &str, places: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-    let is_digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     if !is_digits(whole) || !is_digits(part) || part.len() > places {
         return None;
     }
     format!("{whole}{part:0<places$}").parse().ok()
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

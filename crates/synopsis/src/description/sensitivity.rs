@@ -1,4 +1,4 @@
-//! What the noise was made for, so that anyone can compute its scale again.
+//! The sensitivity that the noise was made for, so that anyone can compute its scale again.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What is declared of a function's smoothness.
+//! Declared smoothness of a function.
 
 use serde::{Deserialize, Serialize};
 

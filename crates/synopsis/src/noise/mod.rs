@@ -9,6 +9,7 @@ use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 
 use self::inversion::{LEVEL, Symmetric, gamma_law, sinc};
 use crate::NoiseDistribution;
+use crate::description::Noise;
 
 const DRAWS: usize = 100_000;
 const SEED: u64 = 0x706f_696e_7477_6973;
@@ -128,6 +129,13 @@ pub(super) fn weighted(law: NoiseDistribution, scale: f64, weights: &[f64]) -> N
         deviation: scale * deviation,
         level: LEVEL,
         half_width: scale * deviation * quantile * 1.001,
+    }
+}
+
+impl Noise {
+    /// Noise of the sum of the values with these weights.
+    pub(super) fn of_weighted_sum(&self, weights: &[f64]) -> NoiseError {
+        weighted(self.law, self.scale, weights)
     }
 }
 

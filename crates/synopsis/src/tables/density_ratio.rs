@@ -1,4 +1,4 @@
-//! How much denser the records of one class lie around a point than those of another.
+//! The ratio of the densities of two classes around a point.
 
 use super::ratio::fieller;
 use super::{Interval, Kernel, Reading};

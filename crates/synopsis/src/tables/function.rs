@@ -106,7 +106,7 @@ impl Function {
         }
     }
 
-    /// How far the interval reaches from the value; the whole range of the label where it is unknown.
+    /// Largest distance of the interval's ends from the value; the whole range of the label where it is unknown.
     fn further_end(&self, value: f64, interval: Option<Interval>) -> f64 {
         match interval {
             Some(Interval { lower, upper }) => (upper - value).max(value - lower),

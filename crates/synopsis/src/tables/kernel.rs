@@ -219,7 +219,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// For each axis, the kernels of all nodes along it alone.
+    /// Kernels of all nodes along each axis alone.
     fn axis_kernels(&self, y: &[f64]) -> Vec<Vec<f64>> {
         let offsets = self.node_offsets(y);
         let mut kernels = Vec::with_capacity(y.len());

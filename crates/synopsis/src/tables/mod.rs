@@ -1,4 +1,4 @@
-//! What can be read from noisy tables of cells: densities, counts, shares, quantiles, regressions and classes, each with its
+//! Readings of noisy tables of cells: densities, counts, shares, quantiles, regressions and classes, each with its
 //! interval; all of it is post-processing and costs no privacy.
 //!
 //! ```
@@ -90,7 +90,7 @@ impl Interval {
 pub struct Tables {
     axes: Vec<Axis>,
     basis: TableBasis,
-    /// What reads them with their smallest bandwidths.
+    /// Basis that reads them with their smallest bandwidths.
     narrowest: CellBasis,
     label: Option<CellLabel>,
     values: Vec<f64>,
@@ -102,7 +102,7 @@ pub struct Tables {
     within: Within,
 }
 
-/// At one point, and at all points and bandwidths at once.
+/// Factors of the intervals at one point, and at all points and bandwidths at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Within {
     pointwise: f64,
@@ -200,7 +200,7 @@ impl Tables {
         parts.probabilities(self.deviation, &self.parts())
     }
 
-    /// In natural units, what a probability of the second table means: the expected value of a label that is a number.
+    /// Meaning of a probability of the second table, in natural units: the expected value of a label that is a number.
     fn natural(&self, probability: f64) -> f64 {
         match &self.label {
             Some(CellLabel::Number { min, max, .. }) => min + (max - min) * probability,

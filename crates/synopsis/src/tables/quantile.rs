@@ -68,7 +68,7 @@ fn place_of_step(axis: &Axis, step: f64) -> f64 {
     axis.min + (axis.max - axis.min) * (step / f64::from(STEPS)).clamp(0.0, 1.0)
 }
 
-/// Where a rising sequence first reaches `level`, linear between its entries; the last one if it never does.
+/// Step where a rising sequence first reaches `level`, linear between its entries; the last one if it never does.
 fn first_reaching(rising: &[f64], level: f64) -> Option<f64> {
     let last = rising.len().checked_sub(1)?;
     let step = rising.partition_point(|value| *value < level).min(last);
