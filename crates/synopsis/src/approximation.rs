@@ -42,12 +42,12 @@ enum Bound {
 impl Synopsis {
     /// Band of the approximation; `None` where no smoothness was declared.
     pub fn approximation(&self) -> Option<ApproximationBand> {
-        let about = &self.description;
-        let shape = about.shape();
-        let k = f64::from(about.degree);
-        let bound = match about.smoothness.as_ref()? {
+        let description = &self.description;
+        let shape = description.shape();
+        let k = f64::from(description.degree);
+        let bound = match description.smoothness.as_ref()? {
             Smoothness::Norm(norm) => {
-                let Basis::Kernel(basis) = &about.basis else {
+                let Basis::Kernel(basis) = &description.basis else {
                     return None;
                 };
                 Bound::Power {
@@ -57,21 +57,21 @@ impl Synopsis {
             }
             Smoothness::Lipschitz(slopes) => {
                 let mut shares = slopes.clone();
-                for (share, axis) in shares.iter_mut().zip(&about.domain) {
+                for (share, axis) in shares.iter_mut().zip(&description.domain) {
                     *share = *share * (axis.max - axis.min) / (2.0 * k.sqrt());
                 }
-                Bound::of_order(&shape, about.order, shares, 0.5)
+                Bound::of_order(&shape, description.order, shares, 0.5)
             }
             Smoothness::Curvature(curvatures) => {
                 let mut shares = curvatures.clone();
-                for (share, axis) in shares.iter_mut().zip(&about.domain) {
+                for (share, axis) in shares.iter_mut().zip(&description.domain) {
                     *share = *share * (axis.max - axis.min).powi(2) / (8.0 * k);
                 }
-                Bound::of_order(&shape, about.order, shares, 1.0)
+                Bound::of_order(&shape, description.order, shares, 1.0)
             }
         };
         Some(ApproximationBand {
-            axes: about.domain.clone(),
+            axes: description.domain.clone(),
             bound,
         })
     }

@@ -62,12 +62,12 @@ struct Fit {
 
 impl Counts {
     /// The posterior of the counts that `values` are; `None` if there are more than [`MOST_NODES`] on an axis.
-    pub fn new(about: &Description, basis: &CellBasis, values: &[f64]) -> Option<Self> {
+    pub fn new(description: &Description, basis: &CellBasis, values: &[f64]) -> Option<Self> {
         let nodes = basis.nodes();
         if nodes.iter().any(|axis| axis.len() > MOST_NODES) {
             return None;
         }
-        let noise = about.noise.law.variance(values.len()) * about.noise.scale.powi(2);
+        let noise = description.noise.law.variance(values.len()) * description.noise.scale.powi(2);
         let mut priors: Vec<Prior> = LENGTHS
             .iter()
             .map(|length| Prior::new(basis, &nodes, *length, values, noise))

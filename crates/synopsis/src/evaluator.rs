@@ -299,17 +299,6 @@ impl Evaluator {
     }
 }
 
-impl KernelBasis {
-    /// Sum of the kernel functions with these coefficients, at a point of the unit cube.
-    pub(super) fn combine(&self, coefficients: &[f64], y: &[f64]) -> f64 {
-        self.points
-            .iter()
-            .zip(coefficients)
-            .map(|(point, coefficient)| coefficient * self.kernel.value(y, point))
-            .sum()
-    }
-}
-
 /// Functions that the coefficients of an affine function belong to, at a point of the unit cube: 1, then `2 y - 1`.
 pub(super) fn affine_terms(point: &[f64]) -> Vec<f64> {
     let mut terms = vec![1.0];
@@ -318,8 +307,8 @@ pub(super) fn affine_terms(point: &[f64]) -> Vec<f64> {
 }
 
 /// Range of the values of a function that has one: a probability.
-fn value_range(about: &Description) -> Option<[f64; 2]> {
-    match about.target {
+fn value_range(description: &Description) -> Option<[f64; 2]> {
+    match description.target {
         Target::Probability(_)
         | Target::Cells(Cells {
             label: Some(CellLabel::Above { .. } | CellLabel::Classes { .. }),

@@ -42,11 +42,11 @@ impl Synopsis {
     ///
     /// If the box does not lie in the domain or ends before it begins, or if the synopsis holds moments or tables of cells.
     pub fn integrate(&self, sides: &[[f64; 2]]) -> Result<Integral, Error> {
-        let about = &self.description;
+        let description = &self.description;
         let [low, high] =
             [0, 1].map(|end| sides.iter().map(|side| side[end]).collect::<Vec<f64>>());
-        let low = unit_point(&about.domain, &low)?;
-        let high = unit_point(&about.domain, &high)?;
+        let low = unit_point(&description.domain, &low)?;
+        let high = unit_point(&description.domain, &high)?;
         let mut sides = Vec::with_capacity(low.len());
         for (low, high) in low.into_iter().zip(high) {
             if low > high {
@@ -54,11 +54,11 @@ impl Synopsis {
             }
             sides.push([low, high]);
         }
-        let volume = about.volume();
+        let volume = description.volume();
         let weights = self.integral_weights(&sides)?;
-        let value = match &about.basis {
+        let value = match &description.basis {
             Basis::Kernel(_) => {
-                let evaluator = self.evaluator(about.order)?;
+                let evaluator = self.evaluator(description.order)?;
                 let points = box_midpoints(&sides);
                 box_volume(&sides) * points.iter().map(|y| evaluator.at(y)).sum::<f64>()
                     / points.len() as f64
@@ -68,7 +68,7 @@ impl Synopsis {
         let of_noise: Vec<f64> = weights.iter().map(|weight| volume * weight).collect();
         Ok(Integral {
             value: volume * value,
-            noise: about.noise.of_weighted_sum(&of_noise),
+            noise: description.noise.of_weighted_sum(&of_noise),
             form_error: self
                 .integral_form_error(&sides, &weights)
                 .map(|error| volume * error),
@@ -77,7 +77,7 @@ impl Synopsis {
 
     /// Weight of each value that noise was added to, in the integral over a box of the unit cube.
     fn integral_weights(&self, sides: &[[f64; 2]]) -> Result<Vec<f64>, Error> {
-        let about = &self.description;
+        let description = &self.description;
         let shape = self.description.shape();
         Ok(match &shape.basis {
             Basis::Bernstein => {
@@ -85,7 +85,7 @@ impl Synopsis {
                     .iter()
                     .map(|side| basis_integrals(shape.degree, *side))
                     .collect();
-                Operator::new(shape.dimensions, shape.degree).influence(&along, about.order)
+                Operator::new(shape.dimensions, shape.degree).influence(&along, description.order)
             }
             Basis::Affine => {
                 let mut weights = vec![1.0];
@@ -116,23 +116,23 @@ impl Synopsis {
 
     /// Most that the form adds to the integral over a box of the unit cube: never more than to the curve, times the size of the box.
     fn integral_form_error(&self, sides: &[[f64; 2]], weights: &[f64]) -> Option<f64> {
-        let about = &self.description;
-        let everywhere = box_volume(sides) * about.form_error?;
+        let description = &self.description;
+        let everywhere = box_volume(sides) * description.form_error?;
         let Target::Density(Density {
             kernel: Smoothing::Bandwidths(bandwidths),
             ..
-        }) = &about.target
+        }) = &description.target
         else {
             return None;
         };
-        let of_a_record = match &about.basis {
+        let of_a_record = match &description.basis {
             Basis::Bernstein => {
-                if let [axis] = about.domain.as_slice()
+                if let [axis] = description.domain.as_slice()
                     && let [bandwidth] = bandwidths.as_slice()
                     && let [side] = sides
                 {
                     let width = bandwidth / (axis.max - axis.min);
-                    lattice_form_error(about.degree, width, *side, weights)
+                    lattice_form_error(description.degree, width, *side, weights)
                 } else {
                     everywhere
                 }

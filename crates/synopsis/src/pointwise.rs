@@ -58,7 +58,7 @@ impl Synopsis {
         if !(1..=MAX_ORDER).contains(&order) {
             return Err(Error::Order { order });
         }
-        let about = &self.description;
+        let description = &self.description;
         let shape = self.description.shape();
         let influences = match &shape.basis {
             Basis::Bernstein => {
@@ -75,13 +75,14 @@ impl Synopsis {
             Basis::Tables(_) => Influences::Tables(Box::new(self.tables()?.function())),
             Basis::Cosine { .. } => return Err(Error::NoFunction),
         };
-        let factor = match about.band.pointwise {
+        let factor = match description.band.pointwise {
             Some(factor) => factor,
-            None => pointwise_value(&about.noise, shape.values()),
+            None => pointwise_value(&description.noise, shape.values()),
         };
-        let deviation = about.noise.scale * about.noise.law.variance(shape.values()).sqrt();
+        let deviation =
+            description.noise.scale * description.noise.law.variance(shape.values()).sqrt();
         Ok(Pointwise {
-            axes: about.domain.clone(),
+            axes: description.domain.clone(),
             factor,
             deviation,
             influences,

@@ -35,10 +35,11 @@ pub(super) struct Smooth {
 
 impl Smooth {
     /// The posterior, of a lattice or of kernel functions; `None` for what has neither.
-    pub fn posterior(about: &Description, values: &[f64]) -> Option<Self> {
-        let shape = about.shape();
-        let noise = about.noise.law.variance(shape.values()) * about.noise.scale.powi(2);
-        let kernels = match prior_kernel(about) {
+    pub fn posterior(description: &Description, values: &[f64]) -> Option<Self> {
+        let shape = description.shape();
+        let noise =
+            description.noise.law.variance(shape.values()) * description.noise.scale.powi(2);
+        let kernels = match prior_kernel(description) {
             Some(kernel) => vec![kernel],
             None => LENGTHS
                 .iter()
@@ -53,17 +54,17 @@ impl Smooth {
                 .as_ref()
                 .is_none_or(|best| fit.evidence > best.fit.evidence)
             {
-                best = Some(Smooth::new(model, fit, noise, about.offset));
+                best = Some(Smooth::new(model, fit, noise, description.offset));
             }
         }
         best
     }
 
     /// Kernel interpolation of lattice values; `None` where the description names no kernel.
-    pub fn interpolation(about: &Description, values: &[f64]) -> Option<Self> {
-        let model = Model::new(&about.shape(), &prior_kernel(about)?, values)?;
+    pub fn interpolation(description: &Description, values: &[f64]) -> Option<Self> {
+        let model = Model::new(&description.shape(), &prior_kernel(description)?, values)?;
         let fit = model.fit(INTERPOLATION, 1.0);
-        Some(Smooth::new(model, fit, 0.0, about.offset))
+        Some(Smooth::new(model, fit, 0.0, description.offset))
     }
 
     fn new(model: Model, fit: Fit, noise: f64, offset: f64) -> Self {
@@ -248,13 +249,13 @@ impl Model {
 
 /// The prior's kernel, from the public description: what sums of a kernel's functions at places of no order have as their
 /// covariance, a kernel `sqrt 2` wider where it is Gaussian.
-fn prior_kernel(about: &Description) -> Option<PointKernel> {
-    let widths: Vec<f64> = about
+fn prior_kernel(description: &Description) -> Option<PointKernel> {
+    let widths: Vec<f64> = description
         .domain
         .iter()
         .map(|axis| axis.max - axis.min)
         .collect();
-    let method = match &about.target {
+    let method = match &description.target {
         Target::Density(density) => match &density.kernel {
             Smoothing::Bandwidths(bandwidths) if bandwidths.len() == widths.len() => {
                 let variances: Vec<f64> = bandwidths

@@ -222,14 +222,14 @@ fn add_scaled(sums: &mut [f64], factor: f64, values: &[f64]) {
 /// error over the domain where the function is as [`WorstCaseFunctions`] as is assumed. `publish` is that of the target
 /// (`Target::publish`). `None` where there is no posterior, or too many values.
 pub fn readings(
-    about: &Description,
+    description: &Description,
     rough: &WorstCaseFunctions,
     publish: impl Fn(Vec<f64>) -> Vec<f64>,
 ) -> Option<[f64; 2]> {
     /// A posterior takes its time.
     const FEW: u64 = 16;
     const MOST_VALUES: usize = 450;
-    let shape = about.shape();
+    let shape = description.shape();
     let points = match &shape.basis {
         Basis::Kernel(basis) => Some(Points::again(basis)),
         Basis::Bernstein => None,
@@ -248,18 +248,18 @@ pub fn readings(
             Some(points) => points.whiten(&function.on(&points.basis().points)),
             None => function.on(&lattice),
         };
-        let noise = unit_noise(about.noise.law, exact.len(), &mut rng);
+        let noise = unit_noise(description.noise.law, exact.len(), &mut rng);
         let mut noisy = exact;
         for (value, noise) in noisy.iter_mut().zip(noise) {
-            *value += about.noise.scale * noise;
+            *value += description.noise.scale * noise;
         }
-        let synopsis = Synopsis::new(about.clone(), publish(noisy)).ok()?;
-        let published = By::Bernstein(about.order);
+        let synopsis = Synopsis::new(description.clone(), publish(noisy)).ok()?;
+        let published = By::Bernstein(description.order);
         for (mean, by) in means.iter_mut().zip([published, By::Posterior]) {
             let evaluator = synopsis.evaluator(by).ok()?;
             let errors: Vec<f64> = grid
                 .iter()
-                .map(|place| evaluator.at(place) - about.offset - function.at(place))
+                .map(|place| evaluator.at(place) - description.offset - function.at(place))
                 .collect();
             *mean += largest_magnitude(&errors) / FEW as f64;
         }

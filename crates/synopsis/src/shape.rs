@@ -47,6 +47,17 @@ pub struct KernelBasis {
     pub points: Vec<Vec<f64>>,
 }
 
+impl KernelBasis {
+    /// Sum of the kernel functions with these coefficients, at a point of the unit cube.
+    pub(crate) fn combine(&self, coefficients: &[f64], y: &[f64]) -> f64 {
+        self.points
+            .iter()
+            .zip(coefficients)
+            .map(|(point, coefficient)| coefficient * self.kernel.value(y, point))
+            .sum()
+    }
+}
+
 /// A grid of nodes, and the kernel that reads them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellBasis {

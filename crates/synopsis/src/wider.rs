@@ -26,7 +26,7 @@ impl Synopsis {
         self.at_bandwidths_telling(bandwidths, &|_, _| {})
     }
 
-    /// Reads the same records with these bandwidths; `told` hears how many draws of the noise are simulated, of how many.
+    /// Reads the same records with these bandwidths; `progress` hears how many draws of the noise are simulated, of how many.
     ///
     /// # Errors
     ///
@@ -34,12 +34,12 @@ impl Synopsis {
     pub fn at_bandwidths_telling(
         &self,
         bandwidths: &[f64],
-        told: &(dyn Fn(u64, u64) + Sync),
+        progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Synopsis, Error> {
-        let about = &self.description;
-        if let Basis::Tables(basis) = &about.basis {
+        let description = &self.description;
+        if let Basis::Tables(basis) = &description.basis {
             self.tables()?.kernel(Some(bandwidths))?;
-            let mut bandwidths = parts_of_domain(&about.domain, bandwidths);
+            let mut bandwidths = parts_of_domain(&description.domain, bandwidths);
             for bandwidth in &mut bandwidths {
                 *bandwidth = bandwidth.min(1.0);
             }
@@ -50,13 +50,13 @@ impl Synopsis {
             });
             return Ok(wider);
         }
-        let Basis::Cells(cells) = &about.basis else {
+        let Basis::Cells(cells) = &description.basis else {
             return Err(Error::NoOtherBandwidths);
         };
         let Target::Density(Density {
             kernel: Smoothing::Bandwidths(released),
             ..
-        }) = &about.target
+        }) = &description.target
         else {
             return Err(Error::NoOtherBandwidths);
         };
@@ -70,29 +70,34 @@ impl Synopsis {
         if bandwidths.len() != released.len() || !are_wider {
             return Err(too_small());
         }
-        let wide = parts_of_domain(&about.domain, bandwidths);
+        let wide = parts_of_domain(&description.domain, bandwidths);
         let wide =
             CellKernel::diagonal(&wide, cells.spline, &cells.steps).map_err(|_| too_small())?;
-        let narrow = parts_of_domain(&about.domain, released);
+        let narrow = parts_of_domain(&description.domain, released);
         let narrow =
             CellKernel::diagonal(&narrow, cells.spline, &cells.steps).map_err(|_| too_small())?;
         // A value is a count times the peak of the kernel that reads it.
         let factor = wide.peak() / narrow.peak();
         let basis = wide.basis().clone();
-        let mut about = about.clone();
-        about.noise.scale *= factor;
-        about.noise.grid *= factor;
-        about.band = simulated_band(&about, &basis, told).scaled(&about.noise);
-        about.basis = Basis::Cells(basis);
+        let mut description = description.clone();
+        description.noise.scale *= factor;
+        description.noise.grid *= factor;
+        description.band =
+            simulated_band(&description, &basis, progress).scaled(&description.noise);
+        description.basis = Basis::Cells(basis);
         // It was for the noise of the released bandwidths.
-        about.reading = None;
-        if let Target::Density(density) = &mut about.target {
+        description.reading = None;
+        if let Target::Density(density) = &mut description.target {
             density.kernel = Smoothing::Bandwidths(bandwidths.to_vec());
         }
-        about.form_error =
-            form_error::of_form(&about.target, &about.shape(), about.order, &about.domain);
+        description.form_error = form_error::of_form(
+            &description.target,
+            &description.shape(),
+            description.order,
+            &description.domain,
+        );
         Synopsis::new(
-            about,
+            description,
             self.values.iter().map(|value| value * factor).collect(),
         )
     }
@@ -109,18 +114,18 @@ fn parts_of_domain(domain: &[Axis], lengths: &[f64]) -> Vec<f64> {
 
 /// Band in units of the scale: of a running sum, that of a sum of draws.
 fn simulated_band(
-    about: &Description,
+    description: &Description,
     basis: &CellBasis,
-    told: &(dyn Fn(u64, u64) + Sync),
+    progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Band {
-    let law = about.noise.law;
-    let mut shape = about.shape();
+    let law = description.noise.law;
+    let mut shape = description.shape();
     shape.basis = Basis::Cells(basis.clone());
-    let band = Band::simulate_telling(&shape, law, 1, told);
-    let is_running_sum = about.panes.is_some_and(|panes| panes.step.is_some());
+    let band = Band::simulate_telling(&shape, law, 1, progress);
+    let is_running_sum = description.panes.is_some_and(|panes| panes.step.is_some());
     if !is_running_sum {
         return band;
     }
-    let normal = Band::simulate_telling(&shape, NoiseDistribution::DiscreteGaussian, 1, told);
+    let normal = Band::simulate_telling(&shape, NoiseDistribution::DiscreteGaussian, 1, progress);
     band.of_sums(law, shape.values(), &normal)
 }

@@ -56,12 +56,12 @@ impl Band {
         Band::simulate_telling(shape, law, order, &|_, _| {})
     }
 
-    /// Simulates the band; `told` hears how many draws are done, of how many, where it takes long.
+    /// Simulates the band; `progress` hears how many draws are done, of how many, where it takes long.
     pub fn simulate_telling(
         shape: &Shape,
         law: NoiseDistribution,
         order: u32,
-        told: &(dyn Fn(u64, u64) + Sync),
+        progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Band {
         let band = match &shape.basis {
             Basis::Affine if law == NoiseDistribution::DiscreteLaplace => {
@@ -74,7 +74,12 @@ impl Band {
             Basis::Cosine { .. } => Band::of_each(law, shape.values()),
             Basis::Bernstein => {
                 let plan = lattice::Plan::new(shape.dimensions, shape.degree, law, order);
-                let sups = draw_sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told);
+                let sups = draw_sups(
+                    plan.draws(),
+                    threads(),
+                    |draw| plan.sup(SEED, draw),
+                    progress,
+                );
                 Band {
                     weights: plan.weights.clone(),
                     ..Band::of_sups(sups, plan.norm())
@@ -82,12 +87,22 @@ impl Band {
             }
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
-                let sups = draw_sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told);
+                let sups = draw_sups(
+                    plan.draws(),
+                    threads(),
+                    |draw| plan.sup(SEED, draw),
+                    progress,
+                );
                 Band::of_sups(sups, plan.norm())
             }
             Basis::Cells(basis) => {
                 let plan = cells::Plan::new(basis, law);
-                let sups = draw_sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told);
+                let sups = draw_sups(
+                    plan.draws(),
+                    threads(),
+                    |draw| plan.sup(SEED, draw),
+                    progress,
+                );
                 return Band {
                     pointwise: cells::pointwise(basis, law),
                     ..Band::of_sups(sups, plan.norm())
@@ -95,7 +110,12 @@ impl Band {
             }
             Basis::Tables(basis) => {
                 let plan = tables::Plan::new(basis, law);
-                let sups = draw_sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told);
+                let sups = draw_sups(
+                    plan.draws(),
+                    threads(),
+                    |draw| plan.sup(SEED, draw),
+                    progress,
+                );
                 Band::of_sups(sups, plan.norm())
             }
         };

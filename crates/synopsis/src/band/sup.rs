@@ -51,12 +51,12 @@ pub(super) fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The sups of `draws` draws, in any order. `told` hears how many are done, of how many.
+/// The sups of `draws` draws, in any order. `progress` hears how many are done, of how many.
 pub(super) fn draw_sups(
     draws: u32,
     threads: usize,
     sup: impl Fn(u32) -> Sup + Sync,
-    told: &(dyn Fn(u64, u64) + Sync),
+    progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Vec<Sup> {
     let done = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -69,7 +69,7 @@ pub(super) fn draw_sups(
                     let mut sups = Vec::new();
                     for draw in (first..draws).step_by(threads) {
                         sups.push(sup(draw));
-                        told(done.fetch_add(1, Relaxed) + 1, u64::from(draws));
+                        progress(done.fetch_add(1, Relaxed) + 1, u64::from(draws));
                     }
                     sups
                 }

@@ -63,10 +63,10 @@ pub struct Mean {
 
 impl Answer {
     /// The answer, its query and its synopsis, as `bernstream query --json` and the dashboard have it.
-    pub fn in_context(&self, function: &str, about: &Description) -> serde_json::Value {
-        let window = json!({ "start": about.window.start, "end": about.window.end });
+    pub fn in_context(&self, function: &str, description: &Description) -> serde_json::Value {
+        let window = json!({ "start": description.window.start, "end": description.window.end });
         json!({
-            "pipeline": about.pipeline, "release": about.release, "key": about.key, "window": window,
+            "pipeline": description.pipeline, "release": description.release, "key": description.key, "window": window,
             "function": function, "answer": self,
         })
     }
@@ -103,9 +103,9 @@ impl Synopsis {
     ///
     /// As [`Synopsis::answer`].
     pub fn answer_and_weights(&self, query: &Query<'_>) -> Result<(Answer, Vec<f64>), Error> {
-        let about = self.description();
+        let description = self.description();
         let moments = self.values();
-        let Basis::Cosine { frequencies } = about.basis else {
+        let Basis::Cosine { frequencies } = description.basis else {
             return Err(Error::NoMoments);
         };
         let weights = self.weights(query)?;
@@ -113,14 +113,14 @@ impl Synopsis {
         let records = moments.first().copied().unwrap_or(0.0);
         let truncation = Truncation::of(
             query,
-            &about.domain,
+            &description.domain,
             frequencies as usize,
             &weights,
             records.max(0.0),
         )?;
         let answer = Answer {
             sum,
-            noise: about.noise.of_weighted_sum(&weights),
+            noise: description.noise.of_weighted_sum(&weights),
             truncation,
             mean: self.mean_of_query(&weights, sum, records),
         };

@@ -116,11 +116,11 @@ impl Synopsis {
     ///
     /// If the synopsis holds none.
     pub fn tables(&self) -> Result<Tables, Error> {
-        let about = &self.description;
-        let Basis::Tables(basis) = &about.basis else {
+        let description = &self.description;
+        let Basis::Tables(basis) = &description.basis else {
             return Err(Error::NoTables);
         };
-        let Target::Cells(target) = &about.target else {
+        let Target::Cells(target) = &description.target else {
             return Err(Error::NoTables);
         };
         let narrowest = basis.at(&basis.bandwidths).ok_or(Error::NoTables)?;
@@ -130,10 +130,11 @@ impl Synopsis {
                 *count += value;
             }
         }
-        let deviation = about.noise.scale * about.noise.law.variance(self.values.len()).sqrt();
-        let simultaneous = about.band.half_width;
+        let deviation =
+            description.noise.scale * description.noise.law.variance(self.values.len()).sqrt();
+        let simultaneous = description.band.half_width;
         Ok(Tables {
-            axes: about.domain.clone(),
+            axes: description.domain.clone(),
             basis: basis.clone(),
             narrowest,
             label: target.label.clone(),
@@ -141,7 +142,7 @@ impl Synopsis {
             counts,
             deviation,
             within: Within {
-                pointwise: about.band.pointwise.unwrap_or(simultaneous),
+                pointwise: description.band.pointwise.unwrap_or(simultaneous),
                 simultaneous,
             },
         })
@@ -261,12 +262,12 @@ impl Tables {
 pub fn example() -> Synopsis {
     use super::description::{Cells, Description};
     use crate::histogram::Spline;
-    let mut about: Description =
+    let mut description: Description =
         serde_json::from_str(crate::EXAMPLE).expect("the example is a description");
-    about.degree = 1;
-    about.order = 1;
+    description.degree = 1;
+    description.order = 1;
     let bandwidths = vec![0.1];
-    about.basis = Basis::Tables(TableBasis {
+    description.basis = Basis::Tables(TableBasis {
         spline: Spline::Linear,
         steps: vec![10],
         bandwidths,
@@ -277,9 +278,9 @@ pub fn example() -> Synopsis {
         min: -60.0,
         max: 150.0,
     };
-    about.target = Target::Cells(Cells { label: Some(label) });
+    description.target = Target::Cells(Cells { label: Some(label) });
     let values = (0..11)
         .map(|j| 60.0 - 2.0 * f64::from(j))
         .chain((0..11).map(|j| 20.0 + 2.0 * f64::from(j)));
-    Synopsis::new(about, values.collect()).expect("it fits")
+    Synopsis::new(description, values.collect()).expect("it fits")
 }

@@ -75,9 +75,9 @@ impl Synopsis {
     ///
     /// If the synopsis holds no tables of cells, nor a density that only ranges are asked of, or if a question does not fit its axes.
     pub fn ask(&self, questions: &Questions) -> Result<Vec<Answer>, Error> {
-        let about = self.description();
+        let description = self.description();
         let mut answers = Vec::new();
-        if matches!(about.target, Target::Density(_)) && questions.quantiles.is_empty() {
+        if matches!(description.target, Target::Density(_)) && questions.quantiles.is_empty() {
             for sides in &questions.ranges {
                 answers.push(self.counted(&sides.0)?);
             }
@@ -85,10 +85,13 @@ impl Synopsis {
         }
         let tables = self.tables()?;
         for sides in &questions.ranges {
-            answers.extend(answers_in_range(&tables, about, &sides.0)?);
+            answers.extend(answers_in_range(&tables, description, &sides.0)?);
         }
         for part in &questions.quantiles {
-            let column = about.domain.first().map_or("", |axis| axis.column.as_str());
+            let column = description
+                .domain
+                .first()
+                .map_or("", |axis| axis.column.as_str());
             let of = format!("{column} below which {} % of the records lie", 100.0 * part);
             answers.push(Answer::without_form_error(
                 of,
@@ -124,10 +127,10 @@ impl Synopsis {
 }
 
 /// The answers and their synopsis, as `bernstream query --json` and the dashboard have them.
-pub fn in_context(answers: &[Answer], about: &Description) -> Value {
-    let window = json!({ "start": about.window.start, "end": about.window.end });
+pub fn in_context(answers: &[Answer], description: &Description) -> Value {
+    let window = json!({ "start": description.window.start, "end": description.window.end });
     json!({
-        "pipeline": about.pipeline, "release": about.release, "key": about.key, "window": window, "answers": answers,
+        "pipeline": description.pipeline, "release": description.release, "key": description.key, "window": window, "answers": answers,
     })
 }
 
@@ -143,9 +146,9 @@ impl Answer {
 }
 
 /// Describes a range in words.
-fn range_in_words(about: &Description, sides: &[[f64; 2]]) -> String {
+fn range_in_words(description: &Description, sides: &[[f64; 2]]) -> String {
     let mut words = Vec::with_capacity(sides.len());
-    for (axis, [low, high]) in about.domain.iter().zip(sides) {
+    for (axis, [low, high]) in description.domain.iter().zip(sides) {
         words.push(format!("{} from {low} to {high}", axis.column));
     }
     words.join(", ")
@@ -153,12 +156,12 @@ fn range_in_words(about: &Description, sides: &[[f64; 2]]) -> String {
 
 fn answers_in_range(
     tables: &Tables,
-    about: &Description,
+    description: &Description,
     sides: &[[f64; 2]],
 ) -> Result<Vec<Answer>, Error> {
     let range = tables.range(sides)?;
     let mut answers = Vec::new();
-    let of = format!("records with {}", range_in_words(about, sides));
+    let of = format!("records with {}", range_in_words(description, sides));
     answers.push(Answer::without_form_error(of, Kind::Count, range.count()));
     let of = "their share of all records".to_owned();
     answers.push(Answer::without_form_error(of, Kind::Share, range.share()));
