@@ -1,8 +1,8 @@
-//! What neighbours are, and how far apart they can be.
+//! Neighbouring data sets, and how far apart they can be.
 
 use serde::{Deserialize, Serialize};
 
-/// Which data sets are neighbours.
+/// Relation by which data sets are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Adjacency {
@@ -13,7 +13,7 @@ pub enum Adjacency {
     ReplaceOne,
 }
 
-/// How much neighbours can differ, in grid units, in the norm that the noise is made for: the 1-norm over the values where
+/// Largest difference of neighbours, in grid units, in the norm that the noise is made for: the 1-norm over the values where
 /// nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sensitivity(pub u64);

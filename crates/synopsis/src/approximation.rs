@@ -1,4 +1,4 @@
-//! How far a released function can be from the function itself, without any noise: where somebody vouches for its smoothness.
+//! The error of a released function without any noise: bounded where somebody vouches for the smoothness of the function.
 
 use super::bernstein::Operator;
 use super::description::{Axis, Basis, Smoothness};
@@ -6,12 +6,13 @@ use super::domain::unit_point;
 use super::error::Error;
 use super::newton::Newton;
 use super::released::Synopsis;
+use crate::Shape;
 use crate::cholesky::dot;
 
 /// Most lattice points for which the norm of the operator is measured.
 const MOST_MEASURED: usize = 2_000;
 
-/// How far the exact values' function at the recommended order is from the function itself, everywhere and with certainty, if
+/// Bound on how far the exact values' function at the recommended order is from the function itself, everywhere and with certainty, if
 /// it is as smooth as declared. It says nothing of the noise: add it to a [`crate::band::Band`].
 ///
 /// With `w` the width of an axis and `y` the point in the unit cube, at order 1 it is `sum_i L_i w_i sqrt(y_i (1 - y_i) / k)`
@@ -26,7 +27,7 @@ pub struct ApproximationBand {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Bound {
-    /// For each axis its share at the middle, by the power of `4 y (1 - y)` that it follows.
+    /// Share of each axis at the middle, by the power of `4 y (1 - y)` that it follows.
     Order1 {
         shares: Vec<f64>,
         power: f64,
@@ -39,58 +40,59 @@ enum Bound {
 }
 
 impl Synopsis {
-    /// `None` where no smoothness was declared.
+    /// Band of the approximation; `None` where no smoothness was declared.
     pub fn approximation(&self) -> Option<ApproximationBand> {
-        let about = &self.description;
-        let shape = about.shape();
-        let k = f64::from(about.degree);
-        let width = |axis: &Axis| axis.max - axis.min;
-        let (shares, power): (Vec<f64>, f64) = match (about.smoothness.as_ref()?, &about.basis) {
-            (Smoothness::Norm(norm), Basis::Kernel(basis)) => {
-                let bound = Bound::Power {
+        let description = &self.description;
+        let shape = description.shape();
+        let k = f64::from(description.degree);
+        let bound = match description.smoothness.as_ref()? {
+            Smoothness::Norm(norm) => {
+                let Basis::Kernel(basis) = &description.basis else {
+                    return None;
+                };
+                Bound::Power {
                     norm: *norm,
                     newton: Newton::on(basis),
-                };
-                return Some(ApproximationBand {
-                    axes: about.domain.clone(),
-                    bound,
-                });
+                }
             }
-            (Smoothness::Norm(_), _) => return None,
-            (Smoothness::Lipschitz(bounds), _) => (
-                bounds
-                    .iter()
-                    .zip(&about.domain)
-                    .map(|(l, axis)| l * width(axis) / (2.0 * k.sqrt()))
-                    .collect(),
-                0.5,
-            ),
-            (Smoothness::Curvature(bounds), _) => (
-                bounds
-                    .iter()
-                    .zip(&about.domain)
-                    .map(|(h, axis)| h * width(axis).powi(2) / (8.0 * k))
-                    .collect(),
-                1.0,
-            ),
-        };
-        let norm = || match shape.values() <= MOST_MEASURED {
-            true => Operator::new(shape.dimensions, shape.degree).norm(about.order - 1),
-            false => f64::from(about.order - 1).exp2() - 1.0,
-        };
-        let bound = match about.order {
-            1 => Bound::Order1 { shares, power },
-            _ => Bound::Everywhere((1.0 + norm()) * shares.iter().sum::<f64>()),
+            Smoothness::Lipschitz(slopes) => {
+                let mut shares = slopes.clone();
+                for (share, axis) in shares.iter_mut().zip(&description.domain) {
+                    *share = *share * (axis.max - axis.min) / (2.0 * k.sqrt());
+                }
+                Bound::of_order(&shape, description.order, shares, 0.5)
+            }
+            Smoothness::Curvature(curvatures) => {
+                let mut shares = curvatures.clone();
+                for (share, axis) in shares.iter_mut().zip(&description.domain) {
+                    *share = *share * (axis.max - axis.min).powi(2) / (8.0 * k);
+                }
+                Bound::of_order(&shape, description.order, shares, 1.0)
+            }
         };
         Some(ApproximationBand {
-            axes: about.domain.clone(),
+            axes: description.domain.clone(),
             bound,
         })
     }
 }
 
+impl Bound {
+    fn of_order(shape: &Shape, order: u32, shares: Vec<f64>, power: f64) -> Self {
+        if order == 1 {
+            return Bound::Order1 { shares, power };
+        }
+        let norm = if shape.values() <= MOST_MEASURED {
+            Operator::new(shape.dimensions, shape.degree).norm(order - 1)
+        } else {
+            f64::from(order - 1).exp2() - 1.0
+        };
+        Bound::Everywhere((1.0 + norm) * shares.iter().sum::<f64>())
+    }
+}
+
 impl ApproximationBand {
-    /// At a point of the domain, in the units of the values.
+    /// Half the width at a point of the domain, in the units of the values.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a caller may give as bandwidths, in units of the cube's width.
+//! Checks of the bandwidths that a caller gives, in units of the cube's width.
 
 use super::quadratic::Form;
 use super::shape_error::ShapeError;
@@ -25,10 +25,15 @@ pub fn check_bandwidths(bandwidths: &[f64]) -> Result<(), ShapeError> {
 /// If it is not square, not symmetric, not positive definite, or a variance is above 1.
 pub fn check_covariance(covariance: &[Vec<f64>]) -> Result<Form, ShapeError> {
     let axes = covariance.len();
-    let square = (2..=3).contains(&axes) && covariance.iter().all(|row| row.len() == axes);
-    let symmetric = || (0..axes).all(|i| (0..i).all(|j| covariance[i][j] == covariance[j][i]));
-    if !square || !symmetric() {
+    if !(2..=3).contains(&axes) || covariance.iter().any(|row| row.len() != axes) {
         return Err(ShapeError::Matrix);
+    }
+    for (i, row) in covariance.iter().enumerate() {
+        for (j, entry) in row.iter().enumerate().take(i) {
+            if *entry != covariance[j][i] {
+                return Err(ShapeError::Matrix);
+            }
+        }
     }
     if let Some(i) = (0..axes).find(|i| covariance[*i][*i] > 1.0) {
         return Err(ShapeError::Bandwidth {

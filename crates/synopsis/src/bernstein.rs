@@ -1,5 +1,8 @@
 //! Bernstein polynomials on the unit cube, and the iterated operator that sharpens them (`docs/proofs/bernstein.md`).
 
+use crate::cholesky::sequential_dot;
+use crate::tensor::outer_product;
+
 /// The largest degree for which the basis is known to be exact to 4e-16.
 pub const MAX_DEGREE: u32 = 5_000;
 
@@ -48,14 +51,10 @@ pub fn evaluate(coefficients: &[f64], bases: &[Vec<f64>]) -> f64 {
     for basis in bases.iter().rev() {
         values = values
             .chunks(basis.len())
-            .map(|row| dot(row, basis))
+            .map(|row| sequential_dot(row, basis))
             .collect();
     }
     values.first().copied().unwrap_or(f64::NAN)
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// The iterated Bernstein operator on the lattice `{0, 1/k, ..., 1}^l`.
@@ -91,45 +90,42 @@ impl Operator {
     }
 
     /// The coefficients of each of `orders`, which must ascend, at the cost of the last.
-    pub(super) fn at_orders(&self, values: &[f64], orders: &[u32]) -> Vec<Vec<f64>> {
+    pub(super) fn coefficients_of_orders(&self, values: &[f64], orders: &[u32]) -> Vec<Vec<f64>> {
         let mut coefficients = values.to_vec();
         let mut reached = 1;
-        let mut at = |order: &u32| {
+        let mut of_orders = Vec::with_capacity(orders.len());
+        for order in orders {
             for _ in reached..*order {
                 self.sharpen(&mut coefficients, values);
             }
             reached = reached.max(*order);
-            coefficients.clone()
-        };
-        orders.iter().map(&mut at).collect()
+            of_orders.push(coefficients.clone());
+        }
+        of_orders
     }
 
     /// `(I - A)^h` for each of `orders`, which must ascend, row by row: what order `h` leaves undone at the lattice.
     /// `O(h l N^2 k)`.
     pub fn remainders(&self, orders: &[u32]) -> Vec<Vec<f64>> {
-        let points = (0..self.dimensions)
+        let points: usize = (0..self.dimensions)
             .map(|_| self.on_lattice.columns)
             .product();
         let mut tables = vec![vec![0.0; points * points]; orders.len()];
         for column in 0..points {
-            let mut left: Vec<f64> = (0..points)
-                .map(|row| if row == column { 1.0 } else { 0.0 })
-                .collect();
+            let mut left = vec![0.0; points];
+            left[column] = 1.0;
             let mut reached = 0;
             for (order, table) in orders.iter().zip(&mut tables) {
                 for _ in reached..*order {
                     let smoothed = self.on_lattice.evaluate(&left, self.dimensions);
-                    left.iter_mut()
-                        .zip(smoothed)
-                        .for_each(|(left, smoothed)| *left -= smoothed);
+                    for (left, smoothed) in left.iter_mut().zip(smoothed) {
+                        *left -= smoothed;
+                    }
                 }
                 reached = *order;
-                table
-                    .iter_mut()
-                    .skip(column)
-                    .step_by(points)
-                    .zip(&left)
-                    .for_each(|(entry, left)| *entry = *left);
+                for (row, left) in left.iter().enumerate() {
+                    table[row * points + column] = *left;
+                }
             }
         }
         tables
@@ -146,12 +142,7 @@ impl Operator {
     /// The functions `b_nu^(h)(y)`, `nu` in the lattice, by which noise on lattice value `nu` enters the value at `y`:
     /// the adjoint of [`Operator::coefficients`] on the basis at `y`.
     pub(super) fn influence(&self, bases: &[Vec<f64>], order: u32) -> Vec<f64> {
-        let direct = bases.iter().fold(vec![1.0], |product, basis| {
-            product
-                .iter()
-                .flat_map(|p| basis.iter().map(move |b| p * b))
-                .collect()
-        });
+        let direct = outer_product(bases);
         let transposed = self.on_lattice.transposed();
         let mut influence = direct.clone();
         for _ in 1..order {
@@ -166,7 +157,7 @@ impl Operator {
     /// Standard deviation at `y` of the order-`h` value under independent lattice noise of variance 1; one dimension.
     pub(super) fn spread(&self, y: f64, order: u32) -> f64 {
         let influence = self.influence(&[basis(self.degree(), y)], order);
-        dot(&influence, &influence).sqrt()
+        sequential_dot(&influence, &influence).sqrt()
     }
 
     fn degree(&self) -> u32 {
@@ -179,46 +170,65 @@ impl Operator {
     /// The norm is 1 at order 1, and far below `2^h - 1`. Costs `O(3^l h l N^2 k)`: a planner's figure, for lattices
     /// of up to some thousand points.
     pub fn norm(&self, order: u32) -> f64 {
-        let (nodes, correction) = nodes(self.degree(), 6);
+        let nodes = DenseNodes::new(self.degree(), 6);
         // Both the operator and the nodes are symmetric in every axis and under exchange of axes.
         let half: Vec<Vec<f64>> = nodes
+            .points
             .iter()
             .filter(|y| **y <= 0.5)
-            .map(|&y| basis(self.degree(), y))
+            .map(|y| basis(self.degree(), *y))
             .collect();
         let mut largest = 0.0_f64;
-        for point in ascending_tuples(half.len(), self.dimensions) {
-            let bases: Vec<Vec<f64>> = point.iter().filter_map(|&i| half.get(i).cloned()).collect();
+        for indices in ascending_indices(half.len(), self.dimensions) {
+            let bases: Vec<Vec<f64>> = indices.iter().map(|index| half[*index].clone()).collect();
             largest = largest.max(self.influence(&bases, order).iter().map(|b| b.abs()).sum());
         }
-        largest * correction.powi(i32::try_from(self.dimensions).unwrap_or(i32::MAX))
+        largest
+            * nodes
+                .factor
+                .powi(i32::try_from(self.dimensions).unwrap_or(i32::MAX))
     }
 }
 
 /// All `i_1 <= ... <= i_l` below `bound`.
-fn ascending_tuples(bound: usize, length: usize) -> Vec<Vec<usize>> {
-    (0..length).fold(vec![vec![]], |tuples, _| {
-        let longer = |t: Vec<usize>| {
-            let from = t.last().copied().unwrap_or(0);
-            (from..bound).map(move |i| t.iter().copied().chain([i]).collect())
-        };
-        tuples.into_iter().flat_map(longer).collect()
-    })
+fn ascending_indices(bound: usize, length: usize) -> Vec<Vec<usize>> {
+    let mut all: Vec<Vec<usize>> = vec![vec![]];
+    for _ in 0..length {
+        let mut longer = Vec::new();
+        for indices in &all {
+            let first = indices.last().copied().unwrap_or(0);
+            for next in first..bound {
+                longer.push([indices.as_slice(), &[next]].concat());
+            }
+        }
+        all = longer;
+    }
+    all
 }
 
-/// Points in `[0, 1]` so dense that no polynomial of `degree` can hide between them, and the factor that proves it:
-/// `sup |p| <= factor * max over nodes |p|`.
+/// Points in `[0, 1]` so dense that no polynomial of a degree can hide between them, and the factor that proves it:
+/// `sup |p| <= factor * max over points |p|`.
 ///
 /// The `m = density * degree` Chebyshev nodes and `1 / cos(pi degree / 2m)` (`[EZ64]`). For a polynomial of that degree in each of `l` variables the factor is
 /// taken `l` times.
-pub(super) fn nodes(degree: u32, density: u32) -> (Vec<f64>, f64) {
-    let count = degree.max(1) * density;
-    let angle = |j: u32| std::f64::consts::PI * (f64::from(j) + 0.5) / f64::from(count);
-    let nodes = (0..count).map(|j| (1.0 - angle(j).cos()) / 2.0).collect();
-    (
-        nodes,
-        1.0 / (std::f64::consts::FRAC_PI_2 / f64::from(density)).cos(),
-    )
+pub(super) struct DenseNodes {
+    pub points: Vec<f64>,
+    pub factor: f64,
+}
+
+impl DenseNodes {
+    pub(super) fn new(degree: u32, density: u32) -> Self {
+        let count = degree.max(1) * density;
+        let mut points = Vec::with_capacity(count as usize);
+        for index in 0..count {
+            let angle = std::f64::consts::PI * (f64::from(index) + 0.5) / f64::from(count);
+            points.push((1.0 - angle.cos()) / 2.0);
+        }
+        DenseNodes {
+            points,
+            factor: 1.0 / (std::f64::consts::FRAC_PI_2 / f64::from(density)).cos(),
+        }
+    }
 }
 
 /// The bases at several points of one axis: a matrix with a column a point, stored by rows.
@@ -239,14 +249,14 @@ impl Bases {
 
     fn transposed(&self) -> Self {
         let columns = self.entries.len() / self.columns;
-        let column = |j| self.entries.iter().skip(j).step_by(self.columns);
-        Bases {
-            columns,
-            entries: (0..self.columns).flat_map(column).copied().collect(),
+        let mut entries = Vec::with_capacity(self.entries.len());
+        for column in 0..self.columns {
+            entries.extend(self.entries.iter().skip(column).step_by(self.columns));
         }
+        Bases { columns, entries }
     }
 
-    /// How many points there are.
+    /// Number of points.
     pub(super) fn points(&self) -> usize {
         self.columns
     }
@@ -504,10 +514,10 @@ mod tests {
 
     #[test]
     fn no_polynomial_hides_between_the_nodes() {
-        let (nodes, factor) = nodes(11, 6);
+        let DenseNodes { points, factor } = DenseNodes::new(11, 6);
         // A Chebyshev polynomial of the same degree has as many extremes as possible; turned, they miss the nodes.
         let p = |y: f64, turn: f64| (11.0 * (1.0 - 2.0 * y).clamp(-1.0, 1.0).acos() + turn).cos();
-        let at_nodes = nodes.iter().map(|y| p(*y, 0.0).abs()).fold(0.0, f64::max);
+        let at_nodes = points.iter().map(|y| p(*y, 0.0).abs()).fold(0.0, f64::max);
         assert!(
             at_nodes <= 1.0 && at_nodes * factor >= 1.0 && at_nodes * factor < 1.04,
             "{at_nodes} {factor}"

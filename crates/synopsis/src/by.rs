@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How released values become a function. A number is the order of the Bernstein operator.
+/// Reading by which released values become a function. A number is the order of the Bernstein operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The iterated Bernstein operator of an order from 1 to [`MAX_ORDER`](super::bernstein::MAX_ORDER); what has no lattice is read as it was published, at
@@ -15,7 +15,7 @@ pub enum By {
     /// The mean of a Gaussian process, given the noise that is known to be on the values; of cells, the counts are smoothed so, and
     /// read as they were published.
     Posterior,
-    /// Of cells, [`By::Posterior`] with no count below 0.
+    /// [`By::Posterior`] of cells, with no count below 0.
     Nonnegative,
 }
 

@@ -10,8 +10,8 @@ use crate::eigen::symmetric;
 use crate::histogram::Spline;
 use crate::predict::Expected;
 
-/// How many places where the noise is largest are expected above its mean sup, `exp(-gamma)` for the law of extremes; and above what 19
-/// of 20 sups stay below, `-ln 0.95`.
+/// Number of places where the noise is largest that are expected above its mean sup, `exp(-gamma)` for the law of extremes; and above
+/// what 19 of 20 sups stay below, `-ln 0.95`.
 const ABOVE_THE_MEAN: f64 = 0.561;
 const ABOVE_MOST: f64 = 0.0513;
 /// The normal quantile that 19 of 20 values stay within, either sign.
@@ -20,19 +20,19 @@ const AT_ONE_PLACE: f64 = 1.96;
 /// The two terms of the error, each a largest one over the domain.
 #[derive(Clone, Copy, Debug)]
 pub struct CellError {
-    /// The mean of the noise's.
+    /// Mean of the noise's.
     pub noise: f64,
-    /// What 19 of 20 of the noise's stay within, and what the noise at one place does.
+    /// Bound that 19 of 20 of the noise's stay within, and the noise at one place.
     within: f64,
     pointwise: f64,
-    /// Of the form, were all records where it does its worst to them: by about so much any data is off at most.
+    /// Error of the form, were all records where it does its worst to them: by about so much any data is off at most.
     pub form_at_most: f64,
-    /// Of that, what it typically is.
+    /// Typical part of that.
     typical: f64,
 }
 
 impl CellError {
-    /// For noise with this scale on the counts, in the units of the scale, where `records` are expected. A value of the basis is a
+    /// Predicts the error of noise with this scale on the counts, in the units of the scale, where `records` are expected. A value of the basis is a
     /// count times `a_record`, the value that one record adds to its cell.
     pub fn expected(
         basis: &CellBasis,
@@ -54,7 +54,7 @@ impl CellError {
         }
     }
 
-    /// The same for a label: what the form does to numerator and denominator of a ratio alike is no error.
+    /// Error of a label: what the form does to numerator and denominator of a ratio alike is no error.
     ///
     /// In simulations of six laws of labels a sixth of that for densities made the mean regret small.
     #[must_use]
@@ -65,7 +65,7 @@ impl CellError {
         }
     }
 
-    /// What a grid is chosen by: the smallest is best.
+    /// Criterion that a grid is chosen by: the smallest is best.
     ///
     /// Of eight laws of records, smooth ones, heaped ones and spikes, such a part of the worst form makes the mean regret against the best
     /// grid of hindsight smallest, on one, two and three axes.
@@ -73,27 +73,19 @@ impl CellError {
         self.noise.hypot(self.typical * self.form_at_most)
     }
 
-    /// The same of a density in other units, so many for one of these.
+    /// Errors of a density in other units, so many for one of these.
     pub fn density(&self, unit: f64) -> Expected {
-        let Expected {
-            noise,
-            approximation,
-            error,
-            within,
-            spread,
-        } = self.told();
-        let [noise, approximation, error, within, spread] =
-            [noise, approximation, error, within, spread].map(|error| error * unit);
+        let errors = self.told();
         Expected {
-            noise,
-            approximation,
-            error,
-            within,
-            spread,
+            noise: errors.noise * unit,
+            approximation: errors.approximation * unit,
+            error: errors.error * unit,
+            within: errors.within * unit,
+            spread: errors.spread * unit,
         }
     }
 
-    /// Of a label that is read off two tables or more, where `records` are spread evenly, `reach` of them under the kernel at a point, and
+    /// Errors of a label that is read off two tables or more, where `records` are spread evenly, `reach` of them under the kernel at a point, and
     /// `range` is that of the label. The form is that of labels that change from bound to bound within a kernel.
     pub fn label(&self, basis: &CellBasis, reach: f64, range: f64) -> Expected {
         // Of the sum of two tables the noise is larger by the root of 2 than that of one, which decides at the bounds.
@@ -111,7 +103,7 @@ impl CellError {
         }
     }
 
-    /// What to expect where all records lie in one place of a cell, its worst; and where they are spread, which is what a grid is
+    /// Errors to expect where all records lie in one place of a cell, its worst; and where they are spread, which is what a grid is
     /// chosen by.
     pub fn told(&self) -> Expected {
         let approximation = self.form_at_most;
@@ -135,61 +127,64 @@ pub fn noise(basis: &CellBasis, law: NoiseDistribution) -> f64 {
 
 /// The noise `sum_j z_j K(y - p_j)` over the cube, `z` noise of scale 1.
 struct CellNoise {
-    /// The largest, over the places.
+    /// Largest standard deviation over the places.
     deviation: f64,
-    /// Its excess kurtosis there.
+    /// Excess kurtosis there.
     excess: f64,
-    /// The lengths of the axes, in units in which the slopes of the noise along each deviate as much as the noise itself.
+    /// Lengths of the axes, in units in which the slopes of the noise along each deviate as much as the noise itself.
     lengths: Vec<f64>,
 }
 
 impl CellNoise {
     fn new(basis: &CellBasis, law: NoiseDistribution) -> Self {
-        let axes = basis.nodes();
-        let of_axis = |(axis, nodes): (usize, &Vec<f64>)| {
+        let nodes = basis.nodes();
+        let mut axes = Vec::with_capacity(nodes.len());
+        for (axis, nodes) in nodes.iter().enumerate() {
             let precision = basis
                 .precision
                 .get(axis)
                 .and_then(|row| row.get(axis))
                 .copied()
                 .unwrap_or(1.0);
-            Along::new(
-                nodes,
-                basis.steps.get(axis).copied().unwrap_or(1),
-                precision.powf(-0.5),
-            )
-        };
-        let along: Vec<Along> = axes.iter().enumerate().map(of_axis).collect();
-        let (variance, kurtosis) = if basis.is_diagonal() {
-            along.iter().fold((1.0, 1.0), |(variance, kurtosis), a| {
-                (variance * a.variance, kurtosis * a.kurtosis)
-            })
+            let steps = basis.steps.get(axis).copied().unwrap_or(1);
+            axes.push(AxisNoise::new(nodes, steps, precision.powf(-0.5)));
+        }
+        let mut variance = 1.0;
+        let mut kurtosis = 1.0;
+        if basis.is_diagonal() {
+            for axis in &axes {
+                variance *= axis.variance;
+                kurtosis *= axis.kurtosis;
+            }
         } else {
             // Where the axes are correlated the sum of squares is no product.
-            let middle: Vec<f64> = axes
+            let middle: Vec<f64> = nodes
                 .iter()
                 .filter_map(|nodes| nodes.get(nodes.len() / 2).copied())
                 .collect();
             let squares: Vec<f64> = basis.at(&middle).iter().map(|a| a * a).collect();
-            let variance = squares.iter().sum::<f64>();
-            (
-                variance,
-                squares.iter().map(|square| square * square).sum::<f64>() / variance.powi(2),
-            )
-        };
-        let (unit, excess) = match law {
-            NoiseDistribution::DiscreteLaplace => (2.0, 3.0 * kurtosis),
-            _ => (1.0, 0.0),
-        };
-        let length = |a: &Along| a.as_noisy / (a.width * std::f64::consts::SQRT_2);
-        CellNoise {
-            deviation: (unit * variance).sqrt(),
-            excess,
-            lengths: along.iter().map(length).collect(),
+            variance = squares.iter().sum::<f64>();
+            kurtosis = squares.iter().map(|square| square * square).sum::<f64>() / variance.powi(2);
+        }
+        let lengths = axes
+            .iter()
+            .map(|axis| axis.noisy_part / (axis.width * std::f64::consts::SQRT_2))
+            .collect();
+        match law {
+            NoiseDistribution::DiscreteLaplace => CellNoise {
+                deviation: (2.0 * variance).sqrt(),
+                excess: 3.0 * kurtosis,
+                lengths,
+            },
+            _ => CellNoise {
+                deviation: variance.sqrt(),
+                excess: 0.0,
+                lengths,
+            },
         }
     }
 
-    /// What so many places of either sign exceed where the noise is largest. That of the Gaussian process is found by bisection;
+    /// Level that so many places of either sign exceed where the noise is largest. That of the Gaussian process is found by bisection;
     /// it is corrected for the kurtosis to first order (Cornish and Fisher).
     fn exceeded_by(&self, count: f64) -> f64 {
         let mut low = 0.0;
@@ -220,72 +215,91 @@ impl CellNoise {
 
     /// The intrinsic volumes of the box: the sums of its lengths, of the products of two, and of three.
     fn volumes(&self) -> [f64; 3] {
-        let longer = |[first, second, third]: [f64; 3], length: &f64| {
-            [
+        let mut volumes = [0.0; 3];
+        for length in &self.lengths {
+            let [first, second, third] = volumes;
+            volumes = [
                 first + length,
                 second + first * length,
                 third + second * length,
-            ]
-        };
-        self.lengths.iter().fold([0.0; 3], longer)
+            ];
+        }
+        volumes
     }
 }
 
 /// The noise along one axis, of scale 1 and variance 1.
-struct Along {
-    /// The largest, over the places.
+struct AxisNoise {
+    /// Largest variance over the places.
     variance: f64,
-    /// The sum of fourth powers there over the square of that.
+    /// Sum of fourth powers there over the square of that.
     kurtosis: f64,
-    as_noisy: f64,
-    /// Of the kernel.
+    /// Part of the axis that is as noisy as that.
+    noisy_part: f64,
+    /// Width of the kernel.
     width: f64,
 }
 
-impl Along {
+impl AxisNoise {
     fn new(nodes: &[f64], steps: u32, width: f64) -> Self {
-        let at = |y: f64| -> (f64, f64) {
-            // Further away the square of the kernel is below 2^-51.
-            let near = nodes.partition_point(|p| *p < y - 6.0 * width)
-                ..nodes.partition_point(|p| *p <= y + 6.0 * width);
-            let squares = nodes
-                .get(near)
-                .unwrap_or_default()
-                .iter()
-                .map(|p| (-((y - p) / width).powi(2)).exp());
-            squares.fold((0.0, 0.0), |(sum, fourth), square| {
-                (sum + square, fourth + square * square)
-            })
-        };
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a cast from a float saturates"
         )]
         let places = (8.0 * (1.0 / width).max(f64::from(steps))).ceil() as u32;
-        let found: Vec<(f64, f64)> = (0..=places)
-            .map(|i| at(f64::from(i) / f64::from(places)))
+        let found: Vec<KernelPowers> = (0..=places)
+            .map(|place| KernelPowers::new(nodes, width, f64::from(place) / f64::from(places)))
             .collect();
-        let (variance, fourth) =
-            found.iter().copied().fold(
-                (0.0, 0.0),
-                |best, one| if one.0 > best.0 { one } else { best },
-            );
-        let as_noisy = found
+        let mut most = KernelPowers {
+            squares: 0.0,
+            fourths: 0.0,
+        };
+        for powers in &found {
+            if powers.squares > most.squares {
+                most = *powers;
+            }
+        }
+        let variance = most.squares;
+        let noisy = found
             .iter()
-            .map(|(v, _)| (v / variance).powi(2))
-            .sum::<f64>()
-            / found.len() as f64;
-        Along {
+            .map(|powers| (powers.squares / variance).powi(2))
+            .sum::<f64>();
+        AxisNoise {
             variance,
-            kurtosis: fourth / variance.powi(2),
-            as_noisy,
+            kurtosis: most.fourths / variance.powi(2),
+            noisy_part: noisy / found.len() as f64,
             width,
         }
     }
 }
 
-/// How far one record that is shared and read is from its kernel at most, in units of the kernel's peak, far from the ends of the
+/// Sums at one place of the powers of the kernels of all nodes.
+#[derive(Clone, Copy)]
+struct KernelPowers {
+    squares: f64,
+    fourths: f64,
+}
+
+impl KernelPowers {
+    fn new(nodes: &[f64], width: f64, y: f64) -> Self {
+        // Further away the square of the kernel is below 2^-51.
+        let first = nodes.partition_point(|node| *node < y - 6.0 * width);
+        let end = nodes.partition_point(|node| *node <= y + 6.0 * width);
+        let mut powers = KernelPowers {
+            squares: 0.0,
+            fourths: 0.0,
+        };
+        for node in nodes.get(first..end).unwrap_or_default() {
+            let square = (-((y - node) / width).powi(2)).exp();
+            powers.squares += square;
+            powers.fourths += square * square;
+        }
+        powers
+    }
+}
+
+/// Largest distance of one record that is shared and read from its kernel, in units of the kernel's peak, far from the ends of the
 /// domain.
 ///
 /// On one axis, with `f` the place of the record in a cell and `w_j` its shares, it is `max_y |sum_j w_j K_s(y - j) - K_1(y - f)|`
@@ -294,84 +308,104 @@ impl Along {
 ///
 /// Of a full covariance it is an estimate: axes and steps are those of [`steps_in_widths`].
 pub fn form_of_a_record(basis: &CellBasis) -> f64 {
-    let spline = basis.spline;
-    let of_axes = steps_in_widths(basis)
+    let errors: Vec<f64> = steps_in_widths(basis)
         .into_iter()
-        .map(|step| form_on_an_axis(spline, step));
-    match spline {
-        Spline::Box => of_axes
-            .map(|error| error.powf(1.7))
-            .sum::<f64>()
-            .powf(1.0 / 1.7),
+        .map(|step| form_on_an_axis(basis.spline, step))
+        .collect();
+    match basis.spline {
+        Spline::Box => {
+            let sum: f64 = errors.iter().map(|error| error.powf(1.7)).sum();
+            sum.powf(1.0 / 1.7)
+        }
         Spline::Linear | Spline::Quadratic => {
-            of_axes.map(|error| 1.0 + error).product::<f64>() - 1.0
+            errors.iter().map(|error| 1.0 + error).product::<f64>() - 1.0
         }
     }
 }
 
-/// The same in units of the peak of the kernel that reads the cells: of a value of one record. The kernel that is asked for is lower.
+/// Error of the form of one record in units of the peak of the kernel that reads the cells: of a value of one record. The kernel that is asked for is lower.
 pub(super) fn form_of_a_count(basis: &CellBasis) -> f64 {
-    let lower = |step: f64| {
-        (1.0 - basis.spline.variance() * step * step)
-            .max(0.0)
-            .sqrt()
-    };
-    steps_in_widths(basis)
-        .into_iter()
-        .map(lower)
-        .product::<f64>()
-        * form_of_a_record(basis)
+    let mut lower = 1.0;
+    for step in steps_in_widths(basis) {
+        let left = 1.0 - basis.spline.variance() * step * step;
+        lower *= left.max(0.0).sqrt();
+    }
+    lower * form_of_a_record(basis)
 }
 
 /// The steps in widths of the kernel that is asked for. Where that is no product over the axes: along the directions in which the variance
 /// of the spline and the kernel's are both independent, the roots of the eigenvalues of `D^(1/2) H^-1 D^(1/2)`, `D` the squares of the
 /// steps. With `H = S + v D` these follow from those of the kernel `S` that reads the cells.
 fn steps_in_widths(basis: &CellBasis) -> Vec<f64> {
-    let step = |axis: usize| basis.steps.get(axis).map_or(1.0, |m| 1.0 / f64::from(*m));
-    let entry = |(i, row): (usize, &Vec<f64>)| {
-        row.iter()
-            .enumerate()
-            .map(|(j, p)| step(i) * p * step(j))
-            .collect()
-    };
-    let of_reader = symmetric(basis.precision.iter().enumerate().map(entry).collect()).values;
+    let mut scaled = basis.precision.clone();
+    for (row, row_steps) in scaled.iter_mut().zip(&basis.steps) {
+        for (entry, column_steps) in row.iter_mut().zip(&basis.steps) {
+            *entry = 1.0 / f64::from(*row_steps) * *entry * (1.0 / f64::from(*column_steps));
+        }
+    }
     let v = basis.spline.variance();
-    of_reader
+    symmetric(scaled)
+        .values
         .into_iter()
         .map(|square| (square.max(0.0) / (1.0 + v * square.max(0.0))).sqrt())
         .collect()
 }
 
-/// The same on one axis, whose steps are so many widths of the kernel.
+/// Error of the form of one record on one axis, whose steps are so many widths of the kernel.
 pub(super) fn form_on_an_axis(spline: Spline, step: f64) -> f64 {
     let left = 1.0 - spline.variance() * step * step;
     if left <= 0.0 {
         return f64::INFINITY;
     }
-    let s = left.sqrt();
-    let error = |f: f64, y: f64| {
-        let shares: &[(f64, f64)] = match spline {
-            Spline::Box => &[(0.0, 1.0)],
-            Spline::Linear => &[(0.0, 1.0 - f), (1.0, f)],
-            Spline::Quadratic => &[
-                (-1.0, (0.5 - f).powi(2) / 2.0),
-                (0.0, 0.75 - f * f),
-                (1.0, (0.5 + f).powi(2) / 2.0),
-            ],
-        };
-        let read: f64 = shares
-            .iter()
-            .map(|(j, w)| w * (-((y - j * step) / s).powi(2) / 2.0).exp() / s)
-            .sum();
-        (read - (-(y - f * step).powi(2) / 2.0).exp()).abs()
-    };
+    let width = left.sqrt();
+    let mut largest = 0.0_f64;
     // Records in the upper half of a cell are mirror images.
-    let places = (0..=12).map(|i| f64::from(i) / 24.0);
-    let along = |f: f64| (-60..=60).map(move |i| (f, f64::from(i) / 16.0));
-    places
-        .flat_map(along)
-        .map(|(f, y)| error(f, y))
-        .fold(0.0, f64::max)
+    for place in 0..=12 {
+        let f = f64::from(place) / 24.0;
+        let NodeShares { first, shares } = NodeShares::new(spline, f);
+        for i in -60..=60 {
+            let y = f64::from(i) / 16.0;
+            let mut read = 0.0;
+            let mut node = first;
+            for share in &shares {
+                read += share * (-((y - node * step) / width).powi(2) / 2.0).exp() / width;
+                node += 1.0;
+            }
+            let exact = (-(y - f * step).powi(2) / 2.0).exp();
+            largest = largest.max((read - exact).abs());
+        }
+    }
+    largest
+}
+
+/// The shares of a record on the nodes around it, in a cell whose lowest node is 0.
+struct NodeShares {
+    first: f64,
+    shares: Vec<f64>,
+}
+
+impl NodeShares {
+    /// Shares of a record at `f` of the cell, up to a half.
+    fn new(spline: Spline, f: f64) -> Self {
+        match spline {
+            Spline::Box => NodeShares {
+                first: 0.0,
+                shares: vec![1.0],
+            },
+            Spline::Linear => NodeShares {
+                first: 0.0,
+                shares: vec![1.0 - f, f],
+            },
+            Spline::Quadratic => NodeShares {
+                first: -1.0,
+                shares: vec![
+                    (0.5 - f).powi(2) / 2.0,
+                    0.75 - f * f,
+                    (0.5 + f).powi(2) / 2.0,
+                ],
+            },
+        }
+    }
 }
 
 /// The steps of each axis to try: cells of equal size in widths of the kernel, from a tenth of one to where the spline has a third of
@@ -382,12 +416,13 @@ pub fn grids(spline: Spline, widths: &[f64]) -> Vec<Vec<u32>> {
     let mut grids: Vec<Vec<u32>> = Vec::new();
     let mut step = widest;
     while step >= 0.1 {
-        let along = |width: &f64| {
+        let mut grid = Vec::with_capacity(widths.len());
+        for width in widths {
             // A cast from a float saturates.
             let nearest = (1.0 / (step * width)).round() as u32;
-            nearest.max((1.0 / (widest * width)).ceil() as u32).max(1)
-        };
-        let grid: Vec<u32> = widths.iter().map(along).collect();
+            let least = (1.0 / (widest * width)).ceil() as u32;
+            grid.push(nearest.max(least).max(1));
+        }
         if grids.last() != Some(&grid) {
             grids.push(grid);
         }

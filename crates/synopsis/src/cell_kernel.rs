@@ -4,7 +4,7 @@
 use std::f64::consts::PI;
 
 use super::bandwidths::{check_bandwidths, check_covariance};
-use super::quadratic::Form;
+use super::quadratic::{Form, diagonal_matrix};
 use super::shape::CellBasis;
 use super::shape_error::ShapeError;
 use crate::histogram::{Nodes, Spline};
@@ -36,12 +36,8 @@ impl CellKernel {
             return Err(ShapeError::Axes(bandwidths.len()));
         }
         check_bandwidths(bandwidths)?;
-        let row = |i: usize| {
-            (0..bandwidths.len())
-                .map(|j| if i == j { bandwidths[i].powi(2) } else { 0.0 })
-                .collect()
-        };
-        CellKernel::of((0..bandwidths.len()).map(row).collect(), spline, steps)
+        let variances: Vec<f64> = bandwidths.iter().map(|width| width.powi(2)).collect();
+        CellKernel::from_matrix(diagonal_matrix(&variances), spline, steps)
     }
 
     /// `matrix` is `H` in units of the cube's width, two or three rows, symmetric and positive definite, variances at most 1.
@@ -55,10 +51,14 @@ impl CellKernel {
         steps: &[u32],
     ) -> Result<Self, ShapeError> {
         check_covariance(matrix)?;
-        CellKernel::of(matrix.to_vec(), spline, steps)
+        CellKernel::from_matrix(matrix.to_vec(), spline, steps)
     }
 
-    fn of(mut matrix: Vec<Vec<f64>>, spline: Spline, steps: &[u32]) -> Result<Self, ShapeError> {
+    fn from_matrix(
+        mut matrix: Vec<Vec<f64>>,
+        spline: Spline,
+        steps: &[u32],
+    ) -> Result<Self, ShapeError> {
         let axes = matrix.len();
         let cells = steps.iter().map(|m| spline.nodes(*m) as u128).product();
         let nodes = Nodes::shared_by(spline, steps)
@@ -92,7 +92,7 @@ impl CellKernel {
         &self.basis
     }
 
-    /// In records per volume of the unit cube.
+    /// Peak in records per volume of the unit cube.
     pub fn peak(&self) -> f64 {
         self.peak
     }

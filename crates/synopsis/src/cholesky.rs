@@ -12,7 +12,7 @@ pub struct Pivoted {
 }
 
 impl Pivoted {
-    /// At most `most` of `places` places, chosen while the largest rest is more than `rest` of the largest `K(y, y)`.
+    /// Chooses at most `most` of `places` places, while the largest rest is more than `rest` of the largest `K(y, y)`.
     pub fn new(places: usize, value: impl Fn(usize, usize) -> f64, most: usize, rest: f64) -> Self {
         let mut rests: Vec<f64> = (0..places).map(|y| value(y, y)).collect();
         let mut chosen = Pivoted {
@@ -23,18 +23,23 @@ impl Pivoted {
         let least = rest * rests.iter().copied().fold(0.0, f64::max);
         loop {
             // The first of equals.
-            let larger = |best: (usize, f64), (at, rest): (usize, &f64)| {
-                if *rest > best.1 { (at, *rest) } else { best }
-            };
-            let (pivot, rest) = rests.iter().enumerate().fold((0, 0.0), larger);
-            chosen.rests.push(rest);
-            if chosen.order.len() == most || rest <= least {
+            let mut pivot = 0;
+            let mut largest = 0.0;
+            for (place, rest) in rests.iter().enumerate() {
+                if *rest > largest {
+                    pivot = place;
+                    largest = *rest;
+                }
+            }
+            chosen.rests.push(largest);
+            if chosen.order.len() == most || largest <= least {
                 return chosen;
             }
             let row = chosen.rows[pivot].clone();
-            for ((y, explained), left) in chosen.rows.iter_mut().enumerate().zip(&mut rests) {
-                let next = (value(pivot, y) - dot(&row, explained)) / rest.sqrt();
-                *left = (*left - next * next).max(0.0);
+            for (place, rest) in rests.iter_mut().enumerate() {
+                let explained = &mut chosen.rows[place];
+                let next = (value(pivot, place) - dot(&row, explained)) / largest.sqrt();
+                *rest = (*rest - next * next).max(0.0);
                 explained.push(next);
             }
             rests[pivot] = 0.0;
@@ -42,12 +47,9 @@ impl Pivoted {
         }
     }
 
-    /// The rows of `L`.
+    /// Rows of `L`.
     pub fn factor(&self) -> impl Iterator<Item = &[f64]> {
-        self.order
-            .iter()
-            .enumerate()
-            .map(|(i, at)| &self.rows[*at][..=i])
+        (0..self.order.len()).map(|index| &self.rows[self.order[index]][..=index])
     }
 }
 
@@ -85,12 +87,13 @@ pub fn backward(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
     let mut solved = x.to_vec();
     for (i, row) in factor.iter().enumerate().rev() {
         let (before, from) = solved.split_at_mut(i);
-        if let (Some(value), Some(pivot)) = (from.first_mut(), row.last()) {
+        if let Some(value) = from.first_mut()
+            && let Some(pivot) = row.last()
+        {
             *value /= pivot;
-            before
-                .iter_mut()
-                .zip(row)
-                .for_each(|(x, l)| *x -= l * *value);
+            for (x, l) in before.iter_mut().zip(row) {
+                *x -= l * *value;
+            }
         }
     }
     solved
@@ -103,9 +106,9 @@ pub(crate) fn inverse<'a>(factor: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f6
         let mut row = vec![0.0; i + 1];
         row[i] = 1.0;
         for (weight, other) in of_factor.iter().zip(&rows) {
-            row.iter_mut()
-                .zip(other)
-                .for_each(|(entry, m)| *entry -= weight * m);
+            for (entry, m) in row.iter_mut().zip(other) {
+                *entry -= weight * m;
+            }
         }
         row.iter_mut().for_each(|entry| *entry /= of_factor[i]);
         rows.push(row);
@@ -120,13 +123,16 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (b, b_rest) = b[..both].as_chunks::<4>();
     let mut lanes = [0.0; 4];
     for (a, b) in a.iter().zip(b) {
-        lanes
-            .iter_mut()
-            .zip(a.iter().zip(b))
-            .for_each(|(lane, (a, b))| *lane += a * b);
+        for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
+            *lane += a * b;
+        }
     }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    lanes.iter().sum::<f64>() + rest
+    lanes.iter().sum::<f64>() + sequential_dot(a_rest, b_rest)
+}
+
+/// The inner product, summed from the first entry to the last: [`dot`] rounds differently.
+pub(crate) fn sequential_dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]

@@ -81,8 +81,15 @@ impl Timestamp {
 #[derive(Clone, Debug)]
 pub struct ScheduleClock {
     worker: fn() -> Timestamp,
-    /// The last answer of the brokers, and when it came.
-    brokers: Arc<Mutex<Option<(Timestamp, Instant)>>>,
+    /// Last answer of the brokers.
+    brokers: Arc<Mutex<Option<BrokerTime>>>,
+}
+
+/// Time that the brokers told, and when the answer came.
+#[derive(Clone, Copy, Debug)]
+struct BrokerTime {
+    time: Timestamp,
+    answered: Instant,
 }
 
 impl ScheduleClock {
@@ -96,7 +103,8 @@ impl ScheduleClock {
 
     /// The brokers' clock has reached `time`, as was told at `answered`.
     pub fn told(&self, time: Timestamp, answered: Instant) {
-        *self.brokers.lock().unwrap_or_else(PoisonError::into_inner) = Some((time, answered));
+        *self.brokers.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(BrokerTime { time, answered });
     }
 
     /// The earlier of the two clocks; the brokers' goes on with the monotonic clock of this machine.
@@ -106,26 +114,27 @@ impl ScheduleClock {
 
     /// The brokers' clock; the worker's where they have not told theirs.
     pub fn brokers(&self) -> Timestamp {
-        let told = *self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
-        told.map_or_else(self.worker, |(time, answered)| {
-            time.plus(answered.elapsed())
-        })
+        let last = *self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
+        match last {
+            Some(answer) => answer.time.plus(answer.answered.elapsed()),
+            None => (self.worker)(),
+        }
     }
 
-    /// How far the worker's clock is behind the brokers'.
+    /// Delay of the worker's clock behind the brokers'.
     pub fn behind(&self) -> Duration {
         self.brokers().since((self.worker)())
     }
 }
 
-/// When to tell of what lasts: at once, and then once a minute.
+/// Reminder of a state that lasts: told at once, and then once a minute.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reminder(Option<Instant>);
 
 impl Reminder {
     const PAUSE: Duration = Duration::from_secs(60);
 
-    /// Whether to tell it now.
+    /// Tests that it is to be told now.
     pub fn is_due(&mut self, now: Instant) -> bool {
         let is_due = self
             .0

@@ -1,4 +1,4 @@
-//! What the counts of cells probably were, given the noise that is known to be on them.
+//! The posterior of the counts of cells, given the noise that is known to be on them.
 //!
 //! The exact counts are `mu m + f`: `m` the share of each node's spline inside the domain, `mu` an unknown constant with a flat
 //! prior, `f` a Gaussian process of covariance `s2 r m_i m_j exp(-(p_i - p_j)' E^-1 (p_i - p_j) / 2)`, `s2` the variance of the
@@ -10,11 +10,12 @@
 //! The counts are read by the kernel of the release, as the noisy ones are. All of it is computed from released values alone
 //! and costs no privacy.
 
-use super::eigen::{Eigen, symmetric};
+use super::eigen::symmetric;
 use crate::CellBasis;
 use crate::cholesky::dot;
 use crate::description::Description;
 use crate::histogram::Spline;
+use crate::tensor::outer_product;
 
 /// Most nodes of an axis, for the sake of its eigenproblem: finer grids are for so many records that noise hardly matters.
 const MOST_NODES: usize = 512;
@@ -25,7 +26,7 @@ const RATIOS: std::ops::RangeInclusive<i32> = -4..=13;
 /// Fits that are less likely than this have no say.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// The counts, and how uncertain they are.
+/// Posterior of the counts: their mean, and how uncertain they are.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
     basis: CellBasis,
@@ -38,11 +39,11 @@ pub(super) struct Counts {
 /// One length of the prior.
 #[derive(Clone, Debug)]
 struct Prior {
-    /// Of each axis, the eigenvectors of the covariance.
+    /// Eigenvectors of the covariance along each axis.
     axes: Vec<Vec<Vec<f64>>>,
-    /// The eigenvalues, products over the axes.
+    /// Eigenvalues, products over the axes.
     values: Vec<f64>,
-    /// `Q'm`.
+    /// Shares inside the domain, turned: `Q'm`.
     mean: Vec<f64>,
     fits: Vec<Fit>,
 }
@@ -61,37 +62,41 @@ struct Fit {
 
 impl Counts {
     /// The posterior of the counts that `values` are; `None` if there are more than [`MOST_NODES`] on an axis.
-    pub fn new(about: &Description, basis: &CellBasis, values: &[f64]) -> Option<Self> {
+    pub fn new(description: &Description, basis: &CellBasis, values: &[f64]) -> Option<Self> {
         let nodes = basis.nodes();
         if nodes.iter().any(|axis| axis.len() > MOST_NODES) {
             return None;
         }
-        let noise = about.noise.law.variance(values.len()) * about.noise.scale.powi(2);
+        let noise = description.noise.law.variance(values.len()) * description.noise.scale.powi(2);
         let mut priors: Vec<Prior> = LENGTHS
             .iter()
             .map(|length| Prior::new(basis, &nodes, *length, values, noise))
             .collect();
-        let fits = || priors.iter().flat_map(|prior| &prior.fits);
-        let best = fits().fold(f64::NEG_INFINITY, |best, fit| best.max(fit.evidence));
-        let whole: f64 = fits().map(|fit| (fit.evidence - best).exp()).sum();
+        let evidences: Vec<f64> = priors
+            .iter()
+            .flat_map(|prior| &prior.fits)
+            .map(|fit| fit.evidence)
+            .collect();
+        let best = evidences.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let whole: f64 = evidences
+            .iter()
+            .map(|evidence| (evidence - best).exp())
+            .sum();
         let mut counts = vec![0.0; values.len()];
         for prior in &mut priors {
-            prior
-                .fits
-                .iter_mut()
-                .for_each(|fit| fit.weight = (fit.evidence - best).exp() / whole);
+            for fit in &mut prior.fits {
+                fit.weight = (fit.evidence - best).exp() / whole;
+            }
             prior.fits.retain(|fit| fit.weight > NEGLIGIBLE);
             let mut turned = vec![0.0; values.len()];
             for fit in &prior.fits {
-                turned
-                    .iter_mut()
-                    .zip(&fit.turned)
-                    .for_each(|(sum, value)| *sum += fit.weight * value);
+                for (sum, value) in turned.iter_mut().zip(&fit.turned) {
+                    *sum += fit.weight * value;
+                }
             }
-            counts
-                .iter_mut()
-                .zip(prior.back(turned))
-                .for_each(|(count, part)| *count += part);
+            for (count, part) in counts.iter_mut().zip(prior.turn_back(turned)) {
+                *count += part;
+            }
         }
         priors.retain(|prior| !prior.fits.is_empty());
         Some(Counts {
@@ -113,17 +118,18 @@ impl Counts {
         for prior in &self.priors {
             let along = prior.turn(kernels.clone());
             for fit in &prior.fits {
-                let at = dot(&along, &fit.turned);
+                let mean_value = dot(&along, &fit.turned);
                 let mut variance = 0.0;
                 let mut of_mean = 0.0;
                 for ((t, eigenvalue), mean) in along.iter().zip(&prior.values).zip(&prior.mean) {
-                    let kept = 1.0 / (fit.ratio * eigenvalue + 1.0);
-                    variance += t * t * (1.0 - kept);
-                    of_mean += t * mean * kept;
+                    let noise_share = 1.0 / (fit.ratio * eigenvalue + 1.0);
+                    variance += t * t * (1.0 - noise_share);
+                    of_mean += t * mean * noise_share;
                 }
-                value += fit.weight * at;
-                square +=
-                    fit.weight * (at * at + self.noise * (variance + of_mean * of_mean / fit.left));
+                value += fit.weight * mean_value;
+                square += fit.weight
+                    * (mean_value * mean_value
+                        + self.noise * (variance + of_mean * of_mean / fit.left));
             }
         }
         (square - value * value).max(0.0).sqrt()
@@ -138,37 +144,24 @@ impl Prior {
             .iter()
             .map(|steps| inside(spline, *steps))
             .collect();
-        let spread = |(b, steps): (f64, &u32)| {
-            (length * b).powi(2) + 2.0 * spline.variance() / f64::from(*steps).powi(2)
-        };
-        let variances = basis.bandwidths().into_iter().zip(&basis.steps).map(spread);
-        let eigen: Vec<Eigen> = nodes
-            .iter()
-            .zip(&shares)
-            .zip(variances)
-            .map(|((p, m), variance)| {
-                let kernel = |i: usize, j: usize| match length > 0.0 {
-                    true => (-(p[i] - p[j]).powi(2) / (2.0 * variance)).exp(),
-                    false => f64::from(u8::from(i == j)),
-                };
-                let row = |i: usize| (0..p.len()).map(|j| m[i] * m[j] * kernel(i, j)).collect();
-                symmetric((0..p.len()).map(row).collect())
-            })
-            .collect();
-        let values_of = |eigen: &Eigen| {
-            eigen
-                .values
-                .iter()
-                .map(|value| value.max(0.0))
-                .collect::<Vec<f64>>()
-        };
+        let bandwidths = basis.bandwidths();
+        let mut axes = Vec::with_capacity(nodes.len());
+        let mut eigenvalues: Vec<Vec<f64>> = Vec::with_capacity(nodes.len());
+        for (axis, nodes) in nodes.iter().enumerate() {
+            let variance = (length * bandwidths[axis]).powi(2)
+                + 2.0 * spline.variance() / f64::from(basis.steps[axis]).powi(2);
+            let variance = (length > 0.0).then_some(variance);
+            let eigen = symmetric(covariance(nodes, &shares[axis], variance));
+            eigenvalues.push(eigen.values.iter().map(|value| value.max(0.0)).collect());
+            axes.push(eigen.vectors);
+        }
         let mut prior = Prior {
-            values: product(&eigen.iter().map(values_of).collect::<Vec<_>>()),
-            axes: eigen.into_iter().map(|eigen| eigen.vectors).collect(),
+            values: outer_product(&eigenvalues),
+            axes,
             mean: Vec::new(),
             fits: Vec::new(),
         };
-        prior.mean = prior.turn(product(&shares));
+        prior.mean = prior.turn(outer_product(&shares));
         let turned = prior.turn(values.to_vec());
         prior.fits = RATIOS
             .map(|power| prior.fit(4.0_f64.powi(power), &turned, noise))
@@ -177,33 +170,25 @@ impl Prior {
     }
 
     fn fit(&self, ratio: f64, values: &[f64], noise: f64) -> Fit {
-        let kept: Vec<f64> = self
+        let noise_shares: Vec<f64> = self
             .values
             .iter()
             .map(|eigenvalue| 1.0 / (ratio * eigenvalue + 1.0))
             .collect();
-        let sum = |a: &[f64], b: &[f64]| -> f64 {
-            a.iter()
-                .zip(b)
-                .zip(&kept)
-                .map(|((a, b), kept)| a * b * kept)
-                .sum()
-        };
-        let left = sum(&self.mean, &self.mean);
-        let mu = sum(&self.mean, values) / left;
+        let left = weighted_product(&self.mean, &self.mean, &noise_shares);
+        let mu = weighted_product(&self.mean, values, &noise_shares) / left;
         let rest: Vec<f64> = values
             .iter()
             .zip(&self.mean)
             .map(|(value, mean)| value - mu * mean)
             .collect();
-        let volume: f64 = kept.iter().map(|kept| -kept.ln()).sum();
-        let evidence = -(sum(&rest, &rest) / noise + volume + left.ln()) / 2.0;
-        let turned = values
-            .iter()
-            .zip(&rest)
-            .zip(&kept)
-            .map(|((value, rest), kept)| value - rest * kept)
-            .collect();
+        let volume: f64 = noise_shares.iter().map(|share| -share.ln()).sum();
+        let misfit = weighted_product(&rest, &rest, &noise_shares);
+        let evidence = -(misfit / noise + volume + left.ln()) / 2.0;
+        let mut turned = values.to_vec();
+        for (index, value) in turned.iter_mut().enumerate() {
+            *value -= rest[index] * noise_shares[index];
+        }
         Fit {
             ratio,
             evidence,
@@ -213,48 +198,72 @@ impl Prior {
         }
     }
 
-    /// `Q'x`, one axis after the other.
-    fn turn(&self, x: Vec<f64>) -> Vec<f64> {
-        self.axes.iter().fold(x, |x, vectors| {
+    /// Returns `Q'x`, one axis after the other.
+    fn turn(&self, mut x: Vec<f64>) -> Vec<f64> {
+        for vectors in &self.axes {
             let inner = x.len() / vectors.len();
-            let count = vectors.len();
             let mut turned = vec![0.0; x.len()];
             for (k, vector) in vectors.iter().enumerate() {
-                for (entry, some) in vector.iter().zip(x.chunks_exact(inner)) {
+                for (entry, slice) in vector.iter().zip(x.chunks_exact(inner)) {
                     // The axis becomes the last one, so that after all of them the order is what it was.
-                    turned
-                        .iter_mut()
-                        .skip(k)
-                        .step_by(count)
-                        .zip(some)
-                        .for_each(|(to, from)| *to += entry * from);
+                    let column = turned.iter_mut().skip(k).step_by(vectors.len());
+                    add_scaled(column, *entry, slice);
                 }
             }
-            turned
-        })
+            x = turned;
+        }
+        x
     }
 
-    /// `Q x`.
-    fn back(&self, x: Vec<f64>) -> Vec<f64> {
-        self.axes.iter().fold(x, |x, vectors| {
+    /// Returns `Q x`.
+    fn turn_back(&self, mut x: Vec<f64>) -> Vec<f64> {
+        for vectors in &self.axes {
             let inner = x.len() / vectors.len();
-            let count = vectors.len();
             let mut back = vec![0.0; x.len()];
-            for (vector, some) in vectors.iter().zip(x.chunks_exact(inner)) {
+            for (vector, slice) in vectors.iter().zip(x.chunks_exact(inner)) {
                 for (i, entry) in vector.iter().enumerate() {
-                    back.iter_mut()
-                        .skip(i)
-                        .step_by(count)
-                        .zip(some)
-                        .for_each(|(to, from)| *to += entry * from);
+                    let column = back.iter_mut().skip(i).step_by(vectors.len());
+                    add_scaled(column, *entry, slice);
                 }
             }
-            back
-        })
+            x = back;
+        }
+        x
     }
 }
 
-/// The share of each node's spline that lies inside the domain.
+fn add_scaled<'a>(sums: impl Iterator<Item = &'a mut f64>, factor: f64, slice: &[f64]) {
+    for (sum, value) in sums.zip(slice) {
+        *sum += factor * value;
+    }
+}
+
+/// Returns `sum_i a_i b_i w_i`.
+fn weighted_product(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
+    a.iter()
+        .zip(b)
+        .zip(weights)
+        .map(|((a, b), weight)| a * b * weight)
+        .sum()
+}
+
+/// Covariance of the counts along one axis; without a variance they do not depend on each other.
+fn covariance(nodes: &[f64], shares: &[f64], variance: Option<f64>) -> Vec<Vec<f64>> {
+    let count = nodes.len();
+    let mut rows = vec![vec![0.0; count]; count];
+    for (i, row) in rows.iter_mut().enumerate() {
+        for (j, entry) in row.iter_mut().enumerate() {
+            let kernel = match variance {
+                Some(variance) => (-(nodes[i] - nodes[j]).powi(2) / (2.0 * variance)).exp(),
+                None => f64::from(u8::from(i == j)),
+            };
+            *entry = shares[i] * shares[j] * kernel;
+        }
+    }
+    rows
+}
+
+/// Share of each node's spline that lies inside the domain.
 fn inside(spline: Spline, steps: u32) -> Vec<f64> {
     let outside: &[f64] = match spline {
         Spline::Box => &[],
@@ -262,26 +271,13 @@ fn inside(spline: Spline, steps: u32) -> Vec<f64> {
         Spline::Quadratic => &[47.0 / 48.0, 1.0 / 2.0, 1.0 / 48.0],
     };
     let mut shares = vec![1.0; spline.nodes(steps)];
+    for (share, outside) in shares.iter_mut().zip(outside) {
+        *share -= outside;
+    }
+    for (share, outside) in shares.iter_mut().rev().zip(outside) {
+        *share -= outside;
+    }
     shares
-        .iter_mut()
-        .zip(outside)
-        .for_each(|(share, out)| *share -= out);
-    shares
-        .iter_mut()
-        .rev()
-        .zip(outside)
-        .for_each(|(share, out)| *share -= out);
-    shares
-}
-
-/// The products of one number of each list, the last list fastest.
-fn product(lists: &[Vec<f64>]) -> Vec<f64> {
-    lists.iter().fold(vec![1.0], |products, list| {
-        products
-            .iter()
-            .flat_map(|product| list.iter().map(move |x| product * x))
-            .collect()
-    })
 }
 
 #[cfg(test)]
@@ -431,7 +427,7 @@ mod tests {
             .iter()
             .flat_map(|x| nodes[1].iter().map(move |y| [*x, *y]))
             .collect();
-        let share = product(&[inside(Spline::Linear, 2), inside(Spline::Linear, 3)]);
+        let share = outer_product(&[inside(Spline::Linear, 2), inside(Spline::Linear, 3)]);
         let variance = |m: f64| 0.45_f64.powi(2) + 2.0 / 6.0 / m.powi(2);
         let kernel = |i: usize, j: usize| {
             let [dx, dy] = [0, 1].map(|axis| places[i][axis] - places[j][axis]);
@@ -448,7 +444,7 @@ mod tests {
         let mu = dot(&share, &solve(&values)) / left;
         let rest: Vec<f64> = values.iter().zip(&share).map(|(v, m)| v - mu * m).collect();
         let solved = solve(&rest);
-        let found = prior.back(fit.turned.clone());
+        let found = prior.turn_back(fit.turned.clone());
         for i in 0..12 {
             assert!(
                 (found[i] - (values[i] - solved[i])).abs() < 1e-12,

@@ -29,6 +29,7 @@ use crate::cell_kernel::MOST_CELLS;
 use crate::clock::Timestamp;
 use crate::grid::Span;
 use crate::moments::grid::most_frequencies;
+use crate::tensor::{even_coordinates, grid_points};
 pub use crate::{Basis, CellBasis, KernelBasis, PointKernel, TableBasis};
 
 /// The version of the format that this program writes and reads.
@@ -48,22 +49,22 @@ pub struct Description {
     pub key: Option<String>,
     /// Event time that the synopsis speaks of, start included, end excluded.
     pub window: Span,
-    /// When publication was scheduled.
+    /// Time at which publication was scheduled.
     pub published: Timestamp,
-    /// Where the windows end, by the configuration: a synopsis whose window ends there is the last of its release and key. Absent where
+    /// End of the windows, by the configuration: a synopsis whose window ends there is the last of its release and key. Absent where
     /// they go on, and in synopses of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid_end: Option<Timestamp>,
     pub target: Target,
-    /// What a value means, in words.
+    /// Meaning of a value, in words.
     pub meaning: String,
     /// The axes of the domain, one to three.
     pub domain: Vec<Axis>,
-    /// What was declared to be written at a plot; absent where nothing was.
+    /// Names that were declared to be written at a plot; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Names>,
     pub basis: Basis,
-    /// What is added to a sum of kernel functions; 0 for every other basis.
+    /// Offset that is added to a sum of kernel functions; 0 for every other basis.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub offset: f64,
     /// Degree `k` on every axis: the lattice has `(k + 1)^l` points. 1 where there is no lattice.
@@ -71,34 +72,34 @@ pub struct Description {
     /// The order `h` that the band holds for. Any other can be evaluated.
     pub order: u32,
     pub noise: Noise,
-    /// What the noise was made for; absent in synopses of older programs.
+    /// Sensitivity that the noise was made for; absent in synopses of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<Sensitivity>,
     pub privacy: Privacy,
-    /// What was chosen from the records of this window and key, privately.
+    /// Choices that were made from the records of this window and key, privately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
     pub band: NoiseBand,
-    /// What is declared of the function, and bounds the approximation ([`crate::Synopsis::approximation`]).
+    /// Smoothness that is declared of the function, and bounds the approximation ([`crate::Synopsis::approximation`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<Smoothness>,
-    /// How far the form is from the function at most, as a part of the sum of the exact values; see [`crate::form_error`].
+    /// Largest distance of the form from the function, as a part of the sum of the exact values; see [`crate::form_error`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form_error: Option<f64>,
     /// The reading that is expected to be more accurate than the published one, which the bands belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Recommended>,
-    /// What the guarantee does not cover, in words.
+    /// Exceptions that the guarantee does not cover, in words.
     pub not_protected: Vec<String>,
     /// The operator has accepted that input was deleted before it was read, or cannot be read: records may be missing.
     #[serde(default)]
     pub incomplete: bool,
     pub digests: Digests,
     pub ledger: Entry,
-    /// Where the window is made of several, and overlaps those of other synopses.
+    /// Panes where the window is made of several, and overlaps those of other synopses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panes: Option<Panes>,
-    /// Whether the records were simulated, as by `demo`.
+    /// Tells that the records were simulated, as by `demo`.
     pub synthetic: bool,
 }
 
@@ -108,14 +109,14 @@ pub struct Panes {
     pub over: WindowKind,
     /// The newest pane.
     pub newest: Span,
-    /// How many synopses of a sum came before this one. Their noise is not independent: each has that of the panes that it
+    /// Number of synopses of a sum that came before this one. Their noise is not independent: each has that of the panes that it
     /// shares with others, and `Noise::scale` is such that the deviation of every value is right. Only the newest pane was
     /// paid for. Absent where the function was evaluated anew, with noise of its own, and every pane paid again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
 }
 
-/// How many panes they are.
+/// Number of panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowKind {
@@ -145,7 +146,7 @@ pub struct Noise {
     pub calibrated: Calibrated,
 }
 
-/// What the scale of the noise was made for.
+/// Bound that the scale of the noise was made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Calibrated {
@@ -159,7 +160,7 @@ pub enum Calibrated {
 }
 
 impl Calibrated {
-    /// How the sensitivity of a function in this form was derived.
+    /// Derivation of the sensitivity of a function in this form.
     pub fn derived(&self, target: &Target, basis: &Basis) -> Derivation {
         match self {
             Calibrated::Tight => Derivation::of(target, basis),
@@ -168,7 +169,7 @@ impl Calibrated {
         }
     }
 
-    /// What to tell people; nothing where nothing is unusual.
+    /// Remark for people; nothing where nothing is unusual.
     pub fn remark(&self) -> Option<String> {
         match self {
             Calibrated::Tight | Calibrated::Sampled => None,
@@ -222,7 +223,7 @@ pub struct NoiseBand {
     pub level: f64,
     pub half_width: f64,
     pub weights: Vec<f64>,
-    /// At one point alone the noise is within `pointwise |a|_2` with probability at least `level`, `a` the influences of the
+    /// Pointwise factor: at one point alone the noise is within `pointwise |a|_2` with probability at least `level`, `a` the influences of the
     /// released values on the function there: on a lattice its Bernstein basis, sharpened `order` times; for kernel functions
     /// `L^-1 k_P(x)`, `L` the Cholesky factor of the kernel matrix of the points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -240,7 +241,7 @@ pub enum Covers {
 /// Digests that tell one plan from another, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digests {
-    /// Of the normalised privacy settings.
+    /// Digest of the normalised privacy settings.
     pub configuration: String,
     pub program: String,
 }
@@ -253,7 +254,7 @@ pub struct Entry {
 }
 
 impl Description {
-    /// The same with noise of another scale, `factor` times this one.
+    /// Describes noise of another scale, `factor` times this one.
     #[must_use]
     pub fn at_scale(mut self, factor: f64) -> Self {
         self.noise.scale *= factor;
@@ -262,7 +263,7 @@ impl Description {
         self
     }
 
-    /// What the released values are.
+    /// Shape of the released values.
     pub fn shape(&self) -> Shape {
         Shape {
             dimensions: self.domain.len(),
@@ -276,21 +277,25 @@ impl Description {
         self.domain.iter().map(|axis| axis.max - axis.min).product()
     }
 
-    /// So many evenly spaced points an axis, ends included, in natural units; the last axis fastest. At least two.
+    /// Points that are evenly spaced along every axis, so many on each, ends included, in natural units; the last axis fastest.
+    /// At least two an axis.
     pub fn even_points(&self, an_axis: u32) -> Vec<Vec<f64>> {
-        let steps = an_axis.max(2) - 1;
-        self.domain.iter().fold(vec![vec![]], |points, axis| {
-            let at = |i| axis.min + (axis.max - axis.min) * (f64::from(i) / f64::from(steps));
-            let longer = |p: Vec<f64>| {
-                (0..=steps).map(move |i| p.iter().copied().chain([at(i).min(axis.max)]).collect())
-            };
-            points.into_iter().flat_map(longer).collect()
-        })
+        let parts = even_coordinates(an_axis.max(2) - 1);
+        let mut coordinates = Vec::with_capacity(self.domain.len());
+        for axis in &self.domain {
+            let width = axis.max - axis.min;
+            coordinates.push(
+                parts
+                    .iter()
+                    .map(|part| (axis.min + width * part).min(axis.max))
+                    .collect(),
+            );
+        }
+        grid_points(&coordinates)
     }
 
     /// Says what is wrong, if anything is, with the numbers that evaluation relies on.
     pub(super) fn check(&self) -> Result<(), String> {
-        let positive = |x: f64| x.is_finite() && x > 0.0;
         if self.format != FORMAT {
             return Err(format!(
                 "it has format {}, this program reads format {FORMAT}",
@@ -307,7 +312,7 @@ impl Description {
                 "degree {k} or order {h} is not within 1..={MAX_DEGREE} and 1..={MAX_ORDER}"
             ));
         }
-        if self.basis != Basis::Bernstein && (self.degree, self.order) != (1, 1) {
+        if self.basis != Basis::Bernstein && (self.degree != 1 || self.order != 1) {
             return Err("what has no lattice has degree 1 and order 1".to_owned());
         }
         check_basis(&self.basis, self.domain.len())?;
@@ -316,11 +321,11 @@ impl Description {
             return Err("its offset is not a number".to_owned());
         }
         for axis in &self.domain {
-            if !positive(axis.max - axis.min) || !axis.min.is_finite() {
+            if !is_positive(axis.max - axis.min) || !axis.min.is_finite() {
                 return Err(format!("axis '{}' has no proper domain", axis.column));
             }
         }
-        if !positive(self.noise.scale) || !positive(self.noise.grid) {
+        if !is_positive(self.noise.scale) || !is_positive(self.noise.grid) {
             return Err("its noise has no positive scale and grid".to_owned());
         }
         if (self.noise.calibrated == Calibrated::Sampled)
@@ -338,10 +343,9 @@ impl Description {
         }
         let of_density = matches!(self.target, Target::Density(_))
             && matches!(self.basis, Basis::Bernstein | Basis::Cells(_));
-        if self
-            .form_error
-            .is_some_and(|error| !positive(error) || !of_density || self.band.pointwise.is_none())
-        {
+        if self.form_error.is_some_and(|error| {
+            !is_positive(error) || !of_density || self.band.pointwise.is_none()
+        }) {
             return Err(
                 "the error of its form is not positive, or does not fit its form".to_owned(),
             );
@@ -351,21 +355,31 @@ impl Description {
                 "the reading that it recommends is one of cells, which it has none of".to_owned(),
             );
         }
-        let band = &self.band;
-        if !positive(band.half_width)
-            || band.weights.is_empty()
-            || !band.weights.iter().all(|w| positive(*w))
+        self.band.check()
+    }
+}
+
+impl NoiseBand {
+    /// Says what is wrong, if anything is.
+    fn check(&self) -> Result<(), String> {
+        if !is_positive(self.half_width)
+            || self.weights.is_empty()
+            || !self.weights.iter().all(|weight| is_positive(*weight))
         {
             return Err("its band is not positive".to_owned());
         }
-        if band.pointwise.is_some_and(|pointwise| !positive(pointwise)) {
+        if self.pointwise.is_some_and(|width| !is_positive(width)) {
             return Err("its pointwise band is not positive".to_owned());
         }
-        if band.weights.len() > MAX_DEGREE as usize + 1 {
+        if self.weights.len() > MAX_DEGREE as usize + 1 {
             return Err("its band has too many weights".to_owned());
         }
         Ok(())
     }
+}
+
+fn is_positive(number: f64) -> bool {
+    number.is_finite() && number > 0.0
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -374,37 +388,39 @@ fn is_zero(value: &f64) -> bool {
 
 /// Tables and their target belong together, and to the label.
 fn check_tables(basis: &Basis, target: &Target) -> Result<(), String> {
-    match (basis, target) {
-        (Basis::Tables(basis), Target::Cells(Cells { label })) => {
-            match label {
-                Some(CellLabel::Number { min, max, .. })
-                    if !(min.is_finite() && max.is_finite() && min < max) =>
-                {
-                    return Err("the bounds of its label are no range".to_owned());
-                }
-                Some(CellLabel::Classes { values, .. })
-                    if !(2..=MOST_CLASSES).contains(&values.len()) =>
-                {
-                    return Err(format!(
-                        "its label does not have 2 to {MOST_CLASSES} classes"
-                    ));
-                }
-                _ => {}
-            }
-            let tables = label.as_ref().map_or(1, CellLabel::tables);
-            match tables == basis.tables as usize {
-                true => Ok(()),
-                false => Err(format!(
-                    "it has {} tables, its label asks for {tables}",
-                    basis.tables
-                )),
-            }
-        }
-        (Basis::Tables(_), _) | (_, Target::Cells(_)) => Err(
+    let has_tables = matches!(basis, Basis::Tables(_));
+    if has_tables != matches!(target, Target::Cells(_)) {
+        return Err(
             "tables of cells and the function that it describes do not belong together".to_owned(),
-        ),
-        _ => Ok(()),
+        );
     }
+    let Basis::Tables(basis) = basis else {
+        return Ok(());
+    };
+    let Target::Cells(Cells { label }) = target else {
+        return Ok(());
+    };
+    match label {
+        Some(CellLabel::Number { min, max, .. })
+            if !(min.is_finite() && max.is_finite() && min < max) =>
+        {
+            return Err("the bounds of its label are no range".to_owned());
+        }
+        Some(CellLabel::Classes { values, .. }) if !(2..=MOST_CLASSES).contains(&values.len()) => {
+            return Err(format!(
+                "its label does not have 2 to {MOST_CLASSES} classes"
+            ));
+        }
+        _ => {}
+    }
+    let tables = label.as_ref().map_or(1, CellLabel::tables);
+    if tables != basis.tables as usize {
+        return Err(format!(
+            "it has {} tables, its label asks for {tables}",
+            basis.tables
+        ));
+    }
+    Ok(())
 }
 
 /// Kernel points lie in the cube, and there are not too many of anything.
@@ -412,9 +428,10 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
     match basis {
         Basis::Bernstein | Basis::Affine => Ok(()),
         Basis::Kernel(KernelBasis { kernel, points }) => {
-            let is_inside =
-                |p: &Vec<f64>| p.len() == axes && p.iter().all(|x| (0.0..=1.0).contains(x));
-            if points.is_empty() || !points.iter().all(is_inside) {
+            let are_inside = points
+                .iter()
+                .all(|point| point.len() == axes && point.iter().all(|x| (0.0..=1.0).contains(x)));
+            if points.is_empty() || !are_inside {
                 return Err("its kernel points do not lie in the domain".to_owned());
             }
             match kernel {
@@ -435,10 +452,10 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
                     "its cells do not have {axes} axes, each with a step, and at most {MOST_CELLS} in all"
                 ));
             }
-            basis
-                .is_proper()
-                .then_some(())
-                .ok_or_else(|| "the kernel that reads its cells is none".to_owned())
+            if !basis.is_proper() {
+                return Err("the kernel that reads its cells is none".to_owned());
+            }
+            Ok(())
         }
         Basis::Tables(basis) => {
             let TableBasis {
@@ -454,19 +471,19 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
             }
             let are_parts =
                 bandwidths.len() == axes && bandwidths.iter().all(|b| *b > 0.0 && *b <= 1.0);
-            let can_be_read = are_parts && basis.at(bandwidths).is_some();
-            can_be_read.then_some(()).ok_or_else(|| {
-                "the bandwidths of its tables cannot be read off its cells".to_owned()
-            })
+            if !are_parts || basis.at(bandwidths).is_none() {
+                return Err("the bandwidths of its tables cannot be read off its cells".to_owned());
+            }
+            Ok(())
         }
         Basis::Cosine { frequencies } => {
             let most = most_frequencies(axes);
-            match (1..=most).contains(frequencies) {
-                true => Ok(()),
-                false => Err(format!(
+            if !(1..=most).contains(frequencies) {
+                return Err(format!(
                     "{frequencies} frequencies are not within 1..={most}"
-                )),
+                ));
             }
+            Ok(())
         }
     }
 }

@@ -11,14 +11,20 @@ pub(super) fn unit_point(axes: &[Axis], point: &[f64]) -> Result<Vec<f64>, Error
             expected: axes.len(),
         });
     }
-    let to_unit = |(axis, value): (&Axis, &f64)| match (axis.min..=axis.max).contains(value) {
-        true => Ok(((value - axis.min) / (axis.max - axis.min)).clamp(0.0, 1.0)),
-        false => Err(Error::OutsideDomain {
+    axes.iter()
+        .zip(point)
+        .map(|(axis, value)| unit_coordinate(axis, *value))
+        .collect()
+}
+
+fn unit_coordinate(axis: &Axis, value: f64) -> Result<f64, Error> {
+    if !(axis.min..=axis.max).contains(&value) {
+        return Err(Error::OutsideDomain {
             column: axis.column.clone(),
-            value: *value,
+            value,
             min: axis.min,
             max: axis.max,
-        }),
-    };
-    axes.iter().zip(point).map(to_unit).collect()
+        });
+    }
+    Ok(((value - axis.min) / (axis.max - axis.min)).clamp(0.0, 1.0))
 }

@@ -70,10 +70,9 @@ fn tridiagonal(a: &mut [Vec<f64>]) -> Vec<Vec<f64>> {
         }
         for row in &mut q {
             let along = beta * dot(&row[k + 1..], &v);
-            row[k + 1..]
-                .iter_mut()
-                .zip(&v)
-                .for_each(|(entry, v)| *entry -= along * v);
+            for (entry, v) in row[k + 1..].iter_mut().zip(&v) {
+                *entry -= along * v;
+            }
         }
     }
     (0..n)
@@ -98,7 +97,8 @@ fn step(d: &mut [f64], e: &mut [f64], vectors: &mut [Vec<f64>], l: usize, m: usi
             e[m] = 0.0;
             return;
         }
-        (sine, cosine) = (f / r, g / r);
+        sine = f / r;
+        cosine = g / r;
         g = d[i + 1] - p;
         let turn = (d[i] - g) * sine + 2.0 * cosine * b;
         p = sine * turn;
@@ -106,7 +106,9 @@ fn step(d: &mut [f64], e: &mut [f64], vectors: &mut [Vec<f64>], l: usize, m: usi
         g = cosine * turn - b;
         let (before, after) = vectors.split_at_mut(i + 1);
         for (x, y) in before[i].iter_mut().zip(&mut after[0]) {
-            (*x, *y) = (cosine * *x - sine * *y, sine * *x + cosine * *y);
+            let turned = cosine * *x - sine * *y;
+            *y = sine * *x + cosine * *y;
+            *x = turned;
         }
     }
     d[l] -= p;

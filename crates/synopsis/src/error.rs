@@ -1,4 +1,4 @@
-//! What is wrong with a synopsis, or with a query of it.
+//! Errors of a synopsis, or of a query of it.
 
 use arrow_schema::ArrowError;
 
@@ -6,7 +6,7 @@ use super::bernstein::MAX_ORDER;
 use super::by::By;
 use crate::expression::Error as ExpressionError;
 
-/// What is wrong with a synopsis, or with a query of it.
+/// Error of a synopsis, or of a query of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("not a synopsis: {0}")]

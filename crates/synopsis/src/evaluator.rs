@@ -1,4 +1,4 @@
-//! Ways to read the values of one synopsis as a function; each is post-processing and costs no privacy.
+//! Readings of the values of one synopsis as a function; each is post-processing and costs no privacy.
 
 use super::bernstein::{MAX_ORDER, Operator, basis};
 use super::by::By;
@@ -12,7 +12,8 @@ use super::posterior::Smooth;
 use super::released::Synopsis;
 use super::tables::Function;
 use crate::bernstein;
-use crate::cholesky::dot;
+use crate::cholesky::{dot, sequential_dot};
+use crate::tensor::grid_points;
 
 /// One reading of a synopsis, ready for many points.
 #[derive(Clone, Debug)]
@@ -20,7 +21,8 @@ pub struct Evaluator {
     axes: Vec<Axis>,
     volume: f64,
     form: Form,
-    possible: Option<[f64; 2]>,
+    /// Range of the values of a probability.
+    value_range: Option<[f64; 2]>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,85 +60,102 @@ impl Synopsis {
     ///
     /// If the order is out of range, or the values cannot be read that way: cosine moments are no function of a point.
     pub fn evaluator(&self, by: impl Into<By>) -> Result<Evaluator, Error> {
-        let about = &self.description;
-        let shape = self.description.shape();
         let by = by.into();
-        let no = || Error::Reading { by };
-        let form = match (by, &shape.basis) {
-            (By::Bernstein(order), _) if !(1..=MAX_ORDER).contains(&order) => {
-                return Err(Error::Order { order });
-            }
-            (_, Basis::Cosine { .. }) => return Err(Error::NoFunction),
-            (By::Bernstein(order), Basis::Bernstein) => {
-                let coefficients = match order {
-                    1 => self.values.clone(),
-                    _ => Operator::new(shape.dimensions, shape.degree)
-                        .coefficients(&self.values, order),
-                };
-                Form::Bernstein {
-                    degree: shape.degree,
-                    coefficients,
-                }
-            }
-            (By::Bernstein(_), Basis::Affine) => Form::Affine(self.values.clone()),
-            (By::Bernstein(_) | By::Kernel, Basis::Kernel(basis)) => Form::Kernel {
-                basis: basis.clone(),
-                coefficients: self.values.clone(),
-                offset: about.offset,
+        if let By::Bernstein(order) = by
+            && !(1..=MAX_ORDER).contains(&order)
+        {
+            return Err(Error::Order { order });
+        }
+        let description = &self.description;
+        let form = match &description.basis {
+            Basis::Bernstein => self.lattice_form(by),
+            Basis::Affine => match by {
+                By::Bernstein(_) => Some(Form::Affine(self.values.clone())),
+                _ => None,
             },
-            (By::Bernstein(_), Basis::Tables(_)) => {
-                Form::Tables(Box::new(self.tables()?.function()))
-            }
-            (By::Bernstein(_) | By::Kernel, Basis::Cells(basis)) => Form::Cells {
-                basis: basis.clone(),
-                counts: self.values.clone(),
-                posterior: None,
+            Basis::Kernel(basis) => self.kernel_form(basis, by),
+            Basis::Cells(basis) => self.cells_form(basis, by),
+            Basis::Tables(_) => match by {
+                By::Bernstein(_) => Some(Form::Tables(Box::new(self.tables()?.function()))),
+                _ => None,
             },
-            (By::Posterior | By::Nonnegative, Basis::Cells(basis)) => {
-                let posterior = Counts::new(about, basis, &self.values).ok_or_else(no)?;
-                let basis = basis.clone();
-                let counts = posterior.counts.clone();
-                match by {
-                    By::Posterior => Form::Cells {
-                        basis,
-                        counts,
-                        posterior: Some(Box::new(posterior)),
-                    },
-                    _ => {
-                        let counts = counts.into_iter().map(|count| count.max(0.0)).collect();
-                        Form::Cells {
-                            basis,
-                            counts,
-                            posterior: None,
-                        }
-                    }
-                }
-            }
-            (By::Nearest, Basis::Bernstein) => Form::Nearest {
-                degree: shape.degree,
-                values: self.values.clone(),
-            },
-            (By::Kernel, Basis::Bernstein) => {
-                let function = Smooth::interpolation(about, &self.values).ok_or_else(no)?;
-                Form::Smooth {
-                    function: Box::new(function),
-                    uncertain: false,
-                }
-            }
-            (By::Posterior, Basis::Bernstein | Basis::Kernel(_)) => {
-                let function = Smooth::posterior(about, &self.values).ok_or_else(no)?;
-                Form::Smooth {
-                    function: Box::new(function),
-                    uncertain: true,
-                }
-            }
-            (By::Nearest | By::Kernel | By::Posterior | By::Nonnegative, _) => return Err(no()),
+            Basis::Cosine { .. } => return Err(Error::NoFunction),
         };
         Ok(Evaluator {
-            axes: about.domain.clone(),
-            volume: about.volume(),
-            form,
-            possible: possible(about),
+            axes: description.domain.clone(),
+            volume: description.volume(),
+            form: form.ok_or(Error::Reading { by })?,
+            value_range: value_range(description),
+        })
+    }
+
+    fn lattice_form(&self, by: By) -> Option<Form> {
+        let degree = self.description.degree;
+        Some(match by {
+            By::Bernstein(1) => Form::Bernstein {
+                degree,
+                coefficients: self.values.clone(),
+            },
+            By::Bernstein(order) => {
+                let operator = Operator::new(self.description.domain.len(), degree);
+                Form::Bernstein {
+                    degree,
+                    coefficients: operator.coefficients(&self.values, order),
+                }
+            }
+            By::Nearest => Form::Nearest {
+                degree,
+                values: self.values.clone(),
+            },
+            By::Kernel => Form::Smooth {
+                function: Box::new(Smooth::interpolation(&self.description, &self.values)?),
+                uncertain: false,
+            },
+            By::Posterior => Form::Smooth {
+                function: Box::new(Smooth::posterior(&self.description, &self.values)?),
+                uncertain: true,
+            },
+            By::Nonnegative => return None,
+        })
+    }
+
+    fn kernel_form(&self, basis: &KernelBasis, by: By) -> Option<Form> {
+        Some(match by {
+            By::Bernstein(_) | By::Kernel => Form::Kernel {
+                basis: basis.clone(),
+                coefficients: self.values.clone(),
+                offset: self.description.offset,
+            },
+            By::Posterior => Form::Smooth {
+                function: Box::new(Smooth::posterior(&self.description, &self.values)?),
+                uncertain: true,
+            },
+            By::Nearest | By::Nonnegative => return None,
+        })
+    }
+
+    fn cells_form(&self, basis: &CellBasis, by: By) -> Option<Form> {
+        let mut counts = self.values.clone();
+        let mut posterior = None;
+        match by {
+            By::Bernstein(_) | By::Kernel => {}
+            By::Posterior => {
+                let smoothed = Counts::new(&self.description, basis, &self.values)?;
+                counts = smoothed.counts.clone();
+                posterior = Some(Box::new(smoothed));
+            }
+            By::Nonnegative => {
+                counts = Counts::new(&self.description, basis, &self.values)?.counts;
+                for count in &mut counts {
+                    *count = count.max(0.0);
+                }
+            }
+            By::Nearest => return None,
+        }
+        Some(Form::Cells {
+            basis: basis.clone(),
+            counts,
+            posterior,
         })
     }
 
@@ -247,11 +266,13 @@ impl Evaluator {
     }
 
     fn clipped(&self, value: f64) -> f64 {
-        self.possible
-            .map_or(value, |[least, most]| value.clamp(least, most))
+        match self.value_range {
+            Some([least, most]) => value.clamp(least, most),
+            None => value,
+        }
     }
 
-    /// At a point of the unit cube, as the noise left it.
+    /// Value at a point of the unit cube, as the noise left it.
     pub(super) fn at(&self, point: &[f64]) -> f64 {
         match &self.form {
             Form::Bernstein {
@@ -265,23 +286,12 @@ impl Evaluator {
                 .get(nearest(*degree, point))
                 .copied()
                 .unwrap_or(f64::NAN),
-            Form::Affine(coefficients) => {
-                let terms = coefficients
-                    .iter()
-                    .zip(std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)));
-                terms.map(|(c, t)| c * t).sum()
-            }
+            Form::Affine(coefficients) => sequential_dot(coefficients, &affine_terms(point)),
             Form::Kernel {
                 basis,
                 coefficients,
                 offset,
-            } => {
-                let terms = basis.points.iter().zip(coefficients);
-                offset
-                    + terms
-                        .map(|(p, c)| c * basis.kernel.value(point, p))
-                        .sum::<f64>()
-            }
+            } => offset + basis.combine(coefficients, point),
             Form::Cells { basis, counts, .. } => dot(&basis.at(point), counts),
             Form::Tables(function) => function.at(point).value,
             Form::Smooth { function, .. } => function.value(point),
@@ -289,9 +299,16 @@ impl Evaluator {
     }
 }
 
-/// The range of the values of a function that has one: a probability.
-fn possible(about: &Description) -> Option<[f64; 2]> {
-    match about.target {
+/// Functions that the coefficients of an affine function belong to, at a point of the unit cube: 1, then `2 y - 1`.
+pub(super) fn affine_terms(point: &[f64]) -> Vec<f64> {
+    let mut terms = vec![1.0];
+    terms.extend(point.iter().map(|x| 2.0 * x - 1.0));
+    terms
+}
+
+/// Range of the values of a function that has one: a probability.
+fn value_range(description: &Description) -> Option<[f64; 2]> {
+    match description.target {
         Target::Probability(_)
         | Target::Cells(Cells {
             label: Some(CellLabel::Above { .. } | CellLabel::Classes { .. }),
@@ -307,9 +324,11 @@ fn possible(about: &Description) -> Option<[f64; 2]> {
     reason = "from 0 to the degree"
 )]
 fn nearest(degree: u32, point: &[f64]) -> usize {
-    point.iter().fold(0, |index, x| {
-        index * (degree as usize + 1) + (x * f64::from(degree)).round() as usize
-    })
+    let mut index = 0;
+    for x in point {
+        index = index * (degree as usize + 1) + (x * f64::from(degree)).round() as usize;
+    }
+    index
 }
 
 /// The midpoints of equal cells of the unit cube.
@@ -322,10 +341,5 @@ pub(super) fn midpoints(dimensions: usize) -> Vec<Vec<f64>> {
     let axis: Vec<f64> = (0..side)
         .map(|j| (f64::from(j) + 0.5) / f64::from(side))
         .collect();
-    (0..dimensions).fold(vec![vec![]], |points, _| {
-        points
-            .iter()
-            .flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat()))
-            .collect()
-    })
+    grid_points(&vec![axis; dimensions])
 }

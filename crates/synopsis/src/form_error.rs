@@ -1,4 +1,4 @@
-//! How far the form of a density can be from the density itself, whatever the records are: known before there are any.
+//! The error of the form of a density: how far it can be from the density itself, whatever the records are; known before there are any.
 //!
 //! The exact values and the density are both sums over the records, so their difference is one too. Nothing is worse than all
 //! records in the place that the form follows least. With `v(x)` the values of one record at `x`, which are not negative,
@@ -15,15 +15,16 @@ use super::description::{Axis, Basis, Density, Smoothing, Target};
 use super::released::Synopsis;
 use crate::cell_error;
 use crate::histogram::Spline;
+use crate::tensor::even_coordinates;
 use crate::{CellBasis, Shape};
 
 /// The most multiplications for which a lattice is looked at, so that a worker starts within seconds.
 const WORK: usize = 100_000_000;
-/// What the largest on a grid of places may miss.
+/// Factor for what the largest on a grid of places may miss.
 pub(super) const BETWEEN_PLACES: f64 = 1.01;
 /// The steps of the histogram that the values of a lattice are computed from, in bandwidths, at most.
 const HISTOGRAM: f64 = 1.0 / 3.0;
-/// What that does to a value at most, in units of the largest value of one record; `FORMAT.md` has it.
+/// Most that this does to a value, in units of the largest value of one record; `FORMAT.md` has it.
 pub(super) const OF_A_VALUE: f64 = 4.44e-4;
 /// The shares of a record are whole grains: at most 27 of them are each off by less than two, of a million.
 pub(super) const ROUNDED: f64 = 1e-4;
@@ -38,16 +39,23 @@ pub fn of_form(target: &Target, shape: &Shape, order: u32, domain: &[Axis]) -> O
     else {
         return None;
     };
-    let error = match (&shape.basis, bandwidths.as_slice(), domain) {
-        (Basis::Cells(basis), ..) => of_cells(basis),
-        (Basis::Bernstein, [bandwidth], [axis]) => {
+    let error = match &shape.basis {
+        Basis::Cells(basis) => of_cells(basis),
+        Basis::Bernstein => {
+            let [bandwidth] = bandwidths.as_slice() else {
+                return None;
+            };
+            let [axis] = domain else {
+                return None;
+            };
             on_lattice(shape.degree, order, bandwidth / (axis.max - axis.min))?
         }
         _ => return None,
     };
-    Some(error)
-        .filter(|error| error.is_finite() && *error > 0.0)
-        .and_then(rounded_up)
+    if !error.is_finite() || error <= 0.0 {
+        return None;
+    }
+    rounded_up(error)
 }
 
 /// To four digits, so that replicas agree whose exponentials differ in the last one.
@@ -90,36 +98,37 @@ fn on_lattice(degree: u32, order: u32, width: f64) -> Option<f64> {
     if work.checked_mul(count / 4)? > WORK {
         return None;
     }
-    let along = |count: u32| -> Vec<f64> {
-        (0..=count)
-            .map(|j| f64::from(j) / f64::from(count))
-            .collect()
-    };
-    let points = along(cells);
-    let lattice = along(degree);
+    let points = even_coordinates(cells);
+    let lattice = even_coordinates(degree);
     let at_points = Bases::at(degree, &points);
     let operator = Operator::new(1, degree);
     // Each value of the lattice is off by what the cells of its histogram do to the record.
     let of_values =
         operator.norm(order) * cell_error::form_on_an_axis(Spline::Quadratic, HISTOGRAM);
-    let bump =
-        |on: &[f64], x: f64| -> Vec<f64> { on.iter().map(|y| gaussian((y - x) / width)).collect() };
+    let mut worst = 0.0_f64;
     // The operator is symmetric, so half of the places are enough; every other point is one.
-    let places = points.iter().step_by(2).filter(|x| **x <= 0.5);
-    let of_a_record = |x: &f64| {
-        let values = bump(&lattice, *x);
+    for x in points.iter().step_by(2).filter(|x| **x <= 0.5) {
+        let values = bump_values(&lattice, *x, width);
+        let exact = bump_values(&points, *x, width);
         let polynomial = at_points.evaluate(&operator.coefficients(&values, order), 1);
-        let off = polynomial
-            .iter()
-            .zip(bump(&points, *x))
-            .map(|(read, exact)| (read - exact).abs());
-        (off.fold(0.0, f64::max) + of_values) / values.iter().sum::<f64>()
-    };
-    Some(BETWEEN_PLACES * places.map(of_a_record).fold(0.0, f64::max))
+        let mut largest = 0.0_f64;
+        for (read, exact) in polynomial.iter().zip(&exact) {
+            largest = largest.max((read - exact).abs());
+        }
+        worst = worst.max((largest + of_values) / values.iter().sum::<f64>());
+    }
+    Some(BETWEEN_PLACES * worst)
 }
 
-fn gaussian(z: f64) -> f64 {
-    libm::exp(-(z * FRAC_1_SQRT_2).powi(2))
+/// Values at some coordinates of the Gaussian bump of a record at `x`.
+fn bump_values(coordinates: &[f64], x: f64, width: f64) -> Vec<f64> {
+    coordinates
+        .iter()
+        .map(|y| {
+            let away = (y - x) / width;
+            libm::exp(-(away * FRAC_1_SQRT_2).powi(2))
+        })
+        .collect()
 }
 
 impl Synopsis {
@@ -129,7 +138,7 @@ impl Synopsis {
         Some((self.values.iter().sum::<f64>() + noise).max(0.0))
     }
 
-    /// How far the exact values' function at the recommended order is from the function itself, everywhere at once: at most this, with
+    /// Bound on how far the exact values' function at the recommended order is from the function itself, everywhere at once, with
     /// the probability that one value of the noise stays within its pointwise band. `None` where nothing is known of it.
     ///
     /// Add it to a [`super::band::Band`]. It is reached where all records lie in the place that the form follows least; of records that are

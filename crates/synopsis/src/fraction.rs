@@ -23,6 +23,14 @@ impl Fraction {
         (count <= Self::WHOLE).then_some(Fraction(count))
     }
 
+    fn parse_decimal(text: &str) -> Option<Self> {
+        let decimal: Epsilon = text.parse().ok()?;
+        if !decimal.trillionths().is_multiple_of(MILLIONTH) {
+            return None;
+        }
+        Fraction::from_millionths(u32::try_from(decimal.trillionths() / MILLIONTH).ok()?)
+    }
+
     pub fn millionths(self) -> u32 {
         self.0
     }
@@ -64,16 +72,10 @@ impl From<Fraction> for String {
 impl TryFrom<String> for Fraction {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        let decimal: Option<Epsilon> = text.parse().ok();
-        let whole = decimal
-            .map(Epsilon::trillionths)
-            .filter(|count| count.is_multiple_of(MILLIONTH));
-        let count = whole.and_then(|count| u32::try_from(count / MILLIONTH).ok());
-        count
-            .and_then(Fraction::from_millionths)
+        Fraction::parse_decimal(&text)
             .ok_or_else(|| format!("'{text}' is no fraction with at most 6 decimals"))
     }
 }
 
-/// In trillionths.
+/// A millionth in trillionths.
 const MILLIONTH: u64 = 1_000_000;

@@ -83,7 +83,7 @@ impl Grid {
         span.start.minus(self.length.saturating_mul(count))
     }
 
-    /// How many spans fit between two times.
+    /// Number of spans that fit between two times.
     pub fn count(&self, from: Timestamp, to: Timestamp) -> u64 {
         (micros(to.since(from)) / micros(self.length)).unsigned_abs()
     }
@@ -142,7 +142,7 @@ impl Blocks {
         }
     }
 
-    /// How long a block is; `None` if it has no end.
+    /// Length of a block; `None` if it has no end.
     pub fn length(&self) -> Option<Duration> {
         match self {
             Blocks::Every(grid) => Some(grid.length()),

@@ -42,7 +42,7 @@ impl GridPoint {
             .min(Self::FINE)
     }
 
-    /// What a record here deposits on a grid of one axis: the cell of the lowest node, and the grains of it and the next
+    /// Deposit of a record here on a grid of one axis: the cell of the lowest node, and the grains of it and the next
     /// two, [`GRAINS`] in all.
     #[inline]
     pub fn spread(self) -> (usize, [u64; 3]) {
@@ -52,7 +52,7 @@ impl GridPoint {
     }
 }
 
-/// How a record is shared among the nodes around it: a B-spline of its distance in steps, the product over the axes.
+/// Spline that shares a record among the nodes around it: a B-spline of its distance in steps, the product over the axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spline {
@@ -77,7 +77,7 @@ impl Spline {
             }
     }
 
-    /// Where the first node lies, in steps from the lower end of the axis. The others follow a step apart.
+    /// Place of the first node, in steps from the lower end of the axis. The others follow a step apart.
     pub fn first(self) -> f64 {
         match self {
             Spline::Box => 0.5,
@@ -116,7 +116,7 @@ pub struct Nodes {
     spline: Spline,
 }
 
-/// What the nodes are evenly spaced in.
+/// Measure in which the nodes are evenly spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
     /// The coordinate `x`.
@@ -131,22 +131,26 @@ impl Nodes {
         Nodes::shared_by(Spline::Quadratic, per_axis)
     }
 
-    /// The same with another spline.
+    /// Nodes with another spline.
     pub fn shared_by(spline: Spline, per_axis: &[u32]) -> Option<Self> {
-        let possible = (1..=3).contains(&per_axis.len())
-            && per_axis.iter().all(|m| (1..=u32::MAX / STEPS).contains(m));
-        let cells = per_axis
-            .iter()
-            .try_fold(1_usize, |product, m| product.checked_mul(spline.nodes(*m)))?;
-        let nodes = || Nodes {
+        if !(1..=3).contains(&per_axis.len()) {
+            return None;
+        }
+        let mut cells: usize = 1;
+        for steps in per_axis {
+            if !(1..=u32::MAX / STEPS).contains(steps) {
+                return None;
+            }
+            cells = cells.checked_mul(spline.nodes(*steps))?;
+        }
+        (cells <= MOST_CELLS).then(|| Nodes {
             per_axis: per_axis.to_vec(),
             measure: Measure::Length,
             spline,
-        };
-        (possible && cells <= MOST_CELLS).then(nodes)
+        })
     }
 
-    /// The same, but evenly spaced in the angle of each coordinate: node `j` is where `arccos(2 x - 1)` is `pi j / M`. Those
+    /// Nodes that are evenly spaced in the angle of each coordinate: node `j` is where `arccos(2 x - 1)` is `pi j / M`. Those
     /// outside of the cube are the mirror images of their neighbours inside.
     pub fn of_angles(per_axis: &[u32]) -> Option<Self> {
         Some(Nodes {
@@ -164,7 +168,7 @@ impl Nodes {
         self.spline
     }
 
-    /// Whether the nodes are evenly spaced in the angle of each coordinate.
+    /// Tests that the nodes are evenly spaced in the angle of each coordinate.
     pub fn is_of_angles(&self) -> bool {
         self.measure == Measure::Angle
     }
@@ -185,14 +189,16 @@ impl Nodes {
         if self.spline != Spline::Quadratic {
             return GRAINS;
         }
-        let square = |coordinate: u32| {
-            Stencil::at(coordinate)
-                .weights
-                .iter()
-                .map(|w| u128::from(*w).pow(2))
-                .sum()
-        };
-        let largest: u128 = (STEPS / 2..=3 * STEPS / 2).map(square).max().unwrap_or(0);
+        let mut largest: u128 = 0;
+        for coordinate in STEPS / 2..=3 * STEPS / 2 {
+            let weights = Stencil::at(coordinate).weights;
+            largest = largest.max(
+                weights
+                    .iter()
+                    .map(|weight| u128::from(*weight).pow(2))
+                    .sum(),
+            );
+        }
         // Three squares of 42 bits fill 126.
         let length = largest.pow(axes).isqrt() + 1;
         let grains = length.div_ceil(1 << (WEIGHT_BITS * axes - GRAIN_BITS)) as u64;
@@ -204,7 +210,7 @@ impl Nodes {
         self.widths().product()
     }
 
-    /// Where a record of the unit cube lies, to the nearest 1/1024 of a cell.
+    /// Place of a record of the unit cube, to the nearest 1/1024 of a cell.
     ///
     /// Whatever `x` is, the place lies on the grid; but mapping a record into the cube is the window's job.
     #[inline]
@@ -225,20 +231,32 @@ impl Nodes {
         self.per_axis.get(axis).map_or(0, |m| m * STEPS)
     }
 
-    /// Where records of the unit cube lie on one axis; nothing is written for an axis that is not there.
+    /// Writes the places of records of the unit cube on one axis; nothing is written for an axis that is not there.
     #[inline]
     pub fn coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
         let Some(last) = self.per_axis.get(axis).map(|m| m * STEPS) else {
             return;
         };
-        // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
-        let nearest = |x: f64| ((x * f64::from(last) + 0.5) as u32).min(last);
-        let all = coordinates.iter_mut().zip(x);
         match self.measure {
-            Measure::Length => all.for_each(|(coordinate, x)| *coordinate = nearest(*x)),
-            Measure::Angle => all.for_each(|(coordinate, x)| *coordinate = nearest(half_turns(*x))),
+            Measure::Length => {
+                for (coordinate, x) in coordinates.iter_mut().zip(x) {
+                    *coordinate = nearest_step(*x, last);
+                }
+            }
+            Measure::Angle => {
+                for (coordinate, x) in coordinates.iter_mut().zip(x) {
+                    *coordinate = nearest_step(half_turns(*x), last);
+                }
+            }
         }
     }
+}
+
+/// The nearest of `last` steps of the unit interval.
+#[inline]
+fn nearest_step(x: f64, last: u32) -> u32 {
+    // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
+    ((x * f64::from(last) + 0.5) as u32).min(last)
 }
 
 /// The angle of a coordinate in half turns. By `libm`, whose last bit is the same on every host: replicas must agree.
@@ -280,16 +298,16 @@ impl Histogram {
         nodes.share(place, |first, grains| self.add(first, grains));
     }
 
-    /// The same for many records, each column of coordinates one axis; those of an axis that is not there are not looked at.
+    /// Adds many records, each column of coordinates one axis; those of an axis that is not there are not looked at.
     pub fn deposit_all(&mut self, nodes: &Nodes, [x, y, z]: [&[u32]; 3]) {
-        match (nodes.spline, &nodes.per_axis[..]) {
-            (Spline::Quadratic, [_]) => {
+        match &nodes.per_axis[..] {
+            [_] if nodes.spline == Spline::Quadratic => {
                 for x in x {
                     let (first, grains) = GridPoint([*x, 0, 0]).spread();
                     self.add(first, &grains);
                 }
             }
-            (Spline::Quadratic, [_, m]) => {
+            [_, m] if nodes.spline == Spline::Quadratic => {
                 let width = *m as usize + 3;
                 for (x, y) in x.iter().zip(y) {
                     share_2(width, Stencil::at(*x), Stencil::at(*y), |first, grains| {
@@ -308,10 +326,9 @@ impl Histogram {
     #[inline]
     fn add(&mut self, first: usize, grains: &[u64]) {
         if let Some(cells) = self.cells.get_mut(first..first + grains.len()) {
-            cells
-                .iter_mut()
-                .zip(grains)
-                .for_each(|(cell, grains)| *cell = cell.saturating_add(*grains));
+            for (cell, grains) in cells.iter_mut().zip(grains) {
+                *cell = cell.saturating_add(*grains);
+            }
         }
     }
 
@@ -340,7 +357,7 @@ impl Histogram {
 }
 
 impl Nodes {
-    /// How one record is shared: passes `to` the cell of a node, and the grains of it and of the cells after it, [`GRAINS`] in all.
+    /// Shares one record: passes `to` the cell of a node, and the grains of it and of the cells after it, [`GRAINS`] in all.
     ///
     /// Products over the axes are rounded down to whole grains and the rest goes to one of them. So a deposit is a convex
     /// combination of single nodes, times [`GRAINS`], whatever the record: sensitivities rest on that.
@@ -373,38 +390,41 @@ impl Nodes {
     }
 
     fn share_box(&self, place: GridPoint, mut to: impl FnMut(usize, &[u64])) {
-        let along = |index: usize, (m, coordinate): (&u32, u32)| {
-            index * *m as usize + (coordinate / STEPS).min(m - 1) as usize
-        };
-        to(self.per_axis.iter().zip(place.0).fold(0, along), &[GRAINS]);
+        let mut index = 0;
+        for (m, coordinate) in self.per_axis.iter().zip(place.0) {
+            index = index * *m as usize + (coordinate / STEPS).min(m - 1) as usize;
+        }
+        to(index, &[GRAINS]);
     }
 
-    /// As with the quadratic spline, but the rest goes to the corner whose nodes are the lowest.
+    /// Shares as the quadratic spline does, but the rest goes to the corner whose nodes are the lowest.
     fn share_linear(&self, place: GridPoint, mut to: impl FnMut(usize, &[u64])) {
         // Weights of an axis add up to 2^10.
         const BITS: u32 = STEPS.ilog2();
-        let mut corners = [(0_usize, 1_u64); 8];
+        let mut indices = [0_usize; 8];
+        let mut weights = [1_u64; 8];
         let mut count = 1;
         for (m, coordinate) in self.per_axis.iter().zip(place.0) {
             // At the upper end all of it is on the upper node of the last step.
             let low = (coordinate / STEPS).min(m - 1);
             let above = u64::from(coordinate - low * STEPS);
             for corner in 0..count {
-                let (index, weight) = corners[corner];
-                let index = index * (*m as usize + 1) + low as usize;
-                corners[corner] = (index, weight * (u64::from(STEPS) - above));
-                corners[count + corner] = (index + 1, weight * above);
+                let index = indices[corner] * (*m as usize + 1) + low as usize;
+                let weight = weights[corner];
+                indices[corner] = index;
+                weights[corner] = weight * (u64::from(STEPS) - above);
+                indices[count + corner] = index + 1;
+                weights[count + corner] = weight * above;
             }
             count *= 2;
         }
-        let corners = &mut corners[..count];
-        // At most three weights of 10 bits, and the 20 bits of the grains.
-        corners
-            .iter_mut()
-            .for_each(|(_, weight)| *weight = (*weight << GRAIN_BITS) >> (BITS * count.ilog2()));
-        let sum: u64 = corners.iter().map(|(_, grains)| grains).sum();
-        corners[0].1 += GRAINS - sum;
-        for (index, grains) in corners {
+        let grains = &mut weights[..count];
+        for grains in grains.iter_mut() {
+            // At most three weights of 10 bits, and the 20 bits of the grains.
+            *grains = (*grains << GRAIN_BITS) >> (BITS * count.ilog2());
+        }
+        grains[0] += GRAINS - grains.iter().sum::<u64>();
+        for (index, grains) in indices.iter().zip(grains) {
             to(*index, &[*grains]);
         }
     }
@@ -432,10 +452,10 @@ fn share_3(
     mut to: impl FnMut(usize, &[u64]),
 ) {
     // Three weights of 21 bits fill 63.
-    let product = |u, v, w| (u * v * w) >> (3 * WEIGHT_BITS - GRAIN_BITS);
+    let shift = 3 * WEIGHT_BITS - GRAIN_BITS;
     let mut grains = x
         .weights
-        .map(|u| y.weights.map(|v| z.weights.map(|w| product(u, v, w))));
+        .map(|u| y.weights.map(|v| z.weights.map(|w| (u * v * w) >> shift)));
     let sum: u64 = grains.iter().flatten().flatten().sum();
     grains[1][1][1] += GRAINS - sum;
     for (i, plane) in grains.into_iter().enumerate() {
@@ -453,11 +473,11 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// What one axis gives to its three nodes.
+/// Shares that one axis gives to its three nodes.
 struct Stencil {
     /// Index of the lowest of the three: the cell of node `j - 1`, as cells begin at node -1.
     first: usize,
-    /// In units of `2^-21`.
+    /// Shares in units of `2^-21`.
     weights: [u64; 3],
 }
 

@@ -39,11 +39,11 @@ pub enum Norm {
     Sup,
 }
 
-/// What is known of a law.
+/// Properties of a law.
 struct Definition {
     name: &'static str,
     norm: Norm,
-    /// Whether it gives pure differential privacy.
+    /// Tells that it gives pure differential privacy.
     is_pure: bool,
     /// The variance of one of so many values at a scale of 1, as a fraction. Under every distribution values are uncorrelated
     /// and have the same variance.
@@ -91,7 +91,7 @@ impl NoiseDistribution {
         self.definition().norm
     }
 
-    /// Whether it gives pure differential privacy.
+    /// Tells that it gives pure differential privacy.
     pub fn is_pure(self) -> bool {
         self.definition().is_pure
     }
@@ -113,7 +113,7 @@ impl NoiseDistribution {
         self.variance(values).sqrt()
     }
 
-    /// What stands for it in the state of a series.
+    /// Number that stands for it in the state of a series.
     pub fn number(self) -> u64 {
         self.definition().number
     }

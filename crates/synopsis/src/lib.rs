@@ -1,4 +1,4 @@
-//! What is published: messages, their evaluation, bands and readings. No file or socket, no clock but in `clock.rs`, and no
+//! Everything that is published: messages, their evaluation, bands and readings. No file or socket, no clock but in `clock.rs`, and no
 //! noise but that of bands, which is drawn from fixed seeds.
 //!
 //! A synopsis carries noisy values of a function on a lattice, and what they mean. Anyone can evaluate it anywhere, at
@@ -89,6 +89,7 @@ pub mod scalar;
 pub mod shape;
 pub mod shape_error;
 pub mod tables;
+mod tensor;
 pub mod times;
 pub mod whitened;
 mod wider;

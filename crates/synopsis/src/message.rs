@@ -14,8 +14,10 @@ use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
 
-use crate::description::{Basis, Definition, Description};
+use crate::clock::Timestamp;
+use crate::description::{Basis, Definition, Description, Privacy};
 use crate::error::Error;
+use crate::histogram::Spline;
 use crate::price::Price;
 use crate::released::Synopsis;
 
@@ -24,7 +26,7 @@ const METADATA_KEY: &str = "bernstream";
 const CONTENT_TYPE: &str = "application/vnd.apache.arrow.stream";
 const EVENT_TYPE: &str = "bernstream.synopsis.v1";
 
-/// A synopsis as the message that carries it, on its way or as it was found: whoever has one can read it and write it.
+/// Message of one synopsis, to be published or as it was found: whoever has one can read it and write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// Kafka message key: pipeline and group key, so that the messages of one curve stay in one partition, in order.
@@ -36,7 +38,7 @@ pub struct Encoded {
 }
 
 impl Synopsis {
-    /// The message that carries it.
+    /// Encodes the synopsis as the message that carries it.
     ///
     /// Its length depends on the description alone: for one plan every content of `values` has the same shape and
     /// length.
@@ -45,64 +47,16 @@ impl Synopsis {
     ///
     /// If Arrow cannot encode it.
     pub fn encode(&self) -> Result<Encoded, Error> {
-        let about = &self.description;
-        let bytes = encode(about, &self.values).map_err(Error::Encode)?;
-        let key = about
-            .key
-            .as_ref()
-            .map(|key| format!("/{key}"))
-            .unwrap_or_default();
-        let suffix = format!("/{}{key}", about.release);
-        let mut headers = vec![
-            ("content-type", CONTENT_TYPE.to_owned()),
-            ("ce_specversion", "1.0".to_owned()),
-            (
-                "ce_id",
-                format!("{}/{}{suffix}", about.ledger.id, about.ledger.sequence),
-            ),
-            (
-                "ce_source",
-                format!(
-                    "/bernstream/{}/{}",
-                    uri_segment(&about.pipeline),
-                    uri_segment(&about.release)
-                ),
-            ),
-            ("ce_type", EVENT_TYPE.to_owned()),
-            ("ce_time", about.published.to_string()),
-        ];
-        headers.extend(about.key.clone().map(|key| ("ce_subject", key)));
-        // Under names of their own, so that nobody takes them for pure differential privacy.
-        match (about.privacy.price, &about.privacy.definition) {
-            (price, Definition::Random(random)) => headers.extend([
-                ("random_dp_epsilon", price.to_string()),
-                ("random_dp_gamma", random.gamma.to_string()),
-            ]),
-            (Price::Pure(epsilon), _) => headers.push(("epsilon", epsilon.to_string())),
-            (Price::Approximate { epsilon, delta }, _) => headers.extend([
-                ("approximate_dp_epsilon", epsilon.to_string()),
-                ("approximate_dp_delta", delta.to_string()),
-            ]),
-            (Price::Concentrated(rho), _) => headers.push(("zcdp_rho", rho.to_string())),
-            (Price::Slots(count), _) => headers.push(("plan_windows", count.to_string())),
-        }
-        headers.extend([
-            ("window_start", about.window.start.to_string()),
-            ("window_end", about.window.end.to_string()),
-        ]);
-        // What overlaps has no start of its own.
-        headers.extend(
-            about
-                .panes
-                .map(|panes| ("pane_start", panes.newest.start.to_string())),
-        );
-        let headers = headers
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
+        let description = &self.description;
+        let bytes = encode(description, &self.values).map_err(Error::Encode)?;
+        let group = match &description.key {
+            Some(key) => format!("/{key}"),
+            None => String::new(),
+        };
+        let suffix = format!("/{}{group}", description.release);
         Ok(Encoded {
-            key: format!("{}{suffix}", about.pipeline),
-            headers,
+            key: format!("{}{suffix}", description.pipeline),
+            headers: message_headers(description, &suffix),
             bytes,
         })
     }
@@ -124,34 +78,90 @@ impl Synopsis {
     }
 }
 
-/// A synopsis as one JSON document: the description, and beside its fields the values.
+/// CloudEvents headers in binary mode, then our own; `suffix` ends the identity of the event.
+fn message_headers(description: &Description, suffix: &str) -> Vec<(String, String)> {
+    let ledger = &description.ledger;
+    let pipeline = uri_segment(&description.pipeline);
+    let release = uri_segment(&description.release);
+    let mut headers = HeaderList(Vec::new());
+    headers.append("content-type", CONTENT_TYPE);
+    headers.append("ce_specversion", "1.0");
+    headers.append(
+        "ce_id",
+        format!("{}/{}{suffix}", ledger.id, ledger.sequence),
+    );
+    headers.append("ce_source", format!("/bernstream/{pipeline}/{release}"));
+    headers.append("ce_type", EVENT_TYPE);
+    headers.append("ce_time", description.published.to_string());
+    if let Some(key) = &description.key {
+        headers.append("ce_subject", key.as_str());
+    }
+    headers.append_price(&description.privacy);
+    headers.append("window_start", description.window.start.to_string());
+    headers.append("window_end", description.window.end.to_string());
+    // What overlaps has no start of its own.
+    if let Some(panes) = description.panes {
+        headers.append("pane_start", panes.newest.start.to_string());
+    }
+    headers.0
+}
+
+/// Headers of one message, in the order in which they were appended.
+struct HeaderList(Vec<(String, String)>);
+
+impl HeaderList {
+    fn append(&mut self, name: &str, value: impl Into<String>) {
+        self.0.push((name.to_owned(), value.into()));
+    }
+
+    /// Under names of their own, so that nobody takes them for pure differential privacy.
+    fn append_price(&mut self, privacy: &Privacy) {
+        if let Definition::Random(random) = &privacy.definition {
+            self.append("random_dp_epsilon", privacy.price.to_string());
+            self.append("random_dp_gamma", random.gamma.to_string());
+            return;
+        }
+        match privacy.price {
+            Price::Pure(epsilon) => self.append("epsilon", epsilon.to_string()),
+            Price::Approximate { epsilon, delta } => {
+                self.append("approximate_dp_epsilon", epsilon.to_string());
+                self.append("approximate_dp_delta", delta.to_string());
+            }
+            Price::Concentrated(rho) => self.append("zcdp_rho", rho.to_string()),
+            Price::Slots(count) => self.append("plan_windows", count.to_string()),
+        }
+    }
+}
+
+/// JSON document of a synopsis, to write: the description, and beside its fields the values.
 #[derive(Serialize)]
-struct Written<'a> {
+struct JsonOutput<'a> {
     #[serde(flatten)]
-    about: &'a Description,
+    description: &'a Description,
     values: &'a [f64],
 }
 
+/// JSON document of a synopsis, as it was read.
 #[derive(Deserialize)]
-struct Read {
+struct JsonInput {
     #[serde(flatten)]
-    about: Description,
+    description: Description,
     values: Vec<f64>,
 }
 
 impl Synopsis {
-    /// The other form of the message: one JSON document, the fields of the [`Description`] and `values` beside them. Every
+    /// Writes the other form of the message: one JSON document, the fields of the [`Description`] and `values` beside them. Every
     /// number is written with as many digits as tell it apart.
     ///
     /// # Errors
     ///
     /// If it cannot be written as JSON.
     pub fn to_json(&self) -> Result<String, Error> {
-        let written = Written {
-            about: &self.description,
+        let output = JsonOutput {
+            description: &self.description,
             values: &self.values,
         };
-        serde_json::to_string(&written)
+        serde_json::to_string(&output)
             .map_err(|e| Error::Encode(ArrowError::JsonError(e.to_string())))
     }
 
@@ -161,62 +171,66 @@ impl Synopsis {
     ///
     /// As [`Synopsis::open`].
     pub fn from_json(text: &str) -> Result<Synopsis, Error> {
-        let read: Read = serde_json::from_str(text)
+        let input: JsonInput = serde_json::from_str(text)
             .map_err(|e| Error::Damaged(format!("it is not a synopsis written as JSON: {e}")))?;
-        Synopsis::new(read.about, read.values)
+        Synopsis::new(input.description, input.values)
     }
 }
 
-/// Everything that RFC 3986 reserves, as percent escapes.
+/// Writes everything that RFC 3986 reserves as percent escapes.
 fn uri_segment(text: &str) -> String {
-    let escape = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-            char::from(byte).to_string()
+    let mut segment = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                segment.push(char::from(byte));
+            }
+            _ => segment.push_str(&format!("%{byte:02X}")),
         }
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(escape).collect()
+    }
+    segment
 }
 
-/// The columns of a message with `points` values.
-///
-/// The tensor's extension metadata is written by hand: arrow 60 writes a key that the specification does not have.
-fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error> {
-    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    let item = Field::new("item", DataType::Float64, false);
-    let tensor = match &about.basis {
-        Basis::Bernstein => {
-            let shape = vec![u64::from(about.degree) + 1; about.domain.len()];
-            let names: Vec<&str> = about
-                .domain
-                .iter()
-                .map(|axis| axis.column.as_str())
-                .collect();
-            serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
-        }
-        Basis::Cells(basis) => {
-            let shape: Vec<usize> = basis.steps.iter().map(|m| basis.spline.nodes(*m)).collect();
-            let names: Vec<&str> = about
-                .domain
-                .iter()
-                .map(|axis| axis.column.as_str())
-                .collect();
-            serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
-        }
+/// Shape of the values as JSON: the extension metadata of the tensor, with the names of its dimensions where it has any.
+fn tensor_metadata(description: &Description, values: i32) -> String {
+    let axes = description.domain.len();
+    let mut names: Vec<&str> = description
+        .domain
+        .iter()
+        .map(|axis| axis.column.as_str())
+        .collect();
+    let shape: Vec<usize> = match &description.basis {
+        Basis::Bernstein => vec![description.degree as usize + 1; axes],
+        Basis::Cells(basis) => node_counts(basis.spline, &basis.steps),
         Basis::Tables(basis) => {
-            let nodes = basis.steps.iter().map(|m| basis.spline.nodes(*m));
-            let shape: Vec<usize> = std::iter::once(basis.tables as usize)
-                .chain(nodes)
-                .collect();
-            let columns = about.domain.iter().map(|axis| axis.column.as_str());
-            let names: Vec<&str> = std::iter::once("table").chain(columns).collect();
-            serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
+            names.insert(0, "table");
+            [
+                vec![basis.tables as usize],
+                node_counts(basis.spline, &basis.steps),
+            ]
+            .concat()
         }
         Basis::Cosine { frequencies } => {
-            serde_json::json!({ "shape": vec![frequencies; about.domain.len()] }).to_string()
+            return serde_json::json!({ "shape": vec![frequencies; axes] }).to_string();
         }
-        Basis::Affine | Basis::Kernel(_) => serde_json::json!({ "shape": [points] }).to_string(),
+        Basis::Affine | Basis::Kernel(_) => {
+            return serde_json::json!({ "shape": [values] }).to_string();
+        }
     };
+    serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
+}
+
+/// Numbers of nodes along the axes.
+fn node_counts(spline: Spline, steps: &[u32]) -> Vec<usize> {
+    steps.iter().map(|steps| spline.nodes(*steps)).collect()
+}
+
+/// Columns of a message with `values` values.
+///
+/// The tensor's extension metadata is written by hand: arrow 60 writes a key that the specification does not have.
+fn schema(description: &Description, values: i32) -> Result<Schema, serde_json::Error> {
+    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let item = Field::new("item", DataType::Float64, false);
     let fields = vec![
         Field::new("window_start", time.clone(), false),
         Field::new("window_end", time, false),
@@ -224,7 +238,7 @@ fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error>
         Field::new("sequence", DataType::UInt64, false),
         Field::new(
             "lattice_values",
-            DataType::FixedSizeList(Arc::new(item), points),
+            DataType::FixedSizeList(Arc::new(item), values),
             false,
         )
         .with_metadata([
@@ -232,28 +246,28 @@ fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error>
                 "ARROW:extension:name",
                 "arrow.fixed_shape_tensor".to_owned(),
             ),
-            ("ARROW:extension:metadata", tensor),
+            (
+                "ARROW:extension:metadata",
+                tensor_metadata(description, values),
+            ),
         ]),
     ];
-    Ok(Schema::new(fields).with_metadata([(METADATA_KEY, serde_json::to_string(about)?)]))
+    Ok(Schema::new(fields).with_metadata([(METADATA_KEY, serde_json::to_string(description)?)]))
 }
 
-fn encode(about: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowError> {
-    let json = |e: serde_json::Error| ArrowError::ExternalError(Box::new(e));
-    let points =
+fn encode(description: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowError> {
+    let count =
         i32::try_from(values.len()).map_err(|e| ArrowError::InvalidArgumentError(e.to_string()))?;
-    let schema = Arc::new(schema(about, points).map_err(json)?);
+    let schema = schema(description, count).map_err(|e| ArrowError::ExternalError(Box::new(e)))?;
+    let schema = Arc::new(schema);
     let item = Arc::new(Field::new("item", DataType::Float64, false));
     let values = Arc::new(Float64Array::from(values.to_vec()));
-    let time = |t: crate::clock::Timestamp| {
-        TimestampMicrosecondArray::from(vec![t.micros()]).with_timezone("UTC")
-    };
     let columns: Vec<ArrayRef> = vec![
-        Arc::new(time(about.window.start)),
-        Arc::new(time(about.window.end)),
-        Arc::new(StringArray::from(vec![about.key.as_deref()])),
-        Arc::new(UInt64Array::from(vec![about.ledger.sequence])),
-        Arc::new(FixedSizeListArray::try_new(item, points, values, None)?),
+        Arc::new(timestamp_column(description.window.start)),
+        Arc::new(timestamp_column(description.window.end)),
+        Arc::new(StringArray::from(vec![description.key.as_deref()])),
+        Arc::new(UInt64Array::from(vec![description.ledger.sequence])),
+        Arc::new(FixedSizeListArray::try_new(item, count, values, None)?),
     ];
     let batch = RecordBatch::try_new(schema.clone(), columns)?;
     let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
@@ -265,15 +279,18 @@ fn encode(about: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowError> {
     Ok(bytes)
 }
 
+fn timestamp_column(time: Timestamp) -> TimestampMicrosecondArray {
+    TimestampMicrosecondArray::from(vec![time.micros()]).with_timezone("UTC")
+}
+
 /// Walks the encapsulated messages before arrow reads them: a schema, one uncompressed batch, the end mark, nothing
 /// else.
 fn check_framing(bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
     for expected in [MessageHeader::Schema, MessageHeader::RecordBatch] {
-        let (header, after) = frame(rest)?;
-        let cut = || "it is cut short or its lengths are wrong".to_owned();
-        let message =
-            root_as_message(header).map_err(|e| format!("its Arrow framing is broken: {e}"))?;
+        let frame = Frame::split_off(rest)?;
+        let message = root_as_message(frame.header)
+            .map_err(|e| format!("its Arrow framing is broken: {e}"))?;
         if message.header_type() != expected {
             let name = expected.variant_name().unwrap_or_default();
             return Err(format!(
@@ -286,55 +303,65 @@ fn check_framing(bytes: &[u8]) -> Result<(), String> {
         {
             return Err("its Arrow stream is compressed, which synopses never are".to_owned());
         }
-        let body = usize::try_from(message.bodyLength()).map_err(|_| cut())?;
-        rest = after.split_at_checked(body).ok_or_else(cut)?.1;
+        rest = usize::try_from(message.bodyLength())
+            .ok()
+            .and_then(|length| frame.rest.get(length..))
+            .ok_or("it is cut short or its lengths are wrong")?;
     }
-    match frame(rest)? {
-        ([], []) => Ok(()),
-        _ => Err("its Arrow stream has more than one batch".to_owned()),
+    let end = Frame::split_off(rest)?;
+    if !end.header.is_empty() || !end.rest.is_empty() {
+        return Err("its Arrow stream has more than one batch".to_owned());
     }
+    Ok(())
 }
 
-/// Splits off one message header; the end mark is an empty one.
-fn frame(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
-    let no_stream = || "it is not an Arrow IPC stream, or cut short".to_owned();
-    let (marker, rest) = bytes.split_first_chunk::<4>().ok_or_else(no_stream)?;
-    let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(no_stream)?;
-    if *marker != [0xff; 4] {
-        return Err(no_stream());
+/// Header of an encapsulated message, and all bytes after it.
+struct Frame<'a> {
+    /// Empty at the end mark.
+    header: &'a [u8],
+    rest: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    fn split_off(bytes: &'a [u8]) -> Result<Self, String> {
+        Frame::parse(bytes).ok_or_else(|| "it is not an Arrow IPC stream, or cut short".to_owned())
     }
-    let length = usize::try_from(i32::from_le_bytes(*length)).map_err(|_| no_stream())?;
-    rest.split_at_checked(length).ok_or_else(no_stream)
+
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let [0xff, 0xff, 0xff, 0xff, bytes @ ..] = bytes else {
+            return None;
+        };
+        let length = i32::from_le_bytes(*bytes.first_chunk()?);
+        let bytes = bytes.get(size_of::<i32>()..)?;
+        let length = usize::try_from(length).ok()?;
+        Some(Frame {
+            header: bytes.get(..length)?,
+            rest: bytes.get(length..)?,
+        })
+    }
 }
 
 fn decode(bytes: &[u8]) -> Result<Synopsis, Error> {
-    let damaged = |e: ArrowError| Error::Damaged(format!("its Arrow stream cannot be read: {e}"));
-    let mut reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(damaged)?;
+    let mut reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(unreadable_stream)?;
     let found = reader.schema();
-    let no_description = || Error::Damaged(format!("its schema has no metadata '{METADATA_KEY}'"));
-    let document = found
-        .metadata()
-        .get(METADATA_KEY)
-        .ok_or_else(no_description)?;
-    let about: Description = serde_json::from_str(document)
-        .map_err(|e| Error::Damaged(format!("its description cannot be read: {e}")))?;
-    about.check().map_err(Error::Damaged)?;
-    // Before any buffer is read: the number of values follows from the description and fits into the bytes.
-    let points = about.shape().values();
-    let points = (points <= bytes.len() / size_of::<f64>())
-        .then_some(points)
-        .and_then(|n| i32::try_from(n).ok());
-    let points =
-        points.ok_or_else(|| Error::Damaged("it has fewer values than its lattice".to_owned()))?;
-    let expected = schema(&about, points).map_err(|e| Error::Damaged(e.to_string()))?;
-    let columns = |schema: &Schema| -> Vec<_> {
-        schema
-            .fields()
-            .iter()
-            .map(|f| (f.name().clone(), f.data_type().clone(), f.is_nullable()))
-            .collect()
+    let Some(document) = found.metadata().get(METADATA_KEY) else {
+        return Err(Error::Damaged(format!(
+            "its schema has no metadata '{METADATA_KEY}'"
+        )));
     };
-    if columns(&found) != columns(&expected) {
+    let description: Description = serde_json::from_str(document)
+        .map_err(|e| Error::Damaged(format!("its description cannot be read: {e}")))?;
+    description.check().map_err(Error::Damaged)?;
+    // Before any buffer is read: the number of values follows from the description and fits into the bytes.
+    let count = description.shape().values();
+    let fits = count <= bytes.len() / size_of::<f64>();
+    let Some(count) = i32::try_from(count).ok().filter(|_| fits) else {
+        return Err(Error::Damaged(
+            "it has fewer values than its lattice".to_owned(),
+        ));
+    };
+    let expected = schema(&description, count).map_err(|e| Error::Damaged(e.to_string()))?;
+    if !has_columns(&found, &expected) {
         return Err(Error::Damaged(
             "its columns are not those of a synopsis".to_owned(),
         ));
@@ -342,21 +369,37 @@ fn decode(bytes: &[u8]) -> Result<Synopsis, Error> {
     let batch = reader
         .next()
         .ok_or_else(|| Error::Damaged("it has no row".to_owned()))?
-        .map_err(damaged)?;
-    let row = Row::of(&batch)
+        .map_err(unreadable_stream)?;
+    let row = Row::from_batch(&batch)
         .ok_or_else(|| Error::Damaged("it does not have exactly one row".to_owned()))?;
-    let said = (
-        about.window.start.micros(),
-        about.window.end.micros(),
-        about.ledger.sequence,
-        about.key.as_deref(),
-    );
-    if said != (row.start, row.end, row.sequence, row.key.as_deref()) {
+    if description.window.start.micros() != row.start
+        || description.window.end.micros() != row.end
+        || description.ledger.sequence != row.sequence
+        || description.key != row.key
+    {
         return Err(Error::Damaged(
             "its columns and its description disagree".to_owned(),
         ));
     }
-    Synopsis::new(about, row.values)
+    Synopsis::new(description, row.values)
+}
+
+fn unreadable_stream(error: ArrowError) -> Error {
+    Error::Damaged(format!("its Arrow stream cannot be read: {error}"))
+}
+
+/// Compares names, types and nullability of all columns; metadata may differ.
+fn has_columns(found: &Schema, expected: &Schema) -> bool {
+    found.fields().len() == expected.fields().len()
+        && found
+            .fields()
+            .iter()
+            .zip(expected.fields())
+            .all(|(found, expected)| {
+                found.name() == expected.name()
+                    && found.data_type() == expected.data_type()
+                    && found.is_nullable() == expected.is_nullable()
+            })
 }
 
 /// The only row of a batch.
@@ -369,8 +412,8 @@ struct Row {
 }
 
 impl Row {
-    /// `None` where the batch has no row or several, or a null where none belongs.
-    fn of(batch: &RecordBatch) -> Option<Row> {
+    /// Reads the row; `None` where the batch has none or several, or a null where none belongs.
+    fn from_batch(batch: &RecordBatch) -> Option<Row> {
         let [start, end, key, sequence, values] = batch.columns() else {
             return None;
         };
@@ -380,26 +423,28 @@ impl Row {
         if batch.num_rows() != 1 || !complete {
             return None;
         }
-        let time = |column: &ArrayRef| {
-            Some(
-                column
-                    .as_any()
-                    .downcast_ref::<TimestampMicrosecondArray>()?
-                    .value(0),
-            )
-        };
         let key = key.as_any().downcast_ref::<StringArray>()?;
         let values = values
             .as_any()
             .downcast_ref::<FixedSizeListArray>()?
             .value(0);
         let values = values.as_any().downcast_ref::<Float64Array>()?;
+        if values.null_count() != 0 {
+            return None;
+        }
         Some(Row {
-            start: time(start)?,
-            end: time(end)?,
+            start: first_timestamp(start)?,
+            end: first_timestamp(end)?,
             key: (!key.is_null(0)).then(|| key.value(0).to_owned()),
             sequence: sequence.as_any().downcast_ref::<UInt64Array>()?.value(0),
-            values: (values.null_count() == 0).then(|| values.values().to_vec())?,
+            values: values.values().to_vec(),
         })
     }
+}
+
+fn first_timestamp(column: &ArrayRef) -> Option<i64> {
+    let times = column
+        .as_any()
+        .downcast_ref::<TimestampMicrosecondArray>()?;
+    Some(times.value(0))
 }

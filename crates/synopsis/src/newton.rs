@@ -17,7 +17,7 @@ pub(super) struct Newton {
 }
 
 impl Newton {
-    /// On the points of a basis, in their order. Points that the kernel cannot tell apart get a pivot of [`REST`].
+    /// Newton's basis on the points of a basis, in their order. Points that the kernel cannot tell apart get a pivot of [`REST`].
     pub fn on(basis: &KernelBasis) -> Self {
         let KernelBasis { kernel, points } = basis;
         let mut newton = Newton {
@@ -34,18 +34,24 @@ impl Newton {
         newton
     }
 
-    /// On at most `most` of `candidates`, each next one where the power function is largest.
+    /// Newton's basis on at most `most` of `candidates`, each next one where the power function is largest.
     pub fn among(kernel: &PointKernel, candidates: &[Vec<f64>], most: usize) -> Self {
-        let value = |x: usize, y: usize| kernel.value(&candidates[x], &candidates[y]);
-        let chosen = Pivoted::new(candidates.len(), value, most, REST);
+        let chosen = Pivoted::new(
+            candidates.len(),
+            |x, y| kernel.value(&candidates[x], &candidates[y]),
+            most,
+            REST,
+        );
         let points = chosen
             .order
             .iter()
             .map(|at| candidates[*at].clone())
             .collect();
-        // The root of what is left, updated step by step, stands for the pivot.
-        let pivot = |(row, rest): (&[f64], &f64)| [&row[..row.len() - 1], &[rest.sqrt()]].concat();
-        let factor = chosen.factor().zip(&chosen.rests).map(pivot).collect();
+        let mut factor = Vec::with_capacity(chosen.order.len());
+        for (row, rest) in chosen.factor().zip(&chosen.rests) {
+            // The root of what is left, updated step by step, stands for the pivot.
+            factor.push([&row[..row.len() - 1], &[rest.sqrt()]].concat());
+        }
         Newton {
             basis: KernelBasis {
                 kernel: kernel.clone(),
@@ -76,10 +82,9 @@ impl Newton {
     pub fn coordinates(&self, coefficients: &[f64]) -> Vec<f64> {
         let mut coordinates = vec![0.0; self.count()];
         for (row, a) in self.factor.iter().zip(coefficients) {
-            coordinates
-                .iter_mut()
-                .zip(row)
-                .for_each(|(c, l)| *c += a * l);
+            for (coordinate, entry) in coordinates.iter_mut().zip(row) {
+                *coordinate += a * entry;
+            }
         }
         coordinates
     }

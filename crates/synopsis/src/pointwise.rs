@@ -6,6 +6,7 @@ use crate::cholesky::dot;
 use crate::description::{Axis, Basis, Noise};
 use crate::domain::unit_point;
 use crate::error::Error;
+use crate::evaluator::affine_terms;
 use crate::newton::Newton;
 use crate::noise::pointwise;
 use crate::released::Synopsis;
@@ -20,7 +21,7 @@ pub struct Pointwise {
     axes: Vec<Axis>,
     /// The band is so many times the length of the influences.
     factor: f64,
-    /// Of the noise on one value.
+    /// Standard deviation of the noise on one value.
     deviation: f64,
     influences: Influences,
 }
@@ -57,7 +58,7 @@ impl Synopsis {
         if !(1..=MAX_ORDER).contains(&order) {
             return Err(Error::Order { order });
         }
-        let about = &self.description;
+        let description = &self.description;
         let shape = self.description.shape();
         let influences = match &shape.basis {
             Basis::Bernstein => {
@@ -74,11 +75,14 @@ impl Synopsis {
             Basis::Tables(_) => Influences::Tables(Box::new(self.tables()?.function())),
             Basis::Cosine { .. } => return Err(Error::NoFunction),
         };
-        let simulated = || pointwise_value(&about.noise, shape.values());
-        let factor = about.band.pointwise.unwrap_or_else(simulated);
-        let deviation = about.noise.scale * about.noise.law.variance(shape.values()).sqrt();
+        let factor = match description.band.pointwise {
+            Some(factor) => factor,
+            None => pointwise_value(&description.noise, shape.values()),
+        };
+        let deviation =
+            description.noise.scale * description.noise.law.variance(shape.values()).sqrt();
         Ok(Pointwise {
-            axes: about.domain.clone(),
+            axes: description.domain.clone(),
             factor,
             deviation,
             influences,
@@ -87,6 +91,8 @@ impl Synopsis {
 }
 
 impl Pointwise {
+    /// Half the width of the band at a point.
+    ///
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
@@ -107,7 +113,7 @@ impl Pointwise {
         Ok(self.deviation * self.length(point)?)
     }
 
-    /// Of the influences of the values on the function.
+    /// Length of the influences of the values on the function.
     fn length(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(&self.axes, point)?;
         let influences = match &self.influences {
@@ -119,9 +125,7 @@ impl Pointwise {
                 let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(*degree, *x)).collect();
                 operator.influence(&bases, *order)
             }
-            Influences::Affine => std::iter::once(1.0)
-                .chain(point.iter().map(|x| 2.0 * x - 1.0))
-                .collect(),
+            Influences::Affine => affine_terms(&point),
             Influences::Kernel(newton) => newton.at(&point),
             Influences::Cells(basis) => basis.at(&point),
             Influences::Tables(function) => return Ok(function.length(&point)),

@@ -1,4 +1,4 @@
-//! How far an input was read.
+//! Positions up to which an input was read.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Positions(pub BTreeMap<i32, i64>);
 
-/// How far an input was read for windows that have closed.
+/// Positions up to which an input was read for windows that have closed.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// The end offsets of the newest one.

@@ -1,4 +1,4 @@
-//! Posterior smoothing: what a Gaussian process makes of released values, given the noise that is known to be on them.
+//! Posterior smoothing by a Gaussian process of released values, given the noise that is known to be on them.
 //!
 //! The function is `m + A g`, `g` a Gaussian process of a public kernel `K`; the released values are its values on the lattice
 //! (or its whitened coordinates) plus uncorrelated noise of public variance, counted as if it were Gaussian. `A` is that of the
@@ -12,7 +12,9 @@ use crate::cholesky::{backward, dot, forward};
 use crate::description::{Description, Method, Smoothing, Target};
 use crate::machine::Kernel;
 use crate::newton::{Newton, REST};
-use crate::{Basis, KernelBasis, PointKernel, Shape};
+use crate::quadratic::diagonal_matrix;
+use crate::tensor::{even_coordinates, grid_points};
+use crate::{Basis, PointKernel, Shape};
 
 /// Most coordinates: a rougher function is smoothed on so many points.
 const MOST: usize = 512;
@@ -33,38 +35,42 @@ pub(super) struct Smooth {
 
 impl Smooth {
     /// The posterior, of a lattice or of kernel functions; `None` for what has neither.
-    pub fn posterior(about: &Description, values: &[f64]) -> Option<Self> {
-        let shape = about.shape();
-        let noise = about.noise.law.variance(shape.values()) * about.noise.scale.powi(2);
-        let fits = match prior(about) {
+    pub fn posterior(description: &Description, values: &[f64]) -> Option<Self> {
+        let shape = description.shape();
+        let noise =
+            description.noise.law.variance(shape.values()) * description.noise.scale.powi(2);
+        let kernels = match prior_kernel(description) {
             Some(kernel) => vec![kernel],
             None => LENGTHS
                 .iter()
                 .map(|length| gaussian(&vec![length.powi(2); shape.dimensions]))
                 .collect(),
         };
-        let fit = |kernel: PointKernel| {
-            Model::new(&shape, &kernel, values).map(|model| (model.likeliest(noise), model))
-        };
-        let best = fits
-            .into_iter()
-            .filter_map(fit)
-            .reduce(|a, b| if b.0.evidence > a.0.evidence { b } else { a });
-        best.map(|(fit, model)| Smooth::new(model, fit, noise, about.offset))
+        let mut best: Option<Smooth> = None;
+        for kernel in kernels {
+            let model = Model::new(&shape, &kernel, values)?;
+            let fit = model.likeliest(noise);
+            if best
+                .as_ref()
+                .is_none_or(|best| fit.evidence > best.fit.evidence)
+            {
+                best = Some(Smooth::new(model, fit, noise, description.offset));
+            }
+        }
+        best
     }
 
     /// Kernel interpolation of lattice values; `None` where the description names no kernel.
-    pub fn interpolation(about: &Description, values: &[f64]) -> Option<Self> {
-        let model = Model::new(&about.shape(), &prior(about)?, values)?;
+    pub fn interpolation(description: &Description, values: &[f64]) -> Option<Self> {
+        let model = Model::new(&description.shape(), &prior_kernel(description)?, values)?;
         let fit = model.fit(INTERPOLATION, 1.0);
-        Some(Smooth::new(model, fit, 0.0, about.offset))
+        Some(Smooth::new(model, fit, 0.0, description.offset))
     }
 
     fn new(model: Model, fit: Fit, noise: f64, offset: f64) -> Self {
-        let offset = if matches!(model.of, Of::Coordinates) {
-            offset
-        } else {
-            0.0
+        let offset = match model.observed {
+            Observed::Coordinates => offset,
+            Observed::Values => 0.0,
         };
         let coefficients = model.newton.coefficients(&fit.coordinates);
         Smooth {
@@ -76,15 +82,9 @@ impl Smooth {
         }
     }
 
-    /// At a point of the unit cube.
+    /// Value at a point of the unit cube.
     pub fn value(&self, y: &[f64]) -> f64 {
-        let KernelBasis { kernel, points } = &self.newton.basis;
-        self.mean
-            + points
-                .iter()
-                .zip(&self.coefficients)
-                .map(|(p, a)| a * kernel.value(y, p))
-                .sum::<f64>()
+        self.mean + self.newton.basis.combine(&self.coefficients, y)
     }
 
     /// The posterior standard deviation at a point of the unit cube; 0 for an interpolation.
@@ -104,15 +104,17 @@ impl Smooth {
     }
 }
 
-/// What values speak of.
-enum Of {
+/// Kind of the released values.
+enum Observed {
+    /// Values of the function on the lattice.
     Values,
+    /// Whitened coordinates.
     Coordinates,
 }
 
 /// `v = m u + F g + noise`, `g` the coordinates in Newton's basis of the prior, by the sums that are needed.
 struct Model {
-    of: Of,
+    observed: Observed,
     newton: Newton,
     /// The lower triangle of `F'F`.
     gram: Vec<Vec<f64>>,
@@ -138,39 +140,41 @@ struct Fit {
 
 impl Model {
     fn new(shape: &Shape, kernel: &PointKernel, values: &[f64]) -> Option<Self> {
-        let (of, points, whiten) = match &shape.basis {
-            Basis::Bernstein => (Of::Values, lattice(shape), None),
-            Basis::Kernel(basis) => (
-                Of::Coordinates,
-                basis.points.clone(),
-                Some(Newton::on(basis)),
-            ),
+        let points = match &shape.basis {
+            Basis::Bernstein => {
+                grid_points(&vec![even_coordinates(shape.degree); shape.dimensions])
+            }
+            Basis::Kernel(basis) => basis.points.clone(),
             Basis::Affine | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => {
                 return None;
             }
         };
         let newton = Newton::among(kernel, &points, MOST);
         // Column by column: the values of the basis at the points, whitened as the values are.
-        let rows: Vec<Vec<f64>> = points.iter().map(|p| newton.at(p)).collect();
-        let whitened = |column: Vec<f64>| {
-            whiten
-                .as_ref()
-                .map_or(column.clone(), |by| by.whiten(&column))
-        };
-        let column =
-            |i: usize| whitened(rows.iter().filter_map(|row| row.get(i).copied()).collect());
-        let columns: Vec<Vec<f64>> = (0..newton.count()).map(column).collect();
-        let ones = whitened(vec![1.0; points.len()]);
-        let values = whiten
-            .as_ref()
-            .map_or_else(|| values.to_vec(), |by| by.coordinates(values));
-        let gram = columns
-            .iter()
-            .enumerate()
-            .map(|(i, a)| columns.iter().take(i + 1).map(|b| dot(a, b)).collect());
+        let mut columns = vec![Vec::with_capacity(points.len()); newton.count()];
+        for point in &points {
+            for (column, value) in columns.iter_mut().zip(newton.at(point)) {
+                column.push(value);
+            }
+        }
+        let mut ones = vec![1.0; points.len()];
+        let mut values = values.to_vec();
+        let mut observed = Observed::Values;
+        if let Basis::Kernel(basis) = &shape.basis {
+            let released = Newton::on(basis);
+            for column in columns.iter_mut().chain([&mut ones]) {
+                *column = released.whiten(column);
+            }
+            values = released.coordinates(&values);
+            observed = Observed::Coordinates;
+        }
+        let mut gram = Vec::with_capacity(columns.len());
+        for (index, column) in columns.iter().enumerate() {
+            gram.push(columns[..=index].iter().map(|b| dot(column, b)).collect());
+        }
         Some(Model {
-            of,
-            gram: gram.collect(),
+            observed,
+            gram,
             along: [&values, &ones].map(|x| columns.iter().map(|column| dot(column, x)).collect()),
             squares: [
                 dot(&values, &values),
@@ -183,14 +187,14 @@ impl Model {
 
     /// `ratio` is `A^2` over `noise`, the variance.
     fn fit(&self, ratio: f64, noise: f64) -> Fit {
-        let one = |i: usize, j: usize| if i == j { 1.0 } else { 0.0 };
-        let row = |(i, row): (usize, &Vec<f64>)| {
-            row.iter()
-                .enumerate()
-                .map(|(j, g)| one(i, j) + ratio * g)
-                .collect()
-        };
-        let factor = cholesky::factor(self.gram.iter().enumerate().map(row).collect(), REST);
+        let mut rows = self.gram.clone();
+        for (i, row) in rows.iter_mut().enumerate() {
+            for (j, entry) in row.iter_mut().enumerate() {
+                let one = if i == j { 1.0 } else { 0.0 };
+                *entry = one + ratio * *entry;
+            }
+        }
+        let factor = cholesky::factor(rows, REST);
         let [values, ones] = self.along.each_ref().map(|x| forward(&factor, x));
         let [vv, uv, uu] = self.squares;
         let ones_left = (uu - ratio * dot(&ones, &ones)).max(1e-12 * uu);
@@ -221,38 +225,45 @@ impl Model {
 
     /// The fit of the largest marginal likelihood: over 15 powers of ten, then a tenth of one.
     fn likeliest(&self, noise: f64) -> Fit {
-        let best = |exponents: Vec<f64>| {
-            let fits = exponents
-                .into_iter()
-                .map(|exponent| (exponent, self.fit(10.0_f64.powf(exponent), noise)));
-            fits.reduce(|a, b| if b.1.evidence > a.1.evidence { b } else { a })
-        };
-        let coarse = best((-12..=18).map(|i| f64::from(i) / 2.0).collect())
-            .map_or(0.0, |(exponent, _)| exponent);
-        let fine = best((-4..=4).map(|i| coarse + f64::from(i) / 10.0).collect());
-        fine.map_or_else(|| self.fit(1.0, noise), |(_, fit)| fit)
+        let halves = (-12..=18).map(|i| f64::from(i) / 2.0);
+        let coarse = self.likeliest_exponent(halves, noise);
+        let tenths = (-4..=4).map(|i| coarse + f64::from(i) / 10.0);
+        let fine = self.likeliest_exponent(tenths, noise);
+        self.fit(10.0_f64.powf(fine), noise)
+    }
+
+    /// The first of the powers of ten with the largest marginal likelihood.
+    fn likeliest_exponent(&self, mut exponents: impl Iterator<Item = f64>, noise: f64) -> f64 {
+        let mut best = exponents.next().unwrap_or(0.0);
+        let mut largest = self.fit(10.0_f64.powf(best), noise).evidence;
+        for exponent in exponents {
+            let evidence = self.fit(10.0_f64.powf(exponent), noise).evidence;
+            if evidence > largest {
+                best = exponent;
+                largest = evidence;
+            }
+        }
+        best
     }
 }
 
 /// The prior's kernel, from the public description: what sums of a kernel's functions at places of no order have as their
 /// covariance, a kernel `sqrt 2` wider where it is Gaussian.
-fn prior(about: &Description) -> Option<PointKernel> {
-    let widths: Vec<f64> = about
+fn prior_kernel(description: &Description) -> Option<PointKernel> {
+    let widths: Vec<f64> = description
         .domain
         .iter()
         .map(|axis| axis.max - axis.min)
         .collect();
-    let method = match &about.target {
+    let method = match &description.target {
         Target::Density(density) => match &density.kernel {
             Smoothing::Bandwidths(bandwidths) if bandwidths.len() == widths.len() => {
-                let wider = |(b, w): (&f64, &f64)| 2.0 * (b / w).powi(2);
-                return Some(gaussian(
-                    &bandwidths
-                        .iter()
-                        .zip(&widths)
-                        .map(wider)
-                        .collect::<Vec<f64>>(),
-                ));
+                let variances: Vec<f64> = bandwidths
+                    .iter()
+                    .zip(&widths)
+                    .map(|(bandwidth, width)| 2.0 * (bandwidth / width).powi(2))
+                    .collect();
+                return Some(gaussian(&variances));
             }
             Smoothing::Covariance(matrix) if matrix.len() == widths.len() => {
                 return correlated(matrix, &widths);
@@ -275,48 +286,28 @@ fn prior(about: &Description) -> Option<PointKernel> {
 
 /// The Gaussian kernel with these variances.
 fn gaussian(variances: &[f64]) -> PointKernel {
-    let row = |i: usize| {
-        variances
-            .iter()
-            .enumerate()
-            .map(|(j, v)| if i == j { 1.0 / v } else { 0.0 })
-            .collect()
-    };
+    let inverses: Vec<f64> = variances.iter().map(|variance| 1.0 / variance).collect();
     PointKernel::Gaussian {
-        precision: (0..variances.len()).map(row).collect(),
+        precision: diagonal_matrix(&inverses),
     }
 }
 
 /// The Gaussian kernel with twice a covariance matrix, in the domain mapped to the unit cube.
 fn correlated(matrix: &[Vec<f64>], widths: &[f64]) -> Option<PointKernel> {
-    let entry =
-        |i: usize, j: usize| Some(2.0 * matrix.get(i)?.get(j)? / (widths.get(i)? * widths.get(j)?));
-    let lower: Option<Vec<Vec<f64>>> = (0..widths.len())
-        .map(|i| (0..=i).map(|j| entry(i, j)).collect())
-        .collect();
-    let factor = cholesky::factor(lower?, REST);
-    let unit = |j: usize| {
-        (0..widths.len())
-            .map(|i| if i == j { 1.0 } else { 0.0 })
-            .collect::<Vec<f64>>()
-    };
-    let precision = (0..widths.len())
-        .map(|j| backward(&factor, &forward(&factor, &unit(j))))
-        .collect();
+    let mut lower = Vec::with_capacity(widths.len());
+    for (i, width) in widths.iter().enumerate() {
+        let mut row = matrix.get(i)?.get(..=i)?.to_vec();
+        for (covariance, other) in row.iter_mut().zip(widths) {
+            *covariance = 2.0 * *covariance / (width * other);
+        }
+        lower.push(row);
+    }
+    let factor = cholesky::factor(lower, REST);
+    let mut precision = diagonal_matrix(&vec![1.0; widths.len()]);
+    for column in &mut precision {
+        *column = backward(&factor, &forward(&factor, column));
+    }
     Some(PointKernel::Gaussian { precision })
-}
-
-/// The points of a lattice, the last axis fastest.
-fn lattice(shape: &Shape) -> Vec<Vec<f64>> {
-    let axis: Vec<f64> = (0..=shape.degree)
-        .map(|i| f64::from(i) / f64::from(shape.degree))
-        .collect();
-    (0..shape.dimensions).fold(vec![vec![]], |points, _| {
-        points
-            .iter()
-            .flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat()))
-            .collect()
-    })
 }
 
 #[cfg(test)]
@@ -338,7 +329,7 @@ mod tests {
                 kernel,
                 divide_by: None,
             });
-            prior(&about).expect("a kernel")
+            prior_kernel(&about).expect("a kernel")
         };
         let diagonal = prior_of(Smoothing::Bandwidths(vec![1.0, 0.8]));
         let matrix = prior_of(Smoothing::Covariance(vec![vec![1.0, 0.0], vec![0.0, 0.64]]));

@@ -3,14 +3,15 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
-use crate::band::Band;
-use crate::bernstein::{Bases, Operator, nodes};
+use crate::band::{Band, largest_magnitude};
+use crate::bernstein::{Bases, DenseNodes, Operator};
 use crate::by::By;
 use crate::description::Description;
 use crate::description::NoiseDistribution;
 use crate::noise::unit_noise;
 use crate::released::Synopsis;
-use crate::rough::WorstCaseFunctions;
+use crate::rough::{Sum, WorstCaseFunctions};
+use crate::tensor::{even_coordinates, grid_points, outer_product};
 use crate::whitened::Points;
 use crate::{Basis, Shape};
 
@@ -27,23 +28,22 @@ pub fn noise(shape: &Shape, law: NoiseDistribution, orders: &[u32]) -> Vec<f64> 
         return vec![Band::expect(shape, law, DRAWS as u32); orders.len()];
     }
     let operator = Operator::new(shape.dimensions, shape.degree);
-    let at_nodes = Bases::at(shape.degree, &nodes(shape.degree, 2).0);
+    let at_nodes = Bases::at(shape.degree, &DenseNodes::new(shape.degree, 2).points);
     let mut sums = vec![0.0; orders.len()];
     for draw in 0..DRAWS {
-        let mut rng = ChaCha12Rng::seed_from_u64(SEED);
-        rng.set_stream(draw);
-        let values = unit_noise(law, shape.values(), &mut rng);
-        for (sum, coefficients) in sums.iter_mut().zip(operator.at_orders(&values, orders)) {
+        let values = unit_noise(law, shape.values(), &mut draw_generator(draw));
+        for (sum, coefficients) in sums
+            .iter_mut()
+            .zip(operator.coefficients_of_orders(&values, orders))
+        {
             let moved = at_nodes.evaluate(&coefficients, shape.dimensions);
-            *sum += moved
-                .iter()
-                .fold(0.0_f64, |sup, value| sup.max(value.abs()));
+            *sum += largest_magnitude(&moved);
         }
     }
     sums.into_iter().map(|sum| sum / DRAWS as f64).collect()
 }
 
-/// How far the order-`h` polynomial of a Gaussian bump is from the bump, in units of its peak, for each of `orders`, which
+/// Distance of the order-`h` polynomial of a Gaussian bump from the bump, in units of its peak, for each of `orders`, which
 /// must ascend: the largest over a grid of places of the bump and of points. `widths` are its standard deviations in the
 /// unit cube.
 ///
@@ -55,71 +55,59 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
         2 => 20,
         _ => 4,
     };
-    let along = |count: u32| -> Vec<f64> {
-        (0..=count)
-            .map(|j| f64::from(j) / f64::from(count))
-            .collect()
-    };
-    let points = along(cells);
-    let lattice = along(degree);
+    let points = even_coordinates(cells);
+    let lattice = even_coordinates(degree);
     let at_points = Bases::at(degree, &points);
     let operator = Operator::new(widths.len(), degree);
-    let bump = |on: &[f64], place: &[f64]| -> Vec<f64> {
-        place
-            .iter()
-            .zip(widths)
-            .fold(vec![1.0], |product, (d, width)| {
-                let axis: Vec<f64> = on
-                    .iter()
-                    .map(|y| (-((y - d) / width).powi(2) / 2.0).exp())
-                    .collect();
-                product
-                    .iter()
-                    .flat_map(|p| axis.iter().map(move |x| p * x))
-                    .collect()
-            })
-    };
     // The operator is symmetric: half of each axis is enough for the places.
     let half: Vec<f64> = points.iter().copied().filter(|x| *x <= 0.5).collect();
-    let places = widths
-        .iter()
-        .fold(vec![vec![]], |places: Vec<Vec<f64>>, _| {
-            places
-                .iter()
-                .flat_map(|p| half.iter().map(move |x| [p.as_slice(), &[*x]].concat()))
-                .collect()
-        });
     let mut worst = vec![0.0_f64; orders.len()];
-    for place in places {
-        let exact = bump(&points, &place);
-        for (worst, coefficients) in worst
-            .iter_mut()
-            .zip(operator.at_orders(&bump(&lattice, &place), orders))
-        {
+    for place in grid_points(&vec![half; widths.len()]) {
+        let exact = gaussian_bump(&points, &place, widths);
+        let values = gaussian_bump(&lattice, &place, widths);
+        let forms = operator.coefficients_of_orders(&values, orders);
+        for (worst, coefficients) in worst.iter_mut().zip(forms) {
             let polynomial = at_points.evaluate(&coefficients, widths.len());
-            let errors = polynomial.iter().zip(&exact).map(|(a, b)| (a - b).abs());
-            *worst = errors.fold(*worst, f64::max);
+            *worst = worst.max(largest_magnitude(&differences(&polynomial, &exact)));
         }
     }
     worst
 }
 
-/// The errors to expect of a release: each of the largest over the domain, in the units of the scale.
+/// Values of a Gaussian bump around `place`, on the grid with these coordinates on every axis.
+fn gaussian_bump(coordinates: &[f64], place: &[f64], widths: &[f64]) -> Vec<f64> {
+    let mut factors = Vec::with_capacity(widths.len());
+    for (center, width) in place.iter().zip(widths) {
+        factors.push(
+            coordinates
+                .iter()
+                .map(|y| (-((y - center) / width).powi(2) / 2.0).exp())
+                .collect(),
+        );
+    }
+    outer_product(&factors)
+}
+
+fn differences(found: &[f64], exact: &[f64]) -> Vec<f64> {
+    found.iter().zip(exact).map(|(a, b)| a - b).collect()
+}
+
+/// Errors to expect of a release: each the largest over the domain, in the units of the scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expected {
-    /// The mean by the noise alone.
+    /// Mean error by the noise alone.
     pub noise: f64,
-    /// By what the form cannot follow of the function, alone: the mean over those of the functions that it follows least.
+    /// Error by what the form cannot follow of the function, alone: the mean over those of the functions that it follows least.
     pub approximation: f64,
-    /// The mean by both, over the same functions.
+    /// Mean error by both, over the same functions.
     pub error: f64,
-    /// What both together stay within in 19 of 20 windows, over the same functions.
+    /// Error that both together stay within in 19 of 20 windows, over the same functions.
     pub within: f64,
-    /// The mean by both, over all functions that are less rough ([`WorstCaseFunctions::spread`]).
+    /// Mean error by both, over all functions that are less rough ([`WorstCaseFunctions::spread`]).
     pub spread: f64,
 }
 
-/// What to expect of noise with this scale on a lattice, at each of `orders`, which must ascend, where the function is as
+/// Predicts the errors of noise with this scale on a lattice, at each of `orders`, which must ascend, where the function is as
 /// [`WorstCaseFunctions`] as is assumed.
 ///
 /// A figure to plan with: few draws, looked at on a grid. The same for the same arguments.
@@ -130,60 +118,39 @@ pub fn on_lattice(
     orders: &[u32],
     rough: &WorstCaseFunctions,
 ) -> Vec<Expected> {
-    let grid = Grid::new(rough, 2 * shape.degree);
-    let (points, lattice) = (
-        grid.points(),
-        Grid {
-            axes: shape.dimensions,
-            along: places(shape.degree),
-        }
-        .points(),
-    );
+    let along = axis_coordinates(rough, 2 * shape.degree);
+    let points = grid_points(&vec![along.clone(); rough.axes]);
+    let lattice = grid_points(&vec![even_coordinates(shape.degree); shape.dimensions]);
     let operator = Operator::new(shape.dimensions, shape.degree);
-    let at_points = Bases::at(shape.degree, &grid.along);
-    let evaluate = |coefficients: Vec<f64>| at_points.evaluate(&coefficients, shape.dimensions);
-    let mut worst = vec![Worst::default(); orders.len()];
+    let at_points = Bases::at(shape.degree, &along);
+    let mut worst = vec![WorstBiases::default(); orders.len()];
     for function in rough.functions(&points) {
         let exact = function.on(&points);
-        for (worst, coefficients) in worst
-            .iter_mut()
-            .zip(operator.at_orders(&function.on(&lattice), orders))
-        {
-            worst.add(
-                evaluate(coefficients)
-                    .iter()
-                    .zip(&exact)
-                    .map(|(a, b)| a - b)
-                    .collect(),
-            );
+        let forms = operator.coefficients_of_orders(&function.on(&lattice), orders);
+        for (worst, form) in worst.iter_mut().zip(forms) {
+            let polynomial = at_points.evaluate(&form, shape.dimensions);
+            worst.add(differences(&polynomial, &exact));
         }
     }
-    let mut sups = vec![Sups::default(); orders.len()];
+    let mut errors = vec![DrawnErrors::default(); orders.len()];
     let spread = rough.spread();
     for (draw, function) in (0..DRAWS).zip(spread.functions(&points)) {
-        let noise: Vec<f64> = unit_noise(law, shape.values(), &mut stream(draw))
-            .iter()
-            .map(|z| scale * z)
-            .collect();
+        let mut noise = unit_noise(law, shape.values(), &mut draw_generator(draw));
+        noise.iter_mut().for_each(|z| *z *= scale);
         let exact = function.on(&points);
-        let noises = operator.at_orders(&noise, orders);
-        let forms = operator.at_orders(&function.on(&lattice), orders);
-        for (((sups, worst), noise), form) in sups.iter_mut().zip(&worst).zip(noises).zip(forms) {
-            let off: Vec<f64> = evaluate(form)
-                .iter()
-                .zip(&exact)
-                .map(|(a, b)| a - b)
-                .collect();
-            sups.add(&evaluate(noise), worst.for_draw(draw), &off);
+        let noises = operator.coefficients_of_orders(&noise, orders);
+        let forms = operator.coefficients_of_orders(&function.on(&lattice), orders);
+        for (index, errors) in errors.iter_mut().enumerate() {
+            let noise = at_points.evaluate(&noises[index], shape.dimensions);
+            let polynomial = at_points.evaluate(&forms[index], shape.dimensions);
+            let bias = differences(&polynomial, &exact);
+            errors.add(&noise, worst[index].for_draw(draw), &bias);
         }
     }
-    sups.iter()
-        .zip(&worst)
-        .map(|(sups, worst)| sups.expected(worst))
-        .collect()
+    summarized(&errors, &worst)
 }
 
-/// What to expect of noise with this scale on the whitened coordinates of each of `counts`, which must ascend, of `points`.
+/// Predicts the errors of noise with this scale on the whitened coordinates of each of `counts`, which must ascend, of `points`.
 pub fn on_points(
     points: &Points,
     law: NoiseDistribution,
@@ -191,70 +158,78 @@ pub fn on_points(
     counts: &[usize],
     rough: &WorstCaseFunctions,
 ) -> Vec<Expected> {
-    let grid = Grid::new(rough, 0).points();
+    let grid = places(rough, 0);
     // Newton's functions, each at every place.
-    let mut newton = vec![vec![0.0; grid.len()]; points.count()];
-    for (at, y) in grid.iter().enumerate() {
-        newton
-            .iter_mut()
-            .zip(points.coordinates(y))
-            .for_each(|(values, value)| values[at] = value);
-    }
-    let add = |sum: &mut Vec<f64>, coordinate: f64, values: &[f64]| {
-        sum.iter_mut()
-            .zip(values)
-            .for_each(|(sum, value)| *sum += coordinate * value);
-    };
-    let mut worst = vec![Worst::default(); counts.len()];
-    for function in rough.functions(&grid) {
-        let coordinates = points.whiten(&function.on(&points.basis().points));
-        let mut bias: Vec<f64> = function.on(&grid).iter().map(|f| -f).collect();
-        let mut done: usize = 0;
-        for (worst, count) in worst.iter_mut().zip(counts) {
-            let next = coordinates.iter().zip(&newton).take(*count).skip(done);
-            next.for_each(|(coordinate, values)| add(&mut bias, *coordinate, values));
-            done = *count;
-            worst.add(bias.clone());
+    let mut newton = vec![Vec::with_capacity(grid.len()); points.count()];
+    for place in &grid {
+        for (values, value) in newton.iter_mut().zip(points.coordinates(place)) {
+            values.push(value);
         }
     }
-    let mut sups = vec![Sups::default(); counts.len()];
+    let mut worst = vec![WorstBiases::default(); counts.len()];
+    for function in rough.functions(&grid) {
+        let biases = biases_of_counts(&function, points, &newton, &grid, counts);
+        for (worst, bias) in worst.iter_mut().zip(biases) {
+            worst.add(bias);
+        }
+    }
+    let mut errors = vec![DrawnErrors::default(); counts.len()];
     let spread = rough.spread();
     for (draw, function) in (0..DRAWS).zip(spread.functions(&grid)) {
-        let mut rng = stream(draw);
-        let coordinates = points.whiten(&function.on(&points.basis().points));
-        let mut bias: Vec<f64> = function.on(&grid).iter().map(|f| -f).collect();
-        let mut done: usize = 0;
-        for ((sups, worst), count) in sups.iter_mut().zip(&worst).zip(counts) {
+        let mut rng = draw_generator(draw);
+        let biases = biases_of_counts(&function, points, &newton, &grid, counts);
+        for (index, bias) in biases.iter().enumerate() {
             let mut noise = vec![0.0; grid.len()];
-            let drawn = unit_noise(law, *count, &mut rng);
-            drawn
-                .iter()
-                .zip(&newton)
-                .for_each(|(z, values)| add(&mut noise, scale * z, values));
-            let next = coordinates.iter().zip(&newton).take(*count).skip(done);
-            next.for_each(|(coordinate, values)| add(&mut bias, *coordinate, values));
-            done = *count;
-            sups.add(&noise, worst.for_draw(draw), &bias);
+            let drawn = unit_noise(law, counts[index], &mut rng);
+            for (z, values) in drawn.iter().zip(&newton) {
+                add_scaled(&mut noise, scale * z, values);
+            }
+            errors[index].add(&noise, worst[index].for_draw(draw), bias);
         }
     }
-    sups.iter()
-        .zip(&worst)
-        .map(|(sups, worst)| sups.expected(worst))
-        .collect()
+    summarized(&errors, &worst)
 }
 
-/// What to expect of two readings of one release: as published, and smoothed by its posterior. Each is the mean of the largest
+/// Differences on the grid between a function and its interpolation on the first points, for each number of them.
+fn biases_of_counts(
+    function: &Sum,
+    points: &Points,
+    newton: &[Vec<f64>],
+    grid: &[Vec<f64>],
+    counts: &[usize],
+) -> Vec<Vec<f64>> {
+    let coordinates = points.whiten(&function.on(&points.basis().points));
+    let mut bias: Vec<f64> = function.on(grid).iter().map(|value| -value).collect();
+    let mut done = 0;
+    let mut biases = Vec::with_capacity(counts.len());
+    for count in counts {
+        for (coordinate, values) in coordinates.iter().zip(newton).take(*count).skip(done) {
+            add_scaled(&mut bias, *coordinate, values);
+        }
+        done = *count;
+        biases.push(bias.clone());
+    }
+    biases
+}
+
+fn add_scaled(sums: &mut [f64], factor: f64, values: &[f64]) {
+    for (sum, value) in sums.iter_mut().zip(values) {
+        *sum += factor * value;
+    }
+}
+
+/// Predicts the errors of two readings of one release: as published, and smoothed by its posterior. Each is the mean of the largest
 /// error over the domain where the function is as [`WorstCaseFunctions`] as is assumed. `publish` is that of the target
 /// (`Target::publish`). `None` where there is no posterior, or too many values.
 pub fn readings(
-    about: &Description,
+    description: &Description,
     rough: &WorstCaseFunctions,
     publish: impl Fn(Vec<f64>) -> Vec<f64>,
 ) -> Option<[f64; 2]> {
     /// A posterior takes its time.
     const FEW: u64 = 16;
     const MOST_VALUES: usize = 450;
-    let shape = about.shape();
+    let shape = description.shape();
     let points = match &shape.basis {
         Basis::Kernel(basis) => Some(Points::again(basis)),
         Basis::Bernstein => None,
@@ -263,148 +238,138 @@ pub fn readings(
     if shape.values() > MOST_VALUES {
         return None;
     }
-    let grid = Grid::new(rough, 2 * shape.degree).points();
-    let lattice = Grid {
-        axes: shape.dimensions,
-        along: places(shape.degree),
-    }
-    .points();
+    let grid = places(rough, 2 * shape.degree);
+    let lattice = grid_points(&vec![even_coordinates(shape.degree); shape.dimensions]);
     let functions = rough.functions(&grid);
     let mut means = [0.0; 2];
     for (draw, function) in (0..FEW).zip(&functions) {
-        let mut rng = stream(draw);
+        let mut rng = draw_generator(draw);
         let exact = match &points {
             Some(points) => points.whiten(&function.on(&points.basis().points)),
             None => function.on(&lattice),
         };
-        let noise = unit_noise(about.noise.law, exact.len(), &mut rng);
-        let noisy = exact
-            .iter()
-            .zip(noise)
-            .map(|(f, z)| f + about.noise.scale * z)
-            .collect();
-        let synopsis = Synopsis::new(about.clone(), publish(noisy)).ok()?;
-        for (mean, by) in means
-            .iter_mut()
-            .zip([By::Bernstein(about.order), By::Posterior])
-        {
+        let noise = unit_noise(description.noise.law, exact.len(), &mut rng);
+        let mut noisy = exact;
+        for (value, noise) in noisy.iter_mut().zip(noise) {
+            *value += description.noise.scale * noise;
+        }
+        let synopsis = Synopsis::new(description.clone(), publish(noisy)).ok()?;
+        let published = By::Bernstein(description.order);
+        for (mean, by) in means.iter_mut().zip([published, By::Posterior]) {
             let evaluator = synopsis.evaluator(by).ok()?;
-            let off = |y: &Vec<f64>| (evaluator.at(y) - about.offset - function.at(y)).abs();
-            *mean += grid.iter().map(off).fold(0.0, f64::max) / FEW as f64;
+            let errors: Vec<f64> = grid
+                .iter()
+                .map(|place| evaluator.at(place) - description.offset - function.at(place))
+                .collect();
+            *mean += largest_magnitude(&errors) / FEW as f64;
         }
     }
     Some(means)
 }
 
-/// What a form makes of the functions that it follows least: the differences at every place.
+/// Differences between a function and its form at every place, and the largest of them.
+#[derive(Clone, Debug)]
+struct Bias {
+    largest: f64,
+    differences: Vec<f64>,
+}
+
+/// Biases of the functions that a form follows least.
 #[derive(Clone, Debug, Default)]
-struct Worst(Vec<(f64, Vec<f64>)>);
+struct WorstBiases(Vec<Bias>);
 
-impl Worst {
+impl WorstBiases {
     /// An eighth of the functions.
-    const KEPT: usize = 8;
+    const MOST: usize = 8;
 
-    fn add(&mut self, bias: Vec<f64>) {
-        let off = sup(bias.iter().copied());
-        if self.0.len() < Self::KEPT {
-            self.0.push((off, bias));
-        } else if let Some(least) = self.0.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0))
-            && least.0 < off
+    fn add(&mut self, differences: Vec<f64>) {
+        let bias = Bias {
+            largest: largest_magnitude(&differences),
+            differences,
+        };
+        if self.0.len() < Self::MOST {
+            self.0.push(bias);
+        } else if let Some(least) = self
+            .0
+            .iter_mut()
+            .min_by(|a, b| a.largest.total_cmp(&b.largest))
+            && least.largest < bias.largest
         {
-            *least = (off, bias);
+            *least = bias;
         }
     }
 
     /// Every draw of noise meets one of them.
     fn for_draw(&self, draw: u64) -> &[f64] {
-        self.0
-            .get(draw as usize % self.0.len().max(1))
-            .map_or(&[], |(_, bias)| bias)
+        match self.0.get(draw as usize % self.0.len().max(1)) {
+            Some(bias) => &bias.differences,
+            None => &[],
+        }
     }
 
     fn mean(&self) -> f64 {
-        self.0.iter().map(|(off, _)| off).sum::<f64>() / self.0.len().max(1) as f64
+        self.0.iter().map(|bias| bias.largest).sum::<f64>() / self.0.len().max(1) as f64
     }
 }
 
 /// The largest errors of draws of noise.
 #[derive(Clone, Debug, Default)]
-struct Sups {
+struct DrawnErrors {
     noise: Vec<f64>,
     error: Vec<f64>,
     spread: Vec<f64>,
 }
 
-impl Sups {
+impl DrawnErrors {
     /// One draw of noise, which meets a function that the form follows least and one that is less rough.
     fn add(&mut self, noise: &[f64], worst: &[f64], spread: &[f64]) {
-        let with = |off: &[f64]| sup(noise.iter().zip(off).map(|(z, off)| z + off));
-        self.noise.push(sup(noise.iter().copied()));
-        self.error.push(with(worst));
-        self.spread.push(with(spread));
+        self.noise.push(largest_magnitude(noise));
+        self.error.push(largest_sum(noise, worst));
+        self.spread.push(largest_sum(noise, spread));
     }
 
-    fn expected(&self, worst: &Worst) -> Expected {
-        let mean = |sups: &[f64]| sups.iter().sum::<f64>() / sups.len().max(1) as f64;
-        // The largest of 64: few draws tell a quantile, so it is not the smallest that would do.
-        let within = sup(self.error.iter().copied());
-        let [noise, error, spread] =
-            [&self.noise, &self.error, &self.spread].map(|sups| mean(sups));
+    fn expected(&self, worst: &WorstBiases) -> Expected {
         Expected {
-            noise,
+            noise: mean(&self.noise),
             approximation: worst.mean(),
-            error,
-            within,
-            spread,
+            error: mean(&self.error),
+            // The largest of 64: few draws tell a quantile, so it is not the smallest that would do.
+            within: largest_magnitude(&self.error),
+            spread: mean(&self.spread),
         }
     }
 }
 
-fn sup(values: impl Iterator<Item = f64>) -> f64 {
-    values.fold(0.0, |sup, x| sup.max(x.abs()))
-}
-
-/// The same points on every axis.
-struct Grid {
-    axes: usize,
-    along: Vec<f64>,
-}
-
-impl Grid {
-    /// At least so many cells an axis, and four to the narrowest width where that is not too many.
-    fn new(rough: &WorstCaseFunctions, cells: u32) -> Self {
-        let most = [600, 96, 24][rough.axes.clamp(1, 3) - 1];
-        // A cast from a float saturates.
-        let cells = cells
-            .max((4.0 / rough.narrowest()).ceil() as u32)
-            .clamp(16, most);
-        Grid {
-            axes: rough.axes,
-            along: places(cells),
-        }
-    }
-
-    fn points(&self) -> Vec<Vec<f64>> {
-        (0..self.axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
-            points
-                .iter()
-                .flat_map(|p| {
-                    self.along
-                        .iter()
-                        .map(move |y| [p.as_slice(), &[*y]].concat())
-                })
-                .collect()
-        })
-    }
-}
-
-fn places(cells: u32) -> Vec<f64> {
-    (0..=cells)
-        .map(|j| f64::from(j) / f64::from(cells))
+fn summarized(errors: &[DrawnErrors], worst: &[WorstBiases]) -> Vec<Expected> {
+    errors
+        .iter()
+        .zip(worst)
+        .map(|(errors, worst)| errors.expected(worst))
         .collect()
 }
 
-fn stream(draw: u64) -> ChaCha12Rng {
+fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len().max(1) as f64
+}
+
+fn largest_sum(noise: &[f64], bias: &[f64]) -> f64 {
+    let sums = noise.iter().zip(bias).map(|(noise, bias)| noise + bias);
+    sums.fold(0.0, |largest, sum| largest.max(sum.abs()))
+}
+
+/// Coordinates of the places on every axis: at least so many cells, and four to the narrowest width where that is not too many.
+fn axis_coordinates(rough: &WorstCaseFunctions, cells: u32) -> Vec<f64> {
+    let most = [600, 96, 24][rough.axes.clamp(1, 3) - 1];
+    // A cast from a float saturates.
+    let narrow = (4.0 / rough.narrowest()).ceil() as u32;
+    even_coordinates(cells.max(narrow).clamp(16, most))
+}
+
+fn places(rough: &WorstCaseFunctions, cells: u32) -> Vec<Vec<f64>> {
+    grid_points(&vec![axis_coordinates(rough, cells); rough.axes])
+}
+
+fn draw_generator(draw: u64) -> ChaCha12Rng {
     let mut rng = ChaCha12Rng::seed_from_u64(SEED);
     rng.set_stream(draw);
     rng

@@ -47,7 +47,7 @@ impl Price {
         self.map(|_| 0)
     }
 
-    /// What a mechanism of pure differential privacy costs, in the kind of this. `None` for slots: it is part of the plan, or
+    /// Price of a mechanism of pure differential privacy, in the kind of this. `None` for slots: it is part of the plan, or
     /// cannot be paid for.
     ///
     /// Under `rho`: `epsilon tanh(epsilon / 2)`, rounded up. Every such mechanism is a function of randomised response with
@@ -96,7 +96,7 @@ impl Price {
         }
     }
 
-    /// The same kind, each part, in its smallest unit, as `f` says.
+    /// Price of the same kind, each part, in its smallest unit, as `f` says.
     #[must_use]
     pub fn map(self, f: impl Fn(u64) -> u64) -> Price {
         match self {
@@ -128,41 +128,51 @@ impl Price {
 
     /// The sum of each part: basic composition. `None` where it is too large for a price, or the kinds differ.
     pub fn checked_add(self, other: Price) -> Option<Price> {
-        self.by_parts(
-            other,
-            Epsilon::checked_add,
-            Delta::checked_add,
-            Rho::checked_add,
-            u64::checked_add,
-        )
+        if !self.is_same_kind(other) {
+            return None;
+        }
+        let [first, second] = self.parts();
+        let [other_first, other_second] = other.parts();
+        Some(self.with_parts([
+            first.checked_add(other_first)?,
+            second.checked_add(other_second)?,
+        ]))
     }
 
     /// `None` where a part of `other` is larger, or the kinds differ.
     pub fn checked_sub(self, other: Price) -> Option<Price> {
-        let rest = self.by_parts(
-            other,
-            |a, b| Some(a.saturating_sub(b)),
-            |a, b| Some(a.saturating_sub(b)),
-            |a, b| Some(a.saturating_sub(b)),
-            |a, b| Some(a.saturating_sub(b)),
-        );
-        rest.filter(|_| other.is_within(self))
+        if !self.is_same_kind(other) {
+            return None;
+        }
+        let [first, second] = self.parts();
+        let [other_first, other_second] = other.parts();
+        Some(self.with_parts([
+            first.checked_sub(other_first)?,
+            second.checked_sub(other_second)?,
+        ]))
     }
 
-    /// Whether no part is more than that of `total`. `false` where the kinds differ.
+    /// Tests that no part is more than that of `total`. `false` where the kinds differ.
     pub fn is_within(self, total: Price) -> bool {
-        match (self, total) {
-            (Price::Pure(price), Price::Pure(total)) => price <= total,
-            (
-                Price::Approximate { epsilon, delta },
-                Price::Approximate {
-                    epsilon: most,
-                    delta: largest,
-                },
-            ) => epsilon <= most && delta <= largest,
-            (Price::Concentrated(price), Price::Concentrated(total)) => price <= total,
-            (Price::Slots(price), Price::Slots(total)) => price <= total,
-            _ => false,
+        let [first, second] = self.parts();
+        let [most_first, most_second] = total.parts();
+        self.is_same_kind(total) && first <= most_first && second <= most_second
+    }
+
+    fn is_same_kind(self, other: Price) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+
+    /// Price of this kind with these parts, as of [`Price::parts`].
+    fn with_parts(self, [first, second]: [u64; 2]) -> Price {
+        match self {
+            Price::Pure(_) => Price::Pure(Epsilon::from_trillionths(first)),
+            Price::Approximate { .. } => Price::Approximate {
+                epsilon: Epsilon::from_trillionths(first),
+                delta: Delta::from_quintillionths(second),
+            },
+            Price::Concentrated(_) => Price::Concentrated(Rho::from_trillionths(first)),
+            Price::Slots(_) => Price::Slots(first),
         }
     }
 
@@ -170,7 +180,7 @@ impl Price {
         self == self.zero()
     }
 
-    /// What part of `total` this is, the larger one where there are two. A figure to show.
+    /// Part of `total` that this is, the larger one where there are two. A figure to show.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub fn share_of(self, total: Price) -> f64 {
         match (self, total) {
@@ -189,37 +199,6 @@ impl Price {
             _ => f64::NAN,
         }
     }
-
-    fn by_parts(
-        self,
-        other: Price,
-        of_epsilons: impl FnOnce(Epsilon, Epsilon) -> Option<Epsilon>,
-        of_deltas: impl FnOnce(Delta, Delta) -> Option<Delta>,
-        of_rhos: impl FnOnce(Rho, Rho) -> Option<Rho>,
-        of_slots: impl FnOnce(u64, u64) -> Option<u64>,
-    ) -> Option<Price> {
-        match (self, other) {
-            (Price::Pure(a), Price::Pure(b)) => of_epsilons(a, b).map(Price::Pure),
-            (
-                Price::Approximate {
-                    epsilon: a,
-                    delta: c,
-                },
-                Price::Approximate {
-                    epsilon: b,
-                    delta: d,
-                },
-            ) => Some(Price::Approximate {
-                epsilon: of_epsilons(a, b)?,
-                delta: of_deltas(c, d)?,
-            }),
-            (Price::Concentrated(a), Price::Concentrated(b)) => {
-                of_rhos(a, b).map(Price::Concentrated)
-            }
-            (Price::Slots(a), Price::Slots(b)) => of_slots(a, b).map(Price::Slots),
-            _ => None,
-        }
-    }
 }
 
 /// The largest epsilon that is paid for, at least `paid`; what is dearer than one that is not paid for is not paid for either.
@@ -228,11 +207,11 @@ pub fn most_paid(paid: Epsilon, is_paid: impl Fn(Epsilon) -> bool) -> Epsilon {
     let mut unpaid = u64::MAX;
     while unpaid - paid > 1 {
         let middle = paid.midpoint(unpaid);
-        (paid, unpaid) = if is_paid(Epsilon::from_trillionths(middle)) {
-            (middle, unpaid)
+        if is_paid(Epsilon::from_trillionths(middle)) {
+            paid = middle;
         } else {
-            (paid, middle)
-        };
+            unpaid = middle;
+        }
     }
     Epsilon::from_trillionths(paid)
 }

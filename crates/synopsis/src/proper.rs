@@ -22,7 +22,7 @@ pub struct Proper {
 #[derive(Clone, Debug)]
 pub struct Cumulative {
     evaluator: Evaluator,
-    /// At the ends of equal steps, the first 0 and the last 1.
+    /// Values at the ends of equal steps, the first 0 and the last 1.
     values: Vec<f64>,
 }
 
@@ -35,12 +35,14 @@ impl Evaluator {
     pub fn proper(self) -> Result<Proper, Error> {
         let points = midpoints(self.axes().len());
         let mean = points.iter().map(|y| self.at(y).max(0.0)).sum::<f64>() / points.len() as f64;
-        match self.volume() * mean {
-            mass if mass > 0.0 => Ok(Proper {
+        let mass = self.volume() * mean;
+        if mass > 0.0 {
+            Ok(Proper {
                 evaluator: self,
                 mass,
-            }),
-            mass => Err(Error::NoMass { mass }),
+            })
+        } else {
+            Err(Error::NoMass { mass })
         }
     }
 
@@ -56,11 +58,11 @@ impl Evaluator {
             });
         }
         let mut sum = 0.0;
-        let running = |j: u32| {
-            sum += self.at(&[(f64::from(j) + 0.5) / f64::from(STEPS)]) / f64::from(STEPS);
-            sum
-        };
-        let raw: Vec<f64> = (0..STEPS).map(running).collect();
+        let mut running = Vec::with_capacity(STEPS as usize);
+        for step in 0..STEPS {
+            sum += self.at(&[(f64::from(step) + 0.5) / f64::from(STEPS)]) / f64::from(STEPS);
+            running.push(sum);
+        }
         if sum.is_nan() || sum <= 0.0 {
             return Err(Error::NoMass {
                 mass: sum * self.volume(),
@@ -68,7 +70,7 @@ impl Evaluator {
         }
         let mut values = vec![0.0];
         values.extend(
-            isotonic(&raw)
+            isotonic(&running)
                 .into_iter()
                 .map(|value| (value / sum).clamp(0.0, 1.0)),
         );
@@ -92,7 +94,7 @@ impl Proper {
         Ok(self.evaluator.evaluate(point)?.max(0.0) / self.mass)
     }
 
-    /// What it was divided by.
+    /// Mass that the reading was divided by.
     pub fn mass(&self) -> f64 {
         self.mass
     }
@@ -122,23 +124,39 @@ impl Cumulative {
 
 /// The rising sequence nearest to `values` in least squares.
 pub(super) fn isotonic(values: &[f64]) -> Vec<f64> {
-    // Blocks of equal values: their sums and lengths.
-    let mut blocks: Vec<(f64, usize)> = Vec::new();
+    let mut blocks: Vec<EqualBlock> = Vec::new();
     for value in values {
-        let mut next = (*value, 1);
-        while let Some((sum, count)) = blocks.pop() {
-            if sum / count as f64 <= next.0 / next.1 as f64 {
-                blocks.push((sum, count));
-                break;
-            }
-            next = (next.0 + sum, next.1 + count);
+        let mut next = EqualBlock {
+            sum: *value,
+            count: 1,
+        };
+        while let Some(last) = blocks.pop_if(|last| !last.is_at_most(&next)) {
+            next.sum += last.sum;
+            next.count += last.count;
         }
         blocks.push(next);
     }
-    blocks
-        .into_iter()
-        .flat_map(|(sum, count)| std::iter::repeat_n(sum / count as f64, count))
-        .collect()
+    let mut rising = Vec::with_capacity(values.len());
+    for block in blocks {
+        rising.extend(std::iter::repeat_n(block.mean(), block.count));
+    }
+    rising
+}
+
+/// A block of equal values.
+struct EqualBlock {
+    sum: f64,
+    count: usize,
+}
+
+impl EqualBlock {
+    fn mean(&self) -> f64 {
+        self.sum / self.count as f64
+    }
+
+    fn is_at_most(&self, other: &EqualBlock) -> bool {
+        self.mean() <= other.mean()
+    }
 }
 
 #[cfg(test)]

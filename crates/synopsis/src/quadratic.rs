@@ -1,5 +1,7 @@
 //! Positive definite quadratic forms of two or three variables: what a covariance matrix is asked.
 
+use crate::cholesky::sequential_dot;
+
 /// `x' A x`, as the sum of squares `q_i (x_i + sum_{j<i} c_ij x_j)^2`.
 #[derive(Clone, Debug)]
 pub struct Form {
@@ -28,9 +30,9 @@ impl Form {
                 .filter(|pivot| *pivot > 0.0 && pivot.is_finite())?;
             for (row, of_row) in rest.iter_mut().zip(&last) {
                 row.pop();
-                row.iter_mut()
-                    .zip(&last)
-                    .for_each(|(entry, of_column)| *entry -= of_row * of_column / pivot);
+                for (entry, of_column) in row.iter_mut().zip(&last) {
+                    *entry -= of_row * of_column / pivot;
+                }
             }
             q.insert(0, pivot);
             c.insert(0, last.iter().map(|entry| entry / pivot).collect());
@@ -45,23 +47,24 @@ impl Form {
     /// `A^-1`.
     pub fn inverse(&self) -> Vec<Vec<f64>> {
         let axes = self.q.len();
-        let column = |unit: usize| {
+        let mut columns = diagonal_matrix(&vec![1.0; axes]);
+        for x in &mut columns {
             // `A = C' Q C`, `C` lower triangular with ones.
-            let mut x: Vec<f64> = (0..axes).map(|i| f64::from(u8::from(i == unit))).collect();
             for i in (0..axes).rev() {
                 for j in 0..i {
                     x[j] -= self.c[i][j] * x[i];
                 }
             }
-            x.iter_mut().zip(&self.q).for_each(|(x, q)| *x /= q);
+            for (x, q) in x.iter_mut().zip(&self.q) {
+                *x /= q;
+            }
             for i in 0..axes {
                 for j in 0..i {
                     x[i] -= self.c[i][j] * x[j];
                 }
             }
-            x
-        };
-        (0..axes).map(column).collect()
+        }
+        columns
     }
 
     pub fn at(&self, x: &[f64]) -> f64 {
@@ -69,7 +72,7 @@ impl Form {
             .iter()
             .zip(&self.c)
             .zip(x)
-            .map(|((q, c), last)| q * (last + inner(c, x)).powi(2))
+            .map(|((q, c), last)| q * (last + sequential_dot(c, x)).powi(2))
             .sum()
     }
 
@@ -95,7 +98,7 @@ impl Form {
             .map(|(z, center)| f64::from(*z) - center)
             .collect();
         let q = self.q[axis];
-        let middle = center[axis] - inner(&self.c[axis], &away);
+        let middle = center[axis] - sequential_dot(&self.c[axis], &away);
         let half = (left.max(0.0) / q).sqrt();
         // Casts from a float saturate.
         let first = ((middle - half).ceil() as i32).max(-limits[axis]);
@@ -124,8 +127,13 @@ impl Form {
     }
 }
 
-fn inner(one: &[f64], other: &[f64]) -> f64 {
-    one.iter().zip(other).map(|(a, b)| a * b).sum()
+/// Returns the rows of a diagonal matrix.
+pub(crate) fn diagonal_matrix(diagonal: &[f64]) -> Vec<Vec<f64>> {
+    let mut rows = vec![vec![0.0; diagonal.len()]; diagonal.len()];
+    for (index, entry) in diagonal.iter().enumerate() {
+        rows[index][index] = *entry;
+    }
+    rows
 }
 
 #[cfg(test)]

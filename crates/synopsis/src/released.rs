@@ -11,7 +11,7 @@ pub struct Synopsis {
 }
 
 impl Synopsis {
-    /// For whoever reads or simulates one: what a worker publishes is a `Sealed`, which is made of noisy values only.
+    /// Makes a synopsis, for whoever reads or simulates one: what a worker publishes is a `Sealed`, which is made of noisy values only.
     /// `values` are the noisy values, in the order of the [`Basis`](super::description::Basis) and in natural units: a density's are records per unit
     /// volume of the domain (see [`Density::divide_by`](super::description::Density::divide_by)).
     ///

@@ -1,4 +1,4 @@
-//! What is assumed of a function before there are records: that it is as rough as its kernel allows.
+//! Functions that are as rough as their kernel allows: what is assumed before there are records.
 //!
 //! Every function is a sum of kernels. An error of its form is linear in the function: among sums over records it is worst
 //! where all of them are in one place, so a heap is the roughest, and places differ. A regression is roughest where its labels
@@ -12,22 +12,22 @@ use rand_distr::StandardNormal;
 
 use crate::PointKernel;
 
-/// How many functions are drawn.
+/// Number of functions that are drawn.
 const DRAWN: usize = 64;
 /// The kernels of one that is bounded.
 const TERMS: usize = 8;
 const SEED: u64 = 0x726f_7567_6800;
 
-/// What is assumed of a function.
+/// Assumption on a function: as rough as its kernel allows.
 #[derive(Clone, Debug)]
 pub struct WorstCaseFunctions {
-    /// On the unit cube.
+    /// Kernel on the unit cube.
     pub kernel: PointKernel,
     pub axes: usize,
     pub is: Kind,
 }
 
-/// What a function is made of, and how high it is, in natural units.
+/// Parts of a function, and how high it is, in natural units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// All records in one place: the kernel there, so high.
@@ -46,11 +46,25 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Sum {
     kernel: PointKernel,
-    terms: Vec<(f64, Vec<f64>)>,
-    /// Each with its ends along every axis.
-    boxes: Vec<(f64, Vec<(f64, f64)>)>,
+    terms: Vec<Term>,
+    boxes: Vec<SmoothedBox>,
     /// Standard deviations of the Gaussian.
     widths: Vec<f64>,
+}
+
+/// A weighted kernel.
+#[derive(Clone, Debug)]
+struct Term {
+    weight: f64,
+    center: Vec<f64>,
+}
+
+/// A weighted box that a Gaussian has smoothed.
+#[derive(Clone, Debug)]
+struct SmoothedBox {
+    weight: f64,
+    /// The lower and the upper end along every axis.
+    sides: Vec<[f64; 2]>,
 }
 
 impl WorstCaseFunctions {
@@ -62,7 +76,9 @@ impl WorstCaseFunctions {
     fn function(&self, draw: usize, grid: &[Vec<f64>]) -> Sum {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(draw as u64);
-        let (widths, mass) = self.kernel.smoothing(self.axes);
+        let smoothing = self.kernel.smoothing(self.axes);
+        let widths = smoothing.deviations;
+        let mass = smoothing.integral;
         let mut sum = Sum {
             kernel: self.kernel.clone(),
             terms: Vec::new(),
@@ -71,34 +87,39 @@ impl WorstCaseFunctions {
         };
         match self.is {
             Kind::Heap(height) => {
-                sum.terms.push((
-                    height,
-                    evenly(draw, self.axes).into_iter().map(in_domain).collect(),
-                ));
+                let place = evenly_spread(draw, self.axes);
+                sum.terms.push(Term {
+                    weight: height,
+                    center: place.into_iter().map(in_domain).collect(),
+                });
             }
             // A kernel that a cluster as wide as itself has smoothed is wider and lower.
             Kind::Cluster(height) => {
                 let part = 0.5 + (draw as f64 + 0.5) / (2 * DRAWN) as f64;
                 let smoothed = 0.5_f64.powf(self.axes as f64 / 2.0);
                 sum.kernel = self.kernel.widened();
-                sum.terms
-                    .push((part * height * smoothed, evenly(draw, self.axes)));
-                sum.boxes
-                    .push(((1.0 - part) * height * mass, vec![(0.0, 1.0); self.axes]));
+                sum.terms.push(Term {
+                    weight: part * height * smoothed,
+                    center: evenly_spread(draw, self.axes),
+                });
+                sum.boxes.push(SmoothedBox {
+                    weight: (1.0 - part) * height * mass,
+                    sides: vec![[0.0, 1.0]; self.axes],
+                });
             }
             Kind::Bounded(height) => {
-                let term = |_| {
-                    let place = (0..self.axes).map(|_| in_domain(rng.random())).collect();
-                    (rng.sample(StandardNormal), place)
-                };
-                sum.terms = (0..TERMS).map(term).collect();
+                for _ in 0..TERMS {
+                    let center = (0..self.axes).map(|_| in_domain(rng.random())).collect();
+                    let weight = rng.sample(StandardNormal);
+                    sum.terms.push(Term { weight, center });
+                }
                 let highest = grid
                     .iter()
                     .map(|y| sum.at(y).abs())
                     .fold(f64::MIN_POSITIVE, f64::max);
-                sum.terms
-                    .iter_mut()
-                    .for_each(|(weight, _)| *weight *= height / highest);
+                for term in &mut sum.terms {
+                    term.weight *= height / highest;
+                }
             }
             Kind::Alternating { height, least } => {
                 let least = least * self.kernel.width(0);
@@ -106,34 +127,32 @@ impl WorstCaseFunctions {
                 let mut sign = 1.0;
                 while from < 1.0 {
                     let to = from + least * (1.0 + 2.0 * rng.random::<f64>());
-                    sum.boxes
-                        .push((sign * height, vec![(from.max(0.0), to.min(1.0))]));
-                    (from, sign) = (to, -sign);
+                    sum.boxes.push(SmoothedBox {
+                        weight: sign * height,
+                        sides: vec![[from.max(0.0), to.min(1.0)]],
+                    });
+                    from = to;
+                    sign = -sign;
                 }
             }
         }
         sum
     }
 
-    /// What is less rough: most of the records in a cluster, the others anywhere; wider kernels; or labels that change less often.
+    /// Less rough functions: most of the records in a cluster, the others anywhere; wider kernels; or labels that change less often.
     pub fn spread(&self) -> Self {
-        let WorstCaseFunctions { kernel, axes, is } = self;
-        let (kernel, is) = match is {
-            Kind::Heap(height) | Kind::Cluster(height) => (kernel.clone(), Kind::Cluster(*height)),
-            Kind::Bounded(height) => (kernel.widened(), Kind::Bounded(*height)),
-            Kind::Alternating { height, least } => (
-                kernel.clone(),
-                Kind::Alternating {
-                    height: *height,
+        let mut spread = self.clone();
+        match self.is {
+            Kind::Heap(height) | Kind::Cluster(height) => spread.is = Kind::Cluster(height),
+            Kind::Bounded(_) => spread.kernel = self.kernel.widened(),
+            Kind::Alternating { height, least } => {
+                spread.is = Kind::Alternating {
+                    height,
                     least: 2.0 * least,
-                },
-            ),
-        };
-        WorstCaseFunctions {
-            kernel,
-            axes: *axes,
-            is,
+                };
+            }
         }
+        spread
     }
 
     /// The smallest width of the kernel along an axis, as a part of the domain.
@@ -146,23 +165,17 @@ impl WorstCaseFunctions {
 
 impl Sum {
     pub fn at(&self, y: &[f64]) -> f64 {
-        let kernels = self
+        let kernels: f64 = self
             .terms
             .iter()
-            .map(|(weight, x)| weight * self.kernel.value(x, y));
-        let below =
-            |x: f64, width: f64| libm::erfc(-x / width * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
-        let smoothed = |ends: &[(f64, f64)]| -> f64 {
-            let axes = ends.iter().zip(&self.widths).zip(y);
-            axes.map(|(((low, high), width), y)| below(high - y, *width) - below(low - y, *width))
-                .product()
-        };
-        kernels.sum::<f64>()
-            + self
-                .boxes
-                .iter()
-                .map(|(weight, ends)| weight * smoothed(ends))
-                .sum::<f64>()
+            .map(|term| term.weight * self.kernel.value(&term.center, y))
+            .sum();
+        let boxes: f64 = self
+            .boxes
+            .iter()
+            .map(|smoothed| smoothed.weight * smoothed.height_at(y, &self.widths))
+            .sum();
+        kernels + boxes
     }
 
     pub fn on(&self, places: &[Vec<f64>]) -> Vec<f64> {
@@ -170,8 +183,23 @@ impl Sum {
     }
 }
 
+impl SmoothedBox {
+    fn height_at(&self, y: &[f64], widths: &[f64]) -> f64 {
+        let mut height = 1.0;
+        for (([low, high], width), y) in self.sides.iter().zip(widths).zip(y) {
+            height *= normal_below(high - y, *width) - normal_below(low - y, *width);
+        }
+        height
+    }
+}
+
+/// The part of a Gaussian of this width that lies below `x`.
+fn normal_below(x: f64, width: f64) -> f64 {
+    libm::erfc(-x / width * std::f64::consts::FRAC_1_SQRT_2) / 2.0
+}
+
 /// Evenly spread: multiples of the powers of a root of `x^(l + 1) = x + 1`.
-fn evenly(draw: usize, axes: usize) -> Vec<f64> {
+fn evenly_spread(draw: usize, axes: usize) -> Vec<f64> {
     let root = [
         1.618_033_988_749_895,
         1.324_717_957_244_746,
@@ -215,7 +243,7 @@ mod tests {
             }
             let places: Vec<f64> = functions
                 .iter()
-                .flat_map(|f| f.terms.iter().map(|(_, x)| x[1]))
+                .flat_map(|f| f.terms.iter().map(|term| term.center[1]))
                 .collect();
             let share = |low, high| {
                 places.iter().filter(|x| (low..=high).contains(*x)).count() as f64
@@ -254,8 +282,8 @@ mod tests {
         for y in [[0.5, 0.5], [0.0, 0.3], [0.05, 1.0]] {
             // Half of the records are in the cluster, and half of a 64th of the others.
             let function = &rough.functions(&[])[0];
-            let cluster =
-                7.0 * (0.5 + 1.0 / 256.0) / 2.0 * kernel.widened().value(&function.terms[0].1, &y);
+            let cluster = 7.0 * (0.5 + 1.0 / 256.0) / 2.0
+                * kernel.widened().value(&function.terms[0].center, &y);
             let others = records.iter().map(|x| kernel.value(x, &y)).sum::<f64>() / 1e4
                 * 7.0
                 * (0.5 - 1.0 / 256.0);
@@ -282,14 +310,14 @@ mod tests {
             },
         };
         for function in rough.functions(&[]) {
-            let ends: Vec<(f64, f64)> = function.boxes.iter().map(|(_, ends)| ends[0]).collect();
-            assert!(ends[0].0 == 0.0 && ends.last().unwrap().1 == 1.0);
-            assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0));
+            let ends: Vec<[f64; 2]> = function.boxes.iter().map(|side| side.sides[0]).collect();
+            assert!(ends[0][0] == 0.0 && ends.last().unwrap()[1] == 1.0);
+            assert!(ends.windows(2).all(|pair| pair[0][1] == pair[1][0]));
             let inner = &ends[1..ends.len() - 1];
             assert!(
                 inner
                     .iter()
-                    .all(|(from, to)| (0.02 - 1e-12..0.06).contains(&(to - from))),
+                    .all(|[from, to]| (0.02 - 1e-12..0.06).contains(&(to - from))),
                 "{inner:?}"
             );
             let highest = (0..=200)

@@ -1,4 +1,4 @@
-//! What one value is as an integer or as a number: the same law in every format.
+//! Integers and numbers in text: the same law in every format.
 //!
 //! Programs write a column of integers of which one is missing as floats, `7.0` for 7. So an integer may be written like that too: if
 //! it could not, one record without an id would take the ids of its neighbours along.
@@ -29,10 +29,11 @@ pub fn integer(text: &str) -> Option<i128> {
         [] => false,
     };
     let within = i128::from(i64::MIN)..=i128::from(u64::MAX);
-    is_one_form
-        .then(|| text.parse().ok())
-        .flatten()
-        .filter(|integer| within.contains(integer))
+    if !is_one_form {
+        return None;
+    }
+    let integer = text.parse().ok()?;
+    within.contains(&integer).then_some(integer)
 }
 
 /// The longest text that is looked at for an integer, in bytes: a text may stand for many rows.
@@ -62,38 +63,39 @@ pub fn integer_of(float: f64, bits: u32) -> Option<i128> {
 
 /// The nearest `f64` to the number that a text is by the grammar of JSON (RFC 8259, section 6); none beyond the largest.
 pub fn number(text: &str) -> Option<f64> {
-    is_number(text)
-        .then(|| text.parse().ok())
-        .flatten()
-        .filter(|number: &f64| number.is_finite())
+    if !skip_number(text.as_bytes())?.is_empty() {
+        return None;
+    }
+    let number: f64 = text.parse().ok()?;
+    number.is_finite().then_some(number)
 }
 
-fn is_number(text: &str) -> bool {
-    fn digits(bytes: &[u8]) -> Option<&[u8]> {
-        let count = bytes
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
-        bytes.get(count..).filter(|_| count > 0)
-    }
-    let number = || {
-        let bytes = text.as_bytes();
-        let mut rest = match bytes.strip_prefix(b"-").unwrap_or(bytes) {
-            [b'0', rest @ ..] => rest,
-            rest => digits(rest)?,
-        };
-        if let [b'.', after @ ..] = rest {
-            rest = digits(after)?;
-        }
-        if let [b'e' | b'E', after @ ..] = rest {
-            rest = digits(match after {
-                [b'+' | b'-', after @ ..] => after,
-                after => after,
-            })?;
-        }
-        rest.is_empty().then_some(())
+/// Returns the bytes after a number at the beginning; `None` where there is none.
+fn skip_number(bytes: &[u8]) -> Option<&[u8]> {
+    let mut rest = match bytes.strip_prefix(b"-").unwrap_or(bytes) {
+        [b'0', rest @ ..] => rest,
+        rest => skip_digits(rest)?,
     };
-    number().is_some()
+    if let [b'.', after @ ..] = rest {
+        rest = skip_digits(after)?;
+    }
+    if let [b'e' | b'E', after @ ..] = rest {
+        rest = skip_digits(match after {
+            [b'+' | b'-', after @ ..] => after,
+            after => after,
+        })?;
+    }
+    Some(rest)
+}
+
+/// Returns the bytes after one or more digits at the beginning.
+fn skip_digits(bytes: &[u8]) -> Option<&[u8]> {
+    match bytes.iter().position(|byte| !byte.is_ascii_digit()) {
+        Some(0) => None,
+        Some(count) => bytes.get(count..),
+        None if bytes.is_empty() => None,
+        None => Some(&[]),
+    }
 }
 
 #[cfg(test)]

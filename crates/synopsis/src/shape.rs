@@ -1,22 +1,24 @@
-//! What released values are, and how they become a function of a point.
+//! The form of released values, and how they become a function of a point.
 
 use serde::{Deserialize, Serialize};
 
 use super::machine::kernel::Kernel;
-use super::quadratic::Form;
+use super::quadratic::{Form, diagonal_matrix};
+use crate::cholesky::sequential_dot;
 use crate::histogram::Spline;
+use crate::tensor::{grid_points, outer_product};
 
-/// What released values are, and how they become a function on the unit cube.
+/// Form of released values: how they become a function on the unit cube.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// `l`, 1 to 3.
+    /// Number of axes `l`, 1 to 3.
     pub dimensions: usize,
-    /// `k`; 1 where there is no lattice.
+    /// Degree `k`; 1 where there is no lattice.
     pub degree: u32,
     pub basis: Basis,
 }
 
-/// How released values become a function.
+/// Basis by which released values become a function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
@@ -45,13 +47,24 @@ pub struct KernelBasis {
     pub points: Vec<Vec<f64>>,
 }
 
+impl KernelBasis {
+    /// Sum of the kernel functions with these coefficients, at a point of the unit cube.
+    pub(crate) fn combine(&self, coefficients: &[f64], y: &[f64]) -> f64 {
+        self.points
+            .iter()
+            .zip(coefficients)
+            .map(|(point, coefficient)| coefficient * self.kernel.value(y, point))
+            .sum()
+    }
+}
+
 /// A grid of nodes, and the kernel that reads them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellBasis {
     /// The rows of `P`, the inverse of the covariance matrix of the kernel that reads the cells: that of the density, less the
     /// variance of the spline.
     pub precision: Vec<Vec<f64>>,
-    /// How records were shared among the nodes; it says where they lie ([`CellBasis::nodes`]).
+    /// Spline by which records were shared among the nodes; it says where they lie ([`CellBasis::nodes`]).
     pub spline: Spline,
     /// Steps of each axis of the unit cube.
     pub steps: Vec<u32>,
@@ -63,148 +76,134 @@ pub const MOST_CLASSES: usize = 16;
 /// A grid of nodes with several counts each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableBasis {
-    /// How records were shared among the nodes; it says where they lie ([`TableBasis::nodes`]).
+    /// Spline by which records were shared among the nodes; it says where they lie ([`TableBasis::nodes`]).
     pub spline: Spline,
     /// Steps of each axis of the unit cube.
     pub steps: Vec<u32>,
     /// The smallest bandwidths of a reading, in units of the cube's width.
     pub bandwidths: Vec<f64>,
-    /// How many tables there are, from 1; one follows the other.
+    /// Number of tables, from 1; one follows the other.
     pub tables: u32,
 }
 
 impl TableBasis {
-    /// The coordinates of the nodes along each axis.
+    /// Coordinates of the nodes along each axis.
     pub fn nodes(&self) -> Vec<Vec<f64>> {
-        nodes(self.spline, &self.steps)
+        node_coordinates(self.spline, &self.steps)
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn count(&self) -> usize {
-        count(self.spline, &self.steps)
+        node_count(self.spline, &self.steps)
     }
 
-    /// The values of all tables.
+    /// Number of values of all tables.
     pub fn values(&self) -> usize {
         self.count().saturating_mul(self.tables as usize)
     }
 
-    /// What reads one table as a density with its smallest bandwidths, or with others; `None` if the spline alone is as wide.
+    /// Returns the basis that reads one table as a density with its smallest bandwidths, or with others; `None` if the spline
+    /// alone is as wide.
     pub fn at(&self, bandwidths: &[f64]) -> Option<CellBasis> {
-        let precision = |(axis, b): (usize, &f64)| {
-            let step = self.steps.get(axis).map_or(1.0, |m| 1.0 / f64::from(*m));
-            let left = b * b - self.spline.variance() * step * step;
-            (left > 0.0).then(|| {
-                (0..bandwidths.len())
-                    .map(|other| if other == axis { 1.0 / left } else { 0.0 })
-                    .collect()
-            })
-        };
-        let precision = bandwidths
-            .iter()
-            .enumerate()
-            .map(precision)
-            .collect::<Option<Vec<Vec<f64>>>>()?;
+        let mut inverse_variances = Vec::with_capacity(bandwidths.len());
+        for (axis, bandwidth) in bandwidths.iter().enumerate() {
+            let step = match self.steps.get(axis) {
+                Some(steps) => 1.0 / f64::from(*steps),
+                None => 1.0,
+            };
+            let left = bandwidth * bandwidth - self.spline.variance() * step * step;
+            inverse_variances.push((left > 0.0).then_some(1.0 / left)?);
+        }
         Some(CellBasis {
-            precision,
+            precision: diagonal_matrix(&inverse_variances),
             spline: self.spline,
             steps: self.steps.clone(),
         })
     }
 }
 
-/// The coordinates of the nodes along each axis.
-fn nodes(spline: Spline, steps: &[u32]) -> Vec<Vec<f64>> {
-    let along = |m: &u32| {
-        let at = |j: usize| (j as f64 + spline.first()) / f64::from(*m);
-        (0..spline.nodes(*m)).map(at).collect()
-    };
-    steps.iter().map(along).collect()
+/// Coordinates of the nodes along each axis.
+fn node_coordinates(spline: Spline, steps: &[u32]) -> Vec<Vec<f64>> {
+    let mut axes = Vec::with_capacity(steps.len());
+    for steps in steps {
+        axes.push(
+            (0..spline.nodes(*steps))
+                .map(|node| (node as f64 + spline.first()) / f64::from(*steps))
+                .collect(),
+        );
+    }
+    axes
 }
 
-/// How many nodes there are.
-fn count(spline: Spline, steps: &[u32]) -> usize {
-    steps
-        .iter()
-        .fold(1, |count: usize, m| count.saturating_mul(spline.nodes(*m)))
+fn node_count(spline: Spline, steps: &[u32]) -> usize {
+    let mut count: usize = 1;
+    for steps in steps {
+        count = count.saturating_mul(spline.nodes(*steps));
+    }
+    count
 }
 
 impl CellBasis {
-    /// The coordinates of the nodes along each axis.
+    /// Coordinates of the nodes along each axis.
     pub fn nodes(&self) -> Vec<Vec<f64>> {
-        nodes(self.spline, &self.steps)
+        node_coordinates(self.spline, &self.steps)
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn count(&self) -> usize {
-        count(self.spline, &self.steps)
+        node_count(self.spline, &self.steps)
     }
 
-    /// The standard deviation along each axis of the density's kernel: that of the one that reads the cells, and of the spline.
+    /// Standard deviation along each axis of the density's kernel: that of the one that reads the cells, and of the spline.
     pub fn bandwidths(&self) -> Vec<f64> {
-        let matrix = Form::new(&self.precision)
-            .map(|form| form.inverse())
-            .unwrap_or_default();
-        let along = |(axis, m): (usize, &u32)| {
-            let of_kernel = matrix
-                .get(axis)
-                .and_then(|row| row.get(axis))
+        let covariance = Form::new(&self.precision).map(|form| form.inverse());
+        let mut bandwidths = Vec::with_capacity(self.steps.len());
+        for (axis, steps) in self.steps.iter().enumerate() {
+            let of_kernel = covariance
+                .as_ref()
+                .and_then(|rows| rows.get(axis)?.get(axis))
                 .copied()
                 .unwrap_or(0.0);
-            (of_kernel + self.spline.variance() / f64::from(*m).powi(2)).sqrt()
-        };
-        self.steps.iter().enumerate().map(along).collect()
-    }
-
-    /// The kernels of all nodes at a point of the unit cube.
-    pub fn at(&self, y: &[f64]) -> Vec<f64> {
-        let nodes = self.nodes();
-        let away: Vec<Vec<f64>> = nodes
-            .iter()
-            .zip(y)
-            .map(|(p, y)| p.iter().map(|p| y - p).collect())
-            .collect();
-        // Where the kernel separates, one exponential for each node of an axis.
-        if self.is_diagonal() {
-            let factors = |(axis, away): (usize, &Vec<f64>)| -> Vec<f64> {
-                away.iter()
-                    .map(|d| (-self.precision[axis][axis] * d * d / 2.0).exp())
-                    .collect()
-            };
-            return away
-                .iter()
-                .enumerate()
-                .map(factors)
-                .fold(vec![1.0], |product, axis| {
-                    product
-                        .iter()
-                        .flat_map(|value| axis.iter().map(move |factor| value * factor))
-                        .collect()
-                });
+            let of_spline = self.spline.variance() / f64::from(*steps).powi(2);
+            bandwidths.push((of_kernel + of_spline).sqrt());
         }
-        let places = away
-            .iter()
-            .fold(vec![vec![]], |places: Vec<Vec<f64>>, axis| {
-                places
-                    .iter()
-                    .flat_map(|place| axis.iter().map(move |d| [&place[..], &[*d]].concat()))
-                    .collect()
-            });
-        let form = |d: &Vec<f64>| -> f64 {
-            let along = |row: &Vec<f64>| -> f64 { row.iter().zip(d).map(|(p, d)| p * d).sum() };
-            self.precision
-                .iter()
-                .zip(d)
-                .map(|(row, d)| d * along(row))
-                .sum()
-        };
-        places
-            .iter()
-            .map(|d| (-form(d).max(0.0) / 2.0).exp())
-            .collect()
+        bandwidths
     }
 
-    /// Whether `P` is a positive definite matrix with a row for each axis.
+    /// Values at a point of the unit cube of the kernels of all nodes.
+    pub fn at(&self, y: &[f64]) -> Vec<f64> {
+        let mut away: Vec<Vec<f64>> = Vec::with_capacity(y.len());
+        for (nodes, y) in self.nodes().iter().zip(y) {
+            away.push(nodes.iter().map(|node| y - node).collect());
+        }
+        if !self.is_diagonal() {
+            let offsets = grid_points(&away);
+            return offsets
+                .iter()
+                .map(|offset| self.kernel_value(offset))
+                .collect();
+        }
+        // The kernel separates: one exponential for each node of an axis.
+        for (axis, offsets) in away.iter_mut().enumerate() {
+            for offset in offsets {
+                *offset = (-self.precision[axis][axis] * *offset * *offset / 2.0).exp();
+            }
+        }
+        outer_product(&away)
+    }
+
+    /// Value of the kernel so far from its node.
+    fn kernel_value(&self, offset: &[f64]) -> f64 {
+        let square: f64 = self
+            .precision
+            .iter()
+            .zip(offset)
+            .map(|(row, along)| along * sequential_dot(row, offset))
+            .sum();
+        (-square.max(0.0) / 2.0).exp()
+    }
+
+    /// Tests that `P` is a positive definite matrix with a row for each axis.
     pub fn is_proper(&self) -> bool {
         let axes = self.steps.len();
         let square =
@@ -212,14 +211,16 @@ impl CellBasis {
         square && Form::new(&self.precision).is_some()
     }
 
-    /// Whether the kernel is a product over the axes.
+    /// Tests that the kernel is a product over the axes.
     pub fn is_diagonal(&self) -> bool {
-        let off = |(i, row): (usize, &Vec<f64>)| {
-            row.iter()
-                .enumerate()
-                .all(|(j, entry)| i == j || *entry == 0.0)
-        };
-        self.precision.iter().enumerate().all(off)
+        for (i, row) in self.precision.iter().enumerate() {
+            for (j, entry) in row.iter().enumerate() {
+                if i != j && *entry != 0.0 {
+                    return false;
+                }
+            }
+        }
+        true
     }
 }
 
@@ -234,40 +235,39 @@ pub enum PointKernel {
 }
 
 impl PointKernel {
-    /// `K(x, y)`; both have as many coordinates as the cube has axes.
+    /// Value `K(x, y)`; both have as many coordinates as the cube has axes.
     pub fn value(&self, x: &[f64], y: &[f64]) -> f64 {
         match self {
             PointKernel::Gaussian { precision } => {
-                let apart = || x.iter().zip(y).map(|(x, y)| x - y);
-                let along =
-                    |row: &Vec<f64>| -> f64 { row.iter().zip(apart()).map(|(p, d)| p * d).sum() };
-                let square: f64 = precision
-                    .iter()
-                    .zip(apart())
-                    .map(|(row, d)| d * along(row))
-                    .sum();
+                let mut square = 0.0;
+                for (row, (x_along, y_along)) in precision.iter().zip(x.iter().zip(y)) {
+                    let mut turned = 0.0;
+                    for (entry, (x, y)) in row.iter().zip(x.iter().zip(y)) {
+                        turned += entry * (x - y);
+                    }
+                    square += (x_along - y_along) * turned;
+                }
                 (-square.max(0.0) / 2.0).exp()
             }
             PointKernel::Machine(kernel) => kernel.value(x, y),
         }
     }
 
-    /// The Gaussian with this covariance matrix; `None` if it is not symmetric and positive definite.
+    /// Gaussian with this covariance matrix; `None` if it is not symmetric and positive definite.
     pub fn of_covariance(rows: &[Vec<f64>]) -> Option<Self> {
         Form::new(rows).map(|form| PointKernel::Gaussian {
             precision: form.inverse(),
         })
     }
 
-    /// The same, wider by the root of 2 where it has a width: a Gaussian that is smoothed by itself.
+    /// Kernel that is wider by the root of 2 where it has a width: a Gaussian that is smoothed by itself.
     pub fn widened(&self) -> Self {
         const TIMES: f64 = std::f64::consts::SQRT_2;
         match self {
             PointKernel::Gaussian { precision } => {
-                let half = |row: &Vec<f64>| row.iter().map(|p| p / 2.0).collect();
-                PointKernel::Gaussian {
-                    precision: precision.iter().map(half).collect(),
-                }
+                let mut precision = precision.clone();
+                precision.iter_mut().flatten().for_each(|p| *p /= 2.0);
+                PointKernel::Gaussian { precision }
             }
             PointKernel::Machine(Kernel::Gaussian { bandwidth }) => {
                 PointKernel::Machine(Kernel::Gaussian {
@@ -285,27 +285,31 @@ impl PointKernel {
         }
     }
 
-    /// The Gaussian that stands for it where it smooths much at once: the standard deviation along each axis, whatever the other
-    /// coordinates are, and its integral in units of its peak. The deviations of a slanted one forget the slant.
-    pub fn smoothing(&self, axes: usize) -> (Vec<f64>, f64) {
+    /// Gaussian that stands for it where it smooths much at once.
+    pub(crate) fn smoothing(&self, axes: usize) -> SmoothingWidths {
         let density = std::f64::consts::TAU.powf(axes as f64 / 2.0);
         match self {
             PointKernel::Gaussian { precision } if let Some(form) = Form::new(precision) => {
                 let covariance = form.inverse();
-                let deviations = (0..axes)
-                    .map(|axis| covariance[axis][axis].sqrt())
-                    .collect();
-                (deviations, density / form.determinant().sqrt())
+                SmoothingWidths {
+                    deviations: (0..axes)
+                        .map(|axis| covariance[axis][axis].sqrt())
+                        .collect(),
+                    integral: density / form.determinant().sqrt(),
+                }
             }
             _ => {
-                let widths: Vec<f64> = (0..axes).map(|axis| self.width(axis)).collect();
-                let volume = widths.iter().product::<f64>();
-                (widths, density * volume)
+                let deviations: Vec<f64> = (0..axes).map(|axis| self.width(axis)).collect();
+                let volume = deviations.iter().product::<f64>();
+                SmoothingWidths {
+                    deviations,
+                    integral: density * volume,
+                }
             }
         }
     }
 
-    /// How wide it is along an axis where the other coordinates stay; a kernel with a corner counts as a quarter of its width.
+    /// Width along an axis where the other coordinates stay; a kernel with a corner counts as a quarter of its width.
     pub fn width(&self, axis: usize) -> f64 {
         match self {
             PointKernel::Gaussian { precision } => precision[axis][axis].powf(-0.5),
@@ -316,8 +320,16 @@ impl PointKernel {
     }
 }
 
+/// Gaussian that stands for a kernel where it smooths much at once. The deviations of a slanted one forget the slant.
+pub(crate) struct SmoothingWidths {
+    /// Standard deviation along each axis, whatever the other coordinates are.
+    pub deviations: Vec<f64>,
+    /// Integral in units of the peak.
+    pub integral: f64,
+}
+
 impl Shape {
-    /// How many values there are.
+    /// Number of values.
     pub fn values(&self) -> usize {
         let dimensions = self.dimensions as u32;
         match &self.basis {

@@ -1,11 +1,11 @@
-//! How event times are written that have no type of their own.
+//! Formats of event times that have no type of their own.
 
 use serde::{Deserialize, Serialize};
 
 use super::scalar::{integer, integer_part};
 use crate::clock::Timestamp;
 
-/// How an event time is written.
+/// Format of an event time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeFormat {

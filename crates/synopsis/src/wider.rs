@@ -1,7 +1,9 @@
 //! A density by counts of cells, read with a larger bandwidth: post-processing, at no price.
 
 use super::band::Band;
-use super::description::{Basis, CellBasis, Density, Description, Smoothing, TableBasis, Target};
+use super::description::{
+    Axis, Basis, CellBasis, Density, Description, Smoothing, TableBasis, Target,
+};
 use super::error::Error;
 use super::released::Synopsis;
 use crate::NoiseDistribution;
@@ -9,7 +11,7 @@ use crate::cell_kernel::CellKernel;
 use crate::form_error;
 
 impl Synopsis {
-    /// The same records with these bandwidths, one an axis in natural units: what would have been published had the configuration asked
+    /// Reads the same records with these bandwidths, one an axis in natural units: what would have been published had the configuration asked
     /// for them, with the same noise on the counts, and a band that is simulated anew.
     ///
     /// A larger bandwidth averages more of the noise away, and its form is closer: the cells are smaller relative to it.
@@ -24,7 +26,7 @@ impl Synopsis {
         self.at_bandwidths_telling(bandwidths, &|_, _| {})
     }
 
-    /// The same; `told` hears how many draws of the noise are simulated, of how many.
+    /// Reads the same records with these bandwidths; `progress` hears how many draws of the noise are simulated, of how many.
     ///
     /// # Errors
     ///
@@ -32,17 +34,15 @@ impl Synopsis {
     pub fn at_bandwidths_telling(
         &self,
         bandwidths: &[f64],
-        told: &(dyn Fn(u64, u64) + Sync),
+        progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Synopsis, Error> {
-        let about = &self.description;
-        if let Basis::Tables(basis) = &about.basis {
+        let description = &self.description;
+        if let Basis::Tables(basis) = &description.basis {
             self.tables()?.kernel(Some(bandwidths))?;
-            let widths = about.domain.iter().map(|axis| axis.max - axis.min);
-            let bandwidths = bandwidths
-                .iter()
-                .zip(widths)
-                .map(|(b, width)| (b / width).min(1.0))
-                .collect();
+            let mut bandwidths = parts_of_domain(&description.domain, bandwidths);
+            for bandwidth in &mut bandwidths {
+                *bandwidth = bandwidth.min(1.0);
+            }
             let mut wider = self.clone();
             wider.description.basis = Basis::Tables(TableBasis {
                 bandwidths,
@@ -50,72 +50,82 @@ impl Synopsis {
             });
             return Ok(wider);
         }
-        let (
-            Basis::Cells(cells),
-            Target::Density(Density {
-                kernel: Smoothing::Bandwidths(released),
-                ..
-            }),
-        ) = (&about.basis, &about.target)
+        let Basis::Cells(cells) = &description.basis else {
+            return Err(Error::NoOtherBandwidths);
+        };
+        let Target::Density(Density {
+            kernel: Smoothing::Bandwidths(released),
+            ..
+        }) = &description.target
         else {
             return Err(Error::NoOtherBandwidths);
         };
-        let widths = about.domain.iter().map(|axis| axis.max - axis.min);
-        let parts = |lengths: &[f64]| -> Vec<f64> {
-            lengths
-                .iter()
-                .zip(widths.clone())
-                .map(|(b, w)| b / w)
-                .collect()
+        let too_small = || Error::Bandwidths {
+            least: released.clone(),
         };
-        let is_wider = |(b, released): (&f64, &f64)| *b >= *released;
-        if bandwidths.len() != released.len() || !bandwidths.iter().zip(released).all(is_wider) {
-            return Err(Error::Bandwidths {
-                least: released.clone(),
-            });
+        let are_wider = bandwidths
+            .iter()
+            .zip(released)
+            .all(|(bandwidth, released)| bandwidth >= released);
+        if bandwidths.len() != released.len() || !are_wider {
+            return Err(too_small());
         }
-        let of = |bandwidths: &[f64]| {
-            CellKernel::diagonal(&parts(bandwidths), cells.spline, &cells.steps).map_err(|_| {
-                Error::Bandwidths {
-                    least: released.clone(),
-                }
-            })
-        };
-        let wide = of(bandwidths)?;
-        let narrow = of(released)?;
+        let wide = parts_of_domain(&description.domain, bandwidths);
+        let wide =
+            CellKernel::diagonal(&wide, cells.spline, &cells.steps).map_err(|_| too_small())?;
+        let narrow = parts_of_domain(&description.domain, released);
+        let narrow =
+            CellKernel::diagonal(&narrow, cells.spline, &cells.steps).map_err(|_| too_small())?;
         // A value is a count times the peak of the kernel that reads it.
         let factor = wide.peak() / narrow.peak();
         let basis = wide.basis().clone();
-        let mut about = about.clone();
-        about.noise.scale *= factor;
-        about.noise.grid *= factor;
-        about.band = band(&about, &basis, told).scaled(&about.noise);
-        about.basis = Basis::Cells(basis);
+        let mut description = description.clone();
+        description.noise.scale *= factor;
+        description.noise.grid *= factor;
+        description.band =
+            simulated_band(&description, &basis, progress).scaled(&description.noise);
+        description.basis = Basis::Cells(basis);
         // It was for the noise of the released bandwidths.
-        about.reading = None;
-        if let Target::Density(density) = &mut about.target {
+        description.reading = None;
+        if let Target::Density(density) = &mut description.target {
             density.kernel = Smoothing::Bandwidths(bandwidths.to_vec());
         }
-        about.form_error =
-            form_error::of_form(&about.target, &about.shape(), about.order, &about.domain);
+        description.form_error = form_error::of_form(
+            &description.target,
+            &description.shape(),
+            description.order,
+            &description.domain,
+        );
         Synopsis::new(
-            about,
+            description,
             self.values.iter().map(|value| value * factor).collect(),
         )
     }
 }
 
-/// In units of the scale: of a running sum, that of a sum of draws.
-fn band(about: &Description, basis: &CellBasis, told: &(dyn Fn(u64, u64) + Sync)) -> Band {
-    let mut shape = about.shape();
+/// Lengths in natural units, one an axis, as parts of the widths of the domain.
+fn parts_of_domain(domain: &[Axis], lengths: &[f64]) -> Vec<f64> {
+    lengths
+        .iter()
+        .zip(domain)
+        .map(|(length, axis)| length / (axis.max - axis.min))
+        .collect()
+}
+
+/// Band in units of the scale: of a running sum, that of a sum of draws.
+fn simulated_band(
+    description: &Description,
+    basis: &CellBasis,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Band {
+    let law = description.noise.law;
+    let mut shape = description.shape();
     shape.basis = Basis::Cells(basis.clone());
-    let band = Band::simulate_telling(&shape, about.noise.law, 1, told);
-    match about.panes.is_some_and(|panes| panes.step.is_some()) {
-        true => band.of_sums(
-            about.noise.law,
-            shape.values(),
-            &Band::simulate_telling(&shape, NoiseDistribution::DiscreteGaussian, 1, told),
-        ),
-        false => band,
+    let band = Band::simulate_telling(&shape, law, 1, progress);
+    let is_running_sum = description.panes.is_some_and(|panes| panes.step.is_some());
+    if !is_running_sum {
+        return band;
     }
+    let normal = Band::simulate_telling(&shape, NoiseDistribution::DiscreteGaussian, 1, progress);
+    band.of_sums(law, shape.values(), &normal)
 }

@@ -9,14 +9,13 @@
 //! these are at most `||G|| sqrt(3) |e|^2`, `||G||^2 = z' K z` in the space of the kernel, and the weighted mean of `|e|^2` is at most
 //! the sum of `(d_a / 2)^2` over the steps `d_a`. Corners may lie outside of the cube.
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha12Rng;
-
-use super::sup::{MAX_DRAWS, MIN_DRAWS, Sup, WORK};
+use super::sup::{Sup, affordable_draws, draw_generator};
 use crate::CellBasis;
 use crate::NoiseDistribution;
 use crate::cholesky::{backward, dot, factor};
 use crate::noise::{unit_noise, weighted};
+use crate::quadratic::diagonal_matrix;
+use crate::tensor::grid_points;
 
 /// Most products of one draw: where there would be more the lattice is wider.
 const MOST_PRODUCTS: usize = 20_000_000;
@@ -31,9 +30,9 @@ const PLACES: u32 = 24;
 pub(super) struct Plan {
     law: NoiseDistribution,
     count: usize,
-    /// One an axis.
-    sums: Vec<Sum>,
-    /// Which points are corners of a cell that may meet the cube.
+    /// Sums over the nodes, one an axis.
+    sums: Vec<AxisSum>,
+    /// Tells which points are corners of a cell that may meet the cube.
     inside: Vec<bool>,
     /// `sup |G| <= max_u |G(u)| + rise * ||G||`.
     rise: f64,
@@ -43,14 +42,14 @@ pub(super) struct Plan {
 }
 
 /// The sum over the nodes of one axis, at each point along it.
-struct Sum {
+struct AxisSum {
     nodes: usize,
-    /// For each node of the later axes, the last one fastest; one for all where it is the same for all.
-    points: Vec<Vec<Row>>,
+    /// Weights at the points, for each node of the later axes, the last one fastest; one for all where it is the same for all.
+    points: Vec<Vec<NodeWeights>>,
 }
 
 /// The nodes that matter at one point, and their weights.
-struct Row {
+struct NodeWeights {
     first: usize,
     weights: Vec<f64>,
 }
@@ -62,10 +61,10 @@ impl Plan {
             .get(axes.saturating_sub(1))
             .copied()
             .unwrap_or(8.0);
-        let mut lattice = Lattice::of(basis, a_width);
+        let mut lattice = Lattice::new(basis, a_width);
         while lattice.products(basis) > MOST_PRODUCTS && a_width > 1.0 {
             a_width *= 0.9;
-            lattice = Lattice::of(basis, a_width);
+            lattice = Lattice::new(basis, a_width);
         }
         let half_steps = lattice
             .axes
@@ -75,10 +74,12 @@ impl Plan {
         let mut plan = Plan {
             law,
             count: basis.count(),
-            sums: (0..axes).map(|axis| lattice.sum(basis, axis)).collect(),
-            inside: lattice.inside(),
+            sums: (0..axes)
+                .map(|axis| lattice.axis_sum(basis, axis))
+                .collect(),
+            inside: lattice.points_near_cube(),
             rise: 3.0_f64.sqrt() / 2.0 * half_steps,
-            gram: Gram::of(basis),
+            gram: Gram::new(basis),
             norm: 1.0,
         };
         plan.norm = plan.largest(&vec![1.0; plan.count]);
@@ -86,16 +87,15 @@ impl Plan {
     }
 
     pub fn draws(&self) -> u32 {
-        u32::try_from(WORK / self.products().max(1))
-            .unwrap_or(MAX_DRAWS)
-            .clamp(MIN_DRAWS, MAX_DRAWS)
+        affordable_draws(self.products())
     }
 
-    /// Of one draw.
+    /// Number of products of one draw.
     fn products(&self) -> usize {
         let mut left = self.count;
         let mut done = 1;
-        let of_axis = |sum: &Sum| {
+        let mut products = self.gram.near.len() * self.count;
+        for sum in &self.sums {
             left /= sum.nodes;
             let weights: usize = sum
                 .points
@@ -103,11 +103,10 @@ impl Plan {
                 .flatten()
                 .map(|row| row.weights.len())
                 .sum();
-            let products = weights * left / sum.points.len().max(1) * done;
+            products += weights * left / sum.points.len().max(1) * done;
             done *= sum.points.first().map_or(1, Vec::len);
-            products
-        };
-        self.sums.iter().map(of_axis).sum::<usize>() + self.gram.near.len() * self.count
+        }
+        products
     }
 
     /// An error of 1 in every value moves the function by at most so much on the points; between them it can be a little more.
@@ -116,9 +115,7 @@ impl Plan {
     }
 
     pub fn sup(&self, seed: u64, draw: u32) -> Sup {
-        let mut rng = ChaCha12Rng::seed_from_u64(seed);
-        rng.set_stream(u64::from(draw));
-        let z = unit_noise(self.law, self.count, &mut rng);
+        let z = unit_noise(self.law, self.count, &mut draw_generator(seed, draw));
         let plain = self.largest(&z);
         Sup {
             weighted: plain + self.rise * self.gram.square(&z).sqrt(),
@@ -128,21 +125,23 @@ impl Plan {
 
     /// `max_u |sum_j z_j K(y - p_j)|` on the points.
     fn largest(&self, z: &[f64]) -> f64 {
-        let values = self
-            .sums
-            .iter()
-            .fold(z.to_vec(), |values, sum| sum.of_first(&values));
-        let inside = values
-            .iter()
-            .zip(&self.inside)
-            .filter(|(_, inside)| **inside);
-        inside.fold(0.0, |largest: f64, (value, _)| largest.max(value.abs()))
+        let mut values = z.to_vec();
+        for sum in &self.sums {
+            values = sum.apply(&values);
+        }
+        let mut largest = 0.0_f64;
+        for (value, is_inside) in values.iter().zip(&self.inside) {
+            if *is_inside {
+                largest = largest.max(value.abs());
+            }
+        }
+        largest
     }
 }
 
-impl Sum {
-    /// The first axis of `values` summed up; what comes of it is the last axis.
-    fn of_first(&self, values: &[f64]) -> Vec<f64> {
+impl AxisSum {
+    /// Sums up the first axis of `values`; what comes of it is the last axis.
+    fn apply(&self, values: &[f64]) -> Vec<f64> {
         let inner = values.len() / self.nodes;
         let along = self.points.first().map_or(0, Vec::len);
         let width = inner / self.points.len().max(1);
@@ -152,18 +151,16 @@ impl Sum {
             let start = block * width;
             for (point, row) in rows.iter().enumerate() {
                 sums.fill(0.0);
-                for (weight, values) in row
-                    .weights
-                    .iter()
-                    .zip(values.chunks_exact(inner).skip(row.first))
-                {
-                    let values = &values[start..start + width];
-                    sums.iter_mut()
-                        .zip(values)
-                        .for_each(|(sum, value)| *sum += weight * value);
+                let slices = values.chunks_exact(inner).skip(row.first);
+                for (weight, slice) in row.weights.iter().zip(slices) {
+                    for (sum, value) in sums.iter_mut().zip(&slice[start..start + width]) {
+                        *sum += weight * value;
+                    }
                 }
-                let to = result.iter_mut().skip(start * along + point).step_by(along);
-                to.zip(&sums).for_each(|(to, sum)| *to = *sum);
+                let column = result.iter_mut().skip(start * along + point).step_by(along);
+                for (entry, sum) in column.zip(&sums) {
+                    *entry = *sum;
+                }
             }
         }
         result
@@ -172,19 +169,19 @@ impl Sum {
 
 /// Points that are even in `u = L' y`, in a box that holds the cube.
 struct Lattice {
-    /// The rows of `L`.
+    /// Rows of `L`.
     factor: Vec<Vec<f64>>,
-    axes: Vec<Along>,
+    axes: Vec<LatticeAxis>,
 }
 
 /// Points along one axis of `u`, which is in widths of the kernel.
-struct Along {
+struct LatticeAxis {
     first: f64,
     length: f64,
     steps: u32,
 }
 
-impl Along {
+impl LatticeAxis {
     fn step(&self) -> f64 {
         self.length / f64::from(self.steps)
     }
@@ -197,34 +194,34 @@ impl Along {
 }
 
 impl Lattice {
-    /// With so many points a width.
-    fn of(basis: &CellBasis, a_width: f64) -> Self {
-        let lower = basis
-            .precision
-            .iter()
-            .enumerate()
-            .map(|(i, row)| row.iter().copied().take(i + 1).collect());
-        let factor = factor(lower.collect(), 0.0);
-        let along = |axis: usize| {
-            let of_cube = || factor.iter().filter_map(|row| row.get(axis).copied());
-            let first = of_cube().map(|l| l.min(0.0)).sum::<f64>();
-            let length = of_cube().map(f64::abs).sum::<f64>();
+    /// Lays `a_width` points on every width of the kernel.
+    fn new(basis: &CellBasis, a_width: f64) -> Self {
+        let mut lower = basis.precision.clone();
+        for (index, row) in lower.iter_mut().enumerate() {
+            row.truncate(index + 1);
+        }
+        let factor = factor(lower, 0.0);
+        let mut axes = Vec::with_capacity(factor.len());
+        for axis in 0..factor.len() {
+            let column: Vec<f64> = factor
+                .iter()
+                .filter_map(|row| row.get(axis).copied())
+                .collect();
+            let first = column.iter().map(|l| l.min(0.0)).sum::<f64>();
+            let length = column.iter().map(|l| l.abs()).sum::<f64>();
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "from 8 to 100000"
             )]
             let steps = (length * a_width).ceil().clamp(8.0, 1e5) as u32;
-            Along {
+            axes.push(LatticeAxis {
                 first,
                 length,
                 steps,
-            }
-        };
-        Lattice {
-            axes: (0..factor.len()).map(along).collect(),
-            factor,
+            });
         }
+        Lattice { factor, axes }
     }
 
     /// About how many products one draw takes.
@@ -232,7 +229,7 @@ impl Lattice {
         let mut left = basis.count();
         let mut done = 1;
         let mut all = 0_usize;
-        for (axis, (along, nodes)) in self.axes.iter().zip(basis.nodes()).enumerate() {
+        for (axis, nodes) in basis.nodes().iter().enumerate() {
             let step = self.factor[axis][axis] / f64::from(basis.steps[axis]);
             #[expect(
                 clippy::cast_possible_truncation,
@@ -241,88 +238,89 @@ impl Lattice {
             )]
             let near = nodes.len().min((2.0 * REACH / step) as usize + 1);
             left /= nodes.len();
-            let points = along.steps as usize + 1;
+            let points = self.axes[axis].steps as usize + 1;
             all = all.saturating_add(left.saturating_mul(near * points).saturating_mul(done));
             done = done.saturating_mul(points);
         }
         all
     }
 
-    fn sum(&self, basis: &CellBasis, axis: usize) -> Sum {
+    fn axis_sum(&self, basis: &CellBasis, axis: usize) -> AxisSum {
         let nodes = basis.nodes();
-        let later: Vec<(f64, &Vec<f64>)> = self
-            .factor
-            .iter()
-            .map(|row| row.get(axis).copied().unwrap_or(0.0))
-            .zip(&nodes)
-            .skip(axis + 1)
-            .collect();
-        // Where a node of the later axes moves those of this one.
-        let moves = match later.iter().any(|(slant, _)| *slant != 0.0) {
-            true => later
-                .iter()
-                .fold(vec![0.0], |moves: Vec<f64>, (slant, along)| {
-                    moves
-                        .iter()
-                        .flat_map(|moved| along.iter().map(move |p| moved + slant * p))
-                        .collect()
-                }),
-            false => vec![0.0],
-        };
-        let own = self.factor[axis][axis];
+        let scale = self.factor[axis][axis];
         let points = self.axes[axis].points();
-        let row = |u: f64, moved: f64| {
-            let away = |p: &f64| own * p + moved - u;
-            let first = nodes[axis].partition_point(|p| away(p) < -REACH);
-            let near = nodes[axis]
-                .iter()
-                .skip(first)
-                .map(away)
-                .take_while(|away| *away <= REACH);
-            Row {
-                first,
-                weights: near.map(|away| (-away * away / 2.0).exp()).collect(),
-            }
-        };
-        let rows = |moved: &f64| points.iter().map(|u| row(*u, *moved)).collect();
-        Sum {
+        let mut rows = Vec::new();
+        for shift in self.node_shifts(&nodes, axis) {
+            rows.push(
+                points
+                    .iter()
+                    .map(|u| NodeWeights::new(&nodes[axis], scale, shift, *u))
+                    .collect(),
+            );
+        }
+        AxisSum {
             nodes: nodes[axis].len(),
-            points: moves.iter().map(rows).collect(),
+            points: rows,
         }
     }
 
-    /// Which points may be corners of a cell that meets the cube: those that lie no further outside of it than a cell reaches.
-    fn inside(&self) -> Vec<bool> {
+    /// Shifts of the nodes of an axis, along `u`, by the nodes of the later axes; one shift of 0 where the kernel is not slanted.
+    fn node_shifts(&self, nodes: &[Vec<f64>], axis: usize) -> Vec<f64> {
+        let slants = &self.factor[axis + 1..];
+        if slants.iter().all(|row| row[axis] == 0.0) {
+            return vec![0.0];
+        }
+        let mut shifts = vec![0.0];
+        for (row, along) in slants.iter().zip(&nodes[axis + 1..]) {
+            let slant = row[axis];
+            let mut longer = Vec::with_capacity(shifts.len() * along.len());
+            for shift in &shifts {
+                longer.extend(along.iter().map(|node| shift + slant * node));
+            }
+            shifts = longer;
+        }
+        shifts
+    }
+
+    /// Tells which points may be corners of a cell that meets the cube: those that lie no further outside of it than a cell reaches.
+    fn points_near_cube(&self) -> Vec<bool> {
         let axes = self.axes.len();
-        // What a step along each axis of `u` moves in the cube.
-        let moves = |along: usize| {
-            let step = self.axes[along].step();
-            backward(
-                &self.factor,
-                &(0..axes)
-                    .map(|axis| if axis == along { step } else { 0.0 })
-                    .collect::<Vec<f64>>(),
-            )
-        };
-        let moves: Vec<Vec<f64>> = (0..axes).map(moves).collect();
-        let reach: Vec<f64> = (0..axes)
-            .map(|axis| moves.iter().map(|of| of[axis].abs()).sum())
-            .collect();
-        let points = self
-            .axes
-            .iter()
-            .fold(vec![vec![]], |points: Vec<Vec<f64>>, along| {
-                let along = along.points();
-                points
+        let steps: Vec<f64> = self.axes.iter().map(LatticeAxis::step).collect();
+        // How far a cell reaches in the cube along each axis, by a step along each axis of `u`.
+        let mut reach = vec![0.0; axes];
+        for step in diagonal_matrix(&steps) {
+            for (reach, moved) in reach.iter_mut().zip(backward(&self.factor, &step)) {
+                *reach += moved.abs();
+            }
+        }
+        let coordinates: Vec<Vec<f64>> = self.axes.iter().map(LatticeAxis::points).collect();
+        let mut are_near = Vec::new();
+        for u in grid_points(&coordinates) {
+            let place = backward(&self.factor, &u);
+            are_near.push(
+                place
                     .iter()
-                    .flat_map(|point| along.iter().map(|u| [&point[..], &[*u]].concat()))
-                    .collect()
-            });
-        let is_inside = |u: &Vec<f64>| {
-            let mut place = backward(&self.factor, u).into_iter().zip(&reach);
-            place.all(|(y, reach)| (-reach - 1e-9..=1.0 + reach + 1e-9).contains(&y))
-        };
-        points.iter().map(is_inside).collect()
+                    .zip(&reach)
+                    .all(|(y, reach)| (-reach - 1e-9..=1.0 + reach + 1e-9).contains(y)),
+            );
+        }
+        are_near
+    }
+}
+
+impl NodeWeights {
+    /// Weights at the point `u` of nodes that lie at `scale p + shift` along `u`.
+    fn new(nodes: &[f64], scale: f64, shift: f64, u: f64) -> Self {
+        let first = nodes.partition_point(|node| scale * node + shift - u < -REACH);
+        let mut weights = Vec::new();
+        for node in &nodes[first..] {
+            let away = scale * node + shift - u;
+            if away > REACH {
+                break;
+            }
+            weights.push((-away * away / 2.0).exp());
+        }
+        NodeWeights { first, weights }
     }
 }
 
@@ -331,50 +329,62 @@ struct Gram {
     /// Nodes of each axis; axes that are not there come first and have one.
     widths: [usize; 3],
     /// Entries of at least [`NEAR`], one of each pair of opposite ways, without the diagonal.
-    near: Vec<([isize; 3], f64)>,
+    near: Vec<GramEntry>,
     /// The sum of all others, over both ways: no eigenvalue of theirs is larger.
     far: f64,
 }
 
+/// The entry of all pairs of nodes that are so many steps apart on each axis.
+struct GramEntry {
+    apart: [isize; 3],
+    value: f64,
+}
+
 impl Gram {
-    fn of(basis: &CellBasis) -> Self {
+    fn new(basis: &CellBasis) -> Self {
         let absent = 3_usize.saturating_sub(basis.steps.len());
         let mut widths = [1; 3];
-        widths
-            .iter_mut()
-            .skip(absent)
-            .zip(basis.nodes())
-            .for_each(|(width, along)| *width = along.len());
-        let value = |apart: &[isize; 3]| {
-            let apart: Vec<f64> = apart
-                .iter()
-                .skip(absent)
-                .zip(&basis.steps)
-                .map(|(o, m)| *o as f64 / f64::from(*m))
-                .collect();
-            let along = |row: &Vec<f64>| dot(row, &apart);
-            let form: f64 = basis
-                .precision
-                .iter()
-                .zip(&apart)
-                .map(|(row, d)| d * along(row))
-                .sum();
-            (-form.max(0.0) / 2.0).exp()
-        };
+        for (width, nodes) in widths.iter_mut().skip(absent).zip(basis.nodes()) {
+            *width = nodes.len();
+        }
         let [a, b, c] = widths.map(|width| width as isize - 1);
-        let mut near = Vec::new();
-        let mut far = 0.0;
-        for apart in
-            (0..=a).flat_map(|i| (-b..=b).flat_map(move |j| (-c..=c).map(move |k| [i, j, k])))
-        {
-            if apart > [0, 0, 0] {
-                match value(&apart) {
-                    value if value >= NEAR => near.push((apart, value)),
-                    value => far += 2.0 * value,
+        let mut gram = Gram {
+            widths,
+            near: Vec::new(),
+            far: 0.0,
+        };
+        for i in 0..=a {
+            for j in -b..=b {
+                for k in -c..=c {
+                    if [i, j, k] > [0, 0, 0] {
+                        gram.add_entry(basis, [i, j, k]);
+                    }
                 }
             }
         }
-        Gram { widths, near, far }
+        gram
+    }
+
+    fn add_entry(&mut self, basis: &CellBasis, apart: [isize; 3]) {
+        let absent = 3_usize.saturating_sub(basis.steps.len());
+        let offset: Vec<f64> = apart
+            .iter()
+            .skip(absent)
+            .zip(&basis.steps)
+            .map(|(count, steps)| *count as f64 / f64::from(*steps))
+            .collect();
+        let square: f64 = basis
+            .precision
+            .iter()
+            .zip(&offset)
+            .map(|(row, along)| along * dot(row, &offset))
+            .sum();
+        let value = (-square.max(0.0) / 2.0).exp();
+        if value >= NEAR {
+            self.near.push(GramEntry { apart, value });
+        } else {
+            self.far += 2.0 * value;
+        }
     }
 
     /// At least `z' K z`.
@@ -382,7 +392,7 @@ impl Gram {
         let pairs: f64 = self
             .near
             .iter()
-            .map(|(apart, value)| value * self.products(z, *apart))
+            .map(|entry| entry.value * self.products(z, entry.apart))
             .sum();
         ((1.0 + self.far) * dot(z, z) + 2.0 * pairs).max(0.0)
     }
@@ -395,34 +405,42 @@ impl Gram {
             let apart = apart[axis];
             apart.min(0).unsigned_abs()..width - apart.max(0).unsigned_abs()
         });
-        let starts = first.flat_map(|i| {
-            second
-                .clone()
-                .map(move |j| (i * width + j) * depth + third.start)
-        });
         let further = (apart[0] * width as isize + apart[1]) * depth as isize + apart[2];
-        let row = |start: usize| {
-            let other = start.saturating_add_signed(further);
-            dot(
-                &z[start..start + third.len()],
-                &z[other..other + third.len()],
-            )
-        };
-        starts.map(row).sum()
+        let mut sum = 0.0;
+        for i in first {
+            for j in second.clone() {
+                let start = (i * width + j) * depth + third.start;
+                let other = start.saturating_add_signed(further);
+                sum += dot(
+                    &z[start..start + third.len()],
+                    &z[other..other + third.len()],
+                );
+            }
+        }
+        sum
     }
 }
 
 /// `q` such that noise of scale 1 stays within `q |a(y)|_2` with 95 % probability at any one point `y`, `a` the kernels of the
 /// nodes there: the largest at places that lie evenly within two steps of the middle and at the corner.
 pub(super) fn pointwise(basis: &CellBasis, law: NoiseDistribution) -> f64 {
-    let within = |place: u32, m: &u32| {
-        (0.5 + 2.0 * f64::from(place) / f64::from(PLACES) / f64::from(*m)).min(1.0)
-    };
-    let middle = (0..=PLACES).map(|place| basis.steps.iter().map(|m| within(place, m)).collect());
-    let corner = std::iter::once(vec![0.0; basis.steps.len()]);
-    let factor = |y: Vec<f64>| {
-        let influences = basis.at(&y);
-        weighted(law, 1.0, &influences).half_width / dot(&influences, &influences).sqrt()
-    };
-    middle.chain(corner).map(factor).fold(0.0, f64::max)
+    let corner = vec![0.0; basis.steps.len()];
+    let mut places = vec![corner];
+    for place in 0..=PLACES {
+        let steps_away = 2.0 * f64::from(place) / f64::from(PLACES);
+        places.push(
+            basis
+                .steps
+                .iter()
+                .map(|steps| (0.5 + steps_away / f64::from(*steps)).min(1.0))
+                .collect(),
+        );
+    }
+    let mut largest = 0.0_f64;
+    for place in places {
+        let influences = basis.at(&place);
+        let noise = weighted(law, 1.0, &influences);
+        largest = largest.max(noise.half_width / dot(&influences, &influences).sqrt());
+    }
+    largest
 }

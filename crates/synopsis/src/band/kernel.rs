@@ -1,14 +1,13 @@
 //! The sup of noise in the space of a kernel: `z' n(y)`, `z` the noise on the whitened coordinates, `n` Newton's basis.
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha12Rng;
-
-use super::sup::{MAX_DRAWS, MIN_DRAWS, Sup, WORK};
+use super::sup::{Sup, affordable_draws, draw_generator};
 use crate::NoiseDistribution;
-use crate::bernstein::nodes;
+use crate::bernstein::DenseNodes;
 use crate::cholesky::dot;
 use crate::newton::Newton;
 use crate::noise::unit_noise;
+use crate::quadratic::diagonal_matrix;
+use crate::tensor::{even_coordinates, grid_points};
 use crate::{KernelBasis, PointKernel, machine};
 
 /// Most numbers of the basis on the grid (160 MB).
@@ -33,7 +32,7 @@ struct Grid {
 impl Plan {
     pub fn new(basis: &KernelBasis, dimensions: usize, law: NoiseDistribution) -> Self {
         let newton = Newton::on(basis);
-        let grid = Grid::of(basis, dimensions);
+        let grid = Grid::new(basis, dimensions);
         let rows = grid.points.iter().flat_map(|y| newton.at(y)).collect();
         Plan {
             law,
@@ -44,9 +43,7 @@ impl Plan {
     }
 
     pub fn draws(&self) -> u32 {
-        u32::try_from(WORK / self.rows.len().max(1))
-            .unwrap_or(MAX_DRAWS)
-            .clamp(MIN_DRAWS, MAX_DRAWS)
+        affordable_draws(self.rows.len())
     }
 
     /// An error of 1 in every coordinate moves the function by at most `||n(y)||_1 <= sqrt(d) ||n(y)||_2`.
@@ -55,9 +52,7 @@ impl Plan {
     }
 
     pub fn sup(&self, seed: u64, draw: u32) -> Sup {
-        let mut rng = ChaCha12Rng::seed_from_u64(seed);
-        rng.set_stream(u64::from(draw));
-        let z = unit_noise(self.law, self.count, &mut rng);
+        let z = unit_noise(self.law, self.count, &mut draw_generator(seed, draw));
         let plain = self
             .rows
             .chunks_exact(self.count)
@@ -72,16 +67,11 @@ impl Plan {
 }
 
 impl Grid {
-    fn of(basis: &KernelBasis, dimensions: usize) -> Self {
+    fn new(basis: &KernelBasis, dimensions: usize) -> Self {
         match &basis.kernel {
             PointKernel::Gaussian { precision } => Grid::gaussian(precision, basis.points.len()),
             PointKernel::Machine(machine::Kernel::Gaussian { bandwidth }) => {
-                let row = |i| {
-                    (0..dimensions)
-                        .map(|j| if i == j { bandwidth.powi(-2) } else { 0.0 })
-                        .collect()
-                };
-                let precision: Vec<Vec<f64>> = (0..dimensions).map(row).collect();
+                let precision = diagonal_matrix(&vec![bandwidth.powi(-2); dimensions]);
                 Grid::gaussian(&precision, basis.points.len())
             }
             PointKernel::Machine(machine::Kernel::Laplacian { .. }) => {
@@ -92,7 +82,7 @@ impl Grid {
             }
             // Affine: largest in a corner.
             PointKernel::Machine(machine::Kernel::Linear) => Grid {
-                points: product(&vec![vec![0.0, 1.0]; dimensions]),
+                points: grid_points(&vec![vec![0.0, 1.0]; dimensions]),
                 factor: 1.0,
                 rise: 0.0,
             },
@@ -112,34 +102,29 @@ impl Grid {
             .powf(1.0 / axes as f64)
             .floor()
             - 1.0;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "from 1 to 20 million"
-        )]
-        let steps = |axis: usize| {
-            let width = precision
-                .get(axis)
-                .and_then(|row| row.get(axis))
-                .map_or(1.0, |p| p.powf(-0.5));
-            (a_width / width).ceil().clamp(12.0, most.max(12.0)) as u32
-        };
-        let steps: Vec<u32> = (0..axes).map(steps).collect();
-        let half: Vec<f64> = steps.iter().map(|n| 0.5 / f64::from(*n)).collect();
-        let form: f64 = precision
-            .iter()
-            .zip(&half)
-            .map(|(row, e)| {
-                row.iter()
-                    .zip(&half)
-                    .map(|(p, f)| p.abs() * e * f)
-                    .sum::<f64>()
-            })
-            .sum();
-        let axis = |n: &u32| (0..=*n).map(|j| f64::from(j) / f64::from(*n)).collect();
-        let points = product(&steps.iter().map(axis).collect::<Vec<Vec<f64>>>());
+        let mut half_steps = Vec::with_capacity(axes);
+        let mut coordinates = Vec::with_capacity(axes);
+        for (axis, row) in precision.iter().enumerate() {
+            let width = row.get(axis).map_or(1.0, |p| p.powf(-0.5));
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "from 1 to 20 million"
+            )]
+            let steps = (a_width / width).ceil().clamp(12.0, most.max(12.0)) as u32;
+            half_steps.push(0.5 / f64::from(steps));
+            coordinates.push(even_coordinates(steps));
+        }
+        let mut form = 0.0;
+        for (row, e) in precision.iter().zip(&half_steps) {
+            let mut turned = 0.0;
+            for (entry, f) in row.iter().zip(&half_steps) {
+                turned += entry.abs() * e * f;
+            }
+            form += turned;
+        }
         Grid {
-            points,
+            points: grid_points(&coordinates),
             factor: 1.0,
             rise: 3.0_f64.sqrt() / 2.0 * form,
         }
@@ -148,15 +133,16 @@ impl Grid {
     /// Every coordinate of the points, and the ends. Between two of them, along an axis, `G` is `a exp(y/b) + c exp(-y/b)`:
     /// convex where it is positive, so `|G|` is largest at an end.
     fn laplacian(points: &[Vec<f64>], dimensions: usize) -> Self {
-        let axis = |axis: usize| {
-            let own = points.iter().filter_map(|p| p.get(axis).copied());
-            let mut all: Vec<f64> = own.chain([0.0, 1.0]).collect();
-            all.sort_by(f64::total_cmp);
-            all.dedup();
-            all
-        };
+        let mut coordinates = Vec::with_capacity(dimensions);
+        for axis in 0..dimensions {
+            let mut along = vec![0.0, 1.0];
+            along.extend(points.iter().filter_map(|point| point.get(axis)));
+            along.sort_by(f64::total_cmp);
+            along.dedup();
+            coordinates.push(along);
+        }
         Grid {
-            points: product(&(0..dimensions).map(axis).collect::<Vec<Vec<f64>>>()),
+            points: grid_points(&coordinates),
             factor: 1.0,
             rise: 0.0,
         }
@@ -164,24 +150,17 @@ impl Grid {
 
     /// Chebyshev nodes, as for any polynomial; fewer a degree where there would be too many.
     fn polynomial(power: u32, dimensions: usize, count: usize) -> Self {
-        let is_small = |density: &u32| {
-            ((power * density) as usize).pow(dimensions as u32) * count <= MOST_ENTRIES
-        };
-        let (axis, factor) = nodes(power, [6, 5, 4, 3].into_iter().find(is_small).unwrap_or(2));
+        let mut density = 6;
+        while density > 2
+            && ((power * density) as usize).pow(dimensions as u32) * count > MOST_ENTRIES
+        {
+            density -= 1;
+        }
+        let nodes = DenseNodes::new(power, density);
         Grid {
-            points: product(&vec![axis; dimensions]),
-            factor: factor.powi(dimensions as i32),
+            points: grid_points(&vec![nodes.points; dimensions]),
+            factor: nodes.factor.powi(dimensions as i32),
             rise: 0.0,
         }
     }
-}
-
-/// The points with these coordinates, the last axis fastest.
-fn product(axes: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    axes.iter().fold(vec![vec![]], |points, axis| {
-        points
-            .iter()
-            .flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat()))
-            .collect()
-    })
 }

@@ -1,12 +1,10 @@
 //! The sup of the noise of Bernstein polynomials.
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha12Rng;
-
-use super::sup::{MAX_DRAWS, MIN_DRAWS, Sup, WORK, weight};
+use super::sup::{Sup, affordable_draws, draw_generator, weight};
 use crate::NoiseDistribution;
-use crate::bernstein::{Bases, Operator, nodes};
+use crate::bernstein::{Bases, DenseNodes, Operator};
 use crate::noise::unit_noise;
+use crate::tensor::outer_product;
 
 /// Chebyshev nodes a degree; the continuum correction is 1.035 an axis.
 const NODE_DENSITY: u32 = 6;
@@ -22,7 +20,7 @@ pub(super) struct Plan {
     operator: Operator,
     pub weights: Vec<f64>,
     at_nodes: Bases,
-    /// At every [`SKIP`]th node, from the second on.
+    /// Bases at every [`SKIP`]th node, from the second on.
     at_few: Bases,
     /// No row exceeds its largest value at the few nodes by more than this factor.
     few_miss: f64,
@@ -38,39 +36,32 @@ impl Plan {
     pub fn new(dimensions: usize, degree: u32, law: NoiseDistribution, order: u32) -> Self {
         let weights = weights(dimensions, degree, order);
         let product_degree = degree + u32::try_from(weights.len() - 1).unwrap_or(u32::MAX);
-        let (few, few_miss) = nodes(product_degree, NODE_DENSITY / SKIP as u32);
-        let (nodes, factor) = nodes(product_degree, NODE_DENSITY);
-        let weights_at_nodes: Vec<f64> = nodes.iter().map(|y| weight(&weights, *y)).collect();
-        let weights_at_others = (1..dimensions).fold(vec![1.0], |product, _| {
-            product
-                .iter()
-                .flat_map(|p| weights_at_nodes.iter().map(move |w| p * w))
-                .collect()
-        });
+        let few = DenseNodes::new(product_degree, NODE_DENSITY / SKIP as u32);
+        let nodes = DenseNodes::new(product_degree, NODE_DENSITY);
+        let weights_at_nodes = weights_at(&weights, &nodes.points);
+        let other_axes = vec![weights_at_nodes.clone(); dimensions.saturating_sub(1)];
         Plan {
             dimensions,
             degree,
             law,
             order,
             operator: Operator::new(dimensions, degree),
-            at_nodes: Bases::at(degree, &nodes),
-            at_few: Bases::at(degree, &few),
-            few_miss,
-            correction: (0..dimensions).map(|_| factor).product(),
-            weights_at_few: few.iter().map(|y| weight(&weights, *y)).collect(),
+            at_nodes: Bases::at(degree, &nodes.points),
+            at_few: Bases::at(degree, &few.points),
+            few_miss: few.factor,
+            correction: (0..dimensions).map(|_| nodes.factor).product(),
+            weights_at_few: weights_at(&weights, &few.points),
             weights,
             weights_at_nodes,
-            weights_at_others,
+            weights_at_others: outer_product(&other_axes),
         }
     }
 
     fn points(&self) -> usize {
-        (0..self.dimensions)
-            .map(|_| self.degree as usize + 1)
-            .product()
+        (self.degree as usize + 1).pow(self.dimensions as u32)
     }
 
-    /// As many draws as [`WORK`] allows, a function of the plan alone.
+    /// Number of draws, a function of the plan alone.
     pub fn draws(&self) -> u32 {
         let side = self.degree as usize + 1;
         let nodes = self.weights_at_nodes.len();
@@ -79,9 +70,7 @@ impl Plan {
         let evaluate: usize = (1..=self.dimensions)
             .map(|axis| nodes.pow(axis as u32) * side.pow((self.dimensions - axis) as u32 + 1))
             .sum();
-        u32::try_from(WORK / (refine + evaluate))
-            .unwrap_or(MAX_DRAWS)
-            .clamp(MIN_DRAWS, MAX_DRAWS)
+        affordable_draws(refine + evaluate)
     }
 
     /// An upper bound on the operator norm, or `2^h - 1` where that is harmless: it multiplies a step of the grid, 2^-32 of
@@ -95,36 +84,32 @@ impl Plan {
     }
 
     pub fn sup(&self, seed: u64, draw: u32) -> Sup {
-        let mut rng = ChaCha12Rng::seed_from_u64(seed);
-        rng.set_stream(u64::from(draw));
-        let noise = unit_noise(self.law, self.points(), &mut rng);
+        let noise = unit_noise(self.law, self.points(), &mut draw_generator(seed, draw));
         let mut tensor = self.operator.coefficients(&noise, self.order);
         for _ in 1..self.dimensions {
             tensor = self.at_nodes.turn_first_axis(&tensor);
         }
         // Rows that stay below the sup at a third of their nodes, by more than they can rise between them, are left out:
         // the sup is the same.
-        let rows = self.weights_at_others.len();
         let mut few = vec![0.0; self.at_few.points()];
-        let seen: Vec<Sup> = (0..rows)
-            .map(|i| {
-                self.at_few.contract(&tensor, i, &mut few);
-                self.largest(i, &few, &self.weights_at_few)
-            })
-            .collect();
-        let mut sup = seen.iter().fold(
-            Sup {
-                weighted: 0.0,
-                plain: 0.0,
-            },
-            |sup, row| sup.or(row),
-        );
+        let mut seen = Vec::with_capacity(self.weights_at_others.len());
+        let mut sup = Sup {
+            weighted: 0.0,
+            plain: 0.0,
+        };
+        for row in 0..self.weights_at_others.len() {
+            self.at_few.contract(&tensor, row, &mut few);
+            let largest = self.largest(row, &few, &self.weights_at_few);
+            sup = sup.max(&largest);
+            seen.push(largest);
+        }
         let mut all = vec![0.0; self.at_nodes.points()];
-        for (i, row) in seen.iter().enumerate() {
-            if row.weighted * self.few_miss > sup.weighted || row.plain * self.few_miss > sup.plain
+        for (row, largest) in seen.iter().enumerate() {
+            if largest.weighted * self.few_miss > sup.weighted
+                || largest.plain * self.few_miss > sup.plain
             {
-                self.at_nodes.contract(&tensor, i, &mut all);
-                sup = sup.or(&self.largest(i, &all, &self.weights_at_nodes));
+                self.at_nodes.contract(&tensor, row, &mut all);
+                sup = sup.max(&self.largest(row, &all, &self.weights_at_nodes));
             }
         }
         sup
@@ -153,8 +138,16 @@ impl Plan {
 fn weights(dimensions: usize, degree: u32, order: u32) -> Vec<f64> {
     let weight_degree = degree.min(if dimensions < 3 { 24 } else { 12 });
     let operator = Operator::new(1, degree);
-    let weight = |i| 1.0 / operator.spread(f64::from(i) / f64::from(weight_degree), order);
-    (0..=weight_degree)
-        .map(|i| (weight(i) * 1000.0).round() / 1000.0)
-        .collect()
+    let mut weights = Vec::with_capacity(weight_degree as usize + 1);
+    for index in 0..=weight_degree {
+        let place = f64::from(index) / f64::from(weight_degree);
+        let weight = 1.0 / operator.spread(place, order);
+        weights.push((weight * 1000.0).round() / 1000.0);
+    }
+    weights
+}
+
+/// Values of `s` at some points of one axis.
+fn weights_at(weights: &[f64], points: &[f64]) -> Vec<f64> {
+    points.iter().map(|y| weight(weights, *y)).collect()
 }

@@ -10,7 +10,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 
-use self::sup::{MAX_DRAWS, MIN_DRAWS, Sup, WORK, sups, threads, weight};
+use self::sup::{Sup, affordable_draws, draw_sups, threads, weight};
 use crate::NoiseDistribution;
 use crate::description::{Covers, Noise, NoiseBand};
 use crate::noise::{pointwise, unit_noise};
@@ -37,31 +37,31 @@ pub struct Band {
     pub half_width: f64,
     /// Bernstein coefficients of `s`, the same on every axis.
     pub weights: Vec<f64>,
-    /// At one point, noise of scale 1 stays within this times `|a|_2` with probability at least `level`, `a` the influences of
+    /// Pointwise factor: at one point, noise of scale 1 stays within this times `|a|_2` with probability at least `level`, `a` the influences of
     /// the exact values on the function there.
     pub pointwise: f64,
     pub draws: u32,
     /// Mean of the sup of the noise over the domain, unweighted.
     pub expected_sup: f64,
-    /// How far an error of 1 in every exact value can move the function: an upper bound, but of cells the most on the points that
+    /// Operator norm, how far an error of 1 in every exact value can move the function: an upper bound, but of cells the most on the points that
     /// are looked at. It multiplies a step of the grid, a part in 10^9 of the noise or less.
     pub norm: f64,
 }
 
 impl Band {
-    /// The same band for the same arguments, on any number of threads.
+    /// Simulates the band: for the same arguments the same one, on any number of threads.
     ///
     /// In a dev build 4.5 s of one core in 2-D at degree 20, and far longer for a lattice of 10^4 points.
     pub fn simulate(shape: &Shape, law: NoiseDistribution, order: u32) -> Band {
         Band::simulate_telling(shape, law, order, &|_, _| {})
     }
 
-    /// The same; `told` hears how many draws are done, of how many, where it takes long.
+    /// Simulates the band; `progress` hears how many draws are done, of how many, where it takes long.
     pub fn simulate_telling(
         shape: &Shape,
         law: NoiseDistribution,
         order: u32,
-        told: &(dyn Fn(u64, u64) + Sync),
+        progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Band {
         let band = match &shape.basis {
             Basis::Affine if law == NoiseDistribution::DiscreteLaplace => {
@@ -74,39 +74,49 @@ impl Band {
             Basis::Cosine { .. } => Band::of_each(law, shape.values()),
             Basis::Bernstein => {
                 let plan = lattice::Plan::new(shape.dimensions, shape.degree, law, order);
-                let band = Band::of_sups(
-                    sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told),
-                    plan.norm(),
+                let sups = draw_sups(
+                    plan.draws(),
+                    threads(),
+                    |draw| plan.sup(SEED, draw),
+                    progress,
                 );
                 Band {
-                    weights: plan.weights,
-                    ..band
+                    weights: plan.weights.clone(),
+                    ..Band::of_sups(sups, plan.norm())
                 }
             }
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
-                Band::of_sups(
-                    sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told),
-                    plan.norm(),
-                )
+                let sups = draw_sups(
+                    plan.draws(),
+                    threads(),
+                    |draw| plan.sup(SEED, draw),
+                    progress,
+                );
+                Band::of_sups(sups, plan.norm())
             }
             Basis::Cells(basis) => {
                 let plan = cells::Plan::new(basis, law);
-                let band = Band::of_sups(
-                    sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told),
-                    plan.norm(),
+                let sups = draw_sups(
+                    plan.draws(),
+                    threads(),
+                    |draw| plan.sup(SEED, draw),
+                    progress,
                 );
                 return Band {
                     pointwise: cells::pointwise(basis, law),
-                    ..band
+                    ..Band::of_sups(sups, plan.norm())
                 };
             }
             Basis::Tables(basis) => {
                 let plan = tables::Plan::new(basis, law);
-                Band::of_sups(
-                    sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told),
-                    plan.norm(),
-                )
+                let sups = draw_sups(
+                    plan.draws(),
+                    threads(),
+                    |draw| plan.sup(SEED, draw),
+                    progress,
+                );
+                Band::of_sups(sups, plan.norm())
             }
         };
         Band {
@@ -115,7 +125,7 @@ impl Band {
         }
     }
 
-    /// For the sum of several independent draws of `law`, this being the band of one draw of `values` values, and `normal` that
+    /// Band for the sum of several independent draws of `law`, this being the band of one draw of `values` values, and `normal` that
     /// of Gaussian noise; in units of the scale at which one draw has the deviation of the sum.
     ///
     /// A sum lies between one draw and the normal law. The wider of the two holds for both; that it holds for what lies
@@ -136,17 +146,11 @@ impl Band {
         match &shape.basis {
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
-                (0..draws)
-                    .map(|draw| plan.sup(SEED, draw).plain)
-                    .sum::<f64>()
-                    / f64::from(draws)
+                mean_sup(draws, |draw| plan.sup(SEED, draw))
             }
             Basis::Cells(basis) => {
                 let plan = cells::Plan::new(basis, law);
-                (0..draws)
-                    .map(|draw| plan.sup(SEED, draw).plain)
-                    .sum::<f64>()
-                    / f64::from(draws)
+                mean_sup(draws, |draw| plan.sup(SEED, draw))
             }
             _ => Band::simulate(shape, law, 1).expected_sup,
         }
@@ -154,28 +158,25 @@ impl Band {
 
     /// The band of `count` released values themselves, all at once.
     pub fn of_each(law: NoiseDistribution, count: usize) -> Band {
-        let largest = |z: &[f64]| z.iter().fold(0.0_f64, |largest, z| largest.max(z.abs()));
         Band {
             norm: 1.0,
             pointwise: pointwise(law, count),
-            ..Band::of_values(law, count, largest)
+            ..Band::of_values(law, count, largest_magnitude)
         }
     }
 
-    /// Where the sup is a function of the noisy values themselves.
+    /// Simulates the band where the sup is a function of the noisy values themselves.
     fn of_values(law: NoiseDistribution, count: usize, sup: impl Fn(&[f64]) -> f64) -> Band {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
-        let draws = u32::try_from(WORK / 64 / count.max(1))
-            .unwrap_or(MAX_DRAWS)
-            .clamp(MIN_DRAWS, MAX_DRAWS);
-        let draw = |_| {
+        let mut sups = Vec::new();
+        for _ in 0..affordable_draws(64 * count.max(1)) {
             let plain = sup(&unit_noise(law, count, &mut rng));
-            Sup {
+            sups.push(Sup {
                 weighted: plain,
                 plain,
-            }
-        };
-        Band::of_sups((0..draws).map(draw).collect(), count as f64)
+            });
+        }
+        Band::of_sups(sups, count as f64)
     }
 
     fn of_sups(mut sups: Vec<Sup>, norm: f64) -> Band {
@@ -187,7 +188,7 @@ impl Band {
         });
         let draws = u32::try_from(sups.len()).unwrap_or(u32::MAX);
         let half_width = sups
-            .get(rank(draws) - 1)
+            .get(quantile_rank(draws) - 1)
             .map_or(f64::INFINITY, |sup| sup.weighted);
         let expected_sup = sups.iter().map(|sup| sup.plain).sum::<f64>() / f64::from(draws);
         Band {
@@ -205,29 +206,20 @@ impl Band {
     /// quantile is rounded up.
     fn affine(dimensions: usize) -> Band {
         let count = dimensions as f64 + 1.0;
-        // P[Gamma(n) > x] is that of fewer than n events of a Poisson process in time x.
-        let exceeds = |x: f64| {
-            let mut term = (-x).exp();
-            (1..=dimensions).fold(term, |sum, j| {
-                term *= x / j as f64;
-                sum + term
-            })
-        };
         let mut low = 0.0;
         let mut high = 100.0;
         while high - low > 1e-9 {
             let middle = (low + high) / 2.0;
-            if exceeds(middle) > 1.0 - LEVEL {
+            if gamma_exceeds(dimensions, middle) > 1.0 - LEVEL {
                 low = middle
             } else {
                 high = middle
             }
         }
-        let weights = vec![1.0];
         Band {
             level: LEVEL,
             half_width: high,
-            weights,
+            weights: vec![1.0],
             pointwise: f64::NAN,
             draws: 0,
             expected_sup: count,
@@ -271,13 +263,32 @@ impl NoiseBand {
     }
 }
 
+fn mean_sup(draws: u32, sup: impl Fn(u32) -> Sup) -> f64 {
+    (0..draws).map(|draw| sup(draw).plain).sum::<f64>() / f64::from(draws)
+}
+
+pub(super) fn largest_magnitude(values: &[f64]) -> f64 {
+    values.iter().map(|value| value.abs()).fold(0.0, f64::max)
+}
+
+/// `P[Gamma(n) > x]` of `n = dimensions + 1`: that of fewer than `n` events of a Poisson process in time `x`.
+fn gamma_exceeds(dimensions: usize, x: f64) -> f64 {
+    let mut term = (-x).exp();
+    let mut sum = term;
+    for events in 1..=dimensions {
+        term *= x / events as f64;
+        sum += term;
+    }
+    sum
+}
+
 /// The order statistic, from 1, that exceeds the quantile at [`LEVEL`] with confidence 99.9 %.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "between 0 and the number of draws"
 )]
-fn rank(draws: u32) -> usize {
+fn quantile_rank(draws: u32) -> usize {
     let expected = f64::from(draws) * LEVEL;
     (expected + 3.09 * (expected * (1.0 - LEVEL)).sqrt())
         .ceil()

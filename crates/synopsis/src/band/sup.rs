@@ -5,23 +5,41 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use rand::SeedableRng;
+use rand::rngs::ChaCha12Rng;
+
 use crate::bernstein::basis;
+use crate::cholesky::sequential_dot;
 
 pub(super) const MAX_DRAWS: u32 = 20_000;
 pub(super) const MIN_DRAWS: u32 = 1_000;
 /// Multiplications of a simulation that has more than [`MIN_DRAWS`], counted as if no row were left out.
-pub(super) const WORK: usize = 8_000_000_000;
+const WORK: usize = 8_000_000_000;
+
+/// Number of draws that [`WORK`] allows where one takes so many multiplications.
+pub(super) fn affordable_draws(products: usize) -> u32 {
+    u32::try_from(WORK / products.max(1))
+        .unwrap_or(MAX_DRAWS)
+        .clamp(MIN_DRAWS, MAX_DRAWS)
+}
+
+/// The generator of one draw.
+pub(super) fn draw_generator(seed: u64, draw: u32) -> ChaCha12Rng {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    rng.set_stream(u64::from(draw));
+    rng
+}
 
 /// Largest noise of one draw over the cube.
 pub(super) struct Sup {
-    /// Of noise times the weights, corrected to hold between the points looked at.
+    /// Largest noise times the weights, corrected to hold between the points looked at.
     pub weighted: f64,
-    /// Of the noise itself, at those points.
+    /// Largest noise itself, at those points.
     pub plain: f64,
 }
 
 impl Sup {
-    pub fn or(self, other: &Sup) -> Sup {
+    pub fn max(self, other: &Sup) -> Sup {
         Sup {
             weighted: self.weighted.max(other.weighted),
             plain: self.plain.max(other.plain),
@@ -33,32 +51,30 @@ pub(super) fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The sups of `draws` draws, in any order. `told` hears how many are done, of how many.
-pub(super) fn sups(
+/// The sups of `draws` draws, in any order. `progress` hears how many are done, of how many.
+pub(super) fn draw_sups(
     draws: u32,
     threads: usize,
     sup: impl Fn(u32) -> Sup + Sync,
-    told: &(dyn Fn(u64, u64) + Sync),
+    progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Vec<Sup> {
     let done = AtomicU64::new(0);
-    let sup = &|draw| {
-        let sup = sup(draw);
-        told(done.fetch_add(1, Relaxed) + 1, u64::from(draws));
-        sup
-    };
     thread::scope(|scope| {
-        let every = |first: u32| {
-            move || {
-                (first..draws)
-                    .step_by(threads)
-                    .map(sup)
-                    .collect::<Vec<Sup>>()
-            }
-        };
-        let workers: Vec<thread::ScopedJoinHandle<Vec<Sup>>> = (0..draws)
-            .take(threads)
-            .map(|first| scope.spawn(every(first)))
-            .collect();
+        let mut workers = Vec::with_capacity(threads);
+        for first in (0..draws).take(threads) {
+            workers.push(scope.spawn({
+                let sup = &sup;
+                let done = &done;
+                move || {
+                    let mut sups = Vec::new();
+                    for draw in (first..draws).step_by(threads) {
+                        sups.push(sup(draw));
+                        progress(done.fetch_add(1, Relaxed) + 1, u64::from(draws));
+                    }
+                    sups
+                }
+            }));
+        }
         workers
             .into_iter()
             .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -69,9 +85,5 @@ pub(super) fn sups(
 /// `s(x)`.
 pub(super) fn weight(weights: &[f64], x: f64) -> f64 {
     let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
-    basis(degree, x)
-        .iter()
-        .zip(weights)
-        .map(|(b, w)| b * w)
-        .sum()
+    sequential_dot(&basis(degree, x), weights)
 }

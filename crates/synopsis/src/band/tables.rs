@@ -5,14 +5,13 @@
 //! records that are spread evenly; on several axes the lines are products. One table is drawn: sums over several are nearer to the
 //! Gaussian law, whose tails are lighter.
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha12Rng;
-
-use super::sup::{MAX_DRAWS, MIN_DRAWS, Sup, WORK};
+use super::largest_magnitude;
+use super::sup::{Sup, affordable_draws, draw_generator};
 use crate::NoiseDistribution;
 use crate::TableBasis;
 use crate::cholesky::dot;
 use crate::noise::unit_noise;
+use crate::tensor::even_coordinates;
 
 /// From one bandwidth to the next.
 const WIDER: f64 = 1.4;
@@ -35,8 +34,11 @@ impl Plan {
         let mut bandwidths = basis.bandwidths.clone();
         loop {
             for is_line in [false, true] {
-                let rows = |axis: usize| rows(basis, &bandwidths, axis, is_line);
-                fields.push((0..bandwidths.len()).map(rows).collect());
+                fields.push(
+                    (0..bandwidths.len())
+                        .map(|axis| axis_weights(basis, &bandwidths, axis, is_line))
+                        .collect(),
+                );
             }
             if bandwidths.iter().all(|b| *b >= 0.5) {
                 return Plan {
@@ -45,27 +47,26 @@ impl Plan {
                     fields,
                 };
             }
-            bandwidths
-                .iter_mut()
-                .for_each(|b| *b = (*b * WIDER).min(1.0));
+            for bandwidth in &mut bandwidths {
+                *bandwidth = (*bandwidth * WIDER).min(1.0);
+            }
         }
     }
 
     pub fn draws(&self) -> u32 {
         let products: usize = self.fields.iter().map(|axes| self.products(axes)).sum();
-        u32::try_from(WORK / products.max(1))
-            .unwrap_or(MAX_DRAWS)
-            .clamp(MIN_DRAWS, MAX_DRAWS)
+        affordable_draws(products)
     }
 
+    /// Number of products for one bandwidth and fit.
     fn products(&self, axes: &[Rows]) -> usize {
         let mut size = self.count;
-        let of_axis = |rows: &Rows| {
-            let products = size * rows.len();
+        let mut products = 0;
+        for rows in axes {
+            products += size * rows.len();
             size = size / rows.first().map_or(1, Vec::len).max(1) * rows.len();
-            products
-        };
-        axes.iter().map(of_axis).sum()
+        }
+        products
     }
 
     /// An error of 1 in every value moves a sum by at most so much.
@@ -74,17 +75,15 @@ impl Plan {
     }
 
     pub fn sup(&self, seed: u64, draw: u32) -> Sup {
-        let mut rng = ChaCha12Rng::seed_from_u64(seed);
-        rng.set_stream(u64::from(draw));
-        let z = unit_noise(self.law, self.count, &mut rng);
-        let largest = |axes: &Vec<Rows>| {
-            let sums = axes
-                .iter()
-                .fold(z.clone(), |values, rows| of_first(&values, rows));
-            sums.iter()
-                .fold(0.0_f64, |largest, sum| largest.max(sum.abs()))
-        };
-        let plain = self.fields.iter().map(largest).fold(0.0, f64::max);
+        let z = unit_noise(self.law, self.count, &mut draw_generator(seed, draw));
+        let mut plain = 0.0_f64;
+        for axes in &self.fields {
+            let mut sums = z.clone();
+            for rows in axes {
+                sums = sum_first_axis(&sums, rows);
+            }
+            plain = plain.max(largest_magnitude(&sums));
+        }
         Sup {
             weighted: plain,
             plain,
@@ -92,24 +91,22 @@ impl Plan {
     }
 }
 
-/// The first axis of `values` summed up at its points; what comes of it is the last axis.
-fn of_first(values: &[f64], rows: &Rows) -> Vec<f64> {
+/// Sums up the first axis of `values` at its points; what comes of it is the last axis.
+fn sum_first_axis(values: &[f64], rows: &Rows) -> Vec<f64> {
     let nodes = rows.first().map_or(1, Vec::len).max(1);
     let inner = values.len() / nodes;
-    let mut result = vec![0.0; inner * rows.len()];
-    let mut along = vec![0.0; nodes];
-    for at in 0..inner {
-        along
-            .iter_mut()
-            .zip(values.iter().skip(at).step_by(inner))
-            .for_each(|(to, from)| *to = *from);
-        let to = result.iter_mut().skip(at * rows.len());
-        to.zip(rows).for_each(|(to, row)| *to = dot(row, &along));
+    let mut sums = Vec::with_capacity(inner * rows.len());
+    let mut along = Vec::with_capacity(nodes);
+    for offset in 0..inner {
+        along.clear();
+        along.extend(values.iter().skip(offset).step_by(inner));
+        sums.extend(rows.iter().map(|row| dot(row, &along)));
     }
-    result
+    sums
 }
 
-fn rows(basis: &TableBasis, bandwidths: &[f64], axis: usize, is_line: bool) -> Rows {
+/// Weights of the nodes of one axis at its points.
+fn axis_weights(basis: &TableBasis, bandwidths: &[f64], axis: usize, is_line: bool) -> Rows {
     let nodes = basis.nodes().swap_remove(axis);
     let step = 1.0 / f64::from(basis.steps[axis]);
     let variance = bandwidths[axis].powi(2) - basis.spline.variance() * step * step;
@@ -120,27 +117,36 @@ fn rows(basis: &TableBasis, bandwidths: &[f64], axis: usize, is_line: bool) -> R
         reason = "a cast from a float saturates"
     )]
     let points = (a_width / bandwidths[axis]).ceil().clamp(4.0, 4e3) as u32;
-    let row = |point: u32| {
-        let y = f64::from(point) / f64::from(points);
+    let mut rows = Vec::with_capacity(points as usize + 1);
+    for y in even_coordinates(points) {
         let mut weights: Vec<f64> = nodes
             .iter()
-            .map(|p| (-(p - y).powi(2) / (2.0 * variance)).exp())
+            .map(|node| (-(node - y).powi(2) / (2.0 * variance)).exp())
             .collect();
         if is_line {
-            let inside = |p: &f64| (0.0..=1.0).contains(p);
-            let moment = |power: i32| -> f64 {
-                let of = weights.iter().zip(&nodes).filter(|(_, p)| inside(p));
-                of.map(|(weight, p)| weight * (p - y).powi(power)).sum()
-            };
-            let slope = moment(1) / moment(2).max(f64::MIN_POSITIVE);
-            weights
-                .iter_mut()
-                .zip(&nodes)
-                .for_each(|(weight, p)| *weight *= 1.0 - slope * (p - y));
+            fit_line(&mut weights, &nodes, y);
         }
         let length = dot(&weights, &weights).sqrt().max(f64::MIN_POSITIVE);
-        weights.iter_mut().for_each(|weight| *weight /= length);
-        weights
-    };
-    (0..=points).map(row).collect()
+        for weight in &mut weights {
+            *weight /= length;
+        }
+        rows.push(weights);
+    }
+    rows
+}
+
+/// Turns the weights of a mean around `y` into those of a line through records that are spread evenly.
+fn fit_line(weights: &mut [f64], nodes: &[f64], y: f64) {
+    let mut first_moment = 0.0;
+    let mut second_moment = 0.0;
+    for (weight, node) in weights.iter().zip(nodes) {
+        if (0.0..=1.0).contains(node) {
+            first_moment += *weight * (node - y);
+            second_moment += *weight * (node - y).powi(2);
+        }
+    }
+    let slope = first_moment / f64::max(second_moment, f64::MIN_POSITIVE);
+    for (weight, node) in weights.iter_mut().zip(nodes) {
+        *weight *= 1.0 - slope * (node - y);
+    }
 }

@@ -1,4 +1,4 @@
-//! What a synopsis says of the privacy that it keeps.
+//! The privacy that a synopsis keeps.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Privacy {
     /// The guarantee in words: who is protected, against what, and by how much.
     pub in_words: String,
     pub adjacency: Adjacency,
-    /// What the totals imply as (epsilon, delta), where it was worked out beforehand. Of a declared plan it is the guarantee.
+    /// Implication of the totals as (epsilon, delta), where it was worked out beforehand. Of a declared plan it is the guarantee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implies: Option<Implied>,
     /// Price of this window, in the kind of the definition.
@@ -61,7 +61,7 @@ impl Privacy {
     }
 }
 
-/// What kind of differential privacy it is.
+/// Kind of differential privacy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Definition {
     #[serde(rename = "pure epsilon")]
@@ -84,7 +84,7 @@ pub enum Definition {
 }
 
 impl Definition {
-    /// That of a budget with this total, where nothing more is known of what it is spent on.
+    /// Definition of a budget with this total, where nothing more is known of what it is spent on.
     pub fn of(total: Price) -> Self {
         match total {
             Price::Pure(_) => Definition::PureEpsilon,
@@ -94,7 +94,7 @@ impl Definition {
         }
     }
 
-    /// In a word.
+    /// Name in a word.
     pub fn name(&self) -> &'static str {
         match self {
             Definition::PureEpsilon => "pure epsilon",
@@ -106,12 +106,12 @@ impl Definition {
         }
     }
 
-    /// Whether budgets of the two add up: the kinds are the same, and so is whether the guarantee is plain.
+    /// Tests that budgets of the two add up: the kinds are the same, and so is whether the guarantee is plain.
     pub fn is_kind_of(&self, other: &Definition) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// Whether a price of this kind is what such a guarantee costs.
+    /// Tests that a price of this kind is what such a guarantee costs.
     fn is_paid_by(&self, price: Price) -> bool {
         match self {
             Definition::Random(_) => Definition::of(price) == Definition::PureEpsilon,
@@ -148,25 +148,25 @@ pub struct Random {
     /// The size of a window that it speaks of.
     pub records: u32,
     pub prior: Vec<PriorColumn>,
-    /// How many pairs were drawn, which order statistic of their changes was taken, and how `gamma` was split.
+    /// Number of pairs that were drawn, which order statistic of their changes was taken, and how `gamma` was split.
     pub samples: u32,
     pub order: u32,
     pub rho: f64,
     pub seed: u64,
-    /// What every value is clipped to before the noise, in the units of the values.
+    /// Range that every value is clipped to before the noise, in the units of the values.
     pub range: [f64; 2],
-    /// Whatever the records are, the noise gives pure differential privacy with this epsilon a window.
+    /// Epsilon a window of the pure differential privacy that the noise gives, whatever the records are.
     pub epsilon_at_worst: f64,
 }
 
-/// What a column was drawn from, in natural units, moved to the bounds where it lies outside of them.
+/// Law that a column was drawn from, in natural units, moved to the bounds where it lies outside of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PriorColumn {
     pub column: String,
     pub law: PriorDistribution,
 }
 
-/// Whose privacy is protected; written as in the configuration.
+/// Unit whose privacy is protected; written as in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {

@@ -23,10 +23,13 @@ pub enum Recommended {
 }
 
 impl Recommended {
-    /// For a window of so many records, and noise that has a simultaneous band of so much; `None` where the published reading
-    /// is the best.
+    /// Recommends a reading for a window of so many records, and noise that has a simultaneous band of so much; `None` where the
+    /// published reading is the best.
     pub fn of(target: &Target, basis: &Basis, half_width: f64, records: u64) -> Option<Self> {
-        let (Basis::Cells(basis), Target::Density(density)) = (basis, target) else {
+        let Basis::Cells(basis) = basis else {
+            return None;
+        };
+        let Target::Density(density) = target else {
             return None;
         };
         let axes = basis.steps.len();
@@ -39,19 +42,15 @@ impl Recommended {
     }
 }
 
-/// Of a positive definite matrix.
+/// Determinant of a positive definite matrix.
 fn determinant(rows: &[Vec<f64>]) -> Option<f64> {
-    let lower: Option<Vec<Vec<f64>>> = (0..rows.len())
-        .map(|i| Some(rows.get(i)?.get(..=i)?.to_vec()))
-        .collect();
-    let factor = cholesky::factor(lower?, f64::EPSILON);
-    Some(
-        factor
-            .iter()
-            .filter_map(|row| row.last())
-            .product::<f64>()
-            .powi(2),
-    )
+    let mut lower = Vec::with_capacity(rows.len());
+    for (index, row) in rows.iter().enumerate() {
+        lower.push(row.get(..=index)?.to_vec());
+    }
+    let factor = cholesky::factor(lower, f64::EPSILON);
+    let pivots = factor.iter().filter_map(|row| row.last());
+    Some(pivots.product::<f64>().powi(2))
 }
 
 impl From<Recommended> for By {
@@ -62,7 +61,7 @@ impl From<Recommended> for By {
     }
 }
 
-/// As it is asked for.
+/// Writes the name by which it is asked for.
 impl fmt::Display for Recommended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! What the noise was made for, so that anyone can compute its scale again.
+//! The sensitivity that the noise was made for, so that anyone can compute its scale again.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,24 +6,24 @@ use super::target::{Method, Target};
 use crate::Basis;
 use crate::Norm;
 
-/// How much a privacy unit can change the exact values of one window, all keys together; of a sum over several panes those of
-/// one pane.
+/// Sensitivity: how much a privacy unit can change the exact values of one window, all keys together; of a sum over several panes
+/// those of one pane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sensitivity {
     pub norm: Norm,
-    /// In units of [`Noise::grid`](super::Noise::grid).
+    /// Norm of the change in units of [`Noise::grid`](super::Noise::grid).
     pub units: u64,
-    /// How many records of the unit it counts; each changes the values as much as one alone.
+    /// Number of records of the unit; each changes the values as much as one alone.
     pub records: u32,
-    /// How many values the unit can change.
+    /// Number of values that the unit can change.
     pub values: u64,
     pub derived: Derivation,
-    /// Of a sum over several panes: the noise that is drawn for one, from which that of the sum is made.
+    /// Noise that is drawn for one pane, from which that of a sum over several is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<Fresh>,
 }
 
-/// How a sensitivity was derived: by a page of `docs/proofs`, or not by a proof for these noisy values.
+/// Derivation of a sensitivity: by a page of `docs/proofs`, or not by a proof for these noisy values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Derivation {
@@ -34,7 +34,7 @@ pub enum Derivation {
     Machines,
     Expressions,
     Moments,
-    /// As in a paper: larger, to compare with.
+    /// Bound of a paper: larger, to compare with.
     Paper,
     /// Found on a public prior: random differential privacy.
     Sampled,
@@ -43,12 +43,12 @@ pub enum Derivation {
 /// Noise that is drawn once for each pane, or for each node of a tree over them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fresh {
-    /// In the units of the values.
+    /// Scale in the units of the values.
     pub scale: f64,
-    /// In how many draws a pane is, all of it in each.
+    /// Number of draws that a pane is in, all of it in each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u64>,
-    /// Where each draw is in several panes, a part of it: the squared 2-norm of what a change of one pane comes back as.
+    /// Squared 2-norm of what a change of one pane comes back as, where each draw is in several panes, a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norm_squared: Option<f64>,
 }

@@ -1,10 +1,11 @@
-//! What is declared of a function's smoothness.
+//! Declared smoothness of a function.
 
 use serde::{Deserialize, Serialize};
 
+use super::is_positive;
 use crate::Basis;
 
-/// What is declared of the function, never estimated from records; in natural units.
+/// Declared bound on the function, never estimated from records; in natural units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Smoothness {
@@ -17,15 +18,15 @@ pub enum Smoothness {
 }
 
 impl Smoothness {
-    /// Whether it speaks of these axes and this form, in proper numbers.
+    /// Tests that it speaks of these axes and this form, in proper numbers.
     pub fn fits(&self, axes: usize, basis: &Basis) -> bool {
-        let proper = |x: &f64| x.is_finite() && *x > 0.0;
-        match (self, basis) {
-            (Smoothness::Lipschitz(bounds) | Smoothness::Curvature(bounds), Basis::Bernstein) => {
-                bounds.len() == axes && bounds.iter().all(proper)
+        match self {
+            Smoothness::Lipschitz(bounds) | Smoothness::Curvature(bounds) => {
+                *basis == Basis::Bernstein
+                    && bounds.len() == axes
+                    && bounds.iter().all(|bound| is_positive(*bound))
             }
-            (Smoothness::Norm(norm), Basis::Kernel(_)) => proper(norm),
-            _ => false,
+            Smoothness::Norm(norm) => matches!(basis, Basis::Kernel(_)) && is_positive(*norm),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a synopsis says of the function that was released.
+//! The function that was released.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// As the description writes it.
+    /// Name in the description.
     pub fn name(&self) -> &'static str {
         match self {
             Target::Density(_) => "density",
@@ -49,13 +49,13 @@ pub struct Density {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Smoothing {
-    /// Its standard deviation on each axis.
+    /// Standard deviation on each axis.
     Bandwidths(Vec<f64>),
-    /// Its covariance matrix, row by row.
+    /// Covariance matrix, row by row.
     Covariance(Vec<Vec<f64>>),
 }
 
-/// What a label is expected to be at a point.
+/// Expected label at a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
     /// The column of the label, and the bounds that it was clipped to.
@@ -65,7 +65,7 @@ pub struct Regression {
     pub method: Method,
 }
 
-/// What tells a label above the threshold from the others.
+/// Function that tells a label above the threshold from the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Classifier {
     pub label: String,
@@ -73,7 +73,7 @@ pub struct Classifier {
     pub method: Method,
 }
 
-/// How a regression or a classifier is fitted. Every number of records is a configured bound, none a count.
+/// Method that fits a regression or a classifier. Every number of records is a configured bound, none a count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -103,12 +103,12 @@ pub enum Method {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sum {
     pub expression: String,
-    /// What of a record counts at most.
+    /// Most that counts of a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<Clip>,
 }
 
-/// What the tables of cells are of.
+/// Records that the tables of cells count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cells {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,14 +121,14 @@ pub struct Cells {
 pub enum CellLabel {
     /// A number, clipped to its bounds: of a record the part of the way from `min` to `max` is in the second table.
     Number { column: String, min: f64, max: f64 },
-    /// Above the threshold is the second table.
+    /// Threshold; labels above it are in the second table.
     Above { column: String, above: f64 },
     /// A table for each of these values; records with others are left out.
     Classes { column: String, values: Vec<f64> },
 }
 
 impl CellLabel {
-    /// How many tables it makes.
+    /// Number of tables that it makes.
     pub fn tables(&self) -> usize {
         match self {
             CellLabel::Number { .. } | CellLabel::Above { .. } => 2,
@@ -144,7 +144,7 @@ impl CellLabel {
     }
 }
 
-/// How many frequencies each axis has.
+/// Number of frequencies of each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
     pub frequencies: u32,

@@ -22,7 +22,7 @@ pub enum Error {
     Clip { sup: f64, sum: f64 },
 }
 
-/// What interval arithmetic could not bound.
+/// Operation that interval arithmetic could not bound.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Unbounded {
     #[error("it divides by a value that can be 0")]

@@ -58,7 +58,7 @@ impl Interval {
         }
     }
 
-    /// With the fault of what it came from; rounding does not carry it over a bound that holds.
+    /// Bounds the ends, and keeps the fault of what it came from; rounding does not carry it over a bound that holds.
     fn within(self, lo: f64, hi: f64, from: [&Interval; 2]) -> Self {
         match from[0].fault.or(from[1].fault) {
             Some(fault) => Interval::faulty(fault),
@@ -90,14 +90,15 @@ impl Interval {
 
     pub fn plus(self, other: Self) -> Self {
         // A sum that is zero is exact.
-        let down = |sum: f64| if sum == 0.0 { sum } else { sum.next_down() };
-        let up = |sum: f64| if sum == 0.0 { sum } else { sum.next_up() };
-        let all = (f64::NEG_INFINITY, f64::INFINITY);
-        Interval::new(down(self.lo + other.lo), up(self.hi + other.hi)).within(
-            all.0,
-            all.1,
-            [&self, &other],
-        )
+        let mut lo = self.lo + other.lo;
+        if lo != 0.0 {
+            lo = lo.next_down();
+        }
+        let mut hi = self.hi + other.hi;
+        if hi != 0.0 {
+            hi = hi.next_up();
+        }
+        Interval::new(lo, hi).within(f64::NEG_INFINITY, f64::INFINITY, [&self, &other])
     }
 
     pub fn minus(self) -> Self {
@@ -109,23 +110,19 @@ impl Interval {
     }
 
     pub fn times(self, other: Self) -> Self {
-        let corners = [
-            (self.lo, other.lo),
-            (self.lo, other.hi),
-            (self.hi, other.lo),
-            (self.hi, other.hi),
-        ];
         let mut lo = f64::INFINITY;
         let mut hi = f64::NEG_INFINITY;
-        for (a, b) in corners {
-            let product = a * b;
-            let is_exact = a == 0.0 || b == 0.0;
-            lo = lo.min(if is_exact {
-                product
-            } else {
-                product.next_down()
-            });
-            hi = hi.max(if is_exact { product } else { product.next_up() });
+        for a in [self.lo, self.hi] {
+            for b in [other.lo, other.hi] {
+                let product = a * b;
+                let is_exact = a == 0.0 || b == 0.0;
+                lo = lo.min(if is_exact {
+                    product
+                } else {
+                    product.next_down()
+                });
+                hi = hi.max(if is_exact { product } else { product.next_up() });
+            }
         }
         // Two of one sign have no negative product, though rounding might say so.
         let floor = if self.lo >= 0.0 && other.lo >= 0.0 {
@@ -141,12 +138,12 @@ impl Interval {
         if self.fault.is_none() && self.lo <= 0.0 && self.hi >= 0.0 {
             return Interval::faulty(Unbounded::Division);
         }
-        let (lo, hi) = if self.lo > 0.0 {
-            (0.0, f64::INFINITY)
+        let inverse = Interval::around(1.0 / self.hi, 1.0 / self.lo, 1);
+        if self.lo > 0.0 {
+            inverse.within(0.0, f64::INFINITY, [&self, &self])
         } else {
-            (f64::NEG_INFINITY, 0.0)
-        };
-        Interval::around(1.0 / self.hi, 1.0 / self.lo, 1).within(lo, hi, [&self, &self])
+            inverse.within(f64::NEG_INFINITY, 0.0, [&self, &self])
+        }
     }
 
     fn exp(self) -> Self {
@@ -195,28 +192,31 @@ impl Interval {
     }
 
     /// The sine of `self + shift`, `shift` a quarter turn (the cosine) or nothing.
-    fn wave(self, of: fn(f64) -> f64, shift: f64) -> Self {
-        // Whether a crest (or a trough, half a turn on) may lie inside; in doubt, yes. Beyond 1e6 the doubt is too large.
-        let crest = |at: f64| {
-            let turns = |x: f64| (x + shift - at) / TAU;
-            (turns(self.hi) + 1e-9).floor() >= (turns(self.lo) - 1e-9).ceil()
-        };
+    fn wave(self, function: fn(f64) -> f64, shift: f64) -> Self {
+        // In doubt there is a crest or a trough. Beyond 1e6 the doubt is too large.
         if self.fault.is_none() && self.magnitude() > 1e6 {
             return Interval::UNIT;
         }
-        let one = of(self.lo);
-        let other = of(self.hi);
-        let lo = if crest(-FRAC_PI_2) {
+        let one = function(self.lo);
+        let other = function(self.hi);
+        let lo = if self.may_hold_turn(shift, -FRAC_PI_2) {
             -1.0
         } else {
             one.min(other)
         };
-        let hi = if crest(FRAC_PI_2) {
+        let hi = if self.may_hold_turn(shift, FRAC_PI_2) {
             1.0
         } else {
             one.max(other)
         };
         Interval::around(lo, hi, 8).within(-1.0, 1.0, [&self, &self])
+    }
+
+    /// Tells that `angle`, or one that is whole turns away, may lie in `self + shift`.
+    fn may_hold_turn(self, shift: f64, angle: f64) -> bool {
+        let first = (self.lo + shift - angle) / TAU;
+        let last = (self.hi + shift - angle) / TAU;
+        (last + 1e-9).floor() >= (first - 1e-9).ceil()
     }
 
     fn sin(self) -> Self {
@@ -232,12 +232,13 @@ impl Interval {
             return self.whole_power(-exponent).inverse();
         }
         let ulps = 4 * exponent.unsigned_abs();
-        let (base, floor) = if exponent % 2 == 0 {
-            (self.abs(), 0.0)
+        let is_even = exponent % 2 == 0;
+        let base = if is_even { self.abs() } else { self };
+        let floor = if is_even || base.lo >= 0.0 {
+            0.0
         } else {
-            (self, f64::NEG_INFINITY)
+            f64::NEG_INFINITY
         };
-        let floor = if base.lo >= 0.0 { 0.0 } else { floor };
         let ends = match exponent {
             0 => Interval::point(1.0),
             1 => base,
@@ -330,7 +331,7 @@ impl Slope {
     }
 }
 
-/// What does not depend on a variable has no derivative after it, whatever becomes of the rest.
+/// Scales a slope: what does not depend on a variable has no derivative after it, whatever becomes of the rest.
 fn scaled(slope: Interval, factor: Interval) -> Interval {
     if slope == Interval::ZERO {
         slope
@@ -385,26 +386,25 @@ impl Number for Slope {
                 )
             }
             Binary::Max | Binary::Min => {
-                let larger = if operation == Binary::Max {
-                    x.larger(y)
+                // The minimum is that of the negatives, turned round.
+                let is_max = operation == Binary::Max;
+                let [a, b] = if is_max {
+                    [x, y]
                 } else {
-                    x.minus().larger(y.minus()).minus()
+                    [x.minus(), y.minus()]
                 };
-                let (one_wins, other_wins) = if operation == Binary::Max {
-                    (x.lo >= y.hi, y.lo >= x.hi)
+                let largest = a.larger(b);
+                let extreme = if is_max { largest } else { largest.minus() };
+                let one_wins = a.lo >= b.hi;
+                let other_wins = b.lo >= a.hi;
+                let shares = if one_wins == other_wins {
+                    [Interval::new(0.0, 1.0); 2]
+                } else if one_wins {
+                    [one, Interval::ZERO]
                 } else {
-                    (x.hi <= y.lo, y.hi <= x.lo)
+                    [Interval::ZERO, one]
                 };
-                let share = |wins: bool, loses: bool| match (wins, loses) {
-                    (true, false) => one,
-                    (false, true) => Interval::ZERO,
-                    _ => Interval::new(0.0, 1.0),
-                };
-                self.join(
-                    other,
-                    larger,
-                    [share(one_wins, other_wins), share(other_wins, one_wins)],
-                )
+                self.join(other, extreme, shares)
             }
             Binary::Power => {
                 let value = x.real_power(y);

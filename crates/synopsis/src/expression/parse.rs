@@ -3,12 +3,9 @@
 //! The parser is our own. Among the kept crates, the one that is generic over its numbers reads `-x^2` as `(-x)^2`, so
 //! that a Gaussian written as on paper would grow where it should fall, and reads `max_delay` as the function `max`.
 
-use std::iter::Peekable;
-use std::str::CharIndices;
-
 use super::error::Error;
 
-/// What an expression can be evaluated on: floats for values, intervals for bounds.
+/// A number that an expression can be evaluated on: floats for values, intervals for bounds.
 pub trait Number: Clone {
     fn constant(value: f64) -> Self;
     fn unary(self, operation: Unary) -> Self;
@@ -50,22 +47,32 @@ pub enum Tree {
     Power(Box<Tree>, i32),
 }
 
-const FUNCTIONS: [(&str, Function); 9] = [
-    ("abs", Function::One(Unary::Abs)),
-    ("cos", Function::One(Unary::Cos)),
-    ("exp", Function::One(Unary::Exp)),
-    ("ln", Function::One(Unary::Ln)),
-    ("sin", Function::One(Unary::Sin)),
-    ("sqrt", Function::One(Unary::Sqrt)),
-    ("tanh", Function::One(Unary::Tanh)),
-    ("max", Function::Two(Binary::Max)),
-    ("min", Function::Two(Binary::Min)),
+const FUNCTIONS: [&str; 9] = [
+    "abs", "cos", "exp", "ln", "sin", "sqrt", "tanh", "max", "min",
 ];
 
 #[derive(Clone, Copy)]
 enum Function {
     One(Unary),
     Two(Binary),
+}
+
+impl Function {
+    /// Function of one of the names [`FUNCTIONS`].
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "abs" => Function::One(Unary::Abs),
+            "cos" => Function::One(Unary::Cos),
+            "exp" => Function::One(Unary::Exp),
+            "ln" => Function::One(Unary::Ln),
+            "sin" => Function::One(Unary::Sin),
+            "sqrt" => Function::One(Unary::Sqrt),
+            "tanh" => Function::One(Unary::Tanh),
+            "max" => Function::Two(Binary::Max),
+            "min" => Function::Two(Binary::Min),
+            _ => return None,
+        })
+    }
 }
 
 /// Reading and evaluating descend the tree, so its height is bounded.
@@ -83,16 +90,20 @@ impl Tree {
         let mut parser = Parser {
             text,
             names,
-            rest: text.char_indices().peekable(),
+            position: 0,
             nested: 0,
         };
         if text.len() > LONGEST {
-            return Err(parser.wrong(LONGEST, format!("it is longer than {LONGEST} bytes")));
+            return Err(parser.syntax_error(LONGEST, format!("it is longer than {LONGEST} bytes")));
         }
         let tree = parser.sum()?;
-        match parser.next() {
+        parser.skip_spaces();
+        match parser.peek() {
             None => Ok(tree),
-            Some((at, found)) => Err(parser.wrong(at, format!("'{found}' does not belong here"))),
+            Some(found) => {
+                let what = format!("'{found}' does not belong here");
+                Err(parser.syntax_error(parser.position, what))
+            }
         }
     }
 
@@ -128,14 +139,15 @@ impl Tree {
 struct Parser<'a> {
     text: &'a str,
     names: &'a [String],
-    rest: Peekable<CharIndices<'a>>,
+    /// Bytes that were read.
+    position: usize,
     nested: u32,
 }
 
 impl Parser<'_> {
     fn sum(&mut self) -> Result<Tree, Error> {
         let mut sum = self.product()?;
-        while let Some(operation) = self.operator(&[('+', Binary::Plus), ('-', Binary::Minus)]) {
+        while let Some(operation) = self.operator(sum_operator) {
             sum = sum.binary(operation, self.product()?);
         }
         Ok(sum)
@@ -143,7 +155,7 @@ impl Parser<'_> {
 
     fn product(&mut self) -> Result<Tree, Error> {
         let mut product = self.signed()?;
-        while let Some(operation) = self.operator(&[('*', Binary::Times), ('/', Binary::Over)]) {
+        while let Some(operation) = self.operator(product_operator) {
             product = product.binary(operation, self.signed()?);
         }
         Ok(product)
@@ -153,12 +165,10 @@ impl Parser<'_> {
     fn signed(&mut self) -> Result<Tree, Error> {
         self.nested += 1;
         if self.nested > DEEPEST {
-            return Err(self.wrong(
-                0,
-                format!("more than {DEEPEST} operations inside one another"),
-            ));
+            let what = format!("more than {DEEPEST} operations inside one another");
+            return Err(self.syntax_error(0, what));
         }
-        let tree = match self.operator(&[('+', Binary::Plus), ('-', Binary::Minus)]) {
+        let tree = match self.operator(sum_operator) {
             Some(Binary::Minus) => self.signed().map(Tree::minus),
             Some(_) => self.signed(),
             None => self.power(),
@@ -169,7 +179,7 @@ impl Parser<'_> {
 
     fn power(&mut self) -> Result<Tree, Error> {
         let base = self.atom()?;
-        if self.operator(&[('^', Binary::Power)]).is_none() {
+        if self.operator(power_operator).is_none() {
             return Ok(base);
         }
         Ok(match self.signed()? {
@@ -181,75 +191,60 @@ impl Parser<'_> {
     }
 
     fn atom(&mut self) -> Result<Tree, Error> {
-        match self.next() {
-            None => Err(self.wrong(self.text.len(), "it ends too early".into())),
-            Some((_, '(')) => {
+        self.skip_spaces();
+        match self.peek() {
+            None => Err(self.syntax_error(self.position, "it ends too early".into())),
+            Some('(') => {
+                self.advance();
                 let inside = self.sum()?;
                 self.expect(')')?;
                 Ok(inside)
             }
-            Some((at, first)) if first.is_ascii_digit() || first == '.' => self.number(at),
-            Some((at, first)) if starts_name(first) => self.name(at, first),
-            Some((at, found)) => Err(self.wrong(at, format!("'{found}' does not belong here"))),
-        }
-    }
-
-    fn number(&mut self, at: usize) -> Result<Tree, Error> {
-        let mut last = ' ';
-        let mut is_number = |c: char| {
-            let is_sign = matches!(c, '+' | '-') && matches!(last, 'e' | 'E');
-            let goes_on = c.is_ascii_alphanumeric() || c == '.' || is_sign;
-            last = c;
-            goes_on
-        };
-        while self.rest.next_if(|(_, c)| is_number(*c)).is_some() {}
-        let written = self.since(at).to_string();
-        match written.parse::<f64>() {
-            Ok(value) if value.is_finite() => Ok(Tree::Constant(value)),
-            _ => Err(self.wrong(
-                at,
-                format!("'{written}' is not a number; products are written with *"),
-            )),
-        }
-    }
-
-    /// A constant, a function with its arguments, or a variable: parts joined by dots, each a word or in double quotes.
-    fn name(&mut self, at: usize, mut first: char) -> Result<Tree, Error> {
-        let mut name = String::new();
-        loop {
-            if first == '"' {
-                while let Some((_, c)) = self.rest.next_if(|(_, c)| *c != '"') {
-                    name.push(c);
-                }
-                self.expect('"')?;
-            } else {
-                name.push(first);
-                while let Some((_, c)) =
-                    self.rest.next_if(|(_, c)| c.is_alphanumeric() || *c == '_')
-                {
-                    name.push(c);
-                }
+            Some(first) if first.is_ascii_digit() || first == '.' => self.number(),
+            Some(first) if starts_name(first) => self.name(),
+            Some(found) => {
+                let what = format!("'{found}' does not belong here");
+                Err(self.syntax_error(self.position, what))
             }
-            if self.rest.next_if(|(_, c)| *c == '.').is_none() {
+        }
+    }
+
+    fn number(&mut self) -> Result<Tree, Error> {
+        let start = self.position;
+        let mut last = ' ';
+        while let Some(next) = self.peek() {
+            let is_sign = matches!(next, '+' | '-') && matches!(last, 'e' | 'E');
+            if !next.is_ascii_alphanumeric() && next != '.' && !is_sign {
                 break;
             }
-            name.push('.');
-            first = match self.rest.next() {
-                Some((_, c)) if starts_name(c) => c,
-                _ => return Err(self.wrong(at, format!("'{name}' ends with a dot"))),
-            };
+            last = next;
+            self.advance();
         }
+        let written = &self.text[start..self.position];
+        match written.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(Tree::Constant(value)),
+            _ => {
+                let what = format!("'{written}' is not a number; products are written with *");
+                Err(self.syntax_error(start, what))
+            }
+        }
+    }
+
+    /// A constant, a function with its arguments, or a variable.
+    fn name(&mut self) -> Result<Tree, Error> {
+        let start = self.position;
+        let name = self.dotted_name()?;
         if let Some(place) = self.names.iter().position(|known| *known == name) {
             return Ok(Tree::Variable(place));
         }
-        match FUNCTIONS.into_iter().find(|(known, _)| *known == name) {
-            Some((_, Function::One(operation))) => {
+        match Function::named(&name) {
+            Some(Function::One(operation)) => {
                 self.expect('(')?;
                 let argument = self.sum()?;
                 self.expect(')')?;
                 Ok(Tree::Unary(operation, Box::new(argument)))
             }
-            Some((_, Function::Two(operation))) => {
+            Some(Function::Two(operation)) => {
                 self.expect('(')?;
                 let one = self.sum()?;
                 self.expect(',')?;
@@ -259,54 +254,114 @@ impl Parser<'_> {
             }
             None if name == "pi" => Ok(Tree::Constant(std::f64::consts::PI)),
             None => {
-                let functions = FUNCTIONS.map(|(name, _)| name).join(", ");
+                let functions = FUNCTIONS.join(", ");
                 let variables = self.names.join(", ");
-                Err(self.wrong(
-                    at,
-                    format!("'{name}' is unknown: there are {variables}, pi, and {functions}"),
-                ))
+                let what =
+                    format!("'{name}' is unknown: there are {variables}, pi, and {functions}");
+                Err(self.syntax_error(start, what))
             }
         }
     }
 
-    fn operator(&mut self, known: &[(char, Binary)]) -> Option<Binary> {
+    /// Parts joined by dots, each a word or in double quotes.
+    fn dotted_name(&mut self) -> Result<String, Error> {
+        let start = self.position;
+        let mut name = String::new();
+        loop {
+            if self.peek() == Some('"') {
+                self.advance();
+                name.push_str(self.take_while(|c| c != '"'));
+                self.expect('"')?;
+            } else {
+                name.push_str(self.take_while(|c| c.is_alphanumeric() || c == '_'));
+            }
+            if self.peek() != Some('.') {
+                return Ok(name);
+            }
+            self.advance();
+            name.push('.');
+            if !self.peek().is_some_and(starts_name) {
+                return Err(self.syntax_error(start, format!("'{name}' ends with a dot")));
+            }
+        }
+    }
+
+    /// Reads an operator, if the next character is one that `known` knows.
+    fn operator(&mut self, known: fn(char) -> Option<Binary>) -> Option<Binary> {
         self.skip_spaces();
-        let (_, found) = self.rest.peek()?;
-        let (_, operation) = known.iter().find(|(written, _)| written == found)?;
-        self.rest.next();
-        Some(*operation)
+        let operation = known(self.peek()?)?;
+        self.advance();
+        Some(operation)
     }
 
     fn expect(&mut self, wanted: char) -> Result<(), Error> {
-        match self.next() {
-            Some((_, found)) if found == wanted => Ok(()),
-            Some((at, found)) => {
-                Err(self.wrong(at, format!("'{wanted}' was expected, not '{found}'")))
+        self.skip_spaces();
+        match self.peek() {
+            Some(found) if found == wanted => {
+                self.advance();
+                Ok(())
             }
-            None => Err(self.wrong(self.text.len(), format!("'{wanted}' is missing"))),
+            Some(found) => {
+                let what = format!("'{wanted}' was expected, not '{found}'");
+                Err(self.syntax_error(self.position, what))
+            }
+            None => Err(self.syntax_error(self.position, format!("'{wanted}' is missing"))),
         }
     }
 
-    fn next(&mut self) -> Option<(usize, char)> {
-        self.skip_spaces();
-        self.rest.next()
+    fn peek(&self) -> Option<char> {
+        self.text[self.position..].chars().next()
+    }
+
+    /// Goes on to the next character.
+    fn advance(&mut self) {
+        self.position += self.peek().map_or(0, char::len_utf8);
+    }
+
+    fn take_while(&mut self, belongs: impl Fn(char) -> bool) -> &str {
+        let start = self.position;
+        while self.peek().is_some_and(&belongs) {
+            self.advance();
+        }
+        &self.text[start..self.position]
     }
 
     fn skip_spaces(&mut self) {
-        while self.rest.next_if(|(_, c)| c.is_whitespace()).is_some() {}
+        self.take_while(char::is_whitespace);
     }
 
-    fn since(&mut self, at: usize) -> &str {
-        let end = self.rest.peek().map_or(self.text.len(), |(end, _)| *end);
-        self.text.get(at..end).unwrap_or_default()
-    }
-
-    fn wrong(&self, at: usize, what: String) -> Error {
+    fn syntax_error(&self, position: usize, what: String) -> Error {
         Error::Syntax {
-            column: self.text.get(..at).unwrap_or_default().chars().count() + 1,
+            column: self
+                .text
+                .get(..position)
+                .unwrap_or_default()
+                .chars()
+                .count()
+                + 1,
             what,
         }
     }
+}
+
+fn sum_operator(written: char) -> Option<Binary> {
+    match written {
+        '+' => Some(Binary::Plus),
+        '-' => Some(Binary::Minus),
+        _ => None,
+    }
+}
+
+fn product_operator(written: char) -> Option<Binary> {
+    match written {
+        '*' => Some(Binary::Times),
+        '/' => Some(Binary::Over),
+        _ => None,
+    }
+}
+
+fn power_operator(written: char) -> Option<Binary> {
+    (written == '^').then_some(Binary::Power)
 }
 
 fn starts_name(c: char) -> bool {

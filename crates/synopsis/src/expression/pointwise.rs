@@ -1,4 +1,4 @@
-//! An expression of a point alone: what is asked of a synopsis, where an expression elsewhere is what is released of records.
+//! An expression of a point alone: a question to a synopsis, where an expression elsewhere is what is released of records.
 
 use super::error::Error;
 use super::interval::{Interval, SIDES, Slope};
@@ -25,14 +25,22 @@ impl Pointwise {
     /// The least and the most of the derivative along each axis, anywhere in the box of these sides; `None` where interval
     /// arithmetic proves nothing.
     pub fn slopes(&self, sides: &[[f64; 2]]) -> Option<Vec<[f64; 2]>> {
-        let variable =
-            |(axis, [lo, hi]): (usize, &[f64; 2])| Slope::variable(Interval::new(*lo, *hi), axis);
-        let variables: Vec<Slope> = sides.iter().take(SIDES).enumerate().map(variable).collect();
+        let mut variables = Vec::with_capacity(sides.len());
+        for (axis, [lo, hi]) in sides.iter().take(SIDES).enumerate() {
+            variables.push(Slope::variable(Interval::new(*lo, *hi), axis));
+        }
         let slope: Slope = self.0.evaluate(&variables);
-        let found = slope.slopes.iter().take(sides.len());
-        let is_proved =
-            slope.value.fault.is_none() && found.clone().all(|side| side.fault.is_none());
-        is_proved.then(|| found.map(|side| [side.lo, side.hi]).collect())
+        if slope.value.fault.is_some() {
+            return None;
+        }
+        let mut slopes = Vec::with_capacity(sides.len());
+        for side in slope.slopes.iter().take(sides.len()) {
+            if side.fault.is_some() {
+                return None;
+            }
+            slopes.push([side.lo, side.hi]);
+        }
+        Some(slopes)
     }
 }
 

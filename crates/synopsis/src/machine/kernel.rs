@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::shape_error::ShapeError;
+use crate::tensor::outer_product;
 
 /// A computed kernel value is off by at most this: `exp` by 2 units in the last place, its argument by 8 (each costs
 /// `z exp(-z) <= 0.37` of a unit), three factors, or a power of at most [`HIGHEST_POWER`].
@@ -61,14 +62,19 @@ impl Kernel {
 
     /// `K(x, y)`, to within [`ERROR`]; `x` and `y` have the same number of axes.
     pub fn value(self, x: &[f64], y: &[f64]) -> f64 {
-        let pairs = || x.iter().zip(y);
         match self {
             Kernel::Gaussian { bandwidth } => {
-                let square: f64 = pairs().map(|(x, y)| (x - y) * (x - y)).sum();
+                let mut square = 0.0;
+                for (x, y) in x.iter().zip(y) {
+                    square += (x - y) * (x - y);
+                }
                 (-square / (2.0 * bandwidth * bandwidth)).exp()
             }
             Kernel::Laplacian { bandwidth } => {
-                let distance: f64 = pairs().map(|(x, y)| (x - y).abs()).sum();
+                let mut distance = 0.0;
+                for (x, y) in x.iter().zip(y) {
+                    distance += f64::abs(x - y);
+                }
                 (-distance / bandwidth).exp()
             }
             Kernel::Polynomial { power } => affine(x, y).powi(power as i32),
@@ -79,10 +85,10 @@ impl Kernel {
     /// `K(x, y)` of several `y`, each as [`Kernel::value`] computes it to the last bit. Axes that are not there are 0.
     pub fn values(self, axes: usize, x: &[f64; 3], y: &[[f64; 3]], values: &mut [f64]) {
         let Kernel::Gaussian { bandwidth } = self else {
-            return values
-                .iter_mut()
-                .zip(y)
-                .for_each(|(value, y)| *value = self.value(&x[..axes], &y[..axes]));
+            for (value, y) in values.iter_mut().zip(y) {
+                *value = self.value(&x[..axes], &y[..axes]);
+            }
+            return;
         };
         // In two loops, of which the compiler makes vector instructions of the first one; an axis that is not there adds 0.
         for (value, y) in values.iter_mut().zip(y) {
@@ -92,7 +98,7 @@ impl Kernel {
         values.iter_mut().for_each(|value| *value = value.exp());
     }
 
-    /// Whether `K` is the product of its values on the single axes.
+    /// Tests that `K` is the product of its values on the single axes.
     pub fn is_product(self) -> bool {
         matches!(self, Kernel::Gaussian { .. } | Kernel::Laplacian { .. })
     }
@@ -104,14 +110,11 @@ impl Kernel {
             row.extend(lattice.points().map(|p| self.value(x, &p[..x.len()])));
             return;
         }
-        row.push(1.0);
+        let mut factors = Vec::with_capacity(x.len());
         for x in x {
-            let axis: Vec<f64> = lattice.axis().map(|p| self.value(&[*x], &[p])).collect();
-            *row = row
-                .iter()
-                .flat_map(|outer| axis.iter().map(move |inner| outer * inner))
-                .collect();
+            factors.push(lattice.axis().map(|p| self.value(&[*x], &[p])).collect());
         }
+        *row = outer_product(&factors);
     }
 
     /// At least `sum_{p, q} |K(p, q)|` over the lattice.
@@ -124,14 +127,16 @@ impl Kernel {
                 .sum();
             sum.powi(lattice.axes as i32)
         } else {
+            let axes = lattice.axes;
             let points: Vec<[f64; 3]> = lattice.points().collect();
-            let row = |p: &[f64; 3]| -> f64 {
-                points
+            let mut sum = 0.0;
+            for p in &points {
+                let row = points
                     .iter()
-                    .map(|q| self.value(&p[..lattice.axes], &q[..lattice.axes]).abs())
-                    .sum()
-            };
-            points.iter().map(row).sum()
+                    .map(|q| self.value(&p[..axes], &q[..axes]).abs());
+                sum += row.sum::<f64>();
+            }
+            sum
         };
         up(sum)
     }
@@ -147,12 +152,11 @@ impl Kernel {
     /// Laplacian: between lattice points the sum is convex, so it is largest on one. Polynomial: convex in `x`, so it is
     /// largest in a corner, and all corners are alike.
     pub fn column_sum(self, lattice: &Lattice) -> f64 {
-        let along = |x: f64| -> f64 { lattice.axis().map(|p| self.value(&[x], &[p])).sum() };
         let sum = match self {
             Kernel::Gaussian { bandwidth } => {
                 let step = 0.5 / f64::from(STEPS);
                 let found = (0..=STEPS)
-                    .map(|i| along(f64::from(i) * step))
+                    .map(|i| self.axis_sum(lattice, f64::from(i) * step))
                     .fold(0.0, f64::max);
                 let curve =
                     (2.43 * f64::from(lattice.degree) * bandwidth + 3.8) / (bandwidth * bandwidth);
@@ -162,7 +166,7 @@ impl Kernel {
             }
             Kernel::Laplacian { .. } => lattice
                 .axis()
-                .map(along)
+                .map(|x| self.axis_sum(lattice, x))
                 .fold(0.0, f64::max)
                 .powi(lattice.axes as i32),
             Kernel::Polynomial { .. } | Kernel::Linear => lattice
@@ -174,6 +178,11 @@ impl Kernel {
                 .sum(),
         };
         up(sum)
+    }
+
+    /// `sum_p K(x, p)` along one axis.
+    fn axis_sum(self, lattice: &Lattice, x: f64) -> f64 {
+        lattice.axis().map(|p| self.value(&[x], &[p])).sum()
     }
 
     /// At least `sum_p K(x, p)^2` over the lattice, for every `x` in the cube: a square is a kernel of its kind.

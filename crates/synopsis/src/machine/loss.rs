@@ -8,16 +8,17 @@ use serde::{Deserialize, Serialize};
 /// most `C CORNER / 2`; the iterations that the solver may need grow with `sqrt(C / CORNER)`.
 pub const CORNER: f64 = 1.0 / 128.0;
 
-/// Where the Huber loss turns from square to straight, in labels of `[-1, 1]`.
+/// Residual where the Huber loss turns from square to straight, in labels of `[-1, 1]`.
 pub const STRAIGHT: f64 = 0.25;
 
-/// `max_t t sigmoid(-t)` and where it is.
-const LOGISTIC_PEAK: (f64, f64) = (1.278_464_542_761_074, 0.278_464_542_761_074);
+/// `max_t t sigmoid(-t)`, and the `t` where it is.
+const LOGISTIC_PEAK: f64 = 0.278_464_542_761_074;
+const LOGISTIC_PEAK_MARGIN: f64 = 1.278_464_542_761_074;
 
 /// Angles in a full turn of the search in [`Loss::exchange`].
 const ANGLES: usize = 2048;
 
-/// What a value `f` costs where the label is `y`: 1 or -1 for the first two, in `[-1, 1]` for the others.
+/// Loss of a value `f` where the label is `y`: 1 or -1 for the first two, in `[-1, 1]` for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
@@ -33,7 +34,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Whether the label is a class.
+    /// Tests that the label is a class.
     pub fn classifies(self) -> bool {
         matches!(self, Loss::Hinge | Loss::Logistic)
     }
@@ -88,7 +89,7 @@ impl Loss {
         if is_curved { self.curvature() } else { 0.0 }
     }
 
-    /// How fast [`Loss::pull`] can change with `f`.
+    /// Largest slope of [`Loss::pull`] in `f`.
     pub fn curvature(self) -> f64 {
         match self {
             Loss::Hinge => 1.0 / CORNER,
@@ -99,13 +100,17 @@ impl Loss {
 
     /// The `b` with `b = c pull(label, rest + diagonal b)`: the best coefficient of one record, all others held.
     pub fn settle(self, label: f64, rest: f64, diagonal: f64, c: f64) -> f64 {
-        let bounded = |most: f64, pull: f64, curvature: f64| {
-            (pull / (1.0 / (c * curvature) + diagonal)).clamp(-most, most)
-        };
         match self {
-            Loss::Hinge => label * bounded(c, (1.0 - label * rest).max(0.0), 1.0 / CORNER),
-            Loss::Squared => bounded(f64::INFINITY, label - rest, 1.0),
-            Loss::Huber => bounded(c * STRAIGHT, label - rest, 1.0),
+            Loss::Hinge => {
+                let pull = (1.0 - label * rest).max(0.0);
+                let b = pull / (1.0 / (c * (1.0 / CORNER)) + diagonal);
+                label * b.clamp(-c, c)
+            }
+            Loss::Squared => (label - rest) / (1.0 / c + diagonal),
+            Loss::Huber => {
+                let b = (label - rest) / (1.0 / c + diagonal);
+                b.clamp(-(c * STRAIGHT), c * STRAIGHT)
+            }
             Loss::Logistic => {
                 let mut low = 0.0;
                 let mut high = c;
@@ -153,7 +158,7 @@ impl Loss {
         for _ in 0..100 {
             let gain = match self {
                 Loss::Hinge => 1.0,
-                Loss::Logistic if reach > LOGISTIC_PEAK.0 => LOGISTIC_PEAK.1,
+                Loss::Logistic if reach > LOGISTIC_PEAK_MARGIN => LOGISTIC_PEAK,
                 Loss::Logistic => reach * sigmoid(-reach),
                 Loss::Squared if reach > 0.5 => 0.25,
                 Loss::Squared => reach * (1.0 - reach),
@@ -195,12 +200,14 @@ impl Loss {
             .iter()
             .map(|cosine| self.shortened(reach * cosine))
             .collect();
-        let along = |psi: usize| {
-            let seen = |(phi, cosine): (usize, &f64)| pulls[(ANGLES + phi - psi) % ANGLES] * cosine;
-            cosine.iter().enumerate().map(seen).fold(0.0, f64::max)
-        };
-        let half = ANGLES / 2;
-        let sides: Vec<f64> = (0..=half).map(along).collect();
+        let mut sides = Vec::with_capacity(ANGLES / 2 + 1);
+        for psi in 0..=ANGLES / 2 {
+            let mut largest = 0.0_f64;
+            for (phi, cosine) in cosine.iter().enumerate() {
+                largest = largest.max(pulls[(ANGLES + phi - psi) % ANGLES] * cosine);
+            }
+            sides.push(largest);
+        }
         let found = sides
             .iter()
             .zip(sides.iter().rev())
@@ -214,16 +221,17 @@ impl Loss {
     /// `b(t) = max_{0 <= a <= 1} a s(a t)`; of the squared loss only where the pull is with `z`, which is where it is
     /// strongest: the opposite `z` is pulled harder than this one is pushed.
     fn shortened(self, margin: f64) -> f64 {
-        let (at, peak) = if self == Loss::Logistic {
-            LOGISTIC_PEAK
+        let is_logistic = self == Loss::Logistic;
+        let peak_margin = if is_logistic {
+            LOGISTIC_PEAK_MARGIN
         } else {
-            (0.5, 0.25)
+            0.5
         };
-        if margin > at {
-            peak / margin
-        } else {
-            self.pull(1.0, margin)
+        if margin <= peak_margin {
+            return self.pull(1.0, margin);
         }
+        let peak = if is_logistic { LOGISTIC_PEAK } else { 0.25 };
+        peak / margin
     }
 }
 

@@ -10,12 +10,16 @@ const CELLS: usize = 1_100_000;
 
 /// The grid of so many frequencies, `None` where there is none.
 pub fn nodes(dimensions: usize, frequencies: u32) -> Option<Nodes> {
-    let with = |cells: u32| Nodes::of_angles(&vec![cells * frequencies; dimensions]);
-    let fine = FINENESS
-        .into_iter()
-        .filter_map(with)
-        .find(|nodes| nodes.cells() <= CELLS);
-    fine.or_else(|| with(FINENESS[FINENESS.len() - 1]))
+    let mut coarsest = None;
+    for cells in FINENESS {
+        coarsest = Nodes::of_angles(&vec![cells * frequencies; dimensions]);
+        if let Some(nodes) = &coarsest
+            && nodes.cells() <= CELLS
+        {
+            break;
+        }
+    }
+    coarsest
 }
 
 /// The most frequencies that there can be on so many axes.

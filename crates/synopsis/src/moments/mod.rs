@@ -1,4 +1,4 @@
-//! Which moments a release has.
+//! Moments of a release.
 
 pub mod grid;
 

@@ -2,12 +2,12 @@
 
 use std::f64::consts::PI;
 
-/// What a quantile exceeds.
+/// Probability that a quantile exceeds.
 pub(super) const LEVEL: f64 = 0.95;
 /// Steps of an integral, in turns over so many standard deviations, and the most of them.
 const DEVIATIONS: f64 = 80.0;
 const MOST_STEPS: usize = 40_000;
-/// Where what is left of a characteristic function is left out.
+/// Bound below which the rest of a characteristic function is left out.
 const NEGLIGIBLE: f64 = 1e-8;
 
 pub(super) fn sinc(x: f64) -> f64 {
@@ -36,13 +36,16 @@ impl Symmetric {
     const STEP: f64 = PI / DEVIATIONS;
 
     pub fn new(law: impl Fn(f64) -> f64, envelope: impl Fn(f64) -> f64) -> Self {
-        let midpoints = (0..MOST_STEPS).map(|k| (k as f64 + 0.5) * Self::STEP);
-        Symmetric(
-            midpoints
-                .take_while(|u| envelope(*u) > NEGLIGIBLE)
-                .map(|u| law(u) / u)
-                .collect(),
-        )
+        let mut parts = Vec::new();
+        for step in 0..MOST_STEPS {
+            let u = (step as f64 + 0.5) * Self::STEP;
+            if envelope(u) > NEGLIGIBLE {
+                parts.push(law(u) / u);
+            } else {
+                break;
+            }
+        }
+        Symmetric(parts)
     }
 
     /// `P[|X| > x] = 1 - (2 / pi) integral_0^inf phi(u) sin(u x) / u du`. Even steps of `h` fold the law into
@@ -51,20 +54,38 @@ impl Symmetric {
         if x > DEVIATIONS {
             return 0.0;
         }
-        let term = |(k, part): (usize, &f64)| part * ((k as f64 + 0.5) * Self::STEP * x).sin();
-        1.0 - 2.0 / PI * Self::STEP * self.0.iter().enumerate().map(term).sum::<f64>()
+        let mut sum = 0.0;
+        for (step, part) in self.0.iter().enumerate() {
+            sum += part * ((step as f64 + 0.5) * Self::STEP * x).sin();
+        }
+        1.0 - 2.0 / PI * Self::STEP * sum
     }
 }
 
+/// A value of a discrete law.
+pub(super) struct Atom {
+    pub value: f64,
+    pub probability: f64,
+}
+
 /// The Gamma law of this shape as some hundred values with their probabilities.
-pub(super) fn gamma_law(shape: f64) -> Vec<(f64, f64)> {
+pub(super) fn gamma_law(shape: f64) -> Vec<Atom> {
     const PARTS: usize = 100;
     let low = (shape - 7.0 * shape.sqrt()).max(0.0);
     let high = shape + 7.0 * shape.sqrt() + 20.0;
-    let values = (0..PARTS).map(|k| low + (high - low) * (k as f64 + 0.5) / PARTS as f64);
     let mode = (shape - 1.0).max(f64::MIN_POSITIVE);
-    let log = |r: f64| (shape - 1.0) * (r / mode).ln() - (r - mode);
-    let weighed: Vec<(f64, f64)> = values.map(|r| (r, log(r).exp())).collect();
-    let mass: f64 = weighed.iter().map(|(_, p)| p).sum();
-    weighed.into_iter().map(|(r, p)| (r, p / mass)).collect()
+    let mut atoms = Vec::with_capacity(PARTS);
+    for part in 0..PARTS {
+        let value = low + (high - low) * (part as f64 + 0.5) / PARTS as f64;
+        let log = (shape - 1.0) * (value / mode).ln() - (value - mode);
+        atoms.push(Atom {
+            value,
+            probability: log.exp(),
+        });
+    }
+    let mass: f64 = atoms.iter().map(|atom| atom.probability).sum();
+    for atom in &mut atoms {
+        atom.probability /= mass;
+    }
+    atoms
 }

@@ -9,6 +9,7 @@ use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 
 use self::inversion::{LEVEL, Symmetric, gamma_law, sinc};
 use crate::NoiseDistribution;
+use crate::description::Noise;
 
 const DRAWS: usize = 100_000;
 const SEED: u64 = 0x706f_696e_7477_6973;
@@ -70,10 +71,10 @@ pub(super) fn pointwise(law: NoiseDistribution, count: usize) -> f64 {
     match law {
         NoiseDistribution::DiscreteLaplace => 20.0_f64.ln(),
         NoiseDistribution::DiscreteGaussian => 1.959_963_985,
-        NoiseDistribution::DiscreteCube => quantile(|rng| {
+        NoiseDistribution::DiscreteCube => simulated_quantile(|rng| {
             gamma(n + 1.0, rng) * rng.sample::<f64, _>(StandardNormal) / 3.0_f64.sqrt()
         }),
-        NoiseDistribution::Ball => quantile(|rng| {
+        NoiseDistribution::Ball => simulated_quantile(|rng| {
             let along: f64 = rng.sample(StandardNormal);
             // The squared length of the other coordinates is chi squared.
             let across = if count > 1 {
@@ -106,49 +107,22 @@ pub(super) fn weighted(law: NoiseDistribution, scale: f64, weights: &[f64]) -> N
         .filter(|w| *w >= SMALLEST * largest)
         .collect();
     let count = weights.len() as f64;
-    let (deviation, quantile) = match law {
-        // `1 / (1 + w^2 u^2)` is the characteristic function of one value, and its own envelope.
-        NoiseDistribution::DiscreteLaplace => {
-            let deviation = 2.0_f64.sqrt() * length;
-            let log = |u: f64| {
-                few.iter()
-                    .map(|w| (w * u / deviation).powi(2).ln_1p())
-                    .sum::<f64>()
-            };
-            let sum = Symmetric::new(|u| (-log(u)).exp(), |u| (-log(u)).exp());
-            (deviation, inversion::quantile(|x| sum.exceeds(x)))
-        }
-        // Uniform in a cube whose radius has the Gamma law of `N + 1`.
-        NoiseDistribution::DiscreteCube => {
-            let uniform = length / 3.0_f64.sqrt();
-            let law = |u: f64| few.iter().map(|w| sinc(w * u / uniform)).product::<f64>();
-            let envelope = |u: f64| {
-                few.iter()
-                    .map(|w| (uniform / (w * u)).min(1.0))
-                    .product::<f64>()
-            };
-            let sum = Symmetric::new(law, envelope);
-            let radius = ((count + 1.0) * (count + 2.0)).sqrt();
-            let radii = gamma_law(count + 1.0);
-            let exceeds = |x: f64| {
-                radii
-                    .iter()
-                    .map(|(r, p)| p * sum.exceeds(x * radius / r))
-                    .sum()
-            };
-            (uniform * radius, inversion::quantile(exceeds))
-        }
-        NoiseDistribution::DiscreteGaussian => {
-            let law = |u: f64| (-u * u / 2.0).exp();
-            let sum = Symmetric::new(law, law);
-            (length, inversion::quantile(|x| sum.exceeds(x)))
-        }
+    // Of the cube: the deviation at radius 1, and that of the radius.
+    let uniform = length / 3.0_f64.sqrt();
+    let radius = ((count + 1.0) * (count + 2.0)).sqrt();
+    let deviation = match law {
+        NoiseDistribution::DiscreteLaplace => 2.0_f64.sqrt() * length,
+        NoiseDistribution::DiscreteCube => uniform * radius,
+        NoiseDistribution::DiscreteGaussian => length,
+        NoiseDistribution::Ball => (count + 1.0).sqrt() * length,
+    };
+    let quantile = match law {
+        NoiseDistribution::DiscreteLaplace => laplace_quantile(&few, deviation),
+        NoiseDistribution::DiscreteCube => cube_quantile(&few, uniform, radius, count),
+        NoiseDistribution::DiscreteGaussian => quantile_of_law(|u| (-u * u / 2.0).exp()),
         // Uniform on a sphere whose radius has the Gamma law of `N`: one direction is like any other.
         NoiseDistribution::Ball => {
-            let deviation = (count + 1.0).sqrt() * length;
-            let law = |u: f64| (-(count + 1.0) / 2.0 * (u * u / (count + 1.0)).ln_1p()).exp();
-            let sum = Symmetric::new(law, law);
-            (deviation, inversion::quantile(|x| sum.exceeds(x)))
+            quantile_of_law(|u| (-(count + 1.0) / 2.0 * (u * u / (count + 1.0)).ln_1p()).exp())
         }
     };
     NoiseError {
@@ -158,8 +132,50 @@ pub(super) fn weighted(law: NoiseDistribution, scale: f64, weights: &[f64]) -> N
     }
 }
 
+impl Noise {
+    /// Noise of the sum of the values with these weights.
+    pub(super) fn of_weighted_sum(&self, weights: &[f64]) -> NoiseError {
+        weighted(self.law, self.scale, weights)
+    }
+}
+
+/// The quantile of a law whose characteristic function is its own envelope.
+fn quantile_of_law(law: impl Fn(f64) -> f64) -> f64 {
+    let sum = Symmetric::new(&law, &law);
+    inversion::quantile(|x| sum.exceeds(x))
+}
+
+/// The quantile of weighted Laplace noise in deviations: `1 / (1 + w^2 u^2)` is the characteristic function of one value.
+fn laplace_quantile(weights: &[f64], deviation: f64) -> f64 {
+    quantile_of_law(|u| {
+        let logarithms = weights.iter().map(|w| (w * u / deviation).powi(2).ln_1p());
+        (-logarithms.sum::<f64>()).exp()
+    })
+}
+
+/// The quantile of weighted noise that is uniform in a cube whose radius has the Gamma law of `count + 1`, in deviations: `uniform` is
+/// that of the weighted sum at radius 1, `radius` that of the radius.
+fn cube_quantile(weights: &[f64], uniform: f64, radius: f64, count: f64) -> f64 {
+    let sum = Symmetric::new(
+        |u| weights.iter().map(|w| sinc(w * u / uniform)).product(),
+        |u| {
+            weights
+                .iter()
+                .map(|w| (uniform / (w * u)).min(1.0))
+                .product()
+        },
+    );
+    let radii = gamma_law(count + 1.0);
+    inversion::quantile(|x| {
+        radii
+            .iter()
+            .map(|atom| atom.probability * sum.exceeds(x * radius / atom.value))
+            .sum()
+    })
+}
+
 /// The 95 % quantile of the size of what is drawn.
-fn quantile(draw: impl Fn(&mut ChaCha12Rng) -> f64) -> f64 {
+fn simulated_quantile(draw: impl Fn(&mut ChaCha12Rng) -> f64) -> f64 {
     let mut rng = ChaCha12Rng::seed_from_u64(SEED);
     let mut sizes: Vec<f64> = (0..DRAWS).map(|_| draw(&mut rng).abs()).collect();
     sizes.sort_by(f64::total_cmp);

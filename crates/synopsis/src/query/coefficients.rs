@@ -5,28 +5,25 @@
 
 use std::f64::consts::PI;
 
+use crate::tensor::grid_points;
+
 /// Values of a function of one variable at some angles, or of several on their product, row-major, the last axis fastest.
 pub(super) struct Tensor {
     pub values: Vec<f64>,
-    /// How many there are on each axis.
+    /// Number of values on each axis.
     pub widths: Vec<usize>,
 }
 
 impl Tensor {
-    /// Of `f`, which takes a point of `[-1, 1]^d`, at these angles of each axis.
+    /// Samples `f`, which takes a point of `[-1, 1]^d`, at these angles of each axis.
     pub fn sample(angles: &[Vec<f64>], f: impl Fn(&[f64]) -> f64) -> Tensor {
         let cosines: Vec<Vec<f64>> = angles
             .iter()
             .map(|axis| axis.iter().map(|a| a.cos()).collect())
             .collect();
         let widths: Vec<usize> = angles.iter().map(Vec::len).collect();
-        let mut point = vec![0.0; angles.len()];
-        let values = (0..widths.iter().product()).map(|index| {
-            place(index, &widths, |axis, at| point[axis] = cosines[axis][at]);
-            f(&point)
-        });
         Tensor {
-            values: values.collect(),
+            values: grid_points(&cosines).iter().map(|point| f(point)).collect(),
             widths,
         }
     }
@@ -36,22 +33,16 @@ impl Tensor {
         for (axis, rows) in rows.iter().enumerate() {
             let width = self.widths[axis];
             let inner: usize = self.widths[axis + 1..].iter().product();
-            let matrix: Vec<f64> = (0..*rows)
-                .flat_map(|row| (0..width).map(move |column| (row, column)))
-                .map(|(r, c)| entry(axis, r, c))
-                .collect();
-            let mut turned = vec![0.0; self.values.len() / width * rows];
-            for (from, to) in self
-                .values
-                .chunks_exact(width * inner)
-                .zip(turned.chunks_exact_mut(rows * inner))
-            {
-                for (to, weights) in to.chunks_exact_mut(inner).zip(matrix.chunks_exact(width)) {
-                    for (from, weight) in from.chunks_exact(inner).zip(weights) {
-                        to.iter_mut()
-                            .zip(from)
-                            .for_each(|(to, from)| *to += weight * from);
-                    }
+            let mut matrix = Vec::with_capacity(rows * width);
+            for row in 0..*rows {
+                for column in 0..width {
+                    matrix.push(entry(axis, row, column));
+                }
+            }
+            let mut turned = Vec::with_capacity(self.values.len() / width * rows);
+            for block in self.values.chunks_exact(width * inner) {
+                for weights in matrix.chunks_exact(width) {
+                    turned.extend(weighted_sum(block, weights));
                 }
             }
             self.values = turned;
@@ -61,21 +52,35 @@ impl Tensor {
     }
 
     /// The value at a place; 0 outside.
-    fn at(&self, index: &[usize]) -> f64 {
-        let inside = index.iter().zip(&self.widths).all(|(i, width)| i < width);
-        let flat = index
-            .iter()
-            .zip(&self.widths)
-            .fold(0, |flat, (i, width)| flat * width + i);
-        if inside { self.values[flat] } else { 0.0 }
+    fn at(&self, indices: &[usize]) -> f64 {
+        let mut flat = 0;
+        for (index, width) in indices.iter().zip(&self.widths) {
+            if index >= width {
+                return 0.0;
+            }
+            flat = flat * width + index;
+        }
+        self.values[flat]
     }
 }
 
-/// Calls `on` with each axis and the place on it.
-pub(super) fn place(mut index: usize, widths: &[usize], mut on: impl FnMut(usize, usize)) {
-    for axis in (0..widths.len()).rev() {
-        on(axis, index % widths[axis]);
-        index /= widths[axis];
+/// Sum of equally long slices with these weights.
+fn weighted_sum(slices: &[f64], weights: &[f64]) -> Vec<f64> {
+    let length = slices.len() / weights.len();
+    let mut sums = vec![0.0; length];
+    for (slice, weight) in slices.chunks_exact(length).zip(weights) {
+        for (sum, value) in sums.iter_mut().zip(slice) {
+            *sum += weight * value;
+        }
+    }
+    sums
+}
+
+/// Writes the index on each axis of a place in a row-major tensor.
+pub(super) fn unravel_index(mut flat: usize, widths: &[usize], indices: &mut [usize]) {
+    for (index, width) in indices.iter_mut().zip(widths).rev() {
+        *index = flat % width;
+        flat /= width;
     }
 }
 
@@ -91,7 +96,7 @@ pub(super) fn even_angles(n: usize) -> Vec<f64> {
     (0..=n).map(|j| PI * j as f64 / n as f64).collect()
 }
 
-/// How the coefficients of a query are found.
+/// Grid on which the coefficients of a query are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grid {
     /// On the product of the axes, at two to four nodes a frequency.
@@ -115,7 +120,7 @@ pub(super) fn coefficients(
     }
 }
 
-/// How many nodes of an axis are looked at: what a moment has the patience for.
+/// Number of nodes of an axis that are looked at: what a moment has the patience for.
 pub(super) fn resolution(dimensions: usize, t: usize) -> usize {
     let wanted = match dimensions {
         1 => (4 * t).clamp(1024, 2048),
@@ -128,11 +133,11 @@ pub(super) fn resolution(dimensions: usize, t: usize) -> usize {
 fn full(dimensions: usize, t: usize, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let count = resolution(dimensions, t);
     let angles = inner_angles(count);
-    let cosine = |_: usize, m: usize, j: usize| {
-        (if m == 0 { 1.0 } else { 2.0 }) / count as f64 * (m as f64 * angles[j]).cos()
-    };
     Tensor::sample(&vec![angles.clone(); dimensions], f)
-        .turned(&vec![t; dimensions], cosine)
+        .turned(&vec![t; dimensions], |_, m, j| {
+            let scale = if m == 0 { 1.0 } else { 2.0 };
+            scale / count as f64 * (m as f64 * angles[j]).cos()
+        })
         .values
 }
 
@@ -141,25 +146,24 @@ fn full(dimensions: usize, t: usize, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
 /// where `k_i` is 0.)
 fn sparse(dimensions: usize, t: usize, level: u32, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let mut sum = vec![0.0; t.pow(dimensions as u32)];
-    let levels = level as usize + 1;
-    for index in 0..levels.pow(dimensions as u32) {
-        let mut level_of = vec![0; dimensions];
-        place(index, &vec![levels; dimensions], |axis, k| {
-            level_of[axis] = k
-        });
-        let Some(below) = (level as usize)
-            .checked_sub(level_of.iter().sum())
-            .filter(|below| *below < dimensions)
-        else {
+    let level = level as usize;
+    let grid_counts = vec![level + 1; dimensions];
+    let frequency_counts = vec![t; dimensions];
+    let mut levels = vec![0; dimensions];
+    let mut frequencies = vec![0; dimensions];
+    for grid in 0..(level + 1).pow(dimensions as u32) {
+        unravel_index(grid, &grid_counts, &mut levels);
+        let all: usize = levels.iter().sum();
+        if all > level || level - all >= dimensions {
             continue;
-        };
+        }
+        let below = level - all;
         let sign = if below.is_multiple_of(2) { 1.0 } else { -1.0 };
-        let part = on_even_angles(&level_of, t, &f);
+        let part = on_even_angles(&levels, t, &f);
         let weight = sign * choose(dimensions as u64 - 1, below as u64);
-        let mut place_of = vec![0; dimensions];
         for (flat, sum) in sum.iter_mut().enumerate() {
-            place(flat, &vec![t; dimensions], |axis, m| place_of[axis] = m);
-            *sum += weight * part.at(&place_of);
+            unravel_index(flat, &frequency_counts, &mut frequencies);
+            *sum += weight * part.at(&frequencies);
         }
     }
     sum
@@ -167,35 +171,38 @@ fn sparse(dimensions: usize, t: usize, level: u32, f: impl Fn(&[f64]) -> f64) ->
 
 /// The coefficients of the interpolant at `2^k + 1` even angles an axis.
 fn on_even_angles(levels: &[usize], t: usize, f: impl Fn(&[f64]) -> f64) -> Tensor {
-    let angles: Vec<Vec<f64>> = levels
-        .iter()
-        .map(|k| {
-            if *k == 0 {
-                vec![PI / 2.0]
-            } else {
-                even_angles(1 << k)
-            }
-        })
-        .collect();
+    let mut angles = Vec::with_capacity(levels.len());
+    for level in levels {
+        angles.push(match level {
+            0 => vec![PI / 2.0],
+            _ => even_angles(1 << level),
+        });
+    }
     let rows: Vec<usize> = angles.iter().map(|axis| axis.len().min(t)).collect();
-    let entry = |axis: usize, m: usize, j: usize| {
-        let n = angles[axis].len() - 1;
-        if n == 0 {
-            return 1.0;
-        }
-        // Both the ends of the interval and the first and the last frequency count half.
-        let halved = [m, j].into_iter().filter(|i| *i == 0 || *i == n).count();
-        2.0 / n as f64 * 0.5_f64.powi(halved as i32) * (m as f64 * angles[axis][j]).cos()
-    };
-    Tensor::sample(&angles, f).turned(&rows, entry)
+    Tensor::sample(&angles, f).turned(&rows, |axis, m, j| interpolation_entry(&angles[axis], m, j))
+}
+
+/// Weight of the value at angle `j` in the coefficient of frequency `m`, of the interpolant at even angles.
+fn interpolation_entry(angles: &[f64], m: usize, j: usize) -> f64 {
+    let n = angles.len() - 1;
+    if n == 0 {
+        return 1.0;
+    }
+    // Both the ends of the interval and the first and the last frequency count half.
+    let halved = [m, j].into_iter().filter(|i| *i == 0 || *i == n).count();
+    2.0 / n as f64 * 0.5_f64.powi(halved as i32) * (m as f64 * angles[j]).cos()
 }
 
 /// `C(n, k)`.
 fn choose(n: u64, k: u64) -> f64 {
-    (0..k).fold(1.0, |product, i| product * (n - i) as f64 / (i + 1) as f64)
+    let mut product = 1.0;
+    for i in 0..k {
+        product = product * (n - i) as f64 / (i + 1) as f64;
+    }
+    product
 }
 
-/// What the paper's operator makes of each frequency below `t`, on one axis: `[WFZW13]` section 4, with the generalised
+/// Multipliers of the paper's operator for each frequency below `t`, on one axis: `[WFZW13]` section 4, with the generalised
 /// Jackson kernel `H` of degree `t - 1` and `r = ceil((K + 3) / 2)`.
 ///
 /// The operator is a sum of convolutions, so it takes `cos(n x)` to `-sum_k (-1)^k C(K+1, k) rho(k n) cos(n x)`, `k` from 1 to
@@ -209,25 +216,33 @@ pub(super) fn jackson(t: usize, smoothness: u32) -> Vec<f64> {
         .chain((1..side).rev())
         .map(|j| j as f64)
         .collect();
-    let power = (1..r).fold(triangle.clone(), |power, _| {
-        let mut longer = vec![0.0; power.len() + triangle.len() - 1];
-        for (i, a) in power.iter().enumerate() {
-            for (j, b) in triangle.iter().enumerate() {
-                longer[i + j] += a * b;
-            }
-        }
-        longer
-    });
+    let mut power = triangle.clone();
+    for _ in 1..r {
+        power = convolved(&power, &triangle);
+    }
     let middle = power.len() / 2;
-    let rho = |l: usize| power.get(middle + l).copied().unwrap_or(0.0) / power[middle];
     let terms = u64::from(smoothness) + 1;
-    let multiplier = |n: usize| -> f64 {
-        let term = |k: u64| {
-            (if k.is_multiple_of(2) { -1.0 } else { 1.0 }) * choose(terms, k) * rho(k as usize * n)
-        };
-        (1..=terms).map(term).sum()
-    };
-    (0..t).map(multiplier).collect()
+    let mut multipliers = Vec::with_capacity(t);
+    for n in 0..t {
+        let mut multiplier = 0.0;
+        for k in 1..=terms {
+            let sign = if k.is_multiple_of(2) { -1.0 } else { 1.0 };
+            let moment = power.get(middle + k as usize * n).copied().unwrap_or(0.0);
+            multiplier += sign * choose(terms, k) * (moment / power[middle]);
+        }
+        multipliers.push(multiplier);
+    }
+    multipliers
+}
+
+fn convolved(one: &[f64], other: &[f64]) -> Vec<f64> {
+    let mut sums = vec![0.0; one.len() + other.len() - 1];
+    for (i, a) in one.iter().enumerate() {
+        for (j, b) in other.iter().enumerate() {
+            sums[i + j] += a * b;
+        }
+    }
+    sums
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How many frequencies to release, from public quantities.
+//! The number of frequencies to release, from public quantities.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -19,23 +19,32 @@ pub fn frequencies(
     epsilon: f64,
     most: u32,
 ) -> u32 {
-    let error = |t: u32| predicted(dimensions, smoothness, records, epsilon, t);
-    (1..=most)
-        .min_by(|a, b| error(*a).total_cmp(&error(*b)))
-        .unwrap_or(1)
+    let mut best = 1;
+    let mut least = predicted_error(dimensions, smoothness, records, epsilon, best);
+    for t in 2..=most {
+        let error = predicted_error(dimensions, smoothness, records, epsilon, t);
+        if error.total_cmp(&least).is_lt() {
+            best = t;
+            least = error;
+        }
+    }
+    best
 }
 
-/// What the paper takes: `n^(1/(2d+K))`, rounded.
+/// Number of frequencies that the paper takes: `n^(1/(2d+K))`, rounded.
 pub fn papers_frequencies(dimensions: usize, smoothness: u32, records: u64) -> u32 {
     let exponent = 1.0 / (2.0 * dimensions as f64 + f64::from(smoothness));
     (records as f64).powf(exponent).round().max(1.0) as u32
 }
 
-fn predicted(dimensions: usize, smoothness: u32, records: u64, epsilon: f64, t: u32) -> f64 {
+fn predicted_error(dimensions: usize, smoothness: u32, records: u64, epsilon: f64, t: u32) -> f64 {
     let noise = SQRT_2 * f64::from(t).powi(dimensions as i32) / (epsilon * records as f64);
     let t = f64::from(t);
     let jump = 1.0 / (PI * f64::from(smoothness) * t.powi(smoothness as i32));
-    let smooth = (1..=t as u32).fold(2.0, |bound, j| bound / (2.0 * f64::from(j)));
+    let mut smooth = 2.0;
+    for j in 1..=t as u32 {
+        smooth /= 2.0 * f64::from(j);
+    }
     let missed = dimensions as f64 * (jump + smooth);
     noise + missed.min(1.0)
 }

@@ -16,7 +16,7 @@ pub struct Query<'a> {
     grid: Grid,
 }
 
-/// Of a point in natural units.
+/// Function of a point in natural units.
 type Closure<'a> = dyn Fn(&[f64]) -> f64 + 'a;
 
 enum Function<'a> {
@@ -24,7 +24,7 @@ enum Function<'a> {
     Expression(Pointwise),
 }
 
-/// How a function is approximated by a sum of cosines.
+/// Approximation of a function by a sum of cosines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximation {
     /// Its Chebyshev series, cut off: for smooth functions next to the best.
@@ -99,20 +99,23 @@ impl<'a> Query<'a> {
     }
 
     pub(super) fn coefficients(&self, domain: &[Axis], t: usize) -> Vec<f64> {
-        let at = |cosines: &[f64]| -> f64 {
+        let mut found = coefficients::coefficients(domain.len(), t, self.grid, |cosines| {
             let natural: Vec<f64> = domain
                 .iter()
                 .zip(cosines)
-                .map(|(axis, cosine)| place(axis, *cosine))
+                .map(|(axis, cosine)| natural_coordinate(axis, *cosine))
                 .collect();
             self.value(&natural)
-        };
-        let mut found = coefficients::coefficients(domain.len(), t, self.grid, at);
+        });
         if let Approximation::Jackson { smoothness } = self.approximation {
             let multipliers = coefficients::jackson(t, smoothness.clamp(1, MOST_SMOOTHNESS));
             let widths = vec![t; domain.len()];
-            for (flat, c) in found.iter_mut().enumerate() {
-                coefficients::place(flat, &widths, |_, m| *c *= multipliers[m]);
+            let mut frequencies = vec![0; domain.len()];
+            for (flat, coefficient) in found.iter_mut().enumerate() {
+                coefficients::unravel_index(flat, &widths, &mut frequencies);
+                for frequency in frequencies.iter().rev() {
+                    *coefficient *= multipliers[*frequency];
+                }
             }
         }
         found
@@ -128,7 +131,7 @@ impl fmt::Debug for Query<'_> {
     }
 }
 
-/// From `[-1, 1]` to the domain.
-pub(super) fn place(axis: &Axis, cosine: f64) -> f64 {
+/// Maps `[-1, 1]` to an axis of the domain.
+pub(super) fn natural_coordinate(axis: &Axis, cosine: f64) -> f64 {
     (axis.min + (cosine + 1.0) / 2.0 * (axis.max - axis.min)).clamp(axis.min, axis.max)
 }

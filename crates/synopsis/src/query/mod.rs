@@ -37,9 +37,9 @@ pub use self::families::{gaussian_bump, half_space, polynomial};
 pub use self::frequencies::{frequencies, papers_frequencies};
 pub use self::function::{Approximation, MOST_SMOOTHNESS, Query};
 pub use self::truncation::Truncation;
+use crate::cholesky::sequential_dot;
 use crate::description::{Basis, Description};
 use crate::error::Error;
-use crate::noise;
 pub use crate::noise::NoiseError;
 use crate::released::Synopsis;
 
@@ -57,23 +57,23 @@ pub struct Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mean {
     pub value: f64,
-    /// Of sum and number together, to first order.
+    /// Noise of sum and number together, to first order.
     pub noise: NoiseError,
 }
 
 impl Answer {
     /// The answer, its query and its synopsis, as `bernstream query --json` and the dashboard have it.
-    pub fn in_context(&self, function: &str, about: &Description) -> serde_json::Value {
-        let window = json!({ "start": about.window.start, "end": about.window.end });
+    pub fn in_context(&self, function: &str, description: &Description) -> serde_json::Value {
+        let window = json!({ "start": description.window.start, "end": description.window.end });
         json!({
-            "pipeline": about.pipeline, "release": about.release, "key": about.key, "window": window,
+            "pipeline": description.pipeline, "release": description.release, "key": description.key, "window": window,
             "function": function, "answer": self,
         })
     }
 }
 
 impl Synopsis {
-    /// The `c_m`: the sum that a query asks for is that of their products with [`Synopsis::values`], in this and in every
+    /// Coefficients `c_m`: the sum that a query asks for is that of their products with [`Synopsis::values`], in this and in every
     /// synopsis of the same domain and frequencies.
     ///
     /// # Errors
@@ -97,55 +97,55 @@ impl Synopsis {
         Ok(self.answer_and_weights(query)?.0)
     }
 
-    /// The same with the [`Synopsis::weights`], by which every synopsis of the same domain and frequencies can be answered.
+    /// Answers a query, with the [`Synopsis::weights`], by which every synopsis of the same domain and frequencies can be answered.
     ///
     /// # Errors
     ///
     /// As [`Synopsis::answer`].
     pub fn answer_and_weights(&self, query: &Query<'_>) -> Result<(Answer, Vec<f64>), Error> {
-        let about = self.description();
+        let description = self.description();
         let moments = self.values();
-        let Basis::Cosine { frequencies } = about.basis else {
+        let Basis::Cosine { frequencies } = description.basis else {
             return Err(Error::NoMoments);
         };
         let weights = self.weights(query)?;
-        let noise_of =
-            |weights: &[f64]| noise::weighted(about.noise.law, about.noise.scale, weights);
-        let sum: f64 = weights
-            .iter()
-            .zip(moments)
-            .map(|(c, moment)| c * moment)
-            .sum();
+        let sum = sequential_dot(&weights, moments);
         let records = moments.first().copied().unwrap_or(0.0);
         let truncation = Truncation::of(
             query,
-            &about.domain,
+            &description.domain,
             frequencies as usize,
             &weights,
             records.max(0.0),
         )?;
-        let noise = noise_of(&weights);
-        let mut alone = vec![0.0; weights.len()];
-        alone[0] = 1.0;
-        let mean = (records > 3.0 * noise_of(&alone).half_width).then(|| {
-            let value = sum / records;
-            let mut of_mean = weights.clone();
-            of_mean[0] -= value;
-            of_mean.iter_mut().for_each(|c| *c /= records);
-            Mean {
-                value,
-                noise: noise_of(&of_mean),
-            }
-        });
-        Ok((
-            Answer {
-                sum,
-                noise,
-                truncation,
-                mean,
-            },
-            weights,
-        ))
+        let answer = Answer {
+            sum,
+            noise: description.noise.of_weighted_sum(&weights),
+            truncation,
+            mean: self.mean_of_query(&weights, sum, records),
+        };
+        Ok((answer, weights))
+    }
+
+    /// The mean of a query; `None` where the released number of records is not three times its own noise.
+    fn mean_of_query(&self, weights: &[f64], sum: f64, records: f64) -> Option<Mean> {
+        let noise = &self.description().noise;
+        let mut of_records = vec![0.0; weights.len()];
+        of_records[0] = 1.0;
+        let is_known = records > 3.0 * noise.of_weighted_sum(&of_records).half_width;
+        if !is_known {
+            return None;
+        }
+        let value = sum / records;
+        let mut of_mean = weights.to_vec();
+        of_mean[0] -= value;
+        for weight in &mut of_mean {
+            *weight /= records;
+        }
+        Some(Mean {
+            value,
+            noise: noise.of_weighted_sum(&of_mean),
+        })
     }
 }
 
@@ -158,7 +158,8 @@ impl Synopsis {
 pub fn example() -> Synopsis {
     let mut description: crate::description::Description =
         serde_json::from_str(crate::EXAMPLE).expect("the example is a description");
-    (description.basis, description.degree, description.order) =
-        (Basis::Cosine { frequencies: 4 }, 1, 1);
+    description.basis = Basis::Cosine { frequencies: 4 };
+    description.degree = 1;
+    description.order = 1;
     Synopsis::new(description, vec![1000.0, 0.0, -1000.0, 0.0]).expect("it fits")
 }

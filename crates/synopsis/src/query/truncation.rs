@@ -1,24 +1,24 @@
-//! How far a function is from its approximation by cosines.
+//! The error of the approximation of a function by cosines.
 
 use std::f64::consts::FRAC_PI_2;
 
 use serde::Serialize;
 
-use super::coefficients::{Tensor, even_angles, place as place_of, resolution};
-use super::function::{Query, place};
+use super::coefficients::{Tensor, even_angles, resolution, unravel_index};
+use super::function::{Query, natural_coordinate};
 use crate::description::Axis;
 use crate::error::Error;
 
 /// The error of an answer because there are finitely many moments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Truncation {
-    /// `sup |f - p|` over the domain.
+    /// Error of one record: `sup |f - p|` over the domain.
     pub per_record: f64,
-    /// Whether that is a proved bound. Otherwise it is an estimate, the largest that was seen on a fine grid.
+    /// Tells that this is a proved bound. Otherwise it is an estimate, the largest that was seen on a fine grid.
     pub is_proved: bool,
-    /// How often it counts: the released number of records, itself noisy.
+    /// Number of times that it counts: the released number of records, itself noisy.
     pub records: f64,
-    /// Both together: the most that it can change the sum.
+    /// Most that both together can change the sum.
     pub error: f64,
 }
 
@@ -34,41 +34,32 @@ impl Truncation {
         records: f64,
     ) -> Result<Self, Error> {
         let axes = domain.len();
-        let steps = resolution(axes, t);
-        let angles = even_angles(steps);
-        let half = FRAC_PI_2 / steps as f64;
-        let polynomial = |derived: Option<usize>| {
-            let tensor = Tensor {
-                values: coefficients.to_vec(),
-                widths: vec![t; axes],
-            };
-            let entry = |axis: usize, j: usize, m: usize| {
-                let m = m as f64;
-                let angle = angles[j];
-                if derived == Some(axis) {
-                    -m * (m * angle).sin()
-                } else {
-                    (m * angle).cos()
-                }
-            };
-            tensor.turned(&vec![steps + 1; axes], entry).values
+        let angles = even_angles(resolution(axes, t));
+        let polynomial = Polynomial {
+            coefficients,
+            frequencies: t,
+            axes,
         };
-        let values: Vec<f64> = polynomial(None);
-        let slopes: Vec<Vec<f64>> = (0..axes).map(|axis| polynomial(Some(axis))).collect();
-        let bend = bends(coefficients, t, axes);
-        let widths = vec![steps + 1; axes];
+        let values = polynomial.on_angles(&angles, None);
+        let slopes: Vec<Vec<f64>> = (0..axes)
+            .map(|axis| polynomial.on_angles(&angles, Some(axis)))
+            .collect();
+        let bends = polynomial.bends();
+        let cell = FRAC_PI_2 / (angles.len() - 1) as f64;
+        let widths = vec![angles.len(); axes];
         let mut seen = 0.0_f64;
         let mut bound = Some(0.0_f64);
-        let mut at = vec![0; axes];
+        let mut indices = vec![0; axes];
         let mut sides = vec![[0.0; 2]; axes];
         let mut middle = vec![0.0; axes];
         for (flat, value) in values.iter().enumerate() {
-            place_of(flat, &widths, |axis, j| at[axis] = j);
-            for (axis, j) in at.iter().enumerate() {
-                let around =
-                    |angle: f64| place(&domain[axis], angle.clamp(0.0, 2.0 * FRAC_PI_2).cos());
-                middle[axis] = around(angles[*j]);
-                sides[axis] = [around(angles[*j] + half), around(angles[*j] - half)];
+            unravel_index(flat, &widths, &mut indices);
+            for (axis, index) in indices.iter().enumerate() {
+                let angle = angles[*index];
+                let [low, center, high] = [angle + cell, angle, angle - cell]
+                    .map(|angle| natural_coordinate(&domain[axis], inside_turn(angle).cos()));
+                middle[axis] = center;
+                sides[axis] = [low, high];
             }
             let exact = query.value(&middle);
             if !exact.is_finite() {
@@ -76,51 +67,99 @@ impl Truncation {
             }
             let apart = (exact - value).abs();
             seen = seen.max(apart);
-            bound = bound.and_then(|bound| {
-                let of_query = query.slopes(&sides)?;
-                let moved = |axis: usize| {
+            let Some(proved) = bound else {
+                continue;
+            };
+            bound = None;
+            if let Some(query_slopes) = query.slopes(&sides) {
+                let mut moved = 0.0;
+                for axis in 0..axes {
                     let width = (domain[axis].max - domain[axis].min) / 2.0;
-                    let angle = angles[at[axis]];
-                    // The derivative of the cosine, minus the sine, over the cell.
-                    let ends = [angle - half, angle + half].map(|a| a.clamp(0.0, 2.0 * FRAC_PI_2));
-                    let top = if (ends[0]..=ends[1]).contains(&FRAC_PI_2) {
-                        1.0
-                    } else {
-                        ends[0].sin().max(ends[1].sin())
-                    };
-                    let sines = [ends[0].sin().min(ends[1].sin()).max(0.0), top];
-                    let products = of_query[axis]
-                        .iter()
-                        .flat_map(|slope| sines.map(|sine| -slope * width * sine));
-                    let away = products
-                        .map(|slope| (slope - slopes[axis][flat]).abs())
-                        .fold(0.0, f64::max);
-                    half * (away + half * bend[axis])
-                };
-                Some(bound.max(apart + (0..axes).map(moved).sum::<f64>()))
-            });
+                    let query_slope = query_slopes[axis].map(|slope| -slope * width);
+                    let angle = angles[indices[axis]];
+                    let away = slope_error(
+                        query_slope,
+                        slopes[axis][flat],
+                        [angle - cell, angle + cell],
+                    );
+                    moved += cell * (away + cell * bends[axis]);
+                }
+                bound = Some(proved.max(apart + moved));
+            }
         }
-        let (per_record, is_proved) = bound.map_or((seen, false), |bound| (bound, true));
+        let per_record = bound.unwrap_or(seen);
         Ok(Truncation {
             per_record,
-            is_proved,
+            is_proved: bound.is_some(),
             records,
             error: per_record * records,
         })
     }
 }
 
-/// `sum_j sum_m m_i m_j |c_m|` for each axis `i`.
-fn bends(coefficients: &[f64], t: usize, axes: usize) -> Vec<f64> {
-    let mut bends = vec![0.0; axes];
-    let mut m = vec![0; axes];
-    for (flat, c) in coefficients.iter().enumerate() {
-        place_of(flat, &vec![t; axes], |axis, at| m[axis] = at);
-        let sum: usize = m.iter().sum();
-        bends
-            .iter_mut()
-            .zip(&m)
-            .for_each(|(bend, m)| *bend += (m * sum) as f64 * c.abs());
+fn inside_turn(angle: f64) -> f64 {
+    angle.clamp(0.0, 2.0 * FRAC_PI_2)
+}
+
+/// Largest difference between the derivative of a query after an angle and `slope`, in a cell of angles: that derivative is `factor`,
+/// which lies between two numbers, times the sine.
+fn slope_error(factor: [f64; 2], slope: f64, cell: [f64; 2]) -> f64 {
+    let [first, last] = cell.map(inside_turn);
+    let least = first.sin().min(last.sin()).max(0.0);
+    let most = if (first..=last).contains(&FRAC_PI_2) {
+        1.0
+    } else {
+        first.sin().max(last.sin())
+    };
+    let mut largest = 0.0_f64;
+    for factor in factor {
+        for sine in [least, most] {
+            largest = largest.max((factor * sine - slope).abs());
+        }
     }
-    bends
+    largest
+}
+
+/// A sum of products of cosines.
+struct Polynomial<'a> {
+    coefficients: &'a [f64],
+    /// Number of frequencies of each axis.
+    frequencies: usize,
+    axes: usize,
+}
+
+impl Polynomial<'_> {
+    /// Values at all angles of every axis, or those of the derivative after one of them.
+    fn on_angles(&self, angles: &[f64], derived: Option<usize>) -> Vec<f64> {
+        let tensor = Tensor {
+            values: self.coefficients.to_vec(),
+            widths: vec![self.frequencies; self.axes],
+        };
+        tensor
+            .turned(&vec![angles.len(); self.axes], |axis, j, m| {
+                let m = m as f64;
+                let angle = angles[j];
+                if derived == Some(axis) {
+                    -m * (m * angle).sin()
+                } else {
+                    (m * angle).cos()
+                }
+            })
+            .values
+    }
+
+    /// `sum_j sum_m m_i m_j |c_m|` for each axis `i`.
+    fn bends(&self) -> Vec<f64> {
+        let widths = vec![self.frequencies; self.axes];
+        let mut bends = vec![0.0; self.axes];
+        let mut frequencies = vec![0; self.axes];
+        for (flat, coefficient) in self.coefficients.iter().enumerate() {
+            unravel_index(flat, &widths, &mut frequencies);
+            let sum: usize = frequencies.iter().sum();
+            for (bend, frequency) in bends.iter_mut().zip(&frequencies) {
+                *bend += (frequency * sum) as f64 * coefficient.abs();
+            }
+        }
+        bends
+    }
 }

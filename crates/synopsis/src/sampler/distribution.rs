@@ -1,8 +1,8 @@
-//! What the values of a public prior are drawn from.
+//! Laws that the values of a public prior are drawn from.
 
 use serde::{Deserialize, Serialize};
 
-/// What one value of a record is drawn from, in natural units.
+/// Law that one value of a record is drawn from, in natural units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PriorDistribution {
@@ -28,7 +28,7 @@ pub enum PriorDistribution {
 }
 
 impl PriorDistribution {
-    /// Whether there is something to draw.
+    /// Tests that there is something to draw.
     pub fn is_proper(&self) -> bool {
         match self {
             PriorDistribution::Uniform { min, max } => min <= max && (max - min).is_finite(),
@@ -39,16 +39,17 @@ impl PriorDistribution {
                 min.is_finite() && *mean > 0.0 && mean.is_finite()
             }
             PriorDistribution::Points { values, weights } => {
-                let fits = |weights: &Vec<f64>| {
-                    let total: f64 = weights.iter().sum();
-                    weights.len() == values.len()
-                        && weights.iter().all(|w| *w >= 0.0)
-                        && total > 0.0
-                        && total.is_finite()
+                let have_values =
+                    !values.is_empty() && values.iter().all(|value| value.is_finite());
+                let Some(weights) = weights else {
+                    return have_values;
                 };
-                !values.is_empty()
-                    && values.iter().all(|value| value.is_finite())
-                    && weights.as_ref().is_none_or(fits)
+                let total: f64 = weights.iter().sum();
+                have_values
+                    && weights.len() == values.len()
+                    && weights.iter().all(|weight| *weight >= 0.0)
+                    && total > 0.0
+                    && total.is_finite()
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How much denser the records of one class lie around a point than those of another.
+//! The ratio of the densities of two classes around a point.
 
 use super::ratio::fieller;
 use super::{Interval, Kernel, Reading};
@@ -16,9 +16,9 @@ impl Kernel<'_> {
     /// As [`Kernel::density`]; if the label has no classes; if there is no such class, or both are one.
     pub fn density_ratio(&self, point: &[f64], of: usize, over: usize) -> Result<Reading, Error> {
         let tables = self.tables;
-        tables.classes()?;
-        let of = tables.table(of)?;
-        let over = tables.table(over)?;
+        tables.check_classes()?;
+        let of = tables.check_table(of)?;
+        let over = tables.check_table(over)?;
         if of == over {
             return Err(Error::OneClass);
         }
@@ -36,25 +36,30 @@ impl Kernel<'_> {
             (m * b + a * n) * once,
             b * b * nodes + n * n * square,
         ];
-        let within = |q: f64| {
-            let is_known = b > q * square.sqrt() && n.min(m) > q * nodes.sqrt();
-            let found = if is_known {
-                fieller(a * m, b * n, q, variances)
+        let within = tables.within;
+        let [pointwise, simultaneous] = [within.pointwise, within.simultaneous].map(|q| {
+            if b > q * square.sqrt() && n.min(m) > q * nodes.sqrt() {
+                fieller(a * m, b * n, q, variances).map(nonnegative)
             } else {
                 None
-            };
-            found.map(|interval: Interval| interval.map(|ratio| ratio.max(0.0)))
-        };
+            }
+        });
         let value = if b > 0.0 && n > 0.0 && m > 0.0 {
             (a * m / (b * n)).max(0.0)
         } else {
             f64::NAN
         };
-        let q = tables.within;
         Ok(Reading {
             value,
-            pointwise: within(q.pointwise),
-            simultaneous: within(q.simultaneous),
+            pointwise,
+            simultaneous,
         })
+    }
+}
+
+fn nonnegative(ratios: Interval) -> Interval {
+    Interval {
+        lower: ratios.lower.max(0.0),
+        upper: ratios.upper.max(0.0),
     }
 }

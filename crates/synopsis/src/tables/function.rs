@@ -9,11 +9,11 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     tables: Tables,
-    is: Kind,
+    kind: FunctionKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum FunctionKind {
     Density,
     Expected { fit: Fit },
     Probability { table: usize, fit: Fit },
@@ -27,36 +27,36 @@ impl Tables {
             Some(CellLabel::Number { .. }) => Fit::Linear,
             _ => Fit::Constant,
         };
-        self.by(fit)
+        self.function_fitted_by(fit)
     }
 
-    /// The same, with its label fitted so.
+    /// The function, with its label fitted so.
     ///
     /// # Errors
     ///
     /// If it has no label, or naive Bayes is asked for and the label has no classes.
     pub fn fitted(&self, fit: Fit) -> Result<Function, Error> {
         self.label.as_ref().ok_or(Error::NoLabel)?;
-        self.fits(fit)?;
-        Ok(self.by(fit))
+        self.check_fit(fit)?;
+        Ok(self.function_fitted_by(fit))
     }
 
-    fn by(&self, fit: Fit) -> Function {
-        let is = match self.label {
-            None => Kind::Density,
-            Some(CellLabel::Number { .. }) => Kind::Expected { fit },
-            Some(CellLabel::Above { .. }) => Kind::Probability { table: 1, fit },
-            Some(CellLabel::Classes { .. }) => Kind::Probability { table: 0, fit },
+    fn function_fitted_by(&self, fit: Fit) -> Function {
+        let kind = match self.label {
+            None => FunctionKind::Density,
+            Some(CellLabel::Number { .. }) => FunctionKind::Expected { fit },
+            Some(CellLabel::Above { .. }) => FunctionKind::Probability { table: 1, fit },
+            Some(CellLabel::Classes { .. }) => FunctionKind::Probability { table: 0, fit },
         };
         Function {
             tables: self.clone(),
-            is,
+            kind,
         }
     }
 }
 
 impl Function {
-    /// At a point of the domain, in natural units.
+    /// Reading at a point of the domain, in natural units.
     ///
     /// # Errors
     ///
@@ -65,13 +65,13 @@ impl Function {
         Ok(self.at(&unit_point(&self.tables.axes, point)?))
     }
 
-    /// At a point of the unit cube.
+    /// Reading at a point of the unit cube.
     pub(crate) fn at(&self, y: &[f64]) -> Reading {
         let kernel = self.tables.narrowest();
-        match self.is {
-            Kind::Density => kernel.density_at(y),
-            Kind::Expected { fit } => kernel.expected_at(y, fit),
-            Kind::Probability { table, fit } => kernel.probability_at(y, table, fit),
+        match self.kind {
+            FunctionKind::Density => kernel.density_at(y),
+            FunctionKind::Expected { fit } => kernel.expected_at(y, fit),
+            FunctionKind::Probability { table, fit } => kernel.probability_at(y, table, fit),
         }
     }
 
@@ -85,7 +85,7 @@ impl Function {
         self.further_end(value, simultaneous)
     }
 
-    /// The same at one point.
+    /// Half the width of the interval at one point alone.
     pub(crate) fn pointwise(&self, y: &[f64]) -> f64 {
         let Reading {
             value, pointwise, ..
@@ -96,17 +96,17 @@ impl Function {
     /// The standard deviation of the noise in units of that of one value, to first order; infinite where the interval is unknown.
     pub(crate) fn length(&self, y: &[f64]) -> f64 {
         let kernel = self.tables.narrowest();
-        match self.is {
-            Kind::Density => kernel.density_length(y),
-            Kind::Expected { fit } => {
+        match self.kind {
+            FunctionKind::Density => kernel.density_length(y),
+            FunctionKind::Expected { fit } => {
                 kernel.probability_length(y, 1, fit)
                     * (self.tables.natural(1.0) - self.tables.natural(0.0))
             }
-            Kind::Probability { table, fit } => kernel.probability_length(y, table, fit),
+            FunctionKind::Probability { table, fit } => kernel.probability_length(y, table, fit),
         }
     }
 
-    /// How far the interval reaches from the value; the whole range of the label where it is unknown.
+    /// Largest distance of the interval's ends from the value; the whole range of the label where it is unknown.
     fn further_end(&self, value: f64, interval: Option<Interval>) -> f64 {
         match interval {
             Some(Interval { lower, upper }) => (upper - value).max(value - lower),

@@ -1,4 +1,4 @@
-//! What a Gaussian kernel reads at a point: densities, regressions, classes.
+//! Readings by a Gaussian kernel at a point: densities, regressions, classes.
 
 use std::f64::consts::TAU;
 
@@ -8,19 +8,19 @@ use super::ratio::Parts;
 use super::{Interval, Reading, Tables};
 use crate::CellBasis;
 use crate::cholesky::dot;
-use crate::description::Axis;
 use crate::domain::unit_point;
 use crate::error::Error;
+use crate::tensor::grid_points;
 
-/// How a label is fitted around a point.
+/// Fit of a label around a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
-    /// Its mean, weighted by the kernel: safe where there are few records, and biased where the label has a slope.
+    /// Mean, weighted by the kernel: safe where there are few records, and biased where the label has a slope.
     Constant,
-    /// A line through the records, weighted by the kernel.
+    /// Line through the records, weighted by the kernel.
     Linear,
-    /// Of classes, naive Bayes: the kernel on each axis for itself, as if the axes were independent within a class. Needs fewer records on several
+    /// Naive Bayes, of classes: the kernel on each axis for itself, as if the axes were independent within a class. Needs fewer records on several
     /// axes, and is biased where they are not independent; on one axis it is the same as a constant.
     Naive,
 }
@@ -37,10 +37,10 @@ pub struct Kernel<'t> {
 /// The most probable class at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Class {
-    /// Its table.
+    /// Number of its table.
     pub table: usize,
     pub probability: f64,
-    /// The noise allows another one.
+    /// Tells that the noise allows another one.
     pub is_too_close: bool,
 }
 
@@ -51,43 +51,47 @@ impl Tables {
     ///
     /// If there is not one for each axis, or one is smaller than the smallest, or larger than the domain.
     pub fn kernel(&self, bandwidths: Option<&[f64]>) -> Result<Kernel<'_>, Error> {
-        let widths: Vec<f64> = self.axes.iter().map(|axis| axis.max - axis.min).collect();
-        let wrong = || Error::Bandwidths {
+        let basis = match bandwidths {
+            None => self.basis.at(&self.basis.bandwidths),
+            Some(bandwidths) => self.basis_of_bandwidths(bandwidths),
+        };
+        let basis = basis.ok_or_else(|| Error::Bandwidths {
             least: self.bandwidths(),
-        };
-        let in_cube: Vec<f64> = match bandwidths {
-            None => self.basis.bandwidths.clone(),
-            Some(bandwidths) => bandwidths
-                .iter()
-                .zip(&widths)
-                .map(|(b, width)| b / width)
-                .collect(),
-        };
+        })?;
+        Ok(self.kernel_of_basis(basis))
+    }
+
+    /// The basis of bandwidths in natural units; `None` if they do not fit.
+    fn basis_of_bandwidths(&self, bandwidths: &[f64]) -> Option<CellBasis> {
         // A part in 10^9: what a conversion of units leaves.
-        let fits = |(b, least): (&f64, &f64)| *b >= least * (1.0 - 1e-9) && *b <= 1.0 + 1e-9;
-        let is_complete = bandwidths.is_none_or(|bandwidths| bandwidths.len() == widths.len());
-        if !is_complete || !in_cube.iter().zip(&self.basis.bandwidths).all(fits) {
-            return Err(wrong());
+        const CONVERSION: f64 = 1e-9;
+        if bandwidths.len() != self.axes.len() {
+            return None;
         }
-        Ok(self.with(self.basis.at(&in_cube).ok_or_else(wrong)?))
+        let mut in_cube = bandwidths.to_vec();
+        for (index, axis) in self.axes.iter().enumerate() {
+            in_cube[index] /= axis.max - axis.min;
+        }
+        for (bandwidth, least) in in_cube.iter().zip(&self.basis.bandwidths) {
+            let fits = *bandwidth >= least * (1.0 - CONVERSION) && *bandwidth <= 1.0 + CONVERSION;
+            if !fits {
+                return None;
+            }
+        }
+        self.basis.at(&in_cube)
     }
 
     /// The reading of the smallest bandwidths.
     pub(super) fn narrowest(&self) -> Kernel<'_> {
-        self.with(self.narrowest.clone())
+        self.kernel_of_basis(self.narrowest.clone())
     }
 
-    fn with(&self, basis: CellBasis) -> Kernel<'_> {
-        let deviation = |(axis, row): (&Axis, &Vec<f64>)| {
-            let largest = row.iter().fold(0.0_f64, |a, b| a.max(*b));
-            (TAU / largest).sqrt() * (axis.max - axis.min)
-        };
-        let integral = self
-            .axes
-            .iter()
-            .zip(&basis.precision)
-            .map(deviation)
-            .product();
+    fn kernel_of_basis(&self, basis: CellBasis) -> Kernel<'_> {
+        let mut integral = 1.0;
+        for (axis, row) in self.axes.iter().zip(&basis.precision) {
+            let largest = row.iter().copied().fold(0.0, f64::max);
+            integral *= (TAU / largest).sqrt() * (axis.max - axis.min);
+        }
         Kernel {
             tables: self,
             basis,
@@ -112,8 +116,8 @@ impl Kernel<'_> {
     ///
     /// As [`Kernel::density`], or if there is no such table, no label, or naive Bayes is asked for and it has no classes.
     pub fn probability(&self, point: &[f64], table: usize, fit: Fit) -> Result<Reading, Error> {
-        let table = self.tables.table(table)?;
-        self.tables.fits(fit)?;
+        let table = self.tables.check_table(table)?;
+        self.tables.check_fit(fit)?;
         Ok(self.probability_at(&unit_point(&self.tables.axes, point)?, table, fit))
     }
 
@@ -123,8 +127,8 @@ impl Kernel<'_> {
     ///
     /// As [`Kernel::probability`], or if the label is no number.
     pub fn expected(&self, point: &[f64], fit: Fit) -> Result<Reading, Error> {
-        self.tables.number()?;
-        self.tables.fits(fit)?;
+        self.tables.check_number()?;
+        self.tables.check_fit(fit)?;
         Ok(self.expected_at(&unit_point(&self.tables.axes, point)?, fit))
     }
 
@@ -136,8 +140,8 @@ impl Kernel<'_> {
     pub fn class(&self, point: &[f64], fit: Fit) -> Result<Class, Error> {
         let point = unit_point(&self.tables.axes, point)?;
         let tables = self.tables;
-        tables.table(0)?;
-        tables.fits(fit)?;
+        tables.check_table(0)?;
+        tables.check_fit(fit)?;
         let parts = self.parts(&point, fit);
         let probabilities = tables.probabilities(&parts);
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
@@ -163,12 +167,11 @@ impl Kernel<'_> {
     pub(super) fn density_at(&self, y: &[f64]) -> Reading {
         let value = dot(&self.basis.at(y), &self.tables.counts) / self.integral;
         let length = self.density_length(y);
-        let within = |q: f64| Some(Interval::around(value, q * length));
-        let tables = self.tables.within;
+        let within = self.tables.within;
         Reading {
             value,
-            pointwise: within(tables.pointwise),
-            simultaneous: within(tables.simultaneous),
+            pointwise: Some(Interval::around(value, within.pointwise * length)),
+            simultaneous: Some(Interval::around(value, within.simultaneous * length)),
         }
     }
 
@@ -177,7 +180,7 @@ impl Kernel<'_> {
         (self.tables.count() as f64).sqrt() * length(&self.basis.at(y)) / self.integral
     }
 
-    /// The same of a probability, to first order.
+    /// The standard deviation of a probability's noise in units of that of one value, to first order.
     pub(super) fn probability_length(&self, y: &[f64], table: usize, fit: Fit) -> f64 {
         let parts = self.parts(y, fit);
         parts.length(table, self.tables.probabilities(&parts)[table])
@@ -194,63 +197,52 @@ impl Kernel<'_> {
     }
 
     pub(super) fn expected_at(&self, y: &[f64], fit: Fit) -> Reading {
-        let Reading {
-            value,
-            pointwise,
-            simultaneous,
-        } = self.probability_at(y, 1, fit);
-        let natural = |p| self.tables.natural(p);
-        let of = |interval: Option<Interval>| interval.map(|interval| interval.map(natural));
+        let probability = self.probability_at(y, 1, fit);
         Reading {
-            value: natural(value),
-            pointwise: of(pointwise),
-            simultaneous: of(simultaneous),
+            value: self.tables.natural(probability.value),
+            pointwise: self.tables.natural_interval(probability.pointwise),
+            simultaneous: self.tables.natural_interval(probability.simultaneous),
         }
     }
 
-    /// What is counted of each table at a point.
+    /// Sums of each table at a point.
     pub(super) fn parts(&self, y: &[f64], fit: Fit) -> Parts {
         let kernels = self.basis.at(y);
-        let constant = || Parts::of_weights(self.tables.sums(&kernels), dot(&kernels, &kernels));
-        match fit {
-            Fit::Constant => constant(),
-            Fit::Linear => self
-                .tables
-                .line(&kernels, &self.away(y))
-                .unwrap_or_else(constant),
-            Fit::Naive => self.tables.naive(&self.along(y)),
+        let line = match fit {
+            Fit::Naive => return self.tables.naive(&self.axis_kernels(y)),
+            Fit::Linear => self.tables.line(&kernels, &self.node_offsets(y)),
+            Fit::Constant => None,
+        };
+        match line {
+            Some(parts) => parts,
+            None => Parts::of_weights(self.tables.sums(&kernels), dot(&kernels, &kernels)),
         }
     }
 
-    /// For each axis, the kernels of all nodes along it alone.
-    fn along(&self, y: &[f64]) -> Vec<Vec<f64>> {
-        let away = self.away(y);
-        let of_axis = |(axis, row): (usize, &Vec<f64>)| {
+    /// Kernels of all nodes along each axis alone.
+    fn axis_kernels(&self, y: &[f64]) -> Vec<Vec<f64>> {
+        let offsets = self.node_offsets(y);
+        let mut kernels = Vec::with_capacity(y.len());
+        for (axis, row) in self.basis.precision.iter().enumerate() {
             let precision = row.get(axis).copied().unwrap_or(0.0);
-            away.iter()
-                .map(|d| (-precision * d[axis] * d[axis] / 2.0).exp())
-                .collect()
-        };
-        self.basis
-            .precision
-            .iter()
-            .enumerate()
-            .map(of_axis)
-            .collect()
+            kernels.push(
+                offsets
+                    .iter()
+                    .map(|offset| (-precision * offset[axis] * offset[axis] / 2.0).exp())
+                    .collect(),
+            );
+        }
+        kernels
     }
 
-    /// How far each node is from a point.
-    fn away(&self, y: &[f64]) -> Vec<Vec<f64>> {
-        self.basis
-            .nodes()
-            .iter()
-            .zip(y)
-            .fold(vec![vec![]], |places: Vec<Vec<f64>>, (nodes, y)| {
-                places
-                    .iter()
-                    .flat_map(|place| nodes.iter().map(move |p| [&place[..], &[p - y]].concat()))
-                    .collect()
-            })
+    /// Offset of each node from a point.
+    fn node_offsets(&self, y: &[f64]) -> Vec<Vec<f64>> {
+        let mut along = self.basis.nodes();
+        along.truncate(y.len());
+        for (nodes, y) in along.iter_mut().zip(y) {
+            nodes.iter_mut().for_each(|node| *node -= y);
+        }
+        grid_points(&along)
     }
 }
 

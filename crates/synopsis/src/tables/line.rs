@@ -17,53 +17,45 @@ impl Tables {
             .chunks(kernels.len().max(1))
             .map(|table| first_moments(table, kernels, away))
             .collect();
-        let lower = factor(self.second_moments(kernels, away), 0.0);
+        let lower = factor(self.steadied_moments(kernels, away), 0.0);
         if !lower
             .iter()
             .all(|row| row.last().is_some_and(|pivot| *pivot > 0.0))
         {
             return None;
         }
-        let solved = |right: &[f64]| backward(&lower, &forward(&lower, right));
-        let slope = solved(&first_moments(&self.counts, kernels, away));
+        let slope = solve(&lower, &first_moments(&self.counts, kernels, away));
         let weights: Vec<f64> = kernels
             .iter()
             .zip(away)
             .map(|(kernel, d)| kernel * (1.0 - dot(&slope, d)))
             .collect();
-        let slopes: Vec<Vec<f64>> = firsts.iter().map(|first| solved(first)).collect();
+        let slopes: Vec<Vec<f64>> = firsts.iter().map(|first| solve(&lower, first)).collect();
         let squares: Vec<f64> = weights.iter().map(|weight| weight * weight).collect();
         let square = squares.iter().sum::<f64>();
         let along = first_moments(&squares, &vec![1.0; squares.len()], away);
-        let across = products(&squares, away);
-        let of_pair = |(s, one): (usize, &Vec<f64>), (t, other): (usize, &Vec<f64>)| {
-            let turned: Vec<f64> = across.iter().map(|row| dot(row, other)).collect();
-            let own = if s == t { square } else { 0.0 };
-            own - dot(&along, one) - dot(&along, other) + tables * dot(one, &turned)
-        };
-        let row = |one| {
-            slopes
-                .iter()
-                .enumerate()
-                .map(|other| of_pair(one, other))
-                .collect()
-        };
-        let moves = slopes.iter().enumerate().map(row).collect();
-        Some(Parts {
-            moves,
-            ..Parts::of_weights(self.sums(&weights), square)
-        })
+        let across = second_moments(&squares, away);
+        let mut parts = Parts::of_weights(self.sums(&weights), square);
+        for (s, one) in slopes.iter().enumerate() {
+            for (t, other) in slopes.iter().enumerate() {
+                let turned: Vec<f64> = across.iter().map(|row| dot(row, other)).collect();
+                let own = if s == t { square } else { 0.0 };
+                parts.moves[s][t] =
+                    own - dot(&along, one) - dot(&along, other) + tables * dot(one, &turned);
+            }
+        }
+        Some(parts)
     }
 
     /// The lower triangle of `sum_j c_j K_j d_j d_j'`, and on its diagonal twice the deviation of its noise.
-    fn second_moments(&self, kernels: &[f64], away: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    fn steadied_moments(&self, kernels: &[f64], away: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let error = self.deviation * (self.count() as f64).sqrt();
         let counted: Vec<f64> = kernels
             .iter()
             .zip(&self.counts)
             .map(|(kernel, count)| kernel * count)
             .collect();
-        let mut matrix = products(&counted, away);
+        let mut matrix = second_moments(&counted, away);
         for (i, row) in matrix.iter_mut().enumerate() {
             row.truncate(i + 1);
             let fourth: f64 = kernels
@@ -81,23 +73,27 @@ impl Tables {
 fn first_moments(values: &[f64], kernels: &[f64], away: &[Vec<f64>]) -> Vec<f64> {
     let mut first = vec![0.0; away.first().map_or(0, Vec::len)];
     for ((value, kernel), d) in values.iter().zip(kernels).zip(away) {
-        first
-            .iter_mut()
-            .zip(d)
-            .for_each(|(sum, d)| *sum += value * kernel * d);
+        for (sum, d) in first.iter_mut().zip(d) {
+            *sum += value * kernel * d;
+        }
     }
     first
 }
 
+/// Solves a system whose matrix has the factor `lower`.
+fn solve(lower: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
+    backward(lower, &forward(lower, right))
+}
+
 /// `sum_j w_j d_j d_j'`.
-fn products(weights: &[f64], away: &[Vec<f64>]) -> Vec<Vec<f64>> {
+fn second_moments(weights: &[f64], away: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let axes = away.first().map_or(0, Vec::len);
     let mut matrix = vec![vec![0.0; axes]; axes];
     for (weight, d) in weights.iter().zip(away) {
         for (row, along) in matrix.iter_mut().zip(d) {
-            row.iter_mut()
-                .zip(d)
-                .for_each(|(entry, other)| *entry += weight * along * other);
+            for (entry, other) in row.iter_mut().zip(d) {
+                *entry += weight * along * other;
+            }
         }
     }
     matrix

@@ -1,4 +1,4 @@
-//! What can be read from noisy tables of cells: densities, counts, shares, quantiles, regressions and classes, each with its
+//! Readings of noisy tables of cells: densities, counts, shares, quantiles, regressions and classes, each with its
 //! interval; all of it is post-processing and costs no privacy.
 //!
 //! ```
@@ -44,6 +44,7 @@ use self::ratio::Parts;
 use super::description::{Axis, Basis, CellLabel, Target};
 use super::error::Error;
 use super::released::Synopsis;
+use crate::cholesky::sequential_dot;
 use crate::{CellBasis, TableBasis};
 
 /// A value at a point and its 95 % intervals, at this point alone and at all points and bandwidths at once; `None` is unknown.
@@ -76,10 +77,10 @@ impl Interval {
         }
     }
 
-    fn map(self, f: impl Fn(f64) -> f64) -> Self {
+    fn clamped(self, least: f64, most: f64) -> Self {
         Interval {
-            lower: f(self.lower),
-            upper: f(self.upper),
+            lower: self.lower.clamp(least, most),
+            upper: self.upper.clamp(least, most),
         }
     }
 }
@@ -89,11 +90,11 @@ impl Interval {
 pub struct Tables {
     axes: Vec<Axis>,
     basis: TableBasis,
-    /// What reads them with their smallest bandwidths.
+    /// Basis that reads them with their smallest bandwidths.
     narrowest: CellBasis,
     label: Option<CellLabel>,
     values: Vec<f64>,
-    /// Of all tables together, a number for each node.
+    /// Count of each node in all tables together.
     counts: Vec<f64>,
     /// The standard deviation of the noise on one value.
     deviation: f64,
@@ -101,7 +102,7 @@ pub struct Tables {
     within: Within,
 }
 
-/// At one point, and at all points and bandwidths at once.
+/// Factors of the intervals at one point, and at all points and bandwidths at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Within {
     pointwise: f64,
@@ -115,22 +116,25 @@ impl Synopsis {
     ///
     /// If the synopsis holds none.
     pub fn tables(&self) -> Result<Tables, Error> {
-        let about = &self.description;
-        let (Basis::Tables(basis), Target::Cells(target)) = (&about.basis, &about.target) else {
+        let description = &self.description;
+        let Basis::Tables(basis) = &description.basis else {
+            return Err(Error::NoTables);
+        };
+        let Target::Cells(target) = &description.target else {
             return Err(Error::NoTables);
         };
         let narrowest = basis.at(&basis.bandwidths).ok_or(Error::NoTables)?;
         let mut counts = vec![0.0; basis.count()];
         for table in self.values.chunks(counts.len().max(1)) {
-            counts
-                .iter_mut()
-                .zip(table)
-                .for_each(|(count, value)| *count += value);
+            for (count, value) in counts.iter_mut().zip(table) {
+                *count += value;
+            }
         }
-        let deviation = about.noise.scale * about.noise.law.variance(self.values.len()).sqrt();
-        let simultaneous = about.band.half_width;
+        let deviation =
+            description.noise.scale * description.noise.law.variance(self.values.len()).sqrt();
+        let simultaneous = description.band.half_width;
         Ok(Tables {
-            axes: about.domain.clone(),
+            axes: description.domain.clone(),
             basis: basis.clone(),
             narrowest,
             label: target.label.clone(),
@@ -138,7 +142,7 @@ impl Synopsis {
             counts,
             deviation,
             within: Within {
-                pointwise: about.band.pointwise.unwrap_or(simultaneous),
+                pointwise: description.band.pointwise.unwrap_or(simultaneous),
                 simultaneous,
             },
         })
@@ -150,7 +154,7 @@ impl Tables {
         self.label.as_ref()
     }
 
-    /// How many there are: 1 without a label.
+    /// Number of tables: 1 without a label.
     pub fn count(&self) -> usize {
         self.basis.tables as usize
     }
@@ -172,14 +176,10 @@ impl Tables {
 
     /// The sums of each table with these weights on its nodes.
     fn sums(&self, weights: &[f64]) -> Vec<f64> {
-        let sum = |table: &[f64]| {
-            table
-                .iter()
-                .zip(weights)
-                .map(|(value, weight)| value * weight)
-                .sum()
-        };
-        self.values.chunks(weights.len().max(1)).map(sum).collect()
+        self.values
+            .chunks(weights.len().max(1))
+            .map(|table| sequential_dot(table, weights))
+            .collect()
     }
 
     /// The part of all records in each table.
@@ -201,7 +201,7 @@ impl Tables {
         parts.probabilities(self.deviation, &self.parts())
     }
 
-    /// In natural units, what a probability of the second table means: the expected value of a label that is a number.
+    /// Meaning of a probability of the second table, in natural units: the expected value of a label that is a number.
     fn natural(&self, probability: f64) -> f64 {
         match &self.label {
             Some(CellLabel::Number { min, max, .. }) => min + (max - min) * probability,
@@ -209,36 +209,47 @@ impl Tables {
         }
     }
 
-    fn number(&self) -> Result<(), Error> {
+    fn natural_interval(&self, interval: Option<Interval>) -> Option<Interval> {
+        let interval = interval?;
+        Some(Interval {
+            lower: self.natural(interval.lower),
+            upper: self.natural(interval.upper),
+        })
+    }
+
+    /// Checks that the label is a number.
+    fn check_number(&self) -> Result<(), Error> {
         match self.label {
             Some(CellLabel::Number { .. }) => Ok(()),
             _ => Err(Error::NoNumber),
         }
     }
 
-    fn classes(&self) -> Result<(), Error> {
+    /// Checks that the label has classes.
+    fn check_classes(&self) -> Result<(), Error> {
         match self.label {
             Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) => Ok(()),
             _ => Err(Error::NoClasses),
         }
     }
 
-    /// Whether the label can be read so.
-    fn fits(&self, fit: Fit) -> Result<(), Error> {
+    /// Checks that the label can be read so.
+    fn check_fit(&self, fit: Fit) -> Result<(), Error> {
         match fit {
-            Fit::Naive => self.classes(),
+            Fit::Naive => self.check_classes(),
             Fit::Constant | Fit::Linear => Ok(()),
         }
     }
 
-    fn table(&self, table: usize) -> Result<usize, Error> {
-        match (self.label.is_some(), table < self.count()) {
-            (true, true) => Ok(table),
-            _ => Err(Error::NoSuchTable {
+    /// Checks that there is a label, and a table of this number.
+    fn check_table(&self, table: usize) -> Result<usize, Error> {
+        if self.label.is_none() || table >= self.count() {
+            return Err(Error::NoSuchTable {
                 table,
                 tables: self.count(),
-            }),
+            });
         }
+        Ok(table)
     }
 }
 
@@ -251,11 +262,12 @@ impl Tables {
 pub fn example() -> Synopsis {
     use super::description::{Cells, Description};
     use crate::histogram::Spline;
-    let mut about: Description =
+    let mut description: Description =
         serde_json::from_str(crate::EXAMPLE).expect("the example is a description");
-    (about.degree, about.order) = (1, 1);
+    description.degree = 1;
+    description.order = 1;
     let bandwidths = vec![0.1];
-    about.basis = Basis::Tables(TableBasis {
+    description.basis = Basis::Tables(TableBasis {
         spline: Spline::Linear,
         steps: vec![10],
         bandwidths,
@@ -266,9 +278,9 @@ pub fn example() -> Synopsis {
         min: -60.0,
         max: 150.0,
     };
-    about.target = Target::Cells(Cells { label: Some(label) });
+    description.target = Target::Cells(Cells { label: Some(label) });
     let values = (0..11)
         .map(|j| 60.0 - 2.0 * f64::from(j))
         .chain((0..11).map(|j| 20.0 + 2.0 * f64::from(j)));
-    Synopsis::new(about, values.collect()).expect("it fits")
+    Synopsis::new(description, values.collect()).expect("it fits")
 }

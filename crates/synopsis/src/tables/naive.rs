@@ -16,56 +16,45 @@ impl Tables {
         let error = self.deviation * nodes.sqrt();
         let records = self.sums(&vec![1.0; self.counts.len()]);
         let factors: Vec<Vec<f64>> = along.iter().map(|kernels| self.sums(kernels)).collect();
-        let noise: Vec<f64> = along
+        let deviations: Vec<f64> = along
             .iter()
-            .map(|kernels| self.deviation.powi(2) * dot(kernels, kernels))
+            .map(|kernels| (self.deviation.powi(2) * dot(kernels, kernels)).sqrt())
             .collect();
-        let of_class = |(table, records): (usize, &f64)| {
+        let mut sums = Vec::with_capacity(records.len());
+        let mut squares = Vec::with_capacity(records.len());
+        for (table, records) in records.iter().enumerate() {
             // Of fewer records than the noise there may be any number: no smaller one is divided by.
-            let divisor = records.max(error).powi(axes - 1);
-            let divided = |product: f64| {
-                if divisor > 0.0 {
-                    product / divisor
-                } else {
-                    0.0
+            let records = records.max(error);
+            let divisor = records.powi(axes - 1);
+            let mut product = 1.0;
+            let mut sign = 1.0;
+            for factor in &factors {
+                product *= factor[table].abs();
+                if factor[table] < 0.0 {
+                    sign = -1.0;
                 }
-            };
-            let sign = if factors.iter().any(|factor| factor[table] < 0.0) {
-                -1.0
-            } else {
-                1.0
-            };
-            let sum = divided(
-                sign * factors
-                    .iter()
-                    .map(|factor| factor[table].abs())
-                    .product::<f64>(),
-            );
+            }
+            let sum = divided(sign * product, divisor);
             let mut gradient = vec![0.0; self.counts.len()];
             for (axis, kernels) in along.iter().enumerate() {
-                let others = factors
-                    .iter()
-                    .zip(&noise)
-                    .enumerate()
-                    .filter(|(other, _)| *other != axis);
-                let others = divided(
-                    others
-                        .map(|(_, (factor, noise))| factor[table].hypot(noise.sqrt()))
-                        .product(),
-                );
-                gradient
-                    .iter_mut()
-                    .zip(kernels)
-                    .for_each(|(to, kernel)| *to += others * kernel);
+                let mut others = 1.0;
+                for (other, factor) in factors.iter().enumerate() {
+                    if other != axis {
+                        others *= factor[table].hypot(deviations[other]);
+                    }
+                }
+                let others = divided(others, divisor);
+                for (entry, kernel) in gradient.iter_mut().zip(kernels) {
+                    *entry += others * kernel;
+                }
             }
-            if axes > 1 && records.max(error) > 0.0 {
-                let by_count = f64::from(axes - 1) * sum / records.max(error);
-                gradient.iter_mut().for_each(|to| *to -= by_count);
+            if axes > 1 && records > 0.0 {
+                let by_count = f64::from(axes - 1) * sum / records;
+                gradient.iter_mut().for_each(|entry| *entry -= by_count);
             }
-            (sum, dot(&gradient, &gradient))
-        };
-        let (sums, squares): (Vec<f64>, Vec<f64>) =
-            records.iter().enumerate().map(of_class).unzip();
+            sums.push(sum);
+            squares.push(dot(&gradient, &gradient));
+        }
         let fewest = records.iter().copied().fold(f64::INFINITY, f64::min);
         let least_divisor = if axes > 1 {
             fewest / nodes.sqrt()
@@ -74,7 +63,15 @@ impl Tables {
         };
         Parts {
             least_divisor,
-            ..Parts::apart(sums, &squares)
+            ..Parts::independent(sums, &squares)
         }
+    }
+}
+
+fn divided(product: f64, divisor: f64) -> f64 {
+    if divisor > 0.0 {
+        product / divisor
+    } else {
+        0.0
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Estimate, Interval, Tables};
 use crate::cholesky::dot;
+use crate::description::Axis;
 use crate::error::Error;
 use crate::proper::isotonic;
 
@@ -9,8 +10,8 @@ use crate::proper::isotonic;
 const STEPS: u32 = 1_000;
 
 impl Tables {
-    /// Where `part` of the records lie below, in natural units: the nearest nondecreasing distribution function (`[Aye55]`) reaches it
-    /// there. The interval is everything but what is certainly below and certainly above, and a step of a
+    /// Place that `part` of the records lie below, in natural units: the nearest nondecreasing distribution function (`[Aye55]`) reaches
+    /// it there. The interval is everything but what is certainly below and certainly above, and a step of a
     /// thousandth of the domain more on either side.
     ///
     /// # Errors
@@ -30,7 +31,7 @@ impl Tables {
         let mut first = None;
         let mut last = None;
         for step in 0..=STEPS {
-            let below = self.below(0, f64::from(step) / f64::from(STEPS));
+            let below = self.parts_below(0, f64::from(step) / f64::from(STEPS));
             let away: Vec<f64> = below.iter().map(|below| below - part).collect();
             sums.push(dot(&self.counts, &below));
             let apart = dot(&self.counts, &away);
@@ -43,23 +44,32 @@ impl Tables {
                 last = Some(step);
             }
         }
-        let place = |x: f64| axis.min + (axis.max - axis.min) * x.clamp(0.0, 1.0);
-        let at = |step: f64| place(step / f64::from(STEPS));
-        let lower = first.map_or(axis.max, |first| at(f64::from(first) - 1.0));
-        let interval = Interval {
-            lower,
-            upper: last.map_or(axis.min, |last| at(f64::from(last) + 1.0)),
+        let lower = match first {
+            Some(first) => place_of_step(axis, f64::from(first) - 1.0),
+            None => axis.max,
         };
-        let value = reached(&isotonic(&sums), part * self.all()).filter(|_| self.all() > 0.0);
+        let upper = match last {
+            Some(last) => place_of_step(axis, f64::from(last) + 1.0),
+            None => axis.min,
+        };
+        let all = self.all();
+        let value = match first_reaching(&isotonic(&sums), part * all) {
+            Some(step) if all > 0.0 => place_of_step(axis, step),
+            _ => f64::NAN,
+        };
         Ok(Estimate {
-            value: value.map_or(f64::NAN, at),
-            interval: Some(interval),
+            value,
+            interval: Some(Interval { lower, upper }),
         })
     }
 }
 
-/// Where a rising sequence first reaches `level`, linear between its entries; the last one if it never does.
-fn reached(rising: &[f64], level: f64) -> Option<f64> {
+fn place_of_step(axis: &Axis, step: f64) -> f64 {
+    axis.min + (axis.max - axis.min) * (step / f64::from(STEPS)).clamp(0.0, 1.0)
+}
+
+/// Step where a rising sequence first reaches `level`, linear between its entries; the last one if it never does.
+fn first_reaching(rising: &[f64], level: f64) -> Option<f64> {
     let last = rising.len().checked_sub(1)?;
     let step = rising.partition_point(|value| *value < level).min(last);
     let low = rising[step.saturating_sub(1)];

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Estimate, Interval, Tables};
 use crate::Synopsis;
-use crate::description::{Axis, CellLabel, Description, Target};
+use crate::description::{CellLabel, Description, Target};
 use crate::error::Error;
 use crate::integral::Integral;
 
@@ -19,25 +19,24 @@ impl FromStr for Sides {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| {
-            text.trim()
-                .parse::<f64>()
-                .map_err(|_| format!("'{text}' is not a number"))
-        };
-        let side = |part: &str| {
+        let mut sides = Vec::new();
+        for part in text.split(',') {
             let (low, high) = part
                 .split_once("..")
                 .ok_or_else(|| format!("'{part}' is not a range such as 10..20"))?;
-            Ok([number(low)?, number(high)?])
-        };
-        text.split(',')
-            .map(side)
-            .collect::<Result<_, String>>()
-            .map(Sides)
+            sides.push([parse_number(low)?, parse_number(high)?]);
+        }
+        Ok(Sides(sides))
     }
 }
 
-/// What is asked of tables of cells, and of other densities as far as their integral answers it.
+fn parse_number(text: &str) -> Result<f64, String> {
+    text.trim()
+        .parse()
+        .map_err(|_| format!("'{text}' is not a number"))
+}
+
+/// Questions to tables of cells, and to other densities as far as their integral answers them.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
     pub ranges: Vec<Sides>,
@@ -48,17 +47,17 @@ pub struct Questions {
 /// One answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// What it is, in words.
+    /// Description of the answer in words.
     pub of: String,
     pub kind: Kind,
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// What the form of a density adds to its interval at most, on either side: [`crate::integral::Integral::form_error`].
+    /// Most that the form of a density adds to its interval, on either side: [`crate::integral::Integral::form_error`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form_error: Option<f64>,
 }
 
-/// What is told.
+/// Kind of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -76,9 +75,9 @@ impl Synopsis {
     ///
     /// If the synopsis holds no tables of cells, nor a density that only ranges are asked of, or if a question does not fit its axes.
     pub fn ask(&self, questions: &Questions) -> Result<Vec<Answer>, Error> {
-        let about = self.description();
+        let description = self.description();
         let mut answers = Vec::new();
-        if matches!(about.target, Target::Density(_)) && questions.quantiles.is_empty() {
+        if matches!(description.target, Target::Density(_)) && questions.quantiles.is_empty() {
             for sides in &questions.ranges {
                 answers.push(self.counted(&sides.0)?);
             }
@@ -86,17 +85,19 @@ impl Synopsis {
         }
         let tables = self.tables()?;
         for sides in &questions.ranges {
-            answers.extend(in_range(&tables, about, &sides.0)?);
+            answers.extend(answers_in_range(&tables, description, &sides.0)?);
         }
         for part in &questions.quantiles {
-            let column = about.domain.first().map_or("", |axis| axis.column.as_str());
+            let column = description
+                .domain
+                .first()
+                .map_or("", |axis| axis.column.as_str());
             let of = format!("{column} below which {} % of the records lie", 100.0 * part);
-            answers.push(Answer {
+            answers.push(Answer::without_form_error(
                 of,
-                kind: Kind::Quantile,
-                estimate: tables.quantile(*part)?,
-                form_error: None,
-            });
+                Kind::Quantile,
+                tables.quantile(*part)?,
+            ));
         }
         Ok(answers)
     }
@@ -115,7 +116,7 @@ impl Synopsis {
             lower: value - noise.half_width,
             upper: value + noise.half_width,
         });
-        let of = format!("records with {}", place(self.description(), sides));
+        let of = format!("records with {}", range_in_words(self.description(), sides));
         Ok(Answer {
             of,
             kind: Kind::Count,
@@ -126,66 +127,60 @@ impl Synopsis {
 }
 
 /// The answers and their synopsis, as `bernstream query --json` and the dashboard have them.
-pub fn in_context(answers: &[Answer], about: &Description) -> Value {
-    let window = json!({ "start": about.window.start, "end": about.window.end });
+pub fn in_context(answers: &[Answer], description: &Description) -> Value {
+    let window = json!({ "start": description.window.start, "end": description.window.end });
     json!({
-        "pipeline": about.pipeline, "release": about.release, "key": about.key, "window": window, "answers": answers,
+        "pipeline": description.pipeline, "release": description.release, "key": description.key, "window": window, "answers": answers,
     })
 }
 
-fn place(about: &Description, sides: &[[f64; 2]]) -> String {
-    let side =
-        |(axis, [low, high]): (&Axis, &[f64; 2])| format!("{} from {low} to {high}", axis.column);
-    about
-        .domain
-        .iter()
-        .zip(sides)
-        .map(side)
-        .collect::<Vec<_>>()
-        .join(", ")
+impl Answer {
+    fn without_form_error(of: String, kind: Kind, estimate: Estimate) -> Self {
+        Answer {
+            of,
+            kind,
+            estimate,
+            form_error: None,
+        }
+    }
 }
 
-fn in_range(
+/// Describes a range in words.
+fn range_in_words(description: &Description, sides: &[[f64; 2]]) -> String {
+    let mut words = Vec::with_capacity(sides.len());
+    for (axis, [low, high]) in description.domain.iter().zip(sides) {
+        words.push(format!("{} from {low} to {high}", axis.column));
+    }
+    words.join(", ")
+}
+
+fn answers_in_range(
     tables: &Tables,
-    about: &Description,
+    description: &Description,
     sides: &[[f64; 2]],
 ) -> Result<Vec<Answer>, Error> {
     let range = tables.range(sides)?;
-    let answer = |of: String, kind: Kind, estimate: Estimate| Answer {
-        of,
-        kind,
-        estimate,
-        form_error: None,
-    };
-    let mut answers = vec![
-        answer(
-            format!("records with {}", place(about, sides)),
-            Kind::Count,
-            range.count(),
-        ),
-        answer(
-            "their share of all records".to_owned(),
-            Kind::Share,
-            range.share(),
-        ),
-    ];
+    let mut answers = Vec::new();
+    let of = format!("records with {}", range_in_words(description, sides));
+    answers.push(Answer::without_form_error(of, Kind::Count, range.count()));
+    let of = "their share of all records".to_owned();
+    answers.push(Answer::without_form_error(of, Kind::Share, range.share()));
     match tables.label() {
         None => {}
         Some(CellLabel::Number { column, .. }) => {
-            answers.push(answer(
-                format!("their mean {column}"),
-                Kind::Mean,
-                range.mean()?,
-            ));
+            let of = format!("their mean {column}");
+            answers.push(Answer::without_form_error(of, Kind::Mean, range.mean()?));
         }
         Some(CellLabel::Above { column, above }) => {
             let of = format!("the part of them with {column} above {above}");
-            answers.push(answer(of, Kind::Probability, range.probability(1)?));
+            let part = range.probability(1)?;
+            answers.push(Answer::without_form_error(of, Kind::Probability, part));
         }
         Some(CellLabel::Classes { column, values }) => {
             for (table, value) in values.iter().enumerate() {
                 let of = format!("the part of them with {column} = {value}");
-                answers.push(answer(of, Kind::Probability, range.probability(table)?));
+                let part = range.probability(table)?;
+                answers.push(Answer::without_form_error(of, Kind::Probability, part));
             }
         }
     }

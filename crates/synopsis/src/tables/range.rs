@@ -1,4 +1,4 @@
-//! How many records lie in a range, which part of all they are, and what their label is.
+//! Records of a range: how many lie in it, which part of all they are, and what their label is.
 
 use super::ratio::{Parts, fieller};
 use super::{Estimate, Interval, Tables};
@@ -6,12 +6,13 @@ use crate::cholesky::dot;
 use crate::domain::unit_point;
 use crate::error::Error;
 use crate::histogram::Spline;
+use crate::tensor::outer_product;
 
 /// A range of the domain: a product of intervals. Cells that it covers in part count in part, as the spline is spread.
 #[derive(Clone, Debug)]
 pub struct Range<'t> {
     tables: &'t Tables,
-    /// How much of each node lies in it.
+    /// Part of each node that lies in it.
     weights: Vec<f64>,
 }
 
@@ -30,42 +31,34 @@ impl Tables {
         if low.iter().zip(&high).any(|(low, high)| low >= high) {
             return Err(Error::EmptyRange);
         }
-        let weights = low
-            .iter()
-            .zip(&high)
-            .enumerate()
-            .map(|(axis, (low, high))| {
-                let low = self.below(axis, *low);
-                let high = self.below(axis, *high);
-                high.into_iter()
-                    .zip(low)
-                    .map(|(high, low)| high - low)
-                    .collect::<Vec<f64>>()
-            });
-        let weights = weights.fold(vec![1.0], |product, axis| {
-            product
-                .iter()
-                .flat_map(|weight| axis.iter().map(move |along| weight * along))
-                .collect()
-        });
+        let mut weights = Vec::with_capacity(low.len());
+        for (axis, (low, high)) in low.iter().zip(&high).enumerate() {
+            let mut along = self.parts_below(axis, *high);
+            for (part, below) in along.iter_mut().zip(self.parts_below(axis, *low)) {
+                *part -= below;
+            }
+            weights.push(along);
+        }
         Ok(Range {
             tables: self,
-            weights,
+            weights: outer_product(&weights),
         })
     }
 
-    /// Of each node of an axis, how much of what lies of its spline inside the cube is below `x`: a node at an end has records on one side
-    /// only.
-    pub(super) fn below(&self, axis: usize, x: f64) -> Vec<f64> {
-        let steps = self.basis.steps.get(axis).copied().unwrap_or(1);
-        let nodes = self.basis.nodes().swap_remove(axis);
-        let of = |node: f64, x: f64| integral(self.basis.spline, (x - node) * f64::from(steps));
-        let part = |node: f64| {
-            let none = of(node, 0.0);
-            let all = of(node, 1.0);
-            (of(node, x.clamp(0.0, 1.0)) - none) / (all - none)
-        };
-        nodes.into_iter().map(part).collect()
+    /// Parts of the nodes of an axis that are below `x`, of what lies of their splines inside the cube: a node at an end has records on
+    /// one side only.
+    pub(super) fn parts_below(&self, axis: usize, x: f64) -> Vec<f64> {
+        let spline = self.basis.spline;
+        let steps = f64::from(self.basis.steps.get(axis).copied().unwrap_or(1));
+        let mut parts = self.basis.nodes().swap_remove(axis);
+        for part in &mut parts {
+            let node = *part;
+            let none = integral(spline, (0.0 - node) * steps);
+            let all = integral(spline, (1.0 - node) * steps);
+            let below = integral(spline, (x.clamp(0.0, 1.0) - node) * steps);
+            *part = (below - none) / (all - none);
+        }
+        parts
     }
 }
 
@@ -88,8 +81,8 @@ impl Range<'_> {
         let part = dot(&tables.counts, g);
         let all = tables.all();
         let q = tables.within.pointwise * (tables.count() as f64).sqrt();
-        let interval = fieller(part, all, q, [dot(g, g), g.iter().sum(), g.len() as f64]);
-        let interval = interval.map(|interval| interval.map(|share| share.clamp(0.0, 1.0)));
+        let interval = fieller(part, all, q, [dot(g, g), g.iter().sum(), g.len() as f64])
+            .map(|interval| interval.clamped(0.0, 1.0));
         Estimate {
             value: if all > 0.0 {
                 (part / all).clamp(0.0, 1.0)
@@ -106,7 +99,8 @@ impl Range<'_> {
     ///
     /// If there is no such table, or no label.
     pub fn probability(&self, table: usize) -> Result<Estimate, Error> {
-        let (tables, table) = (self.tables, self.tables.table(table)?);
+        let tables = self.tables;
+        let table = tables.check_table(table)?;
         let parts = Parts::of_weights(
             tables.sums(&self.weights),
             dot(&self.weights, &self.weights),
@@ -124,17 +118,16 @@ impl Range<'_> {
     ///
     /// If the label is no number.
     pub fn mean(&self) -> Result<Estimate, Error> {
-        self.tables.number()?;
-        let Estimate { value, interval } = self.probability(1)?;
-        let natural = |p| self.tables.natural(p);
+        self.tables.check_number()?;
+        let probability = self.probability(1)?;
         Ok(Estimate {
-            value: natural(value),
-            interval: interval.map(|interval| interval.map(natural)),
+            value: self.tables.natural(probability.value),
+            interval: self.tables.natural_interval(probability.interval),
         })
     }
 }
 
-/// How much of a spline lies below a place that is so many steps above its node.
+/// Part of a spline that lies below a place that is so many steps above its node.
 fn integral(spline: Spline, u: f64) -> f64 {
     match spline {
         Spline::Box => (u + 0.5).clamp(0.0, 1.0),

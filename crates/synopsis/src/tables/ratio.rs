@@ -2,6 +2,7 @@
 //! J. R. Statist. Soc. B 16, 1954).
 
 use super::Interval;
+use crate::quadratic::diagonal_matrix;
 
 /// A noisy number for each table, whose parts of their sum are probabilities.
 #[derive(Clone, Debug)]
@@ -20,21 +21,15 @@ pub(super) struct Parts {
 impl Parts {
     /// Sums with the same weights, of this squared length, in every table.
     pub fn of_weights(sums: Vec<f64>, square: f64) -> Self {
-        let lengths = vec![square; sums.len()];
-        Parts::apart(sums, &lengths)
+        let squares = vec![square; sums.len()];
+        Parts::independent(sums, &squares)
     }
 
     /// Numbers that noise moves each for itself, by gradients of these squared lengths.
-    pub fn apart(sums: Vec<f64>, squares: &[f64]) -> Self {
-        let row = |(table, square): (usize, &f64)| {
-            (0..squares.len())
-                .map(|other| if other == table { *square } else { 0.0 })
-                .collect()
-        };
-        let moves = squares.iter().enumerate().map(row).collect();
+    pub fn independent(sums: Vec<f64>, squares: &[f64]) -> Self {
         Parts {
             sums,
-            moves,
+            moves: diagonal_matrix(squares),
             drawn_by: squares.iter().sum(),
             least_divisor: f64::INFINITY,
         }
@@ -49,13 +44,14 @@ impl Parts {
         shrunk(&self.sums, deviation * self.drawn_by.sqrt(), of_all)
     }
 
-    /// Of the probability of a table, where any weighted sum of values is off by at most `q` lengths of its weights; `None` is unknown.
+    /// Interval of the probability of a table, where any weighted sum of values is off by at most `q` lengths of its weights; `None` is
+    /// unknown.
     pub fn interval(&self, table: usize, q: f64) -> Option<Interval> {
         if self.least_divisor <= q {
             return None;
         }
-        let found = fieller(self.sums[table], self.whole(), q, self.variances(table));
-        found.map(|interval| interval.map(|p| p.clamp(0.0, 1.0)))
+        let found = fieller(self.sums[table], self.whole(), q, self.variances(table))?;
+        Some(found.clamped(0.0, 1.0))
     }
 
     /// The deviation of the probability `p` of a table under noise of deviation 1, to first order; infinite without records.
@@ -69,7 +65,7 @@ impl Parts {
         }
     }
 
-    /// Whether the noise, by at most `q` lengths, may make the second of two tables the larger one.
+    /// Tests that the noise, by at most `q` lengths, may make the second of two tables the larger one.
     pub fn is_too_close(&self, first: usize, second: usize, q: f64) -> bool {
         let square =
             self.moves[first][first] - 2.0 * self.moves[first][second] + self.moves[second][second];
@@ -77,7 +73,7 @@ impl Parts {
             || self.sums[first] - self.sums[second] <= q * square.max(0.0).sqrt()
     }
 
-    /// Of `part - p whole` the variance is `c - 2 b p + a p^2`: `[c, b, a]`.
+    /// Coefficients `[c, b, a]` of the variance of `part - p whole`, which is `c - 2 b p + a p^2`.
     fn variances(&self, table: usize) -> [f64; 3] {
         let rows: Vec<f64> = self.moves.iter().map(|row| row.iter().sum()).collect();
         [self.moves[table][table], rows[table], rows.iter().sum()]
@@ -115,12 +111,18 @@ fn shrunk(sums: &[f64], error: f64, of_all: &[f64]) -> Vec<f64> {
     } else {
         0.0
     };
-    let clipped =
-        |(sum, all): (&f64, &f64)| ((sum + more * all) / (whole.max(0.0) + more)).clamp(0.0, 1.0);
-    let parts: Vec<f64> = sums.iter().zip(of_all).map(clipped).collect();
-    match parts.iter().sum::<f64>() {
-        all if all > 0.0 => parts.iter().map(|part| part / all).collect(),
-        _ => of_all.to_vec(),
+    let drawn_whole = whole.max(0.0) + more;
+    let mut parts: Vec<f64> = sums
+        .iter()
+        .zip(of_all)
+        .map(|(sum, part)| ((sum + more * part) / drawn_whole).clamp(0.0, 1.0))
+        .collect();
+    let all = parts.iter().sum::<f64>();
+    if all > 0.0 {
+        parts.iter_mut().for_each(|part| *part /= all);
+        parts
+    } else {
+        of_all.to_vec()
     }
 }
 

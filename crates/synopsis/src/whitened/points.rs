@@ -11,6 +11,7 @@ use crate::machine::kernel::ERROR;
 use crate::quadratic::Form;
 use crate::shape::{KernelBasis, PointKernel};
 use crate::shape_error::ShapeError;
+use crate::tensor::{even_coordinates, grid_points};
 
 /// Most points of one kernel.
 pub const MOST_POINTS: usize = 1024;
@@ -27,10 +28,10 @@ const MOST_STRETCHED: f64 = 0.01;
 /// One unit in the last place, halved.
 const ROUNDING: f64 = f64::EPSILON / 2.0;
 
-/// Where the points are.
+/// Placement of the points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// At most so many, one after the other ([`Points::choose`]).
+    /// One after the other, at most so many ([`Points::choose`]).
     Greedy(usize),
     /// Evenly spaced ([`Points::tensor`]).
     Tensor(Counts),
@@ -42,7 +43,7 @@ impl From<usize> for Placement {
     }
 }
 
-/// How many points a grid has along each axis: 1 to 3 numbers from 1, with a product of at most [`MOST_POINTS`].
+/// Numbers of points of a grid along its axes: 1 to 3 numbers from 1, with a product of at most [`MOST_POINTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     along: [u32; 3],
@@ -57,10 +58,14 @@ impl Counts {
             axes: along.len(),
         };
         counts.along.get_mut(..along.len())?.copy_from_slice(along);
-        let all = along
-            .iter()
-            .try_fold(1_u32, |all, count| all.checked_mul(*count))?;
-        (!along.is_empty() && (1..=MOST_POINTS).contains(&(all as usize))).then_some(counts)
+        let mut all: u32 = 1;
+        for count in along {
+            all = all.checked_mul(*count)?;
+        }
+        if along.is_empty() || !(1..=MOST_POINTS).contains(&(all as usize)) {
+            return None;
+        }
+        Some(counts)
     }
 
     /// One number an axis.
@@ -105,7 +110,7 @@ impl Points {
             most,
             REST,
         );
-        let mut points = Points::of(&chosen, kernel, &grid);
+        let mut points = Points::from_chosen(&chosen, kernel, &grid);
         points.power = chosen
             .rests
             .get(points.count())
@@ -122,22 +127,23 @@ impl Points {
     pub fn tensor(kernel: PointKernel, counts: Counts) -> Result<Self, ShapeError> {
         let axes = counts.along().len();
         let kernel = kernel.checked(axes)?;
-        let along = |m: u32| -> Vec<f64> {
-            let place = |j: u32| (f64::from(j) + 0.25) / (f64::from(m) - 0.5);
-            if m == 1 {
-                vec![0.5]
-            } else {
-                (0..m).map(place).collect()
-            }
-        };
-        let places = product(counts.along().iter().map(|m| along(*m)));
+        let mut coordinates = Vec::with_capacity(axes);
+        for count in counts.along() {
+            coordinates.push(match count {
+                1 => vec![0.5],
+                _ => (0..*count)
+                    .map(|j| (f64::from(j) + 0.25) / (f64::from(*count) - 0.5))
+                    .collect(),
+            });
+        }
+        let places = grid_points(&coordinates);
         let chosen = Pivoted::new(
             places.len(),
             |x, y| kernel.value(&places[x], &places[y]),
             places.len(),
             REST,
         );
-        let mut points = Points::of(&chosen, kernel, &places);
+        let mut points = Points::from_chosen(&chosen, kernel, &places);
         points.power = points.measured_power();
         Ok(points)
     }
@@ -167,9 +173,16 @@ impl Points {
     /// The points of a synopsis, in the order of its coefficients.
     pub fn again(basis: &KernelBasis) -> Self {
         let KernelBasis { kernel, points } = basis;
-        let row =
-            |(i, p): (usize, &Vec<f64>)| points[..=i].iter().map(|q| kernel.value(p, q)).collect();
-        let factor = factor(points.iter().enumerate().map(row).collect(), REST);
+        let mut lower = Vec::with_capacity(points.len());
+        for (index, p) in points.iter().enumerate() {
+            lower.push(
+                points[..=index]
+                    .iter()
+                    .map(|q| kernel.value(p, q))
+                    .collect(),
+            );
+        }
+        let factor = factor(lower, REST);
         let rows = inverse(factor.iter().map(Vec::as_slice));
         let mut points = Points {
             basis: basis.clone(),
@@ -180,45 +193,42 @@ impl Points {
         points
     }
 
-    fn of(chosen: &Pivoted, kernel: PointKernel, places: &[Vec<f64>]) -> Self {
+    fn from_chosen(chosen: &Pivoted, kernel: PointKernel, places: &[Vec<f64>]) -> Self {
         let points = chosen.order.iter().map(|at| places[*at].clone()).collect();
         let mut points = Points {
             basis: KernelBasis { kernel, points },
             rows: inverse(chosen.factor()),
             power: 1.0,
         };
-        points.keep_what_floats_can();
+        points.truncate_to_stretch();
         points
     }
 
     /// The power function's largest value on the public grid.
     fn measured_power(&self) -> f64 {
-        let rest = |y: &Vec<f64>| {
-            let coordinates = self.coordinates(y);
-            self.basis.kernel.value(y, y) - dot(&coordinates, &coordinates)
-        };
-        grid(&self.basis.kernel, self.axes())
-            .iter()
-            .map(rest)
-            .fold(0.0, f64::max)
-            .sqrt()
+        let mut largest = 0.0_f64;
+        for y in grid(&self.basis.kernel, self.axes()) {
+            let coordinates = self.coordinates(&y);
+            let square = self.basis.kernel.value(&y, &y) - dot(&coordinates, &coordinates);
+            largest = largest.max(square);
+        }
+        largest.sqrt()
     }
 
     /// Drops the last points where they are too many for [`MOST_STRETCHED`].
-    fn keep_what_floats_can(&mut self) {
+    fn truncate_to_stretch(&mut self) {
         let error = self.error();
         let mut square = 0.0;
-        let fits = |(i, sum): (usize, f64)| {
+        let mut count: usize = 0;
+        for sum in self.row_sums() {
             square += sum * sum;
-            (error + roundings(i + 1)) * square <= MOST_STRETCHED
-        };
-        let count = self
-            .sums()
-            .enumerate()
-            .map(fits)
-            .take_while(|fits| *fits)
-            .count()
-            .max(1);
+            let fits = (error + roundings(count + 1)) * square <= MOST_STRETCHED;
+            if !fits {
+                break;
+            }
+            count += 1;
+        }
+        let count = count.max(1);
         self.basis.points.truncate(count);
         self.rows.truncate(count);
     }
@@ -262,17 +272,16 @@ impl Points {
     pub fn coefficients(&self, coordinates: &[f64]) -> Vec<f64> {
         let mut coefficients = vec![0.0; self.rows.len()];
         for (row, c) in self.rows.iter().zip(coordinates) {
-            coefficients
-                .iter_mut()
-                .zip(row)
-                .for_each(|(a, m)| *a += m * c);
+            for (coefficient, m) in coefficients.iter_mut().zip(row) {
+                *coefficient += m * c;
+            }
         }
         coefficients
     }
 
     /// At least `||M e||_2` for every `e` with no entry above 1.
     pub fn spread(&self) -> f64 {
-        let square: f64 = self.sums().map(|sum| sum * sum).sum();
+        let square: f64 = self.row_sums().map(|sum| sum * sum).sum();
         square.sqrt() * (1.0 + 1e-9)
     }
 
@@ -286,41 +295,41 @@ impl Points {
     pub fn stretch(&self) -> f64 {
         let KernelBasis { kernel, points } = &self.basis;
         let d = points.len();
-        let row =
-            |p: &Vec<f64>| -> Vec<f64> { points.iter().map(|q| kernel.value(p, q)).collect() };
-        let gram: Vec<Vec<f64>> = points.iter().map(row).collect();
+        let mut gram: Vec<Vec<f64>> = Vec::with_capacity(d);
+        for p in points {
+            gram.push(points.iter().map(|q| kernel.value(p, q)).collect());
+        }
         let mut off = 0.0;
         for (i, row) in self.rows.iter().enumerate() {
             // Row `i` of `M K`, and its products with the rows of `M` up to its own: `M K M'` is symmetric.
             let mut product = vec![0.0; i + 1];
             for (m, of_gram) in row.iter().zip(&gram) {
-                product
-                    .iter_mut()
-                    .zip(of_gram)
-                    .for_each(|(sum, k)| *sum += m * k);
+                for (sum, k) in product.iter_mut().zip(of_gram) {
+                    *sum += m * k;
+                }
             }
-            off += 2.0
-                * self.rows[..i]
-                    .iter()
-                    .map(|other| dot(other, &product).powi(2))
-                    .sum::<f64>();
+            let others = self.rows[..i]
+                .iter()
+                .map(|other| dot(other, &product).powi(2));
+            off += 2.0 * others.sum::<f64>();
             off += (dot(row, &product) - 1.0).powi(2);
         }
         let each = self.error() + roundings(d);
         (1.0 + off.sqrt() + each * self.spread().powi(2)).sqrt() * (1.0 + 1e-9)
     }
 
-    /// How far a computed kernel value is off at most.
+    /// Largest error of a computed kernel value.
     pub fn error(&self) -> f64 {
         self.basis.kernel.error()
     }
 
-    /// How much the floats of [`Points::whiten`] lose for values of at most 1, in the 2-norm.
+    /// Loss of the floats of [`Points::whiten`] for values of at most 1, in the 2-norm.
     pub fn lost(&self) -> f64 {
         (self.count() + 2) as f64 * ROUNDING * self.spread()
     }
 
-    fn sums(&self) -> impl Iterator<Item = f64> {
+    /// Sums of the sizes in the rows of `M`.
+    fn row_sums(&self) -> impl Iterator<Item = f64> {
         self.rows
             .iter()
             .map(|row| row.iter().map(|m| m.abs()).sum())
@@ -328,7 +337,7 @@ impl Points {
 }
 
 impl PointKernel {
-    /// How far a computed kernel value is off at most.
+    /// Largest error of a computed kernel value.
     ///
     /// The quadratic form of a Gaussian adds up `l^2` products, `q` in size together. With `z` half the form,
     /// `q <= |P| |x - y|^2 <= |P| trace(P^-1) 2 z`, `|P|` the largest row sum; and `z exp(-z) < 0.37`.
@@ -340,10 +349,12 @@ impl PointKernel {
                     .iter()
                     .map(|row| row.iter().map(|p| p.abs()).sum::<f64>())
                     .fold(0.0, f64::max);
-                let covariance = Form::new(precision)
-                    .map(|form| form.inverse())
-                    .unwrap_or_default();
-                let trace: f64 = covariance.iter().enumerate().map(|(i, row)| row[i]).sum();
+                let mut trace = 0.0;
+                if let Some(form) = Form::new(precision) {
+                    for (axis, row) in form.inverse().iter().enumerate() {
+                        trace += row[axis];
+                    }
+                }
                 ((precision.len().pow(2) + 8) as f64 * largest * trace * (1.0 + 1e-3) + 4.0)
                     * ROUNDING
             }
@@ -364,9 +375,10 @@ impl PointKernel {
             PointKernel::Gaussian { precision } => {
                 let square =
                     precision.len() == axes && precision.iter().all(|row| row.len() == axes);
-                let form = if square { Form::new(&precision) } else { None };
-                form.map(|_| PointKernel::Gaussian { precision })
-                    .ok_or(ShapeError::NotPositiveDefinite)
+                if !square || Form::new(&precision).is_none() {
+                    return Err(ShapeError::NotPositiveDefinite);
+                }
+                Ok(PointKernel::Gaussian { precision })
             }
         }
     }
@@ -375,28 +387,18 @@ impl PointKernel {
 /// The public grid: eight steps a width of the kernel on one axis, four on two, and 32 for a kernel with a corner; at
 /// most 4,096 points.
 fn grid(kernel: &PointKernel, axes: usize) -> Vec<Vec<f64>> {
-    let (a_width, least, most) = [(8.0, 64, 4095), (4.0, 24, 63), (4.0, 9, 15)][axes - 1];
-    // A cast from a float saturates.
-    let steps = |axis: usize| ((a_width / kernel.width(axis)).ceil() as u32).clamp(least, most);
-    product((0..axes).map(|axis| {
-        let steps = steps(axis);
-        (0..=steps)
-            .map(|j| f64::from(j) / f64::from(steps))
-            .collect()
-    }))
+    let a_width = if axes == 1 { 8.0 } else { 4.0 };
+    let [least, most] = [[64, 4095], [24, 63], [9, 15]][axes - 1];
+    let mut coordinates = Vec::with_capacity(axes);
+    for axis in 0..axes {
+        // A cast from a float saturates.
+        let steps = (a_width / kernel.width(axis)).ceil() as u32;
+        coordinates.push(even_coordinates(steps.clamp(least, most)));
+    }
+    grid_points(&coordinates)
 }
 
-/// The points with these coordinates on each axis, the last axis fastest.
-fn product(along: impl Iterator<Item = Vec<f64>>) -> Vec<Vec<f64>> {
-    along.fold(vec![vec![]], |points: Vec<Vec<f64>>, axis| {
-        points
-            .iter()
-            .flat_map(|point| axis.iter().map(move |y| [&point[..], &[*y]].concat()))
-            .collect()
-    })
-}
-
-/// What an entry of `M K M'` loses relative to the sums of two rows of `M`, for `d` points.
+/// Rounding of an entry of `M K M'` relative to the sums of two rows of `M`, for `d` points.
 fn roundings(d: usize) -> f64 {
     (2 * d + 8) as f64 * ROUNDING
 }
