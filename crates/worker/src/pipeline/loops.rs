@@ -104,8 +104,10 @@ impl<'a> WindowsStart<'a> {
             backfill_until,
             recorded: Recorded::default(),
         };
-        let cutoff = |window| plan.rules.cutoff(window, backfill_until);
-        start.recorded = ledger.recorded(start.windows().oldest_message(), cutoff)?;
+        let oldest_message = start.windows().oldest_message();
+        start.recorded = ledger.recorded(oldest_message, |window| {
+            plan.rules.cutoff(window, backfill_until)
+        })?;
         Ok(start)
     }
 
@@ -296,11 +298,13 @@ impl<'a> WorkerLoops<'a> {
 
 /// The clock by which windows close: that of the input.
 fn clock_of(readers: &[Box<dyn Source + Send + '_>], absorbed: Option<&Absorbed>) -> ScheduleClock {
-    let reader = || readers.first().map(|source| source.clock());
-    absorbed
-        .map(Absorbed::clock)
-        .or_else(reader)
-        .unwrap_or_else(|| ScheduleClock::new(Timestamp::now))
+    if let Some(absorbed) = absorbed {
+        return absorbed.clock();
+    }
+    match readers.first() {
+        Some(source) => source.clock(),
+        None => ScheduleClock::new(Timestamp::now),
+    }
 }
 
 /// Starts a thread; where it cannot be started, the others stop.

@@ -42,18 +42,20 @@ impl LocalReaderPool {
     /// For so many threads.
     pub fn new(threads: usize) -> (Self, Vec<Queues>) {
         let (sender, partials) = channel();
-        let thread = |_| {
-            let (asks, wanted) = channel();
-            (
-                asks,
-                Queues {
-                    wanted,
-                    partials: sender.clone(),
-                },
-            )
+        let mut pool = LocalReaderPool {
+            threads: Vec::new(),
+            partials,
         };
-        let (threads, queues) = (0..threads).map(thread).unzip();
-        (LocalReaderPool { threads, partials }, queues)
+        let mut queues = Vec::new();
+        for _ in 0..threads {
+            let (asks, wanted) = channel();
+            pool.threads.push(asks);
+            queues.push(Queues {
+                wanted,
+                partials: sender.clone(),
+            });
+        }
+        (pool, queues)
     }
 
     /// Asks for the partial of a partition.
