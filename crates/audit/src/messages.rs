@@ -14,6 +14,22 @@ pub struct Row {
     pub values: Vec<Option<f64>>,
 }
 
+/// A row that is tried, and its name in the report.
+#[derive(Clone, Debug)]
+pub(super) struct NamedRow {
+    pub name: String,
+    pub row: Row,
+}
+
+impl NamedRow {
+    pub fn new(name: impl Into<String>, row: Row) -> Self {
+        NamedRow {
+            name: name.into(),
+            row,
+        }
+    }
+}
+
 /// A message in its place on the topic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {

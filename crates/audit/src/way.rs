@@ -4,7 +4,7 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use super::messages::{Message, Row, Texts, Types};
+use super::messages::{Message, NamedRow, Row, Texts, Types};
 use super::pair::Pair;
 use super::stage::{BackgroundStream, TICK};
 use super::subject::Stamps;
@@ -68,9 +68,10 @@ impl<'s> InjectionStrategy<'s> {
         stamp: Timestamp,
     ) -> Self {
         InjectionStrategy::new(name, stage, move |rows| {
-            let message =
-                |(row, partition): (&Row, &i32)| Message::of(*partition, stamp, vec![row.clone()]);
-            stage.with_messages(rows.iter().zip(partitions.iter().cycle()).map(message))
+            let placed = rows.iter().zip(partitions.iter().cycle());
+            stage.with_messages(
+                placed.map(|(row, partition)| Message::of(*partition, stamp, vec![row.clone()])),
+            )
         })
     }
 
@@ -86,19 +87,18 @@ impl<'s> InjectionStrategy<'s> {
     }
 
     /// With `from`, and with each of the other rows in its place.
-    pub fn replaced(
-        &self,
-        from: &Row,
-        others: impl IntoIterator<Item = (String, Row)>,
-    ) -> Vec<Pair> {
+    pub fn replaced(&self, from: &Row, others: impl IntoIterator<Item = NamedRow>) -> Vec<Pair> {
         let without = Arc::new((self.with)(from_ref(from)));
-        let pair = |(name, to): (String, Row)| Pair {
-            name: self.named(&name),
-            times: to.time.into_iter().collect(),
-            with: Arc::new((self.with)(&[to])),
-            without: without.clone(),
-        };
-        others.into_iter().map(pair).collect()
+        let mut pairs = Vec::new();
+        for NamedRow { name, row: to } in others {
+            pairs.push(Pair {
+                name: self.named(&name),
+                times: to.time.into_iter().collect(),
+                with: Arc::new((self.with)(&[to])),
+                without: without.clone(),
+            });
+        }
+        pairs
     }
 
     fn named(&self, name: &str) -> String {
@@ -200,15 +200,16 @@ pub(super) fn stamps<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrate
         "every other one at the cutoff",
         stage,
         move |rows| {
-            let sent = |(place, row): (usize, &Row)| {
-                let stamp = if place.is_multiple_of(2) {
+            let mut messages = Vec::new();
+            for (index, row) in rows.iter().enumerate() {
+                let stamp = if index.is_multiple_of(2) {
                     cutoff.minus(TICK)
                 } else {
                     cutoff
                 };
-                Message::of(0, stamp, vec![row.clone()])
-            };
-            stage.with_messages(rows.iter().enumerate().map(sent))
+                messages.push(Message::of(0, stamp, vec![row.clone()]));
+            }
+            stage.with_messages(messages)
         },
     ));
     all
@@ -223,7 +224,7 @@ pub(super) fn forms<'s>(
     let way = |texts: Texts| {
         let name = format!("{texts:?}, among {batches} batches of others");
         InjectionStrategy::anew(name, move |rows| {
-            stage.with_message(among(stage, row, (texts, batches), rows))
+            stage.with_message(among(stage, row, texts, batches, rows))
         })
     };
     [Texts::Dictionary, Texts::Views, Texts::Large, Texts::Plain]
@@ -283,7 +284,8 @@ pub(super) fn types<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrateg
 fn among(
     stage: &BackgroundStream<'_>,
     row: &Row,
-    (texts, batches): (Texts, usize),
+    texts: Texts,
+    batches: usize,
     more: &[Row],
 ) -> Message {
     const ROWS: usize = 480;
