@@ -5,10 +5,12 @@ use bernstream_noise::Exact;
 use bernstream_synopsis::Norm;
 use bernstream_worker::pipeline::ReleaseVariant;
 
-/// The distance of values in the norm of a variant's noise, summed over keys, in grid units.
-pub(super) fn size(variant: &ReleaseVariant, keys: &[(&Exact, &Exact)]) -> f64 {
-    let law = variant.mechanism.distribution().norm();
-    keys.iter().map(|(a, b)| norm(law, &changes(a, b))).sum()
+/// The distance of values in the norm of a variant's noise, in grid units.
+pub(super) fn distance_of(variant: &ReleaseVariant, one: &Exact, other: &Exact) -> f64 {
+    norm(
+        variant.mechanism.distribution().norm(),
+        &changes(one, other),
+    )
 }
 
 /// The change of each value.

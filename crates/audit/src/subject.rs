@@ -44,11 +44,16 @@ impl Subject<'_> {
             .unwrap_or(1);
         let count = panes.saturating_add(1).clamp(3, MOST);
         let first = grid.span_of(grid.origin());
-        let is_there = |span: &Span| self.plan.rules.end.is_none_or(|end| span.end <= end);
-        std::iter::successors(Some(first), |span| Some(grid.after(*span)))
-            .take(count as usize)
-            .take_while(is_there)
-            .collect()
+        let mut windows = Vec::new();
+        let mut window = first;
+        for _ in 0..count {
+            if self.plan.rules.end.is_some_and(|end| window.end > end) {
+                break;
+            }
+            windows.push(window);
+            window = grid.after(window);
+        }
+        windows
     }
 
     /// The end of the last window of a replay.
