@@ -251,18 +251,15 @@ impl Absorbing {
             self.stretches.end(number);
             return Err(error);
         }
-        let behind = BTreeMap::new();
-        let closed = None;
-        let [newest, last] = [Timestamp::EARLIEST; 2];
         partition.open = Some(Open {
             windows,
             settings,
             first,
             backfill_until,
-            behind,
-            closed,
-            newest,
-            last,
+            behind: BTreeMap::new(),
+            closed: None,
+            newest: Timestamp::EARLIEST,
+            last: Timestamp::EARLIEST,
         });
         Ok(())
     }
@@ -316,17 +313,21 @@ impl Absorbing {
             .partitions
             .values()
             .any(|partition| !partition.asked.is_empty());
-        let until = |(number, partition): (&i32, &Partition)| {
-            let open = partition.open.as_ref()?;
+        let mut until = Positions::default();
+        for (number, partition) in &self.partitions {
+            let Some(open) = &partition.open else {
+                continue;
+            };
             let asked = partition.asked.front();
-            let end = asked.and_then(|asked| asked.announcement.ends.0.get(number).copied());
-            let is_ahead = || open.last >= open.windows.cutoff().plus(self.rules.grid.length());
-            Some((
-                *number,
-                end.or_else(|| (is_asked || is_ahead()).then_some(0))?,
-            ))
-        };
-        Positions(self.partitions.iter().filter_map(until).collect())
+            let end = asked.and_then(|asked| asked.announcement.ends.0.get(number));
+            if let Some(end) = end {
+                until.0.insert(*number, *end);
+            } else if is_asked || open.last >= open.windows.cutoff().plus(self.rules.grid.length())
+            {
+                until.0.insert(*number, 0);
+            }
+        }
+        until
     }
 
     /// Absorbs a batch; returns how many of its records were sent in time for a window that has ended without them.
@@ -344,23 +345,20 @@ impl Absorbing {
             counts.set_behind(open.windows.behind(batch));
         }
         // The first window whose cutoff is later.
-        let is_history = |time: &Timestamp| open.backfill_until.is_some_and(|until| *time < until);
-        let earliest = batch.message_time.filter(|time| !is_history(time));
-        let start = earliest.map_or(Timestamp::EARLIEST, |time| {
-            self.rules
-                .grid
-                .span_of(time.minus(self.rules.allowed_lateness))
-                .start
-        });
+        let mut start = Timestamp::EARLIEST;
+        if let Some(time) = batch.message_time
+            && open.backfill_until.is_none_or(|until| time >= until)
+        {
+            let earliest = time.minus(self.rules.allowed_lateness);
+            start = self.rules.grid.span_of(earliest).start;
+        }
         let behind = open.behind.entry(start).or_default();
         *behind = self.stretches.at(number).max(*behind);
-        // By a producer's clock a message can be from the future, which must not end reading ahead.
-        open.last = batch
-            .message_time
-            .map_or(open.last, |time| time.min(Timestamp::now()));
-        open.newest = batch
-            .message_time
-            .map_or(open.newest, |time| time.max(open.newest));
+        if let Some(time) = batch.message_time {
+            // By a producer's clock a message can be from the future, which must not end reading ahead.
+            open.last = time.min(Timestamp::now());
+            open.newest = time.max(open.newest);
+        }
         counts.behind
     }
 }
@@ -393,7 +391,8 @@ impl Open {
     /// Whether it reads as whoever asks.
     fn reads_for(&self, asked: &Announcement) -> bool {
         self.settings == asked.settings
-            && (self.first, self.backfill_until) == (asked.first, asked.backfill_until)
+            && self.first == asked.first
+            && self.backfill_until == asked.backfill_until
     }
 
     /// Whether what is read can be the partial: of that window, and with nothing from behind its end.

@@ -60,17 +60,12 @@ impl Replays {
             // What is no longer fresh is dropped by its time.
             self.known.retain(|_, known| known.sent > now.minus(FRESH));
         }
-        let oldest = || {
-            self.known
-                .iter()
-                .min_by_key(|(_, known)| known.sent)
-                .map(|(id, known)| (id.clone(), known.sent))
-        };
         if self.known.len() >= MOST
-            && let Some((id, sent)) = oldest()
+            && let Some((id, oldest)) = self.known.iter().min_by_key(|(_, known)| known.sent)
         {
+            self.forgotten = oldest.sent.max(self.forgotten);
+            let id = id.clone();
             self.known.remove(&id);
-            self.forgotten = sent.max(self.forgotten);
         }
         self.known.insert(
             head.id.clone(),

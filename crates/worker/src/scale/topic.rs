@@ -59,6 +59,12 @@ enum Side {
     Absorber,
 }
 
+/// A sealed message that waits to be sent.
+struct OutgoingMessage {
+    partition: i32,
+    payload: Vec<u8>,
+}
+
 /// The topic, from the end that it has when it is opened.
 pub struct ScaleTopic {
     keys: Keys,
@@ -67,7 +73,7 @@ pub struct ScaleTopic {
     name: String,
     consumer: BaseConsumer<ErrorContext>,
     watch: LostClientWatch,
-    outgoing: SyncSender<(i32, Vec<u8>)>,
+    outgoing: SyncSender<OutgoingMessage>,
     deleting: Deleting,
     /// How many partitions can be used: those that it had when this was opened, of an absorber no more than its workers read.
     partitions: i32,
@@ -159,7 +165,7 @@ impl ScaleTopic {
                 .map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        let outgoing = sending(params, broker);
+        let outgoing = start_sending(params, broker);
         let deleting = Deleting::start(broker, name);
         Ok(ScaleTopic {
             keys,
@@ -257,20 +263,13 @@ impl ScaleTopic {
         let Ok(positions) = self.consumer.position() else {
             return Positions::default();
         };
-        let read = |offset| {
-            if let Offset::Offset(offset) = offset {
-                Some(offset)
-            } else {
-                None
+        let mut read = Positions::default();
+        for element in positions.elements() {
+            if let Offset::Offset(offset) = element.offset() {
+                read.0.insert(element.partition(), offset);
             }
-        };
-        Positions(
-            positions
-                .elements()
-                .iter()
-                .filter_map(|e| Some((e.partition(), read(e.offset())?)))
-                .collect(),
-        )
+        }
+        read
     }
 
     /// Has everything before these positions deleted, soon: all of it belongs to windows that are accepted.
@@ -292,13 +291,16 @@ impl ScaleTopic {
             announcement: announcement.clone(),
         };
         if let Some(sealed) = self.keys.sealed(&message) {
-            let _ = self.outgoing.try_send((0, sealed));
+            let _ = self.outgoing.try_send(OutgoingMessage {
+                partition: 0,
+                payload: sealed,
+            });
         }
     }
 
     /// Sends a partial as `absorber`; waits while too much waits to be sent, and calls `beat` meanwhile.
     pub fn send(&self, partial: &Partial, absorber: &str, beat: &dyn Fn()) {
-        let to = if self.partitions == 1 {
+        let partition = if self.partitions == 1 {
             0
         } else {
             1 + partial.partition.rem_euclid(self.partitions - 1)
@@ -314,7 +316,10 @@ impl ScaleTopic {
             };
             beat();
             // The thread ends with this side only.
-            let _ = self.outgoing.send((to, sealed));
+            let _ = self.outgoing.send(OutgoingMessage {
+                partition,
+                payload: sealed,
+            });
         }
     }
 
@@ -350,8 +355,8 @@ fn announced(
 }
 
 /// A thread that sends messages in order, so that nobody waits for brokers that are down.
-fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
-    let (sender, queue) = sync_channel::<(i32, Vec<u8>)>(QUEUE);
+fn start_sending(params: &Params, broker: &Broker) -> SyncSender<OutgoingMessage> {
+    let (sender, queue) = sync_channel::<OutgoingMessage>(QUEUE);
     let broker = broker.clone();
     let topic = params.topic.clone();
     let is_for_operators = params.is_for_operators;
@@ -359,7 +364,7 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
     thread::spawn(move || {
         tracing::dispatcher::with_default(&log, || {
             let mut producer = Producer::sending_once(broker, topic.clone());
-            for (partition, payload) in queue {
+            for OutgoingMessage { partition, payload } in queue {
                 let record = Record {
                     partition: Some(partition),
                     payload: &payload,
