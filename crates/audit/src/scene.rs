@@ -40,18 +40,17 @@ impl<'a> WindowFixture<'a> {
             ("empty", stage.empty(), &last),
         ];
         kinds.map(|(kind, window, key)| {
-            let scene = |release: &'a Release| {
-                let others = stage.others_in(release, window, key);
-                WindowFixture {
+            let releases = stage.subject.plan.releases.iter();
+            releases
+                .map(|release| WindowFixture {
                     stage,
                     release,
                     kind,
                     window,
                     key: key.clone(),
-                    others,
-                }
-            };
-            stage.subject.plan.releases.iter().map(scene).collect()
+                    others: stage.others_in(release, window, key),
+                })
+                .collect()
         })
     }
 

@@ -221,15 +221,14 @@ pub(super) fn forms<'s>(
     row: &'s Row,
     batches: usize,
 ) -> Vec<InjectionStrategy<'s>> {
-    let way = |texts: Texts| {
+    let mut all = Vec::new();
+    for texts in [Texts::Dictionary, Texts::Views, Texts::Large, Texts::Plain] {
         let name = format!("{texts:?}, among {batches} batches of others");
-        InjectionStrategy::anew(name, move |rows| {
+        all.push(InjectionStrategy::anew(name, move |rows| {
             stage.with_message(among(stage, row, texts, batches, rows))
-        })
-    };
-    [Texts::Dictionary, Texts::Views, Texts::Large, Texts::Plain]
-        .map(way)
-        .into()
+        }));
+    }
+    all
 }
 
 /// Among others, by producers that let the rows of a message decide which types its columns have: beside rows that have nothing but
@@ -289,25 +288,26 @@ fn among(
     more: &[Row],
 ) -> Message {
     const ROWS: usize = 480;
-    // Few of them count, so that windows that keep few records are not solved for all.
-    let other = |at: usize| Row {
-        unit: Some(format!("other {}", at % 7).into_bytes().into()),
-        key: if at.is_multiple_of(60) {
-            row.key.clone()
-        } else {
-            Some(b"another".as_slice().into())
-        },
-        time: if at.is_multiple_of(60) {
-            row.time
-        } else {
-            None
-        },
-        values: stage.middle.clone(),
-    };
     let each = ROWS / batches;
-    let mut all: Vec<Vec<Row>> = (0..batches)
-        .map(|batch| (0..each).map(|at| other(batch * each + at)).collect())
-        .collect();
+    let mut all = Vec::new();
+    for batch in 0..batches {
+        let mut rows = Vec::new();
+        for number in batch * each..(batch + 1) * each {
+            // Few of them count, so that windows that keep few records are not solved for all.
+            let counts = number.is_multiple_of(60);
+            rows.push(Row {
+                unit: Some(format!("other {}", number % 7).into_bytes().into()),
+                key: if counts {
+                    row.key.clone()
+                } else {
+                    Some(b"another".as_slice().into())
+                },
+                time: row.time.filter(|_| counts),
+                values: stage.middle.clone(),
+            });
+        }
+        all.push(rows);
+    }
     if let Some(last) = all.last_mut() {
         last.extend_from_slice(more);
     }
