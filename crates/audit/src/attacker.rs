@@ -251,6 +251,6 @@ pub(super) struct Calculated {
     pub thresholds: Vec<f64>,
     pub with: Vec<f64>,
     pub without: Vec<f64>,
-    /// How far off it can be.
+    /// The largest error of these probabilities.
     pub error: f64,
 }

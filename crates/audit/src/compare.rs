@@ -21,18 +21,18 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::{Description, WindowKind};
 use bernstream_worker::pipeline::{Release, ReleaseVariant};
 
-/// What is compared of a release.
+/// A part of a release that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The released values, in this variant.
     Values { variant: usize },
-    /// What the choice of a bandwidth is made from.
+    /// The counts that a bandwidth is chosen from.
     Counts,
-    /// What the choice of an order is made from, in this variant.
+    /// The scores that an order is chosen from, in this variant.
     Scores { variant: usize },
 }
 
-/// How far one window of a release moved, all keys together, in the norm of its noise, and how far it may.
+/// The distance that one window of a release moved, all keys together, in the norm of its noise, and the distance that it may.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     pub release: usize,
@@ -41,14 +41,14 @@ pub struct Shift {
     pub declared: u64,
 }
 
-/// What differs between two replays.
+/// The differences between two replays.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
-    /// What the promise rules out, but for what moved too far.
+    /// Differences that the promise rules out, but for what moved too far.
     pub violations: Vec<String>,
-    /// What moved further than declared: under random differential privacy that may happen, with a stated probability.
+    /// Releases that moved further than declared: under random differential privacy that may happen, with a stated probability.
     pub beyond: Vec<String>,
-    /// What it allows.
+    /// Differences that it allows.
     pub shifts: Vec<Shift>,
 }
 
@@ -67,13 +67,13 @@ impl Largest {
     }
 }
 
-/// What many pairs came to.
+/// The result of many pairs.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub pairs: usize,
     /// Each with the name of its pair.
     pub violations: Vec<(String, String)>,
-    /// What moved further than declared, each with the name of its pair.
+    /// Releases that moved further than declared, each with the name of its pair.
     pub beyond: Vec<(String, String)>,
     pub largest: BTreeMap<(usize, Part), Largest>,
 }
@@ -377,7 +377,7 @@ impl Difference {
         }
     }
 
-    /// What left must move by what the exact values moved.
+    /// Requires that the published values move by what the exact values moved.
     fn published(
         &mut self,
         release: &Release,
@@ -411,7 +411,7 @@ impl Difference {
 }
 
 impl Past {
-    /// How far the values of a synopsis must move: those of its window, or the sum over its panes.
+    /// The changes that the values of a synopsis must show: those of its window, or the sum over its panes.
     fn expected(&mut self, release: usize, moved: &[i128], description: &Description) -> Vec<i128> {
         let key = (release, description.key.clone().unwrap_or_default());
         let Some(panes) = description.panes.filter(|panes| panes.step.is_some()) else {
@@ -434,7 +434,7 @@ impl Past {
     }
 }
 
-/// Whether a synopsis charges a block in which the unit has a row.
+/// Returns whether a synopsis charges a block in which the unit has a row.
 fn is_charged(pair: &Pair, subject: &Subject<'_>, description: &Description) -> bool {
     let mut blocks = pair
         .times

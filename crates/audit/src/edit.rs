@@ -1,4 +1,4 @@
-//! What a promise lets differ where a row is.
+//! Changes of a row that a promise lets differ.
 
 use std::slice::from_ref;
 
@@ -6,11 +6,11 @@ use super::messages::{NamedRow, Row};
 use super::pair::Pair;
 use super::way::InjectionStrategy;
 
-/// What a promise lets differ where a row is.
+/// A change of a row that a promise lets differ.
 pub(super) enum Edit {
     /// The row, or none.
     Add,
-    /// So many copies of it, or none: more than count.
+    /// A number of copies of it, or none: more than count.
     AddMany(usize),
     /// Its values, or other ones; what is there besides is not hidden.
     Replace(Vec<NamedValues>),

@@ -17,7 +17,7 @@ use super::messages::{Message, Row, Texts, Types};
 use bernstream_release::source::Columns;
 use bernstream_synopsis::IdType;
 
-/// What lies under a null, for something always does: a value like any other. Under a time lies the message timestamp.
+/// The value under a null, for something always lies there: a value like any other. Under a time lies the message timestamp.
 const UNDER_A_NULL: f64 = 1.0;
 /// The longest unit that counts as the name of a user.
 const LONGEST_NAME: usize = 64;
@@ -138,7 +138,7 @@ fn typed(message: &Message, is_there: impl Fn(&Row) -> bool, array: ArrayRef) ->
     }
 }
 
-/// Whether the types of the message are inferred and this column of values is one of integers.
+/// Returns whether the types of the message are inferred and this column of values is one of integers.
 fn is_whole(message: &Message, column: usize) -> bool {
     const WHOLE: f64 = (1_i64 << 53) as f64;
     let has_null = message.rows().any(|row| value(row, column).is_none());

@@ -1,4 +1,4 @@
-//! What the records of every promise get: any event time, any place in the stream, any message timestamp, any form of text, any cut
+//! Pairs for the records of every promise: any event time, any place in the stream, any message timestamp, any form of text, any cut
 //! into messages, any producer that infers types.
 
 use super::cuts::cuts;

@@ -1,4 +1,4 @@
-//! What a test has found.
+//! The findings of a test.
 
 use serde::Serialize;
 
@@ -7,10 +7,10 @@ use super::tally::distance;
 /// A test of the audit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Test {
-    /// What is held against what.
+    /// A sentence that says what is held against what.
     pub what: String,
     pub verdict: Verdict,
-    /// How far apart they are, and how far they may be before the test fails.
+    /// The distance between them, and the largest one before the test fails.
     pub difference: f64,
     pub allowed: f64,
     /// Independent draws; none where it is a calculation.

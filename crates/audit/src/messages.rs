@@ -42,7 +42,7 @@ pub struct Message {
     pub types: Types,
 }
 
-/// Who says which types the columns of a message have.
+/// The source of the types of a message's columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Types {
     /// A schema: the same for every message.
@@ -54,7 +54,7 @@ pub enum Types {
     InferredByPandas,
 }
 
-/// How keys and units are encoded.
+/// The encoding of keys and units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Texts {
     #[default]

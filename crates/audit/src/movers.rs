@@ -9,7 +9,7 @@ use bernstream_worker::pipeline::{Release, ReleaseVariant};
 /// A record of one release, in natural units: one value an axis, then the label.
 pub(super) type Values = Vec<f64>;
 
-/// Where a function is asked what a record changes.
+/// The place where a function is asked what a record changes.
 pub(super) struct Context<'a> {
     pub release: &'a Release,
     /// The records of others in the window and key.

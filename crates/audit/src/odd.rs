@@ -1,4 +1,4 @@
-//! What can be odd about a row: everything that the promise says a record may be.
+//! Odd rows: everything that the promise says a record may be.
 
 use std::sync::Arc;
 use std::time::Duration;

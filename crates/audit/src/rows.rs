@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::error::Error;
 use bernstream_ledger::{Ledger, Params};
 
-/// What `bernstream ledger export` prints of each row: windows, charges, schedule, keys, slots, and what was withheld.
+/// Each row as `bernstream ledger export` prints it: windows, charges, schedule, keys, slots, and what was withheld.
 ///
 /// # Errors
 ///

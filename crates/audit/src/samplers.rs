@@ -21,7 +21,7 @@ use bernstream_release::marginals::BINS;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_worker::pipeline::Plan;
 
-/// So many draws are made with one generator.
+/// Number of draws that are made with one generator.
 const OF_A_GENERATOR: u64 = 50;
 const THRESHOLDS: u32 = 256;
 /// Beyond this part of what is allowed, whole numbers are too coarse for a law of the reals.
@@ -30,14 +30,14 @@ const COARSE: f64 = 0.2;
 /// A mechanism of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampler {
-    /// What it is the noise of.
+    /// A description of what it is the noise of.
     pub of: String,
     pub mechanism: Mechanism,
-    /// How many values it is added to at once.
+    /// Number of values that it is added to at once.
     pub values: usize,
 }
 
-/// What was found of one mechanism.
+/// The findings about one mechanism.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sampled {
     pub of: String,
@@ -48,7 +48,7 @@ pub struct Sampled {
     pub tests: Vec<Test>,
     /// Distributions that whole numbers of this size are too coarse for.
     pub untested: Vec<String>,
-    /// Of the size of a draw.
+    /// The distribution of the size of a draw.
     pub sizes: Curve,
 }
 

@@ -8,7 +8,7 @@ use super::stage::BackgroundStream;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::pipeline::Release;
 
-/// How many of the records that move a function most are tried, in each scene.
+/// Number of records that are tried in each scene, those that move a function most.
 const MOVERS: usize = 2;
 
 /// A window and key, as one release sees them.

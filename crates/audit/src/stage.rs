@@ -21,7 +21,7 @@ const MESSAGES: usize = 4;
 const ROWS: usize = 6;
 /// The most: windows that keep more records are not filled.
 const MOST_ROWS: usize = 60;
-/// Who sends the records of others.
+/// The units that send the records of others.
 const UNITS: [&str; 3] = ["anna", "bela", "cleo"];
 
 /// A subject, and the records of others.
@@ -126,7 +126,7 @@ impl<'a> BackgroundStream<'a> {
         all
     }
 
-    /// Where functions are asked what moves them: with the records of others in a window and key.
+    /// The records of others in a window and key, with which functions are asked what moves them.
     pub fn others_in(
         &self,
         release: &Release,
@@ -207,7 +207,7 @@ impl<'a> BackgroundStream<'a> {
             .collect()
     }
 
-    /// When the late records of others are sent.
+    /// The time at which the late records of others are sent.
     pub fn late(&self, window: Span) -> Timestamp {
         self.cutoff(window).minus(TICK)
     }
@@ -283,7 +283,7 @@ impl<'a> BackgroundStream<'a> {
         all
     }
 
-    /// When records of a window can no longer be sent.
+    /// The time from which on records of a window can no longer be sent.
     pub fn cutoff(&self, window: Span) -> Timestamp {
         self.subject
             .plan

@@ -11,12 +11,12 @@ use bernstream_release::source::{Columns, decode};
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 use bernstream_synopsis::{Positions, Recorded};
 
-/// What was asked of a source outside of reading.
+/// A question to a source outside of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// To go back to this message timestamp.
     Rewind { since: Timestamp },
-    /// Where the messages before this time end; repeated questions count once.
+    /// The end of the messages before this time; repeated questions count once.
     Ends { cutoff: Timestamp },
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Stream<'a> {
     columns: &'a Columns,
     stamps: Stamps,
     messages: Vec<Sent>,
-    /// Of each partition the messages in it, by their place in `messages`.
+    /// The messages of each partition, by their place in `messages`.
     partitions: BTreeMap<i32, Vec<usize>>,
     positions: BTreeMap<i32, usize>,
     asked: Arc<Mutex<Vec<Asked>>>,

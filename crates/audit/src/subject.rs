@@ -1,4 +1,4 @@
-//! What is audited.
+//! The subject of an audit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::pipeline::Plan;
 
-/// What is audited. All of it is public.
+/// The subject of an audit. All of it is public.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub plan: &'a Plan,
@@ -19,7 +19,7 @@ pub struct Subject<'a> {
     pub backfill_until: Option<Timestamp>,
 }
 
-/// Who stamps a message, and so how far is read for a window.
+/// The clock that stamps a message, and so how far is read for a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamps {
     /// The broker: a window is read up to the first message stamped this long after its cutoff.

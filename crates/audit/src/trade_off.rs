@@ -60,7 +60,7 @@ pub struct Attack<'a> {
     name: String,
 }
 
-/// Why there is no attack.
+/// The reason why there is no attack.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -189,7 +189,7 @@ impl<'a> Attack<'a> {
         })
     }
 
-    /// How far the streams are apart in the norm of the noise, as a part of its scale.
+    /// The distance of the streams in the norm of the noise, as a part of its scale.
     pub fn distance(&self) -> f64 {
         self.attacker.distance()
     }
@@ -541,7 +541,7 @@ impl Seen {
     }
 }
 
-/// Whether the first synopsis of a running sum has noise of more than one draw: its deviation is not that of one.
+/// Returns whether the first synopsis of a running sum has noise of more than one draw: its deviation is not that of one.
 fn is_several_draws(release: &Release, watched: &[Watched]) -> bool {
     let Some(noise) = &release.series else {
         return false;

@@ -72,7 +72,7 @@ fn counts(beside: &InjectionStrategy<'_>, most: usize, mover: &NamedRow) -> Vec<
     ]
 }
 
-/// So many copies of a row, each a tick later than the one before.
+/// A number of copies of a row, each a tick later than the one before.
 fn repeated(row: &Row, count: usize) -> Vec<Row> {
     (0..count).map(|ticks| later(row, ticks)).collect()
 }

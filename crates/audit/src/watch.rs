@@ -1,4 +1,4 @@
-//! What a replay writes down: exact values where noise meets them, claims and published bytes.
+//! Notes of a replay: exact values where noise meets them, claims and published bytes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,7 +39,7 @@ impl<T> Notes<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// What was written so far.
+    /// Takes what was written so far.
     pub fn take(&self) -> Vec<T> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -145,7 +145,7 @@ impl Target for Watched {
     }
 }
 
-/// The same plan, with targets that write down what they compute.
+/// A copy of the plan whose targets write down what they compute.
 pub(super) fn watched(plan: &Plan, notes: &Notes<Evaluation>) -> Plan {
     let mut releases = Vec::new();
     for (place, release) in plan.releases.iter().enumerate() {

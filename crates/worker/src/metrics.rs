@@ -13,7 +13,7 @@ use bernstream_ledger::witness::Strays;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::price::Price;
 
-/// How much the metrics reveal.
+/// The level of detail of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Only what the clock and the configuration determine, and whether the worker makes progress: a message that stops reading, or a solver that is
@@ -85,7 +85,7 @@ pub struct Operator {
     pub read_here: IntGauge,
 }
 
-/// Why a window is withheld: because of the schedule, never because of the records.
+/// The reason why a window is withheld: because of the schedule, never because of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withheld {
     /// A block cannot pay for it.

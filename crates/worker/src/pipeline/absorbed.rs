@@ -28,23 +28,23 @@ use bernstream_synopsis::{Positions, Recorded};
 
 /// The longest wait for what is read here, and so the delay with which a partial or a stop is noticed.
 const POLL: Duration = Duration::from_millis(100);
-/// How often a window is announced until everything is there: an absorber may have started, or been given a partition, in between.
+/// The pause between two announcements of a window, until everything is there: an absorber may have started, or been given a partition, in between.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How many windows are remembered, to compare copies that come late.
+/// Number of windows that are remembered, to compare copies that come late.
 const REMEMBERED: usize = 8;
 
-/// What a worker needs to leave reading to others.
+/// Everything that a worker needs to leave reading to others.
 pub struct Absorbed {
     /// The input, for its clock and its end offsets.
     pub input: Kafka,
     pub topic: ScaleTopic,
-    /// What reads the partitions that no absorber sends, each in a thread: one at least.
+    /// Readers of the partitions that no absorber sends, each in a thread: one at least.
     pub own: Vec<scale::Absorbing>,
     /// The digest of the settings that decide what is read of a record.
     pub settings: String,
-    /// What the ledger keeps of `"auto"`.
+    /// The choices of `"auto"` that the ledger keeps.
     pub choices: String,
-    /// How long after its announcement the partials of a window are waited for.
+    /// The time after its announcement for which the partials of a window are waited for.
     pub deadline: Duration,
     /// The most bytes that are held of the partials of a window.
     pub most: u64,
@@ -56,7 +56,7 @@ impl Absorbed {
     }
 }
 
-/// From announcements and partials to windows: a reader of everything, as far as the other loops know.
+/// A reader that makes windows of announcements and partials: of everything, as far as the other loops know.
 pub(super) struct Absorbing<'a> {
     absorbed: Absorbed,
     /// The id of the input topic.

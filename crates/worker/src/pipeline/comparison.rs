@@ -15,15 +15,15 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// A comparison of the witness with what was published.
 #[derive(Default)]
 pub(super) struct Comparison {
-    /// What was found before the witness was read.
+    /// The evidence that was found before the witness was read.
     pub found: Option<FoundOutput>,
-    /// When the witness agreed.
+    /// The time at which the witness agreed.
     agreed: Option<Instant>,
-    /// When the last step was done.
+    /// The time of the last step.
     stepped: Option<Instant>,
     /// The log says that the witness has lost claims.
     pub is_loss_reported: bool,
-    /// What the log says that the output has lost.
+    /// The loss of the output that the log has told.
     pub reported: ReportedLoss,
 }
 

@@ -1,4 +1,4 @@
-//! From exact to noisy: fresh noise for every window, or the next step of a noise series.
+//! The step from exact to noisy values: fresh noise for every window, or the next step of a noise series.
 
 use super::error::Error;
 use super::plan::{Release, ReleaseVariant};

@@ -1,4 +1,4 @@
-//! What the probes see: flags that the loops set, never the data.
+//! The state that the probes see: flags that the loops set, never the data.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,19 +29,19 @@ pub struct Health {
     pub spent: AtomicBool,
     /// Those of the worker that runs; none before it does.
     readers: Mutex<Vec<Arc<ReaderHealth>>>,
-    /// That of the worker that runs.
+    /// The clock of the worker that runs.
     clock: Mutex<Option<ScheduleClock>>,
     last_release: AtomicI64,
     /// Seconds that a window can take to compute.
     allowed: AtomicU64,
-    /// When the request to witness or output began that has no answer yet; 0 without one.
+    /// The time at which the request to witness or output began that has no answer yet; 0 without one.
     asked: AtomicI64,
-    /// When the next window was due, or the last progress of a worker that is behind its schedule; 0 if nothing is due. Later than
+    /// The time at which the next window was due, or the last progress of a worker that is behind its schedule; 0 if nothing is due. Later than
     /// now if the window is not due yet.
     owed: AtomicI64,
 }
 
-/// What the probes see of one reader.
+/// The state of one reader that the probes see.
 #[derive(Debug, Default)]
 pub struct ReaderHealth {
     /// Its partitions were found and are being read.
@@ -88,7 +88,7 @@ impl Health {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether every reader reads its partitions.
+    /// Returns whether every reader reads its partitions.
     pub(super) fn is_reading(&self) -> bool {
         let readers = self.readers();
         !readers.is_empty()
@@ -97,7 +97,7 @@ impl Health {
                 .all(|reader| reader.reading.load(Ordering::Relaxed))
     }
 
-    /// Whether every loop had a heartbeat lately, or has not started yet.
+    /// Returns whether every loop had a heartbeat lately, or has not started yet.
     pub fn is_alive(&self) -> bool {
         let now = Timestamp::now();
         let patience =
@@ -155,14 +155,14 @@ impl Health {
         self.owed.store(owed, Ordering::Relaxed);
     }
 
-    /// Whether an answer, or the publication of a window, has been due for too long.
+    /// Returns whether an answer, or the publication of a window, has been due for too long.
     fn is_overdue(&self, now: Timestamp) -> bool {
         let patience =
             OVERDUE.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
         is_older_than(&self.asked, now, OVERDUE) || is_older_than(&self.owed, now, patience)
     }
 
-    /// Whether the worker's clock is so far behind the brokers' that each window is published too late, whoever acts now.
+    /// Returns whether the worker's clock is so far behind the brokers' that each window is published too late, whoever acts now.
     fn is_behind(&self) -> bool {
         let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
         clock.as_ref().is_some_and(|clock| clock.behind() > OVERDUE)
@@ -230,7 +230,7 @@ impl Health {
 struct WorkerPart {
     /// Its name in the metrics.
     name: &'static str,
-    /// What it does, in words.
+    /// Its task in words.
     task: &'static str,
     works: bool,
 }

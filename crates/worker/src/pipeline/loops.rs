@@ -39,7 +39,7 @@ use bernstream_synopsis::grid::Span;
 /// The name of the threads that read.
 const READER: &str = "reader";
 
-/// How many windows wait between reading and releasing: a slow output slows reading instead of filling the memory.
+/// Number of windows that wait between reading and releasing: a slow output slows reading instead of filling the memory.
 const WAITING: usize = 4;
 
 /// Everything that a worker needs; the command line provides it.
@@ -80,7 +80,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Where the windows of a worker begin, and what its ledger has of them.
+/// The beginning of the windows of a worker, and what its ledger has of them.
 pub(super) struct WindowsStart<'a> {
     plan: &'a Plan,
     /// No release covers an earlier window.
@@ -140,7 +140,7 @@ struct WorkerLoops<'a> {
     releasing: ReleaseTask<'a>,
     readings: Vec<ReadingLoop<ReaderTask<'a>>>,
     absorbing: Option<ReadingLoop<Absorbing<'a>>>,
-    /// What reads the partitions that no absorber sends.
+    /// Readers of the partitions that no absorber sends.
     reading_here: Vec<LocalReader<'a>>,
     joining: PartialMerger<'a>,
 }

@@ -10,7 +10,7 @@ use bernstream_ledger as ledger;
 use bernstream_ledger::witness::Witness;
 use bernstream_ledger::{Head, Slot, Standing};
 
-/// So many messages are sent again at once, which bounds the memory that their bytes take.
+/// Number of messages that are sent again at once, which bounds the memory that their bytes take.
 const AT_ONCE: usize = 16;
 
 impl ReleaseTask<'_> {

@@ -1,4 +1,4 @@
-//! What a worker carries out: every variant in which a window can be released.
+//! The plan of a worker: every variant in which a window can be released.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use bernstream_synopsis::description::{Description, Panes, WindowKind};
 use bernstream_synopsis::grid::{Blocks, Span};
 use bernstream_synopsis::price::Price;
 
-/// What is released, and at what price. All of it is public.
+/// The releases of a worker, and their prices. All of it is public.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rules: Rules,

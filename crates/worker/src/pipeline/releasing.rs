@@ -34,7 +34,7 @@ use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long windows are released one after another before they are claimed together.
+/// The time for which windows are released one after another before they are claimed together.
 const LONGEST_BATCH: Duration = Duration::from_secs(1);
 
 /// The loop from closed windows to published synopses, and its state.
@@ -55,7 +55,7 @@ pub(super) struct ReleaseTask<'a> {
     pub(super) strays: Strays,
     pub(super) reports: PendingReports,
     pub(super) coming: Option<ComingWindow>,
-    /// When the next accepted message is due.
+    /// The time at which the next accepted message is due.
     pub(super) next_due: Option<Timestamp>,
     /// The newest row that the witness has accepted, as the last step read it.
     pub(super) accepted_head: Option<Head>,

@@ -142,7 +142,7 @@ impl NoiseState {
     }
 }
 
-/// What a slot of the ledger has, taken apart.
+/// The content of a slot of the ledger, taken apart.
 struct StoredState<'a> {
     head: Head,
     state: &'a [u8],

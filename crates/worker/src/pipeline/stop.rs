@@ -28,7 +28,7 @@ impl Stop {
         flags.any(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Whether whoever started everything has asked for it, and not a part that cannot go on.
+    /// Returns whether whoever started everything has asked for it, and not a part that cannot go on.
     pub fn is_asked_from_outside(&self) -> bool {
         self.above
             .first()

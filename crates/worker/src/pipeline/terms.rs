@@ -14,7 +14,7 @@ use bernstream_synopsis::price::Price;
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub publish_at: Timestamp,
-    /// Where it will stand in the ledger.
+    /// Its place in the ledger.
     pub entry: Entry,
     pub quoted: Quoted,
 }

@@ -14,10 +14,10 @@ use bernstream_release::window::{ReleaseInput, Rules, Windows};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 
-/// How many windows of a partition wait to be answered: of more, the oldest are left to the worker.
+/// Number of windows of a partition that wait to be answered: of more, the oldest are left to the worker.
 const MOST_ASKED: usize = 8;
 
-/// What a window has of one partition.
+/// The part of a window that comes from one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
     /// [`Announcement::name`].
@@ -27,15 +27,15 @@ pub struct Partial {
     pub bytes: Vec<u8>,
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Default)]
 pub struct Step {
     pub finished: Vec<Partial>,
-    /// Why a partition has stopped.
+    /// The reason why a partition has stopped.
     pub stuck: Option<Told>,
-    /// Why a message was skipped.
+    /// The reason why a message was skipped.
     pub skipped: Option<Told>,
-    /// How many records have turned up behind the end of their window, although they were sent before its cutoff: they are in none.
+    /// Number of records that have turned up behind the end of their window, although they were sent before its cutoff: they are in none.
     pub behind: u64,
 }
 
@@ -56,7 +56,7 @@ struct Partition {
     last: Option<Partial>,
 }
 
-/// What is asked of a partition, and what windows keep of it for whoever asks.
+/// A window that is asked of a partition, and what windows keep of it for whoever asks.
 struct Asked {
     announcement: Arc<Announcement>,
     forms: Arc<[ReleaseInput]>,
@@ -76,7 +76,7 @@ struct Open {
     closed: Option<i64>,
     /// The newest message timestamp.
     newest: Timestamp,
-    /// That of the last message, or the time when it was read, if that is earlier.
+    /// The timestamp of the last message, or the time when it was read, if that is earlier.
     last: Timestamp,
 }
 
@@ -95,7 +95,7 @@ impl Absorbing {
         self.stretches.id()
     }
 
-    /// Whether a window is one of the grid, and closes at the announced cutoff.
+    /// Returns whether a window is one of the grid, and closes at the announced cutoff.
     pub fn knows(&self, announcement: &Announcement) -> bool {
         let Announcement {
             window,
@@ -129,7 +129,7 @@ impl Absorbing {
         self.ask_into(&forms, announcement, partition);
     }
 
-    /// The same, beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
+    /// Asks for a partial beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
     pub fn ask_into(
         &mut self,
         forms: &Arc<[ReleaseInput]>,
@@ -158,7 +158,7 @@ impl Absorbing {
         }
     }
 
-    /// Whether there is nothing to read.
+    /// Returns whether there is nothing to read.
     pub fn is_idle(&self) -> bool {
         self.partitions.is_empty()
     }
@@ -306,7 +306,7 @@ impl Absorbing {
         Ok(partition.last.clone())
     }
 
-    /// How far to read: to the end of what is asked for. Others wait until that is answered, and do not come far ahead of the windows
+    /// The offsets up to which to read: to the end of what is asked for. Others wait until that is answered, and do not come far ahead of the windows
     /// that will be asked for.
     fn until(&self) -> Positions {
         let is_asked = self
@@ -388,14 +388,14 @@ impl Open {
         }
     }
 
-    /// Whether it reads as whoever asks.
+    /// Returns whether it reads as whoever asks.
     fn reads_for(&self, asked: &Announcement) -> bool {
         self.settings == asked.settings
             && self.first == asked.first
             && self.backfill_until == asked.backfill_until
     }
 
-    /// Whether what is read can be the partial: of that window, and with nothing from behind its end.
+    /// Returns whether what is read can be the partial: of that window, and with nothing from behind its end.
     fn suits(&self, asked: &Announcement, number: i32) -> bool {
         let end = asked.ends.0.get(&number).copied().unwrap_or(0);
         self.reads_for(asked)

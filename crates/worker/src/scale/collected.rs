@@ -9,7 +9,7 @@ use super::wire::{Piece, digest};
 
 /// The most copies of a partial whose pieces are waited for at a time.
 const MOST_COPIES: usize = 8;
-/// What is compressed as absorbers do refers back by no more than this power of two.
+/// The power of two beyond which what absorbers compress does not refer back.
 const WINDOW_LOG: u32 = 23;
 /// The bytes of the place of a piece.
 const PLACE: u64 = size_of::<Option<Vec<u8>>>() as u64;
@@ -23,7 +23,7 @@ pub struct Collected {
 
 struct Partition {
     name: String,
-    /// What the first copy said that it is.
+    /// The digest that the first copy stated.
     digest: Option<String>,
     /// Copies said different things: none of them is taken.
     is_disputed: bool,
@@ -197,7 +197,7 @@ impl Collected {
         }
     }
 
-    /// Whether a piece is of one of these partials.
+    /// Returns whether a piece is of one of these partials.
     pub fn names(&self, piece: &Piece) -> bool {
         self.partitions
             .get(&piece.partition)

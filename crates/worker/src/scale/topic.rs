@@ -25,7 +25,7 @@ use bernstream_kafka::{Broker, Error, ErrorContext};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::{Timestamp, show};
 
-/// Of a topic that is created here: partition 0, and those over which partials are spread.
+/// Number of partitions of a topic that is created here: partition 0, and those over which partials are spread.
 const PARTITIONS: i32 = 9;
 /// What a window needs is needed for minutes.
 /// What is sent is compressed before it is encrypted: a batch that unfolds, which the client would do without a bound, is from elsewhere.
@@ -43,14 +43,14 @@ const SETTINGS_OF_CLIENT: [(&str, &str); 5] = [
     ("isolation.level", "read_uncommitted"),
     ("fetch.wait.max.ms", "100"),
 ];
-/// What a message of the topic can be long.
+/// The greatest length of a message of the topic.
 pub const LARGEST: u64 = 600_000;
-/// How many messages wait to be sent.
+/// Number of messages that wait to be sent.
 const QUEUE: usize = 64;
 /// The pause before a message is sent again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Who reads.
+/// The side that reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     /// Reads partials, and passes over announcements: what was read of a window can be deleted when that is accepted.
@@ -75,7 +75,7 @@ pub struct ScaleTopic {
     watch: LostClientWatch,
     outgoing: SyncSender<OutgoingMessage>,
     deleting: Deleting,
-    /// How many partitions can be used: those that it had when this was opened, of an absorber no more than its workers read.
+    /// Number of partitions that can be used: those that it had when this was opened, of an absorber no more than its workers read.
     partitions: i32,
     /// Announcements that were read.
     replays: Replays,
@@ -385,7 +385,7 @@ fn start_sending(params: &Params, broker: &Broker) -> SyncSender<OutgoingMessage
     sender
 }
 
-/// Whether it shows how much was recorded that this message was not sent: where a partial is too long for the topic.
+/// Returns whether it shows how much was recorded that this message was not sent: where a partial is too long for the topic.
 fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
     let too_long = [
         RDKafkaErrorCode::MessageSizeTooLarge,
@@ -397,7 +397,7 @@ fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
             .is_some_and(|code| too_long.contains(&code))
 }
 
-/// Whether a topic takes batches that unfold: what sends a small one can then fill the memory of whoever reads.
+/// Returns whether a topic takes batches that unfold: what sends a small one can then fill the memory of whoever reads.
 pub fn unfolds(topic: &Topic) -> bool {
     !matches!(setting(topic, "compression.type"), "uncompressed" | "")
 }

@@ -11,7 +11,7 @@ use super::announcement::{Announcement, hex};
 use bernstream_ledger::sealing::{Key, Secret};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How much of a partial one message holds: with what is around it, less than brokers take by default.
+/// The bytes of a partial that one message holds: with what is around it, less than brokers take by default.
 const PIECE: usize = 512 << 10;
 /// The most canonical bytes of a partial, in absorbers and in the worker: the worker reads itself what has more.
 pub const LONGEST: u64 = 1 << 30;
@@ -33,14 +33,14 @@ const HEAD: usize = 1 + 8 + ID;
 pub enum Message {
     Announcement {
         head: Head,
-        /// How many partitions of the topic its worker reads: what is sent to others does not arrive.
+        /// Number of partitions of the topic that its worker reads: what is sent to others does not arrive.
         read: i32,
         announcement: Announcement,
     },
     Piece(Piece),
 }
 
-/// What stands before a sealed announcement and is sealed with it: it can be read without the key, and not be changed.
+/// The head before a sealed announcement, which is sealed with it: it can be read without the key, and not be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Differs from one window and worker to the next, and is the same when an announcement is repeated.
@@ -50,7 +50,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Of the bytes of an announcement; `None` of other messages.
+    /// The head of the bytes of an announcement; `None` of other messages.
     pub fn of(sealed: &[u8]) -> Option<Self> {
         let (clear, _) = sealed.split_first_chunk::<HEAD>()?;
         let (&ANNOUNCEMENT, rest) = clear.split_first()? else {
@@ -75,7 +75,7 @@ impl Head {
     }
 }
 
-/// Whether a message claims to be a piece of a partial.
+/// Returns whether a message claims to be a piece of a partial.
 pub(super) fn is_piece(sealed: &[u8]) -> bool {
     sealed.first() == Some(&PARTIAL)
 }
@@ -86,13 +86,13 @@ pub struct Piece {
     /// [`Announcement::name`].
     pub name: String,
     pub partition: i32,
-    /// Which copy of the partial it is a piece of.
+    /// The id of the copy of the partial that it is a piece of.
     pub copy: String,
-    /// Who has sent it, for the metrics of operators; nothing is decided by it.
+    /// The absorber that has sent it, for the metrics of operators; nothing is decided by it.
     pub absorber: String,
-    /// Of the canonical bytes.
+    /// The digest of the canonical bytes.
     pub digest: String,
-    /// How many bytes they are.
+    /// Number of the canonical bytes.
     pub size: u64,
     pub number: u32,
     pub of: u32,
@@ -101,7 +101,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Whether an absorber could have sent it.
+    /// Returns whether an absorber could have sent it.
     fn is_possible(&self) -> bool {
         let is_named =
             self.digest.len() == DIGEST && self.copy.len() == ID && self.absorber.len() <= NAME;
@@ -212,7 +212,7 @@ pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// Of the canonical bytes of a partial.
+/// The digest of the canonical bytes of a partial.
 pub(super) fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
