@@ -172,32 +172,15 @@ impl<'a> WorkerLoops<'a> {
             .begin(&clock, threads)
             .into_iter()
             .map(|reader| ReaderStatus::new(outage, reader, health, is_for_operators));
-        let mut reading_here = Vec::new();
-        let mut absorbing = None;
-        if let Some(mut absorbed) = absorbed {
-            let own = std::mem::take(&mut absorbed.own);
-            let topic = own.first().map(|own| own.topic().to_owned());
-            let (here, queues) = LocalReaderPool::new(own.len());
-            for ((own, queues), seen) in own.into_iter().zip(queues).zip(&mut seen) {
-                reading_here.push(LocalReader::new(own, queues, metrics.clone(), seen));
-            }
-            if let (Some(topic), Some(seen)) = (topic, seen.next()) {
-                let accepted = Arc::clone(&accepted);
-                let reader = Absorbing::new(
-                    absorbed,
-                    topic,
-                    here,
-                    &start,
-                    accepted,
-                    metrics.clone(),
-                    seen,
-                );
-                absorbing = Some(ReadingLoop {
-                    reader,
-                    shares: joining.reader(),
-                });
-            }
+        let mut split = SplitReaders::default();
+        if let Some(absorbed) = absorbed {
+            let accepted = Arc::clone(&accepted);
+            split = SplitReaders::new(absorbed, &start, accepted, &metrics, &mut seen);
         }
+        let absorbing = split.absorbing.map(|reader| ReadingLoop {
+            reader,
+            shares: joining.reader(),
+        });
         let mut readings = Vec::new();
         for (source, seen) in readers.into_iter().zip(seen) {
             let reader = ReaderTask {
@@ -251,7 +234,7 @@ impl<'a> WorkerLoops<'a> {
             releasing,
             readings,
             absorbing,
-            reading_here,
+            reading_here: split.reading_here,
             joining,
         })
     }
@@ -290,9 +273,46 @@ impl<'a> WorkerLoops<'a> {
             joining.run(&sender);
             drop((joining, sender));
             // All have ended before the first failure is returned.
-            let ends: Vec<Result<(), Error>> = threads.into_iter().map(end_of).collect();
+            let ends: Vec<Result<(), Error>> = threads.into_iter().map(end_of_thread).collect();
             ends.into_iter().collect()
         })
+    }
+}
+
+/// The readers of a worker whose reading is split over processes.
+#[derive(Default)]
+struct SplitReaders<'a> {
+    absorbing: Option<Absorbing<'a>>,
+    reading_here: Vec<LocalReader<'a>>,
+}
+
+impl<'a> SplitReaders<'a> {
+    fn new(
+        mut absorbed: Absorbed,
+        start: &WindowsStart<'_>,
+        accepted: Arc<AtomicI64>,
+        metrics: &Metrics,
+        seen: &mut impl Iterator<Item = ReaderStatus<'a>>,
+    ) -> Self {
+        let own = std::mem::take(&mut absorbed.own);
+        let topic = own.first().map(|own| own.topic().to_owned());
+        let (pool, queues) = LocalReaderPool::new(own.len());
+        let mut readers = SplitReaders::default();
+        for (own, queues) in own.into_iter().zip(queues) {
+            if let Some(seen) = seen.next() {
+                let reader = LocalReader::new(own, queues, metrics.clone(), seen);
+                readers.reading_here.push(reader);
+            }
+        }
+        if let Some(topic) = topic
+            && let Some(seen) = seen.next()
+        {
+            let metrics = metrics.clone();
+            readers.absorbing = Some(Absorbing::new(
+                absorbed, topic, pool, start, accepted, metrics, seen,
+            ));
+        }
+        readers
     }
 }
 
@@ -323,7 +343,7 @@ fn spawn<'scope>(
         })
 }
 
-fn end_of(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {
+fn end_of_thread(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {
     thread.join().unwrap_or(Err(Error::Panicked))
 }
 

@@ -119,52 +119,15 @@ impl ScaleTopic {
         side: Side,
     ) -> Result<Self, Error> {
         let name = &params.topic;
-        match topic::describe(broker, name) {
-            Ok(topic) => {
-                if let Some(most) = too_small(&topic) {
-                    warn!(
-                        "topic '{name}' takes no message above {most} bytes (max.message.bytes), so larger partials are lost and the worker \
-                         reads what they are of: raise it to {LARGEST} or more"
-                    );
-                }
-                if unfolds(&topic) {
-                    warn!(
-                        "topic '{name}' takes compressed batches, which can unfold into more than the memory of this process: set \
-                         compression.type=uncompressed"
-                    );
-                }
-            }
-            Err(Error::NoTopic { .. }) => {
-                let created = topic::create(
-                    broker,
-                    name,
-                    PARTITIONS,
-                    topic::replicas(broker, like)?,
-                    &SETTINGS,
-                );
-                // Another process may have been faster.
-                created
-                    .or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
-            }
-            Err(_) => {}
-        }
-        let failed = |error| broker.failed(name, &error);
-        let consumer = broker.consumer(&SETTINGS_OF_CLIENT).map_err(failed)?;
+        check_or_create(broker, name, like)?;
+        let consumer = broker
+            .consumer(&SETTINGS_OF_CLIENT)
+            .map_err(|error| broker.failed(name, &error))?;
         let all = topic::partitions(broker, &consumer, name)?;
         let partitions = i32::try_from(all.len()).unwrap_or(i32::MAX);
-        let mut list = TopicPartitionList::new();
-        for number in all
-            .into_iter()
-            .filter(|number| side == Side::Worker || *number == 0)
-        {
-            let end = consumer
-                .fetch_watermarks(name, number, REQUEST_TIMEOUT)
-                .map_err(failed)?
-                .1;
-            list.add_partition_offset(name, number, Offset::Offset(end))
-                .map_err(failed)?;
-        }
-        consumer.assign(&list).map_err(failed)?;
+        let mut read = all;
+        read.retain(|number| side == Side::Worker || *number == 0);
+        begin_at_ends(&consumer, name, read).map_err(|error| broker.failed(name, &error))?;
         let outgoing = start_sending(params, broker);
         let deleting = Deleting::start(broker, name);
         Ok(ScaleTopic {
@@ -327,6 +290,52 @@ impl ScaleTopic {
     pub fn new_id() -> Option<String> {
         random_id()
     }
+}
+
+/// Warns of settings under which the topic does not work well; creates it if there is none, with as many replicas as topic `like`.
+fn check_or_create(broker: &Broker, name: &str, like: &str) -> Result<(), Error> {
+    match topic::describe(broker, name) {
+        Ok(topic) => {
+            if let Some(most) = too_small(&topic) {
+                warn!(
+                    "topic '{name}' takes no message above {most} bytes (max.message.bytes), so larger partials are lost and the worker \
+                     reads what they are of: raise it to {LARGEST} or more"
+                );
+            }
+            if unfolds(&topic) {
+                warn!(
+                    "topic '{name}' takes compressed batches, which can unfold into more than the memory of this process: set \
+                     compression.type=uncompressed"
+                );
+            }
+        }
+        Err(Error::NoTopic { .. }) => {
+            let replicas = topic::replicas(broker, like)?;
+            let created = topic::create(broker, name, PARTITIONS, replicas, &SETTINGS);
+            // Another process may have been faster.
+            if let Err(error) = created
+                && topic::describe(broker, name).is_err()
+            {
+                return Err(error);
+            }
+        }
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+/// Lets a client read these partitions from their present ends.
+fn begin_at_ends(
+    consumer: &BaseConsumer<ErrorContext>,
+    name: &str,
+    partitions: impl IntoIterator<Item = i32>,
+) -> Result<(), KafkaError> {
+    let mut list = TopicPartitionList::new();
+    for number in partitions {
+        let (_, end) = consumer.fetch_watermarks(name, number, REQUEST_TIMEOUT)?;
+        list.add_partition_offset(name, number, Offset::Offset(end))?;
+    }
+    consumer.assign(&list)
 }
 
 /// An announcement that is to be answered. One that comes again is dropped before it is opened.
