@@ -1,4 +1,4 @@
-//! What an attack on one release has found.
+//! The findings of an attack on one release.
 
 use serde::Serialize;
 
@@ -6,19 +6,19 @@ use super::evidence::Test;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::grid::Span;
 
-/// What was found.
+/// The findings of an attack.
 #[derive(Clone, Debug, Serialize)]
 pub struct Attacked {
     pub release: String,
-    /// What one release of one window promises.
+    /// The promise of one release of one window.
     pub promised: String,
     pub window: Span,
     pub noise: NoiseDistribution,
-    /// How many values are released in the keys in which the streams differ, and how far the streams are apart
+    /// Number of values that are released in the keys in which the streams differ, and how far the streams are apart
     /// in the norm of the noise, as a part of its scale.
     pub values: usize,
     pub change_in_scales: f64,
-    /// How many windows were released of each of the two streams.
+    /// Number of windows that were released of each of the two streams.
     pub windows: u64,
     pub seconds: f64,
     pub tests: Vec<Test>,
@@ -29,12 +29,12 @@ pub struct Attacked {
     pub curve: Vec<Point>,
 }
 
-/// From where on the error rates of the attacker, in that many windows, would have contradicted the promise.
+/// The part of the scale from which on the error rates of the attacker, in that many windows, would have contradicted the promise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Detectable {
     /// Noise of this part of its declared scale, or less.
     pub scale: f64,
-    /// What a unit would cost with that noise; `None` where the price says nothing about one window.
+    /// The cost of a unit with that noise; `None` where the price says nothing about one window.
     pub cost: Option<f64>,
     /// `epsilon`, `rho`, or the `delta` at the promised epsilon.
     pub of: Option<&'static str>,

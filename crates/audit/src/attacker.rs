@@ -77,29 +77,20 @@ impl Attacker {
 
     /// The law of the log likelihood ratio under the declared noise, `factor` times its scale: draws with the unit. By the symmetry of
     /// every law, what it is without the unit has the same law with the other sign.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a simulated number is rounded to whole units"
-    )]
     fn simulated(&self, seed: u64, draws: Range<u64>, factor: f64) -> Vec<f64> {
-        let in_part = |range: Range<u64>| {
+        let parts = in_parts(draws, |range| {
             let mut rng = ChaCha12Rng::from_seed(key([seed, 4, range.start, 0]));
-            let mut draw = || {
-                let loss = |watched: &Watched| {
-                    let mut noise = watched.law.simulated(&mut rng);
-                    if factor != 1.0 {
-                        #[expect(clippy::cast_precision_loss, reason = "a simulated number")]
-                        noise
-                            .iter_mut()
-                            .for_each(|z| *z = (*z as f64 * factor).round() as i128);
-                    }
-                    watched.law.loss(&noise, &watched.change)
-                };
-                self.0.iter().map(loss).sum::<f64>()
-            };
-            range.map(|_| draw()).collect::<Vec<_>>()
-        };
-        in_parts(draws, in_part).into_iter().flatten().collect()
+            let mut ratios = Vec::new();
+            for _ in range {
+                let losses = self
+                    .0
+                    .iter()
+                    .map(|watched| watched.simulated_loss(factor, &mut rng));
+                ratios.push(losses.sum::<f64>());
+            }
+            ratios
+        });
+        parts.into_iter().flatten().collect()
     }
 
     /// The curve of the declared noise. For Gaussian noise in closed form: with `mu` the distance, the log likelihood ratio is normal
@@ -121,15 +112,9 @@ impl Attacker {
         ratios.sort_by(f64::total_cmp);
         // Between two numbers, so that no threshold lies on one that comes with a probability of its own.
         let step = (ratios.len() / THRESHOLDS).max(1);
-        let between = |at: usize| {
-            let low = *ratios.get(at)?;
-            let high =
-                *ratios.get(ratios.partition_point(|x| *x <= low + 1e-9 * (1.0 + low.abs())))?;
-            Some(f64::midpoint(low, high))
-        };
         let one_side: Vec<f64> = (0..ratios.len())
             .step_by(step)
-            .filter_map(between)
+            .filter_map(|index| middle_above(&ratios, index))
             .collect();
         let thresholds = Tally::new(one_side.iter().flat_map(|x| [*x, -*x]).collect())
             .thresholds()
@@ -143,16 +128,13 @@ impl Attacker {
         let mut error = SequentialTest::new(alarm / 2.0, draws).band(draws);
         if is_gaussian {
             let mu = self.distance();
-            let normal = |x: f64, mean: f64| {
-                libm::erfc((mean - x) / mu * std::f64::consts::FRAC_1_SQRT_2) / 2.0
-            };
             with = thresholds
                 .iter()
-                .map(|t| normal(*t, mu * mu / 2.0))
+                .map(|t| normal_up_to(*t, mu * mu / 2.0, mu))
                 .collect();
             without = thresholds
                 .iter()
-                .map(|t| normal(*t, -mu * mu / 2.0))
+                .map(|t| normal_up_to(*t, -mu * mu / 2.0, mu))
                 .collect();
             error = 0.0;
         }
@@ -167,15 +149,12 @@ impl Attacker {
     /// The largest part of the scale, of some, at which the log likelihood ratio with the unit has a distribution that is at least
     /// `wanted` from the calculated one.
     pub fn fails_at(&self, calculated: &Calculated, wanted: f64) -> Option<f64> {
-        let is_far = |factor: &f64| {
-            self.scaled(calculated, *factor)
-                .0
-                .distance(&calculated.with)
-                >= wanted
-        };
         [0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.3]
             .into_iter()
-            .find(is_far)
+            .find(|factor| {
+                let ratios = self.scaled(calculated, *factor);
+                ratios.with.distance(&calculated.with) >= wanted
+            })
     }
 
     /// The largest part of the scale, down to a tenth and to a part in a hundred, at which this attacker's error rates break a
@@ -185,40 +164,85 @@ impl Attacker {
         calculated: &Calculated,
         breaks: impl Fn(f64, f64) -> bool,
     ) -> Option<f64> {
-        let at = |step: i32| FACTOR.powi(-step);
-        let is_broken = |step: i32| {
-            let (with, without) = self.scaled(calculated, at(step));
-            with.parts()
-                .iter()
-                .zip(without.parts())
-                .any(|(with, without)| breaks(1.0 - without, *with))
-        };
         let mut holds = 0;
         let mut broken = FACTORS;
-        if !is_broken(broken) {
+        if !self.scaled(calculated, factor_of(broken)).breaks(&breaks) {
             return None;
         }
         while broken - holds > 1 {
             let middle = i32::midpoint(holds, broken);
-            if is_broken(middle) {
+            if self.scaled(calculated, factor_of(middle)).breaks(&breaks) {
                 broken = middle
             } else {
                 holds = middle
             }
         }
-        Some(at(broken))
+        Some(factor_of(broken))
     }
 
-    /// The log likelihood ratios of the declared noise, with the unit and without it, if the noise had this part of its scale.
-    fn scaled(&self, calculated: &Calculated, factor: f64) -> (Tally, Tally) {
+    /// The log likelihood ratios of the declared noise if it had this part of its scale.
+    fn scaled(&self, calculated: &Calculated, factor: f64) -> ScaledRatios {
         let values = self.all().values.max(1) as u64;
         let draws = (NUMBERS_OF_A_FACTOR / values).clamp(LEAST_OF_A_FACTOR, DRAWS_AT_ONCE);
-        let [mut with, mut without] = [0; 2].map(|_| Tally::new(calculated.thresholds.clone()));
+        let mut ratios = ScaledRatios {
+            with: Tally::new(calculated.thresholds.clone()),
+            without: Tally::new(calculated.thresholds.clone()),
+        };
         for ratio in self.simulated(5, 0..draws, factor) {
-            with.add(ratio);
-            without.add(-ratio);
+            ratios.with.add(ratio);
+            ratios.without.add(-ratio);
         }
-        (with, without)
+        ratios
+    }
+}
+
+/// The part of the scale after so many steps down.
+fn factor_of(step: i32) -> f64 {
+    FACTOR.powi(-step)
+}
+
+impl Watched {
+    /// The loss of a draw of the declared noise, `factor` times its scale.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a simulated number is rounded to whole units"
+    )]
+    fn simulated_loss(&self, factor: f64, rng: &mut ChaCha12Rng) -> f64 {
+        let mut noise = self.law.simulated(rng);
+        if factor != 1.0 {
+            #[expect(clippy::cast_precision_loss, reason = "a simulated number")]
+            for z in &mut noise {
+                *z = (*z as f64 * factor).round() as i128;
+            }
+        }
+        self.law.loss(&noise, &self.change)
+    }
+}
+
+/// The middle between a number in a sorted list and the next one that is larger.
+fn middle_above(sorted: &[f64], index: usize) -> Option<f64> {
+    let low = *sorted.get(index)?;
+    let next = sorted.partition_point(|x| *x <= low + 1e-9 * (1.0 + low.abs()));
+    Some(f64::midpoint(low, *sorted.get(next)?))
+}
+
+/// The normal distribution function.
+fn normal_up_to(x: f64, mean: f64, deviation: f64) -> f64 {
+    libm::erfc((mean - x) / deviation * std::f64::consts::FRAC_1_SQRT_2) / 2.0
+}
+
+/// Log likelihood ratios with the unit and without it.
+struct ScaledRatios {
+    with: Tally,
+    without: Tally,
+}
+
+impl ScaledRatios {
+    /// Returns whether a pair of error rates breaks a promise.
+    fn breaks(&self, breaks: impl Fn(f64, f64) -> bool) -> bool {
+        let with = self.with.parts();
+        let mut pairs = with.iter().zip(self.without.parts());
+        pairs.any(|(with, without)| breaks(1.0 - without, *with))
     }
 }
 
@@ -227,6 +251,6 @@ pub(super) struct Calculated {
     pub thresholds: Vec<f64>,
     pub with: Vec<f64>,
     pub without: Vec<f64>,
-    /// How far off it can be.
+    /// The largest error of these probabilities.
     pub error: f64,
 }

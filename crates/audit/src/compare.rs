@@ -10,29 +10,29 @@
 //! exact values of every variant are compared, whichever was released; published values only where the choices are the same.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::observed::{Evaluation, Observed, Published};
 use super::pair::Pair;
-use super::shift::{changes, norm, size, two_largest};
+use super::shift::{changes, distance_of, norm, two_largest};
 use super::subject::Subject;
-use bernstream_noise::Exact;
 use bernstream_synopsis::Norm;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::{Description, WindowKind};
 use bernstream_worker::pipeline::{Release, ReleaseVariant};
 
-/// What is compared of a release.
+/// A part of a release that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The released values, in this variant.
     Values { variant: usize },
-    /// What the choice of a bandwidth is made from.
+    /// The counts that a bandwidth is chosen from.
     Counts,
-    /// What the choice of an order is made from, in this variant.
+    /// The scores that an order is chosen from, in this variant.
     Scores { variant: usize },
 }
 
-/// How far one window of a release moved, all keys together, in the norm of its noise, and how far it may.
+/// The distance that one window of a release moved, all keys together, in the norm of its noise, and the distance that it may.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     pub release: usize,
@@ -41,14 +41,14 @@ pub struct Shift {
     pub declared: u64,
 }
 
-/// What differs between two replays.
+/// The differences between two replays.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
-    /// What the promise rules out, but for what moved too far.
+    /// Differences that the promise rules out, but for what moved too far.
     pub violations: Vec<String>,
-    /// What moved further than declared: under random differential privacy that may happen, with a stated probability.
+    /// Releases that moved further than declared: under random differential privacy that may happen, with a stated probability.
     pub beyond: Vec<String>,
-    /// What it allows.
+    /// Differences that it allows.
     pub shifts: Vec<Shift>,
 }
 
@@ -67,13 +67,13 @@ impl Largest {
     }
 }
 
-/// What many pairs came to.
+/// The result of many pairs.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub pairs: usize,
     /// Each with the name of its pair.
     pub violations: Vec<(String, String)>,
-    /// What moved further than declared, each with the name of its pair.
+    /// Releases that moved further than declared, each with the name of its pair.
     pub beyond: Vec<(String, String)>,
     pub largest: BTreeMap<(usize, Part), Largest>,
 }
@@ -81,28 +81,20 @@ pub struct Report {
 impl Report {
     pub fn add(&mut self, pair: &Pair, difference: Difference) {
         self.pairs += 1;
-        let name = || pair.name.clone();
-        self.violations.extend(
-            difference
-                .violations
-                .into_iter()
-                .map(|violation| (name(), violation)),
-        );
-        self.beyond
-            .extend(difference.beyond.into_iter().map(|beyond| (name(), beyond)));
-        for Shift {
-            release,
-            part,
-            found,
-            declared,
-        } in difference.shifts
-        {
+        let name = &pair.name;
+        for violation in difference.violations {
+            self.violations.push((name.clone(), violation));
+        }
+        for beyond in difference.beyond {
+            self.beyond.push((name.clone(), beyond));
+        }
+        for shift in difference.shifts {
             self.enter(
-                (release, part),
+                (shift.release, shift.part),
                 Largest {
-                    found,
-                    declared,
-                    pair: name(),
+                    found: shift.found,
+                    declared: shift.declared,
+                    pair: name.clone(),
                 },
             );
         }
@@ -113,10 +105,9 @@ impl Report {
         self.pairs += other.pairs;
         self.violations.extend(other.violations);
         self.beyond.extend(other.beyond);
-        other
-            .largest
-            .into_iter()
-            .for_each(|(place, largest)| self.enter(place, largest));
+        for (place, largest) in other.largest {
+            self.enter(place, largest);
+        }
     }
 
     fn enter(&mut self, place: (usize, Part), found: Largest) {
@@ -179,21 +170,9 @@ pub fn compare(
             &window.evaluations,
             &other.evaluations,
         );
-        let part = |observed: &'_ Observed| {
-            let evaluations = observed
-                .evaluations
-                .get(window.evaluations..end)
-                .unwrap_or_default()
-                .to_vec();
-            let published = observed
-                .published
-                .get(window.evaluations..end)
-                .unwrap_or_default()
-                .to_vec();
-            evaluations.into_iter().zip(published).collect::<Vec<_>>()
-        };
-        let is_chosen_alike =
-            difference.window(subject, pair, &part(with), &part(without), &mut past);
+        let with = released_in(with, window.evaluations..end);
+        let without = released_in(without, window.evaluations..end);
+        let is_chosen_alike = difference.window(subject, pair, &with, &without, &mut past);
         if is_chosen_alike {
             difference.same("the number of random words", &window.words, &other.words);
         }
@@ -202,9 +181,31 @@ pub fn compare(
 }
 
 /// One evaluation and the message that it led to.
-type Released = (Evaluation, Published);
+struct ReleasedMessage<'a> {
+    evaluation: &'a Evaluation,
+    message: &'a Published,
+}
 
-/// Of sums over several windows, how far earlier windows moved, by release and key.
+fn released_in(observed: &Observed, places: Range<usize>) -> Vec<ReleasedMessage<'_>> {
+    let evaluations = observed.evaluations.get(places.clone()).unwrap_or_default();
+    let published = observed.published.get(places).unwrap_or_default();
+    let pairs = evaluations.iter().zip(published);
+    pairs
+        .map(|(evaluation, message)| ReleasedMessage {
+            evaluation,
+            message,
+        })
+        .collect()
+}
+
+fn evaluations_of<'a>(all: &[ReleasedMessage<'a>], release: usize) -> Vec<&'a Evaluation> {
+    let evaluations = all.iter().map(|released| released.evaluation);
+    evaluations
+        .filter(|evaluation| evaluation.release == release)
+        .collect()
+}
+
+/// The changes of earlier windows, for sums over several of them, by release and key.
 #[derive(Default)]
 struct Past(BTreeMap<(usize, String), Vec<Vec<i128>>>);
 
@@ -219,35 +220,32 @@ impl Difference {
                 .take_while(|(a, b)| a == b)
                 .count()
                 .saturating_sub(40);
-            let shown = |text: &str| text.chars().skip(start).take(200).collect::<String>();
-            self.violations.push(format!(
-                "{what}: ...{}... and not ...{}...",
-                shown(&with),
-                shown(&without)
-            ));
+            let with: String = with.chars().skip(start).take(200).collect();
+            let without: String = without.chars().skip(start).take(200).collect();
+            self.violations
+                .push(format!("{what}: ...{with}... and not ...{without}..."));
         }
     }
 
-    /// Whether all private choices of the window are the same.
+    /// Compares one window; returns whether all its private choices are the same.
     fn window(
         &mut self,
         subject: &Subject<'_>,
         pair: &Pair,
-        with: &[Released],
-        without: &[Released],
+        with: &[ReleasedMessage<'_>],
+        without: &[ReleasedMessage<'_>],
         past: &mut Past,
     ) -> bool {
         let mut is_chosen_alike = true;
-        for (at, release) in subject.plan.releases.iter().enumerate() {
-            let of = |all: &[Released]| -> Vec<Evaluation> {
-                all.iter()
-                    .filter(|(evaluation, _)| evaluation.release == at)
-                    .map(|(evaluation, _)| evaluation.clone())
-                    .collect()
-            };
-            self.shifts(at, release, &of(with), &of(without));
+        for (place, release) in subject.plan.releases.iter().enumerate() {
+            let with = evaluations_of(with, place);
+            self.shifts(place, release, &with, &evaluations_of(without, place));
         }
-        for ((evaluation, sent), (other, other_sent)) in with.iter().zip(without) {
+        for (with, without) in with.iter().zip(without) {
+            let evaluation = with.evaluation;
+            let other = without.evaluation;
+            let sent = with.message;
+            let other_sent = without.message;
             let Some(release) = subject.plan.releases.get(evaluation.release) else {
                 continue;
             };
@@ -301,65 +299,85 @@ impl Difference {
         is_chosen_alike
     }
 
-    /// How far a release moved in one window, and whether it may.
+    /// Compares the exact values of a release in one window.
     fn shifts(
         &mut self,
-        at: usize,
+        place: usize,
         release: &Release,
-        with: &[Evaluation],
-        without: &[Evaluation],
+        with: &[&Evaluation],
+        without: &[&Evaluation],
     ) {
         if with.is_empty() {
             return;
         }
-        let mut parts = Vec::new();
-        for (place, variant) in release.variants.iter().enumerate() {
-            let pairs = |of: fn(&Evaluation, usize) -> Option<&Exact>| -> Vec<(&Exact, &Exact)> {
-                with.iter()
-                    .zip(without)
-                    .filter_map(|(a, b)| Some((of(a, place)?, of(b, place)?)))
-                    .collect()
-            };
-            let values = pairs(|evaluation, place| evaluation.values.get(place));
-            parts.push((
-                Part::Values { variant: place },
-                size(variant, &values),
-                variant.change.0,
-            ));
+        for (index, variant) in release.variants.iter().enumerate() {
+            let values = with.iter().zip(without).filter_map(|(one, other)| {
+                let other = other.values.get(index)?;
+                Some(distance_of(variant, one.values.get(index)?, other))
+            });
+            self.shift(
+                release,
+                Shift {
+                    release: place,
+                    part: Part::Values { variant: index },
+                    found: values.sum(),
+                    declared: variant.change.0,
+                },
+            );
             if let Some(order) = &variant.order {
-                let scores = pairs(|evaluation, place| evaluation.scores.get(place)?.as_ref());
-                let found = scores.iter().map(|(a, b)| two_largest(a, b)).sum();
-                parts.push((Part::Scores { variant: place }, found, order.change().0));
+                let scores = with.iter().zip(without).filter_map(|(one, other)| {
+                    let other = other.scores.get(index)?.as_ref()?;
+                    Some(two_largest(one.scores.get(index)?.as_ref()?, other))
+                });
+                self.shift(
+                    release,
+                    Shift {
+                        release: place,
+                        part: Part::Scores { variant: index },
+                        found: scores.sum(),
+                        declared: order.change().0,
+                    },
+                );
             }
         }
         if let Some(bandwidth) = &release.bandwidth {
-            let counts = with
-                .iter()
-                .zip(without)
-                .filter_map(|(a, b)| Some((a.counts.as_ref()?, b.counts.as_ref()?)));
-            let found = counts.map(|(a, b)| norm(Norm::One, &changes(a, b))).sum();
-            parts.push((Part::Counts, found, bandwidth.change().0));
-        }
-        for (part, found, declared) in parts {
-            // Roots of whole numbers are rounded.
-            if found > declared as f64 * (1.0 + 1e-12) {
-                let name = &release.description().release;
-                self.beyond.push(format!(
-                    "{name}, {part:?}: moved by {found} grid units, declared are {declared}"
-                ));
-            }
-            if found > 0.0 {
-                self.shifts.push(Shift {
-                    release: at,
-                    part,
-                    found,
-                    declared,
-                });
-            }
+            let counts = with.iter().zip(without).filter_map(|(one, other)| {
+                let change = changes(one.counts.as_ref()?, other.counts.as_ref()?);
+                Some(norm(Norm::One, &change))
+            });
+            self.shift(
+                release,
+                Shift {
+                    release: place,
+                    part: Part::Counts,
+                    found: counts.sum(),
+                    declared: bandwidth.change().0,
+                },
+            );
         }
     }
 
-    /// What left must move by what the exact values moved.
+    /// Records how far a part of a release moved, and whether it may.
+    fn shift(&mut self, release: &Release, shift: Shift) {
+        let Shift {
+            part,
+            found,
+            declared,
+            ..
+        } = shift;
+        // Roots of whole numbers are rounded.
+        if found > declared as f64 * (1.0 + 1e-12) {
+            let name = &release.description().release;
+            self.beyond.push(format!(
+                "{name}, {part:?}: moved by {found} grid units, declared are {declared}"
+            ));
+        }
+        if found > 0.0 {
+            self.shifts.push(shift);
+        }
+    }
+
+    /// Requires that the published values move by what the exact values moved.
     fn published(
         &mut self,
         release: &Release,
@@ -374,16 +392,15 @@ impl Difference {
             .map(|shift| *shift as f64 * variant.scaling.unit())
             .collect();
         let expected = variant.target.publish(natural);
-        let largest = one
-            .values()
-            .iter()
-            .chain(two.values())
-            .chain(&expected)
-            .fold(0.0, |most: f64, v| most.max(v.abs()));
-        let is_off =
-            |((a, b), expected): ((&f64, &f64), &f64)| ((a - b) - expected).abs() > 1e-9 * largest;
-        let found = one.values().iter().zip(two.values()).zip(&expected);
-        if expected.len() != one.values().len() || found.into_iter().any(is_off) {
+        let mut largest: f64 = 0.0;
+        for value in one.values().iter().chain(two.values()).chain(&expected) {
+            largest = largest.max(value.abs());
+        }
+        let mut is_off = expected.len() != one.values().len();
+        for ((a, b), expected) in one.values().iter().zip(two.values()).zip(&expected) {
+            is_off |= ((a - b) - expected).abs() > 1e-9 * largest;
+        }
+        if is_off {
             let what = format!(
                 "{}: published values do not move as the exact ones",
                 one.description().release
@@ -394,7 +411,7 @@ impl Difference {
 }
 
 impl Past {
-    /// How far the values of a synopsis must move: those of its window, or the sum over its panes.
+    /// The changes that the values of a synopsis must show: those of its window, or the sum over its panes.
     fn expected(&mut self, release: usize, moved: &[i128], description: &Description) -> Vec<i128> {
         let key = (release, description.key.clone().unwrap_or_default());
         let Some(panes) = description.panes.filter(|panes| panes.step.is_some()) else {
@@ -409,30 +426,32 @@ impl Past {
             WindowKind::Hopping(count) => count as usize,
             WindowKind::Cumulative => usize::MAX,
         };
-        let newest = all.iter().rev().take(count);
-        newest.fold(vec![0; moved.len()], |sum, pane| {
-            sum.iter().zip(pane).map(|(a, b)| a + b).collect()
-        })
+        let mut sum = vec![0; moved.len()];
+        for pane in all.iter().rev().take(count) {
+            sum = sum.iter().zip(pane).map(|(a, b)| a + b).collect();
+        }
+        sum
     }
 }
 
-/// Whether a synopsis charges a block in which the unit has a row.
+/// Returns whether a synopsis charges a block in which the unit has a row.
 fn is_charged(pair: &Pair, subject: &Subject<'_>, description: &Description) -> bool {
-    let charged = |time: &_| {
-        let block = subject.plan.blocks.span_of(*time);
-        description
-            .privacy
-            .blocks
-            .iter()
-            .any(|charge| charge.start == block.start && charge.end == block.end)
-    };
-    pair.times.iter().any(charged)
+    let mut blocks = pair
+        .times
+        .iter()
+        .map(|time| subject.plan.blocks.span_of(*time));
+    blocks.any(|block| {
+        let mut charges = description.privacy.blocks.iter();
+        charges.any(|charge| charge.start == block.start && charge.end == block.end)
+    })
 }
 
-/// How far the values of the released variant moved.
+/// The changes of the values of the released variant.
 fn release_shift(one: &Evaluation, other: &Evaluation) -> Vec<i128> {
-    match (one.values.get(one.variant), other.values.get(one.variant)) {
-        (Some(one), Some(other)) => changes(one, other),
-        _ => Vec::new(),
+    if let Some(other) = other.values.get(one.variant)
+        && let Some(one) = one.values.get(one.variant)
+    {
+        return changes(one, other);
     }
+    Vec::new()
 }

@@ -1,4 +1,4 @@
-//! How producers cut the rows of a topic into messages: by count, so that one row more moves all cuts behind it, and by the clock.
+//! Producers that cut the rows of a topic into messages: by count, so that one row more moves all cuts behind it, and by the clock.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ struct Created {
     row: Row,
 }
 
-/// How many rows a producer that counts sends at once.
+/// Number of rows that a producer that counts sends at once.
 const ROWS: usize = 4;
 
-/// When a producer sends the rows that it keeps.
+/// The moment at which a producer sends the rows that it keeps.
 #[derive(Clone, Copy)]
 enum Flush {
     /// Once it has [`ROWS`], or has kept one for the delay. So many others were held before the first row.
@@ -114,7 +114,7 @@ fn sent(created: Vec<Created>, flush: Flush, delay: Duration) -> Vec<Message> {
 }
 
 impl Flush {
-    /// When a row that comes into being at `at`, and that no other row waits for, is sent at the latest.
+    /// The latest time at which a row is sent that comes into being at `at`, and that no other row waits for.
     fn due(self, at: Timestamp, delay: Duration) -> Timestamp {
         let period = micros(delay);
         match self {
@@ -125,7 +125,7 @@ impl Flush {
         }
     }
 
-    /// Whether it sends after the row with this number, the first being 1.
+    /// Returns whether it sends after the row with this number, the first being 1.
     fn is_full(self, number: usize) -> bool {
         matches!(self, Flush::ByCount { held } if (held + number).is_multiple_of(ROWS))
     }

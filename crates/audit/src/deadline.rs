@@ -1,4 +1,4 @@
-//! When a part of an audit has to end.
+//! The time by which a part of an audit has to end.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ impl Deadline {
         self.is_stopped() || Instant::now() >= self.end
     }
 
-    /// Whether somebody asked for an end: nothing more is begun.
+    /// Returns whether somebody asked for an end: nothing more is begun.
     pub fn is_stopped(&self) -> bool {
         self.stop.asked()
     }
@@ -32,7 +32,7 @@ impl Deadline {
         self.end
     }
 
-    /// How much time is left.
+    /// The time that is left.
     pub fn left(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now())
     }

@@ -1,19 +1,25 @@
-//! What a promise lets differ where a row is.
+//! Changes of a row that a promise lets differ.
 
 use std::slice::from_ref;
 
-use super::messages::Row;
+use super::messages::{NamedRow, Row};
 use super::pair::Pair;
 use super::way::InjectionStrategy;
 
-/// What a promise lets differ where a row is.
+/// A change of a row that a promise lets differ.
 pub(super) enum Edit {
     /// The row, or none.
     Add,
-    /// So many copies of it, or none: more than count.
+    /// A number of copies of it, or none: more than count.
     AddMany(usize),
     /// Its values, or other ones; what is there besides is not hidden.
-    Replace(Vec<(&'static str, Vec<Option<f64>>)>),
+    Replace(Vec<NamedValues>),
+}
+
+/// Values that take the place of those of a row, and their name in the report.
+pub(super) struct NamedValues {
+    pub name: &'static str,
+    pub values: Vec<Option<f64>>,
 }
 
 impl Edit {
@@ -23,16 +29,18 @@ impl Edit {
             Edit::Add => vec![way.added(name, from_ref(row))],
             Edit::AddMany(copies) => vec![way.added(name, &vec![row.clone(); *copies])],
             Edit::Replace(others) => {
-                let other = |(what, values): &(&str, Vec<Option<f64>>)| {
-                    (
-                        format!("{name} becomes {what}"),
+                let mut rows = Vec::new();
+                for other in others {
+                    let values = other.values.clone();
+                    rows.push(NamedRow::new(
+                        format!("{name} becomes {}", other.name),
                         Row {
-                            values: values.clone(),
+                            values,
                             ..row.clone()
                         },
-                    )
-                };
-                way.replaced(row, others.iter().map(other))
+                    ));
+                }
+                way.replaced(row, rows)
             }
         }
     }

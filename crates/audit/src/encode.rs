@@ -17,7 +17,7 @@ use super::messages::{Message, Row, Texts, Types};
 use bernstream_release::source::Columns;
 use bernstream_synopsis::IdType;
 
-/// What lies under a null, for something always does: a value like any other. Under a time lies the message timestamp.
+/// The value under a null, for something always lies there: a value like any other. Under a time lies the message timestamp.
 const UNDER_A_NULL: f64 = 1.0;
 /// The longest unit that counts as the name of a user.
 const LONGEST_NAME: usize = 64;
@@ -37,13 +37,11 @@ pub(super) fn encode(message: &Message, columns: &Columns) -> Result<Vec<u8>, Ar
         return Ok(Vec::new());
     };
     // Text is declared as text, as producers do, also where it is not valid.
-    let said = |field: &Field| field.clone().with_data_type(as_text(field.data_type()));
-    let fields: Vec<Field> = first
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| said(field))
-        .collect();
+    let mut fields = Vec::new();
+    for field in first.schema().fields() {
+        let declared = as_text(field.data_type());
+        fields.push(Field::clone(field).with_data_type(declared));
+    }
     let mut writer = StreamWriter::try_new(Vec::new(), &Schema::new(fields))?;
     for batch in &encoded {
         writer.write(batch)?;
@@ -52,63 +50,66 @@ pub(super) fn encode(message: &Message, columns: &Columns) -> Result<Vec<u8>, Ar
 }
 
 fn batch(rows: &[Row], columns: &Columns, message: &Message) -> Result<RecordBatch, ArrowError> {
-    let nulls = |is_there: &dyn Fn(&Row) -> bool| NullBuffer::from_iter(rows.iter().map(is_there));
+    let mut batch = BatchColumns::default();
     let times = rows
         .iter()
         .map(|row| row.time.unwrap_or(message.stamp).micros())
         .collect();
-    let times = TimestampMicrosecondArray::try_new(times, Some(nulls(&|row| row.time.is_some())))?;
-    let mut named: Vec<(&String, ArrayRef)> = vec![(
-        &columns.time,
-        typed(
-            message,
-            |row| row.time.is_some(),
-            Arc::new(times.with_timezone("UTC")),
-        ),
-    )];
+    let nulls = NullBuffer::from_iter(rows.iter().map(|row| row.time.is_some()));
+    let times = TimestampMicrosecondArray::try_new(times, Some(nulls))?.with_timezone("UTC");
+    let times = typed(message, |row| row.time.is_some(), Arc::new(times));
+    batch.add(&columns.time, times);
     if let Some(name) = &columns.key {
         let keys = texts(rows.iter().map(|row| row.key.as_deref()), message.texts)?;
-        named.push((name, typed(message, |row| row.key.is_some(), keys)));
+        batch.add(name, typed(message, |row| row.key.is_some(), keys));
     }
-    let unit = |name: &[u8]| {
-        if columns.unit_type == Some(IdType::Integer) {
-            number(name)
-        } else {
-            name.to_vec()
-        }
-    };
     if let Some(name) = &columns.unit {
-        let units: Vec<Option<Vec<u8>>> = rows
-            .iter()
-            .map(|row| row.unit.as_deref().map(unit))
-            .collect();
+        let mut units = Vec::new();
+        for row in rows {
+            units.push(match &row.unit {
+                Some(unit) if columns.unit_type == Some(IdType::Integer) => Some(number(unit)),
+                unit => unit.as_deref().map(<[u8]>::to_vec),
+            });
+        }
         let units = texts(units.iter().map(Option::as_deref), message.texts)?;
-        named.push((name, typed(message, |row| row.unit.is_some(), units)));
+        batch.add(name, typed(message, |row| row.unit.is_some(), units));
     }
-    for (at, name) in columns.values.iter().enumerate() {
-        let is_there = |row: &Row| value(row, at).is_some();
+    for (column, name) in columns.values.iter().enumerate() {
         let values = rows
             .iter()
-            .map(|row| value(row, at).unwrap_or(UNDER_A_NULL))
+            .map(|row| value(row, column).unwrap_or(UNDER_A_NULL))
             .collect();
-        let floats = Float64Array::try_new(values, Some(nulls(&is_there)))?;
-        let numbers: ArrayRef = if is_whole(message, at) {
+        let nulls = NullBuffer::from_iter(rows.iter().map(|row| value(row, column).is_some()));
+        let floats = Float64Array::try_new(values, Some(nulls))?;
+        let numbers: ArrayRef = if is_whole(message, column) {
             Arc::new(integers(&floats))
         } else {
             Arc::new(floats)
         };
-        named.push((name, typed(message, is_there, numbers)));
+        let numbers = typed(message, |row| value(row, column).is_some(), numbers);
+        batch.add(name, numbers);
     }
-    // One column can have two parts to play.
-    let mut seen = BTreeSet::new();
-    named.retain(|(name, _)| seen.insert(name.as_str()));
-    let field = |(name, array): &(&String, ArrayRef)| {
-        Field::new(name.as_str(), array.data_type().clone(), true)
-    };
-    let schema = Schema::new(named.iter().map(field).collect::<Vec<_>>());
-    let arrays = named.into_iter().map(|(_, array)| array).collect();
+    let BatchColumns { fields, arrays } = batch;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+}
+
+/// The columns of a record batch, each with its field.
+#[derive(Default)]
+struct BatchColumns {
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+}
+
+impl BatchColumns {
+    /// Adds a column, unless there is one of this name: one column can have two parts to play.
+    fn add(&mut self, name: &str, array: ArrayRef) {
+        if self.fields.iter().all(|field| field.name() != name) {
+            self.fields
+                .push(Field::new(name, array.data_type().clone(), true));
+            self.arrays.push(array);
+        }
+    }
 }
 
 /// A name as an integer, where only integers are users; what is no name stays as it is. Two of the few names have two integers.
@@ -116,10 +117,11 @@ fn number(name: &[u8]) -> Vec<u8> {
     if !(1..LONGEST_NAME).contains(&name.len()) || !name.is_ascii() {
         return name.to_vec();
     }
-    let digest = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    digest.to_string().into_bytes()
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in name {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash.to_string().into_bytes()
 }
 
 fn value(row: &Row, column: usize) -> Option<f64> {
@@ -136,21 +138,17 @@ fn typed(message: &Message, is_there: impl Fn(&Row) -> bool, array: ArrayRef) ->
     }
 }
 
-/// Whether the types of the message are inferred and this column of values is one of integers.
+/// Returns whether the types of the message are inferred and this column of values is one of integers.
 fn is_whole(message: &Message, column: usize) -> bool {
     const WHOLE: f64 = (1_i64 << 53) as f64;
-    let is_integer = |value: f64| value.fract() == 0.0 && value.abs() <= WHOLE;
     let has_null = message.rows().any(|row| value(row, column).is_none());
     let is_inferred = match message.types {
         Types::Declared => false,
         Types::Inferred => true,
         Types::InferredByPandas => !has_null,
     };
-    is_inferred
-        && message
-            .rows()
-            .filter_map(|row| value(row, column))
-            .all(is_integer)
+    let mut values = message.rows().filter_map(|row| value(row, column));
+    is_inferred && values.all(|value| value.fract() == 0.0 && value.abs() <= WHOLE)
 }
 
 fn integers(floats: &Float64Array) -> Int64Array {
@@ -177,10 +175,10 @@ fn texts<'a>(
                 .collect::<BTreeSet<_>>()
                 .into_iter()
                 .collect();
-            let place = |row: &Option<&[u8]>| {
-                row.and_then(|row| i32::try_from(values.binary_search(&row).ok()?).ok())
-            };
-            let indices: Int32Array = rows.iter().map(place).collect();
+            let indices: Int32Array = rows
+                .iter()
+                .map(|row| i32::try_from(values.binary_search(&(*row)?).ok()?).ok())
+                .collect();
             let values = Arc::new(BinaryArray::from_iter_values(&values));
             Arc::new(DictionaryArray::<Int32Type>::try_new(indices, values)?)
         }

@@ -1,9 +1,9 @@
-//! Why a replay cannot be carried out.
+//! Reasons why a replay cannot be carried out.
 
 use bernstream_worker::pipeline;
 use {bernstream_ledger as ledger, bernstream_noise as mechanism};
 
-/// Why a replay cannot be carried out.
+/// Reasons why a replay cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("a replay needs a folder for its ledger: {0}")]

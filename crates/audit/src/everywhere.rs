@@ -1,16 +1,15 @@
-//! What the records of every promise get: any event time, any place in the stream, any message timestamp, any form of text, any cut
+//! Pairs for the records of every promise: any event time, any place in the stream, any message timestamp, any form of text, any cut
 //! into messages, any producer that infers types.
 
 use super::cuts::cuts;
 use super::edit::Edit;
-use super::messages::Row;
+use super::messages::{NamedRow, Row};
 use super::pair::Pair;
 use super::stage::{BackgroundStream, TICK};
 use super::subject::Stamps;
 use super::way::InjectionStrategy;
 use crate::odd;
 use crate::way;
-use bernstream_synopsis::clock::Timestamp;
 
 /// The name of a row in which nothing is odd.
 const PLAIN: &str = "a plain row";
@@ -19,58 +18,35 @@ const PLAIN: &str = "a plain row";
 pub(super) fn everywhere(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> [Vec<Pair>; 6] {
     [
         times(stage, edit, plain),
-        at_each(way::places(stage), edit, plain),
-        at_each(way::stamps(stage), edit, plain),
+        at_each(&way::places(stage), edit, PLAIN, plain),
+        at_each(&way::stamps(stage), edit, PLAIN, plain),
         forms(stage, edit, plain),
-        at_each(cuts(stage), edit, plain),
+        at_each(&cuts(stage), edit, PLAIN, plain),
         types(stage, edit, plain),
     ]
 }
 
-fn at_each(ways: Vec<InjectionStrategy<'_>>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+fn at_each(ways: &[InjectionStrategy<'_>], edit: &Edit, name: &str, row: &Row) -> Vec<Pair> {
     ways.iter()
-        .flat_map(|way| edit.pairs(way, PLAIN, plain))
+        .flat_map(|way| edit.pairs(way, name, row))
         .collect()
 }
 
 /// A row that decides, by what it has or lacks, which types the columns of its message have.
 fn types(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
-    let lacking = [
-        (PLAIN, plain.clone()),
-        (
-            "a row without values",
-            Row {
-                values: vec![None; plain.values.len()],
-                ..plain.clone()
-            },
-        ),
-        (
-            "a row without a key",
-            Row {
-                key: None,
-                ..plain.clone()
-            },
-        ),
-        (
-            "a row without a unit",
-            Row {
-                unit: None,
-                ..plain.clone()
-            },
-        ),
-        (
-            "a row without a time",
-            Row {
-                time: None,
-                ..plain.clone()
-            },
-        ),
-    ];
+    let mut lacking = ["values", "a key", "a unit", "a time"]
+        .map(|part| NamedRow::new(format!("a row without {part}"), plain.clone()));
+    let [values, key, unit, time] = &mut lacking;
+    values.row.values.fill(None);
+    key.row.key = None;
+    unit.row.unit = None;
+    time.row.time = None;
     let ways = way::types(stage);
-    lacking
-        .iter()
-        .flat_map(|(name, row)| ways.iter().flat_map(|way| edit.pairs(way, name, row)))
-        .collect()
+    let mut pairs = at_each(&ways, edit, PLAIN, plain);
+    for NamedRow { name, row } in &lacking {
+        pairs.extend(at_each(&ways, edit, name, row));
+    }
+    pairs
 }
 
 /// Event times of every kind, each beside others and in a message of its own.
@@ -79,9 +55,9 @@ fn times(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
     let stamp = BackgroundStream::time(stage.full(), 0.6);
     let alone = InjectionStrategy::message("in a message of its own", stage, 1, stamp);
     let mut pairs = ahead(stage, edit, plain);
-    for (name, row) in odd::times(plain, stage, stamp) {
-        pairs.extend(edit.pairs(&alone, name, &row));
-        pairs.extend(edit.pairs(&beside, name, &row));
+    for NamedRow { name, row } in odd::times(plain, stage, stamp) {
+        pairs.extend(edit.pairs(&alone, &name, &row));
+        pairs.extend(edit.pairs(&beside, &name, &row));
     }
     pairs
 }
@@ -111,22 +87,18 @@ fn ahead(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
 fn forms(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
     const ODD: [&str; 4] = ["null", "empty", "not text", "64 KiB"];
     let [several, one] = [24, 1].map(|batches| way::forms(stage, plain, batches));
-    let mut pairs: Vec<Pair> = several
-        .iter()
-        .chain(&one)
-        .flat_map(|way| edit.pairs(way, PLAIN, plain))
-        .collect();
-    for (name, row) in texts(stage, plain)
-        .iter()
-        .filter(|(name, _)| ODD.iter().any(|kind| name.contains(kind)))
-    {
-        pairs.extend(several.iter().flat_map(|way| edit.pairs(way, name, row)));
+    let mut pairs = at_each(&several, edit, PLAIN, plain);
+    pairs.extend(at_each(&one, edit, PLAIN, plain));
+    for NamedRow { name, row } in texts(stage, plain) {
+        if ODD.iter().any(|kind| name.contains(kind)) {
+            pairs.extend(at_each(&several, edit, &name, &row));
+        }
     }
     pairs
 }
 
 /// Rows whose key or unit is odd.
-pub(super) fn texts(stage: &BackgroundStream<'_>, row: &Row) -> Vec<(String, Row)> {
+pub(super) fn texts(stage: &BackgroundStream<'_>, row: &Row) -> Vec<NamedRow> {
     let mut all = Vec::new();
     if stage.subject.columns.unit.is_some() {
         all.extend(odd::units(row));
@@ -139,9 +111,9 @@ pub(super) fn texts(stage: &BackgroundStream<'_>, row: &Row) -> Vec<(String, Row
 
 /// The row so many ticks later, so that the order of several is plain.
 pub(super) fn later(row: &Row, ticks: usize) -> Row {
-    let later = |time: Timestamp| time.plus(TICK * u32::try_from(ticks).unwrap_or(u32::MAX));
+    let delay = TICK * u32::try_from(ticks).unwrap_or(u32::MAX);
     Row {
-        time: row.time.map(later),
+        time: row.time.map(|time| time.plus(delay)),
         ..row.clone()
     }
 }

@@ -1,14 +1,16 @@
-//! What a test has found.
+//! The findings of a test.
 
 use serde::Serialize;
+
+use super::tally::distance;
 
 /// A test of the audit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Test {
-    /// What is held against what.
+    /// A sentence that says what is held against what.
     pub what: String,
     pub verdict: Verdict,
-    /// How far apart they are, and how far they may be before the test fails.
+    /// The distance between them, and the largest one before the test fails.
     pub difference: f64,
     pub allowed: f64,
     /// Independent draws; none where it is a calculation.
@@ -38,13 +40,46 @@ impl Verdict {
 }
 
 impl Test {
+    /// A test of a distance that chance lets be `allowed` at most.
+    pub(super) fn of_distance(
+        what: &str,
+        difference: f64,
+        allowed: f64,
+        draws: u64,
+        false_alarm: f64,
+    ) -> Self {
+        Test {
+            what: what.to_owned(),
+            verdict: Verdict::of(difference <= allowed),
+            difference,
+            allowed,
+            draws,
+            false_alarm,
+            fails_at: None,
+        }
+    }
+
     pub fn has_failed(&self) -> bool {
         self.verdict == Verdict::Failed
     }
 }
 
+/// The largest factor of the scale of a law, `up_to` in closed form, at which it is at least `wanted` from its own values `expected` at
+/// some thresholds.
+pub(super) fn scale_fails_at(
+    wanted: f64,
+    thresholds: &[f64],
+    expected: &[f64],
+    up_to: impl Fn(f64) -> f64,
+) -> Option<f64> {
+    fails_at(wanted, |factor| {
+        let shrunk: Vec<f64> = thresholds.iter().map(|x| up_to(x / factor)).collect();
+        distance(&shrunk, expected)
+    })
+}
+
 /// The largest factor below 1 at which `distance` is at least `wanted`. `distance` falls as the factor rises to 1.
-pub(super) fn fails_at(wanted: f64, distance: impl Fn(f64) -> f64) -> Option<f64> {
+fn fails_at(wanted: f64, distance: impl Fn(f64) -> f64) -> Option<f64> {
     let mut fails = 1e-3;
     let mut passes = 1.0;
     if distance(fails) < wanted {

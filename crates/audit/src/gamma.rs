@@ -33,15 +33,18 @@ pub(super) fn probability_up_to(shape: f64, x: f64) -> f64 {
     for n in 1..MOST {
         let a = -f64::from(n) * (f64::from(n) - shape);
         b += 2.0;
-        let away = |y: f64| if y.abs() < SMALL { SMALL } else { y };
-        d = 1.0 / away(a * d + b);
-        c = away(b + a / c);
+        d = 1.0 / away_from_zero(a * d + b);
+        c = away_from_zero(b + a / c);
         fraction *= d * c;
         if (d * c - 1.0).abs() < 1e-15 {
             break;
         }
     }
     (1.0 - front * fraction).clamp(0.0, 1.0)
+}
+
+fn away_from_zero(y: f64) -> f64 {
+    if y.abs() < SMALL { SMALL } else { y }
 }
 
 #[cfg(test)]

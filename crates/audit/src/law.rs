@@ -42,7 +42,7 @@ impl Law {
         }
     }
 
-    /// How far the law of [`Law::size`] on whole numbers can be from that on the reals: rounding moves each value by half a unit
+    /// The distance that the law of [`Law::size`] on whole numbers can have from that on the reals: rounding moves each value by half a unit
     /// at most, the size by `N / 2s`, and the density of a Gamma law is at most 1. Half a square moves by `N^(1/2) / s` times its root.
     #[expect(clippy::cast_precision_loss, reason = "an allowance, rounded up")]
     pub fn rounding(&self) -> f64 {
@@ -56,36 +56,31 @@ impl Law {
         reason = "the differences are exact in whole numbers, or small beside the rest"
     )]
     pub fn loss(&self, noise: &[i128], change: &[i128]) -> f64 {
-        let moved = || noise.iter().zip(change).map(|(z, d)| z.saturating_add(*d));
-        let across = || {
-            noise
-                .iter()
-                .zip(change)
-                .map(|(z, d)| *d as f64 * (2.0 * *z as f64 + *d as f64))
-                .sum::<f64>()
-        };
         match self.noise {
             NoiseDistribution::DiscreteLaplace => {
-                let differences = noise
-                    .iter()
-                    .zip(moved())
-                    .map(|(z, to)| to.saturating_abs() - z.saturating_abs());
-                differences.fold(0_i128, i128::saturating_add) as f64 / self.scale
+                let mut difference: i128 = 0;
+                for (z, to) in noise.iter().zip(moved(noise, change)) {
+                    difference =
+                        difference.saturating_add(to.saturating_abs() - z.saturating_abs());
+                }
+                difference as f64 / self.scale
             }
             NoiseDistribution::DiscreteCube => {
-                let to = moved().map(i128::unsigned_abs).max().unwrap_or(0);
+                let to = sup(&moved(noise, change));
                 (to.cast_signed() - sup(noise).cast_signed()) as f64 / self.scale
             }
             NoiseDistribution::Ball => {
-                let to = moved().map(|z| z as f64 * z as f64).sum::<f64>().sqrt();
+                let to = square(&moved(noise, change)).sqrt();
                 let both = to + square(noise).sqrt();
                 if both > 0.0 {
-                    across() / both / self.scale
+                    difference_of_squares(noise, change) / both / self.scale
                 } else {
                     0.0
                 }
             }
-            NoiseDistribution::DiscreteGaussian => across() / (2.0 * self.scale * self.scale),
+            NoiseDistribution::DiscreteGaussian => {
+                difference_of_squares(noise, change) / (2.0 * self.scale * self.scale)
+            }
         }
     }
 
@@ -109,7 +104,7 @@ impl Law {
             .collect()
     }
 
-    /// What of one value is looked at: its size over the scale; of the ball its part of the length.
+    /// The figure of one value that is looked at: its size over the scale; of the ball its part of the length.
     #[expect(
         clippy::cast_precision_loss,
         reason = "noise is compared to many fewer digits"
@@ -141,8 +136,9 @@ impl Law {
                 libm::erf((units + 0.5) / self.scale * std::f64::consts::FRAC_1_SQRT_2)
             }
             NoiseDistribution::DiscreteCube => {
-                let above = |shape| 1.0 - probability_up_to(shape, x);
-                (1.0 - above(n + 1.0) + x * above(n) / n).clamp(0.0, 1.0)
+                let above = 1.0 - probability_up_to(n, x);
+                let above_radius = 1.0 - probability_up_to(n + 1.0, x);
+                (1.0 - above_radius + x * above / n).clamp(0.0, 1.0)
             }
             NoiseDistribution::Ball => cosine_up_to(n, x.min(1.0)),
         }
@@ -154,22 +150,37 @@ impl Law {
 fn cosine_up_to(n: f64, x: f64) -> f64 {
     // Beyond twelve deviations there is nothing.
     let most = (12.0 / n.sqrt()).min(std::f64::consts::FRAC_PI_2);
-    let integral = |to: f64| {
-        const STEPS: u32 = 512;
-        let step = to / f64::from(STEPS);
-        let density = |i: u32| (f64::from(i) * step).cos().max(0.0).powf(n - 2.0);
-        let weight = |i: u32| {
-            if i == 0 || i == STEPS {
-                1.0
-            } else if i % 2 == 1 {
-                4.0
-            } else {
-                2.0
-            }
+    let part = cosine_power_integral(n, x.asin().min(most)) / cosine_power_integral(n, most);
+    part.clamp(0.0, 1.0)
+}
+
+/// The integral of `cos^(n-2)` from 0 to `to`.
+fn cosine_power_integral(n: f64, to: f64) -> f64 {
+    const STEPS: u32 = 512;
+    let step = to / f64::from(STEPS);
+    let terms = (0..=STEPS).map(|i| {
+        let weight = match i {
+            0 | STEPS => 1.0,
+            _ if i % 2 == 1 => 4.0,
+            _ => 2.0,
         };
-        (0..=STEPS).map(|i| weight(i) * density(i)).sum::<f64>() * step / 3.0
-    };
-    (integral(x.asin().min(most)) / integral(most)).clamp(0.0, 1.0)
+        weight * (f64::from(i) * step).cos().max(0.0).powf(n - 2.0)
+    });
+    terms.sum::<f64>() * step / 3.0
+}
+
+fn moved(noise: &[i128], change: &[i128]) -> Vec<i128> {
+    let pairs = noise.iter().zip(change);
+    pairs.map(|(z, d)| z.saturating_add(*d)).collect()
+}
+
+/// The sum of `(z + d)^2 - z^2` over all values.
+#[expect(clippy::cast_precision_loss, reason = "compared to many fewer digits")]
+fn difference_of_squares(noise: &[i128], change: &[i128]) -> f64 {
+    let pairs = noise.iter().zip(change);
+    pairs
+        .map(|(z, d)| *d as f64 * (2.0 * *z as f64 + *d as f64))
+        .sum()
 }
 
 fn one(values: &[i128]) -> u128 {

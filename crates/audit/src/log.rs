@@ -15,7 +15,7 @@ use bernstream_worker::pipeline::PROGRESS;
 pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// What writes here.
+    /// A dispatcher that writes here.
     pub fn dispatch(&self) -> Dispatch {
         let lines = tracing_subscriber::fmt()
             .with_max_level(Level::INFO)
@@ -39,7 +39,7 @@ impl Log {
     }
 }
 
-/// Whether a line must be the same for neighbours. A worker says now and then how far it is, by the clock and the schedule; no warning is
+/// Returns whether a line must be the same for neighbours. A worker says now and then how far it is, by the clock and the schedule; no warning is
 /// of that kind.
 fn is_compared(about: &Metadata<'_>) -> bool {
     about.target() != PROGRESS || *about.level() != Level::INFO

@@ -1,4 +1,4 @@
-//! When a running test looks at what it has, and how far off it may be then.
+//! The looks of a running test at what it has, and how far off it may be then.
 
 /// The looks of one test: each a quarter further than the one before. Whoever stops after any of them, whyever, takes a right program for
 /// a wrong one with probability `alarm` at most: look `k` may do so with `alarm / k (k + 1)`, and these add up to `alarm`
@@ -20,7 +20,7 @@ impl SequentialTest {
         }
     }
 
-    /// How many runs there are at this look.
+    /// Number of runs at this look.
     pub fn runs(&self) -> u64 {
         self.runs
     }

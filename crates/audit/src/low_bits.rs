@@ -3,7 +3,7 @@
 
 use super::tally::Tally;
 
-/// From this scale on, in grid units, the lowest eight bits are even but for a part of 10^-6.
+/// The scale, in grid units, from which on the lowest eight bits are even but for a part of 10^-6.
 const LARGE: f64 = 262_144.0;
 
 /// Counts what [`of`] gives.
@@ -17,14 +17,14 @@ pub(super) fn of(value: i128) -> f64 {
     f64::from(low.reverse_bits())
 }
 
-/// What a tally of even bits has.
+/// The distribution function of even bits.
 pub(super) fn even() -> Vec<f64> {
     (1..=u8::MAX)
         .map(|count| f64::from(count) / 256.0)
         .collect()
 }
 
-/// Whether noise of this scale has even bits.
+/// Returns whether noise of this scale has even bits.
 pub(super) fn are_even(scale: f64) -> bool {
     scale >= LARGE
 }

@@ -14,6 +14,22 @@ pub struct Row {
     pub values: Vec<Option<f64>>,
 }
 
+/// A row that is tried, and its name in the report.
+#[derive(Clone, Debug)]
+pub(super) struct NamedRow {
+    pub name: String,
+    pub row: Row,
+}
+
+impl NamedRow {
+    pub fn new(name: impl Into<String>, row: Row) -> Self {
+        NamedRow {
+            name: name.into(),
+            row,
+        }
+    }
+}
+
 /// A message in its place on the topic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
@@ -26,7 +42,7 @@ pub struct Message {
     pub types: Types,
 }
 
-/// Who says which types the columns of a message have.
+/// The source of the types of a message's columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Types {
     /// A schema: the same for every message.
@@ -38,7 +54,7 @@ pub enum Types {
     InferredByPandas,
 }
 
-/// How keys and units are encoded.
+/// The encoding of keys and units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Texts {
     #[default]

@@ -1,6 +1,6 @@
 //! Records that move a function most: found by trying public places, one record at a time.
 
-use super::shift::size;
+use super::shift::distance_of;
 use bernstream_noise::Exact;
 use bernstream_release::window::accumulator::{AccumulatorSpec, Record};
 use bernstream_release::window::{Axis, Label};
@@ -9,14 +9,27 @@ use bernstream_worker::pipeline::{Release, ReleaseVariant};
 /// A record of one release, in natural units: one value an axis, then the label.
 pub(super) type Values = Vec<f64>;
 
-/// Where a function is asked what a record changes.
+/// The place where a function is asked what a record changes.
 pub(super) struct Context<'a> {
     pub release: &'a Release,
     /// The records of others in the window and key.
     pub others: &'a [Values],
 }
 
-/// How many places are tried where a function is a sum, and where it is solved for.
+/// Records that were tried, and the distance that they moved the values.
+struct Tried<T> {
+    moved: f64,
+    records: T,
+}
+
+/// The `most` of them that moved the values furthest, the first of all first.
+fn furthest<T>(mut tried: Vec<Tried<T>>, most: usize) -> Vec<T> {
+    tried.sort_by(|one, other| other.moved.total_cmp(&one.moved));
+    let first = tried.into_iter().take(most);
+    first.map(|tried| tried.records).collect()
+}
+
+/// The number of places that are tried where a function is a sum, and where it is solved for.
 const TRIED: [usize; 2] = [64, 10];
 
 impl Context<'_> {
@@ -24,39 +37,33 @@ impl Context<'_> {
     pub fn added(&self, most: usize) -> Vec<Values> {
         let variant = self.release.variants.first();
         let before = self.with(None);
-        let mut tried: Vec<(f64, Values)> = self
-            .places()
-            .into_iter()
-            .map(|place| (size(variant, &[(&self.with(Some(&place)), &before)]), place))
-            .collect();
-        tried.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        tried
-            .into_iter()
-            .take(most)
-            .map(|(_, place)| place)
-            .collect()
+        let mut tried = Vec::new();
+        for place in self.places() {
+            tried.push(Tried {
+                moved: distance_of(variant, &self.with(Some(&place)), &before),
+                records: place,
+            });
+        }
+        furthest(tried, most)
     }
 
     /// The `most` pairs of records that change the values most when one takes the place of the other.
     pub fn replaced(&self, most: usize) -> Vec<[Values; 2]> {
         let variant = self.release.variants.first();
-        let tried: Vec<(Exact, Values)> = self
-            .places()
-            .into_iter()
-            .map(|place| (self.with(Some(&place)), place))
-            .collect();
+        let places = self.places();
+        let exact: Vec<Exact> = places.iter().map(|place| self.with(Some(place))).collect();
+        let all = exact.iter().zip(&places);
         let mut pairs = Vec::new();
-        for (at, (one, from)) in tried.iter().enumerate() {
-            for (other, to) in tried.iter().skip(at + 1) {
-                pairs.push((size(variant, &[(one, other)]), [from, to]));
+        for (index, (one, from)) in all.clone().enumerate() {
+            for (other, to) in all.clone().skip(index + 1) {
+                pairs.push(Tried {
+                    moved: distance_of(variant, one, other),
+                    records: [from, to],
+                });
             }
         }
-        pairs.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        pairs
-            .into_iter()
-            .take(most)
-            .map(|(_, pair)| pair.map(Clone::clone))
-            .collect()
+        let pairs = furthest(pairs, most).into_iter();
+        pairs.map(|pair| pair.map(Clone::clone)).collect()
     }
 
     /// The values with one record more.

@@ -1,4 +1,4 @@
-//! What a replay shows.
+//! Observations of a replay.
 
 use super::stream::Asked;
 use bernstream_noise::Exact;
@@ -19,20 +19,20 @@ pub struct Observed {
     pub log: Vec<String>,
     /// The rows of the ledger as `bernstream ledger export` prints them for everybody, without digests that are random or of noisy values.
     pub rows: Vec<String>,
-    /// What was asked of the source outside of reading.
+    /// The questions to the source outside of reading.
     pub asked: Vec<Asked>,
     /// The sequence of the ledger's newest row, and the end of the last block that it claimed.
     pub claimed: Option<(u64, Timestamp)>,
-    /// Why the worker stopped before the end of the grid.
+    /// The reason why the worker stopped before the end of the grid.
     pub stopped: Option<String>,
 }
 
-/// What was seen of a window when its noise was drawn.
+/// Observations of a window when its noise was drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drawn {
-    /// How many evaluations came before it.
+    /// Number of evaluations before it.
     pub evaluations: usize,
-    /// How many 32-bit words of randomness it used.
+    /// Number of 32-bit words of randomness that it used.
     pub words: u128,
     /// The metrics of the default level just before.
     pub metrics: String,
@@ -45,11 +45,11 @@ pub struct Evaluation {
     pub release: usize,
     /// The variant that was released; a private choice can select another one.
     pub variant: usize,
-    /// Of every variant, whichever was released.
+    /// The values of every variant, whichever was released.
     pub values: Vec<Exact>,
-    /// What the choice of an order compares, of every variant.
+    /// The scores that the choice of an order compares, of every variant.
     pub scores: Vec<Option<Exact>>,
-    /// What the choice of a bandwidth is made from.
+    /// The counts that a bandwidth is chosen from.
     pub counts: Option<Exact>,
 }
 

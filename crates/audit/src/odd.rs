@@ -1,12 +1,13 @@
-//! What can be odd about a row: everything that the promise says a record may be.
+//! Odd rows: everything that the promise says a record may be.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::messages::Row;
+use super::messages::{NamedRow, Row};
 use super::stage::{BackgroundStream, TICK};
 use bernstream_release::window::LONGEST_UNIT;
 use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
 
 /// The length of a text that is far too long.
 const LONG: usize = 1 << 16;
@@ -14,7 +15,7 @@ const LONG: usize = 1 << 16;
 const NOT_TEXT: [u8; 3] = [0xff, 0xfe, 0x80];
 
 /// The row with each odd value in each column; `ends` are the ends of the domains.
-pub(super) fn values(row: &Row, ends: &[[f64; 2]]) -> Vec<(String, Row)> {
+pub(super) fn values(row: &Row, ends: &[[f64; 2]]) -> Vec<NamedRow> {
     let mut all = Vec::new();
     for (column, [min, max]) in ends.iter().enumerate() {
         let kinds = [
@@ -33,7 +34,7 @@ pub(super) fn values(row: &Row, ends: &[[f64; 2]]) -> Vec<(String, Row)> {
             let mut odd = row.clone();
             if let Some(place) = odd.values.get_mut(column) {
                 *place = value;
-                all.push((format!("value {column} {name}"), odd));
+                all.push(NamedRow::new(format!("value {column} {name}"), odd));
             }
         }
     }
@@ -41,106 +42,90 @@ pub(super) fn values(row: &Row, ends: &[[f64; 2]]) -> Vec<(String, Row)> {
 }
 
 /// The row with each odd key, the longest first.
-pub(super) fn keys(row: &Row) -> Vec<(String, Row)> {
-    let mut all: Vec<(&str, Option<Arc<[u8]>>)> = vec![
-        ("key of 64 KiB", Some([b'k'; LONG].into())),
-        ("null key", None),
-        ("empty key", Some([].into())),
-        ("unknown key", Some(b"another key".as_slice().into())),
-        ("key that is not text", Some(NOT_TEXT.into())),
+pub(super) fn keys(row: &Row) -> Vec<NamedRow> {
+    let mut all = vec![
+        with_key(row, "key of 64 KiB", Some(&[b'k'; LONG])),
+        with_key(row, "null key", None),
+        with_key(row, "empty key", Some(&[])),
+        with_key(row, "unknown key", Some(b"another key")),
+        with_key(row, "key that is not text", Some(&NOT_TEXT)),
     ];
     if let Some(key) = &row.key {
-        all.push((
-            "key with a byte more",
-            Some([key, b"\0".as_slice()].concat().into()),
-        ));
-        all.push((
-            "key with a byte less",
-            Some(key.get(1..).unwrap_or_default().into()),
-        ));
+        let longer = [key, b"\0".as_slice()].concat();
+        all.push(with_key(row, "key with a byte more", Some(&longer)));
+        let shorter = key.get(1..).unwrap_or_default();
+        all.push(with_key(row, "key with a byte less", Some(shorter)));
     }
-    all.into_iter()
-        .map(|(name, key)| (name.to_owned(), Row { key, ..row.clone() }))
-        .collect()
+    all
+}
+
+fn with_key(row: &Row, name: &str, key: Option<&[u8]>) -> NamedRow {
+    let key = key.map(Arc::from);
+    NamedRow::new(name, Row { key, ..row.clone() })
 }
 
 /// The row with each odd unit, the longest first.
-pub(super) fn units(row: &Row) -> Vec<(String, Row)> {
-    let all: [(&str, Option<Arc<[u8]>>); 6] = [
-        ("unit of 64 KiB", Some([b'u'; LONG].into())),
-        ("null unit", None),
-        ("empty unit", Some([].into())),
-        ("unit that is not text", Some(NOT_TEXT.into())),
-        (
-            "unit as long as it may be",
-            Some([b'u'; LONGEST_UNIT].into()),
-        ),
-        (
-            "unit a byte too long",
-            Some([b'u'; LONGEST_UNIT + 1].into()),
-        ),
-    ];
-    all.into_iter()
-        .map(|(name, unit)| {
-            (
-                name.to_owned(),
-                Row {
-                    unit,
-                    ..row.clone()
-                },
-            )
-        })
-        .collect()
+pub(super) fn units(row: &Row) -> Vec<NamedRow> {
+    let longest = [b'u'; LONGEST_UNIT];
+    let too_long = [b'u'; LONGEST_UNIT + 1];
+    vec![
+        with_unit(row, "unit of 64 KiB", Some(&[b'u'; LONG])),
+        with_unit(row, "null unit", None),
+        with_unit(row, "empty unit", Some(&[])),
+        with_unit(row, "unit that is not text", Some(&NOT_TEXT)),
+        with_unit(row, "unit as long as it may be", Some(&longest)),
+        with_unit(row, "unit a byte too long", Some(&too_long)),
+    ]
+}
+
+fn with_unit(row: &Row, name: &str, unit: Option<&[u8]>) -> NamedRow {
+    let unit = unit.map(Arc::from);
+    NamedRow::new(
+        name,
+        Row {
+            unit,
+            ..row.clone()
+        },
+    )
 }
 
 /// The row at each odd event time; `stamp` is the message timestamp that it gets.
-pub(super) fn times(
-    row: &Row,
-    stage: &BackgroundStream<'_>,
-    stamp: Timestamp,
-) -> Vec<(&'static str, Row)> {
-    let window = stage.full();
-    let skew = stage.subject.plan.rules.max_future_skew;
-    let year = Duration::from_secs(31_556_952);
-    let all = [
-        ("far in the future", Some(window.start.plus(year * 100))),
-        ("no event time", None),
-        ("the start of its window", Some(window.start)),
-        ("the end of its window", Some(window.end)),
-        (
-            "just before the end of its window",
-            Some(window.end.minus(TICK)),
-        ),
-        ("before the first window", Some(window.start.minus(TICK))),
-        ("far in the past", Some(window.start.minus(year * 100))),
-        (
-            "the first time there is",
-            Some(Timestamp::from_micros(i64::MIN)),
-        ),
-        (
-            "the last time there is",
-            Some(Timestamp::from_micros(i64::MAX)),
-        ),
-        ("as far ahead as allowed", Some(stamp.plus(skew))),
-        ("a bit further ahead", Some(stamp.plus(skew).plus(TICK))),
-        (
-            "in the last window",
-            Some(BackgroundStream::time(stage.empty(), 0.5)),
-        ),
-        (
-            "after the last window",
-            Some(stage.subject.end().plus(TICK)),
-        ),
-    ];
-    all.into_iter()
-        .map(|(name, time)| {
-            (
-                name,
-                Row {
-                    time,
-                    ..row.clone()
-                },
-            )
-        })
-        .collect()
+pub(super) fn times(row: &Row, stage: &BackgroundStream<'_>, stamp: Timestamp) -> Vec<NamedRow> {
+    let Span { start, end } = stage.full();
+    let century = Duration::from_secs(31_556_952) * 100;
+    let first_time = Timestamp::from_micros(i64::MIN);
+    let last_time = Timestamp::from_micros(i64::MAX);
+    let furthest = stamp.plus(stage.subject.plan.rules.max_future_skew);
+    let last_window = BackgroundStream::time(stage.empty(), 0.5);
+    let after_all = stage.subject.end().plus(TICK);
+    let untimed = Row {
+        time: None,
+        ..row.clone()
+    };
+    vec![
+        at_time(row, "far in the future", start.plus(century)),
+        NamedRow::new("no event time", untimed),
+        at_time(row, "the start of its window", start),
+        at_time(row, "the end of its window", end),
+        at_time(row, "just before the end of its window", end.minus(TICK)),
+        at_time(row, "before the first window", start.minus(TICK)),
+        at_time(row, "far in the past", start.minus(century)),
+        at_time(row, "the first time there is", first_time),
+        at_time(row, "the last time there is", last_time),
+        at_time(row, "as far ahead as allowed", furthest),
+        at_time(row, "a bit further ahead", furthest.plus(TICK)),
+        at_time(row, "in the last window", last_window),
+        at_time(row, "after the last window", after_all),
+    ]
+}
+
+fn at_time(row: &Row, name: &str, time: Timestamp) -> NamedRow {
+    let time = Some(time);
+    NamedRow::new(
+        name,
+        Row {
+            time,
+            ..row.clone()
+        },
+    )
 }

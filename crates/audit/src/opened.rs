@@ -10,9 +10,9 @@ use bernstream_synopsis::NoiseDistribution;
 /// and subtract it: an audit does so with records that nobody sent.
 pub(super) fn opened(exact: &Exact) -> Vec<i128> {
     let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
-    let drawn = |exact: &Exact| mechanism.release(exact, &mut Generator::frozen([0; 32]));
-    let noisy = drawn(exact);
-    let noise = drawn(&Exact::new(vec![0; noisy.values().len()]));
+    let noisy = mechanism.release(exact, &mut Generator::frozen([0; 32]));
+    let zeros = Exact::new(vec![0; noisy.values().len()]);
+    let noise = mechanism.release(&zeros, &mut Generator::frozen([0; 32]));
     noisy
         .values()
         .iter()

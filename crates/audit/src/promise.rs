@@ -24,7 +24,7 @@ const DELTAS: [u64; 12] = [
     1_000_000_000,
 ];
 
-/// What a change costs, beside what is promised.
+/// The cost of a change, beside what is promised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// `epsilon`, `rho`, or the `delta` at the promised epsilon.
@@ -33,37 +33,61 @@ pub struct Cost {
     pub promised: f64,
 }
 
-/// A promise as (epsilon, delta) pairs, all of which hold.
+/// A promise as guarantees, all of which hold.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Promise(Vec<(f64, f64)>);
+pub struct Promise(Vec<Guarantee>);
+
+/// A guarantee of (epsilon, delta)-differential privacy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Guarantee {
+    epsilon: f64,
+    delta: f64,
+}
+
+impl Guarantee {
+    fn pure(epsilon: f64) -> Self {
+        Guarantee {
+            epsilon,
+            delta: 0.0,
+        }
+    }
+}
 
 impl Promise {
-    /// That of one release of one window, private choices included. Of a declared plan it is that of the whole plan; of random
+    /// The promise of one release of one window, private choices included. Of a declared plan it is that of the whole plan; of random
     /// differential privacy that which holds whatever the records are.
     pub fn of(privacy: &Privacy) -> Self {
-        let implied = privacy
-            .implies
-            .map(|implied| (implied.epsilon.to_f64(), implied.delta.to_f64()));
-        Promise(match (&privacy.definition, privacy.price) {
-            (Definition::Random(random), _) => vec![(random.epsilon_at_worst, 0.0)],
-            (_, Price::Pure(epsilon)) => vec![(epsilon.to_f64(), 0.0)],
-            (_, Price::Approximate { epsilon, delta }) => vec![(epsilon.to_f64(), delta.to_f64())],
-            (_, Price::Concentrated(rho)) => concentrated(rho),
-            (_, Price::Slots(_)) => implied.into_iter().collect(),
+        if let Definition::Random(random) = &privacy.definition {
+            return Promise(vec![Guarantee::pure(random.epsilon_at_worst)]);
+        }
+        let implied = privacy.implies.map(|implied| Guarantee {
+            epsilon: implied.epsilon.to_f64(),
+            delta: implied.delta.to_f64(),
+        });
+        Promise(match privacy.price {
+            Price::Pure(epsilon) => vec![Guarantee::pure(epsilon.to_f64())],
+            Price::Approximate { epsilon, delta } => vec![Guarantee {
+                epsilon: epsilon.to_f64(),
+                delta: delta.to_f64(),
+            }],
+            Price::Concentrated(rho) => concentrated(rho),
+            Price::Slots(_) => implied.into_iter().collect(),
         })
     }
 
     /// The least part of false negatives that is left to an attacker who makes this part of false positives:
     /// `max(0, 1 - delta - exp(epsilon) a, exp(-epsilon) (1 - delta - a))`, the largest of all pairs (`[DRS22]`, proposition 3).
     pub fn least(&self, positives: f64) -> f64 {
-        let of_pair = |(epsilon, delta): &(f64, f64)| {
+        let mut least: f64 = 0.0;
+        for Guarantee { epsilon, delta } in &self.0 {
             let rest = 1.0 - delta - positives;
-            (1.0 - delta - epsilon.exp() * positives).max((-epsilon).exp() * rest)
-        };
-        self.0.iter().map(of_pair).fold(0.0, f64::max)
+            let negatives = 1.0 - delta - epsilon.exp() * positives;
+            least = least.max(negatives.max((-epsilon).exp() * rest));
+        }
+        least
     }
 
-    /// What a change costs at the declared scale, and the price: the largest epsilon or rho, or the delta at the promised epsilon. `None`
+    /// The cost of a change at the declared scale, and the price: the largest epsilon or rho, or the delta at the promised epsilon. `None`
     /// where the price says nothing about one window, or nothing that holds for every pair.
     ///
     /// `found` is [`Law::distance`], of all keys, and `declared` the same of the declared change; the larger one is held against the
@@ -71,54 +95,56 @@ impl Promise {
     /// [`bernstream_noise::concentrated`] for Laplace and ball noise, and `epsilon tanh(epsilon / 2)` of any other. Gaussian noise has `distance^2 / 2`
     /// (`[BS16]`), and the delta of `[BW18]`, theorem 8.
     pub fn cost(privacy: &Privacy, law: &Law, found: f64, declared: f64) -> Option<Cost> {
+        if matches!(privacy.definition, Definition::Random(_)) {
+            return None;
+        }
         let is_pure = law.noise.is_pure();
         let distance = found.max(declared);
-        let cost = |of, found, promised| {
-            Some(Cost {
-                of,
-                found,
-                promised,
-            })
-        };
-        match (&privacy.definition, privacy.price) {
-            (Definition::Random(_), _) | (_, Price::Slots(_)) => None,
-            (_, Price::Pure(epsilon)) if is_pure => cost("epsilon", distance, epsilon.to_f64()),
-            (_, Price::Pure(_)) => None,
-            (_, Price::Approximate { epsilon, delta }) => match (is_pure, delta == Delta::ZERO) {
-                (true, true) => cost("epsilon", distance, epsilon.to_f64()),
-                // The Laplace noise of `[AR17]` with a delta may have a larger epsilon.
-                (true, false) => None,
-                (false, _) => cost("delta", curve(distance, epsilon.to_f64()), delta.to_f64()),
-            },
-            (_, Price::Concentrated(rho)) => cost(
-                "rho",
-                rho_of(law, if is_pure { found } else { distance }),
-                rho.to_f64(),
-            ),
+        match privacy.price {
+            Price::Pure(epsilon) if is_pure => Some(Cost {
+                of: "epsilon",
+                found: distance,
+                promised: epsilon.to_f64(),
+            }),
+            Price::Approximate { epsilon, delta } if is_pure && delta == Delta::ZERO => {
+                Some(Cost {
+                    of: "epsilon",
+                    found: distance,
+                    promised: epsilon.to_f64(),
+                })
+            }
+            Price::Approximate { epsilon, delta } if !is_pure => Some(Cost {
+                of: "delta",
+                found: curve(distance, epsilon.to_f64()),
+                promised: delta.to_f64(),
+            }),
+            Price::Concentrated(rho) => Some(Cost {
+                of: "rho",
+                found: rho_of(law, if is_pure { found } else { distance }),
+                promised: rho.to_f64(),
+            }),
+            // The Laplace noise of `[AR17]` with a delta may have a larger epsilon.
+            Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => None,
         }
     }
 
-    /// In words.
+    /// The promise in words.
     pub fn in_words(privacy: &Privacy) -> String {
-        match (&privacy.definition, privacy.price, privacy.implies) {
-            (Definition::Random(random), ..) => {
-                format!(
-                    "epsilon {} whatever the records are",
-                    random.epsilon_at_worst
-                )
-            }
-            (_, Price::Pure(epsilon), _) => format!("epsilon {epsilon}"),
-            (_, Price::Approximate { epsilon, delta }, _) => {
-                format!("epsilon {epsilon}, delta {delta}")
-            }
-            (_, Price::Concentrated(rho), _) => format!("rho {rho}"),
-            (_, Price::Slots(_), Some(implied)) => {
-                format!(
+        if let Definition::Random(random) = &privacy.definition {
+            let epsilon = random.epsilon_at_worst;
+            return format!("epsilon {epsilon} whatever the records are");
+        }
+        match privacy.price {
+            Price::Pure(epsilon) => format!("epsilon {epsilon}"),
+            Price::Approximate { epsilon, delta } => format!("epsilon {epsilon}, delta {delta}"),
+            Price::Concentrated(rho) => format!("rho {rho}"),
+            Price::Slots(_) => match privacy.implies {
+                Some(implied) => format!(
                     "epsilon {}, delta {} of the whole plan",
                     implied.epsilon, implied.delta
-                )
-            }
-            (_, Price::Slots(_), None) => "a declared plan".to_owned(),
+                ),
+                None => "a declared plan".to_owned(),
+            },
         }
     }
 }
@@ -140,12 +166,17 @@ fn rho_of(law: &Law, t: f64) -> f64 {
     }
 }
 
-fn concentrated(rho: Rho) -> Vec<(f64, f64)> {
-    let pair = |delta: &u64| {
-        let delta = Delta::from_quintillionths(*delta);
-        concentrated::epsilon_of(rho, delta).map(|epsilon| (epsilon.to_f64(), delta.to_f64()))
-    };
-    DELTAS.iter().filter_map(pair).collect()
+fn concentrated(rho: Rho) -> Vec<Guarantee> {
+    let mut guarantees = Vec::new();
+    for delta in DELTAS.map(Delta::from_quintillionths) {
+        if let Some(epsilon) = concentrated::epsilon_of(rho, delta) {
+            guarantees.push(Guarantee {
+                epsilon: epsilon.to_f64(),
+                delta: delta.to_f64(),
+            });
+        }
+    }
+    guarantees
 }
 
 #[cfg(test)]
@@ -154,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_curve_is_that_of_the_definition_and_says_little_where_little_is_promised() {
-        let pure = Promise(vec![(1.0, 0.0)]);
+        let pure = Promise(vec![Guarantee::pure(1.0)]);
         let e = 1.0_f64.exp();
         for (positives, least) in [(0.0, 1.0), (0.1, 1.0 - 0.1 * e), (0.5, 0.5 / e), (1.0, 0.0)] {
             assert!((pure.least(positives) - least).abs() < 1e-12, "{positives}");

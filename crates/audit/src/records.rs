@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::edit::Edit;
 use super::everywhere::{everywhere, texts};
-use super::messages::{Message, Row};
+use super::messages::{Message, NamedRow, Row};
 use super::pair::Pair;
 use super::scene::WindowFixture;
 use super::stage::BackgroundStream;
@@ -20,21 +20,15 @@ pub(super) fn families(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
             .flat_map(WindowFixture::added)
             .collect::<Vec<_>>()
     });
-    let plain = stage.plain(movers.iter().flatten().next().map(|(_, row)| row));
-    let mut families: Vec<Vec<Pair>> = movers
-        .iter()
-        .map(|rows| {
-            rows.iter()
-                .flat_map(|(name, row)| Edit::Add.pairs(&beside, name, row))
-                .collect()
-        })
-        .collect();
-    for odd in [texts(stage, &plain), odd::values(&plain, &stage.ends)] {
-        families.push(
-            odd.into_iter()
-                .flat_map(|(name, row)| Edit::Add.pairs(&beside, &name, &row))
-                .collect(),
-        );
+    let plain = stage.plain(movers.iter().flatten().next().map(|mover| &mover.row));
+    let mut families = Vec::new();
+    let odd = [texts(stage, &plain), odd::values(&plain, &stage.ends)];
+    for rows in movers.into_iter().chain(odd) {
+        let mut pairs = Vec::new();
+        for NamedRow { name, row } in rows {
+            pairs.extend(Edit::Add.pairs(&beside, &name, &row));
+        }
+        families.push(pairs);
     }
     families.extend(everywhere(stage, &Edit::Add, &plain));
     families.push(of_others(stage, &beside));

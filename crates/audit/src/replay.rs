@@ -28,18 +28,17 @@ use bernstream_worker::pipeline::{Health, Stop, Worker};
 /// If it cannot be carried out. That the worker stopped because of a message is an observation, not an error.
 pub fn replay(subject: &Subject<'_>, messages: &[Message], seed: u64) -> Result<Observed, Error> {
     let folder = scratch()?;
-    let sent = |message: &Message| {
-        let bytes = encode(message, subject.columns)?;
-        Ok::<_, Error>(Sent {
+    let mut sent = Vec::new();
+    for message in messages {
+        sent.push(Sent {
             partition: message.partition,
             stamp: message.stamp,
-            bytes,
-        })
-    };
-    let messages = messages.iter().map(sent).collect::<Result<Vec<_>, _>>()?;
+            bytes: encode(message, subject.columns)?,
+        });
+    }
     let log = Log::default();
     tracing::dispatcher::with_default(&log.dispatch(), || {
-        observe(subject, messages, seed, folder.path())
+        observe(subject, sent, seed, folder.path())
     })
     .map(|observed| Observed {
         log: log.lines(),
@@ -71,12 +70,8 @@ fn observe(
         .releases
         .first()
         .map(|release| release.description());
-    let (pipeline, digest) = description.map_or(("", ""), |about| {
-        (
-            about.pipeline.as_str(),
-            about.digests.configuration.as_str(),
-        )
-    });
+    let pipeline = description.map_or("", |about| &about.pipeline);
+    let digest = description.map_or("", |about| &about.digests.configuration);
     let metrics = Metrics::new(Detail::Safe, pipeline, "audit", digest)?;
     let params = ledger::Params {
         path: folder.join("ledger"),
@@ -158,18 +153,20 @@ fn steady(metrics: &Metrics) -> String {
 
 /// By the name of the metric: a label may have the same words.
 fn without_published(text: &str) -> String {
-    let name = |line: &str| {
-        line.split([' ', '{'])
-            .find(|word| word.starts_with("bernstream_"))
-            .map(str::to_owned)
-    };
-    let is_kept =
-        |line: &&str| name(line).as_deref() != Some("bernstream_synopses_published_total");
-    text.lines().filter(is_kept).collect::<Vec<_>>().join("\n")
+    let mut kept = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split([' ', '{']);
+        let name = words.find(|word| word.starts_with("bernstream_"));
+        if name != Some("bernstream_synopses_published_total") {
+            kept.push(line);
+        }
+    }
+    kept.join("\n")
 }
 
 fn ledger(subject: &Subject<'_>, params: &ledger::Params) -> Result<Ledger, Error> {
-    let (plan, first) = (subject.plan, subject.plan.rules.grid.origin());
+    let plan = subject.plan;
+    let first = plan.rules.grid.origin();
     let panes = plan
         .releases
         .iter()

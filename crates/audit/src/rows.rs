@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::error::Error;
 use bernstream_ledger::{Ledger, Params};
 
-/// What `bernstream ledger export` prints of each row: windows, charges, schedule, keys, slots, and what was withheld.
+/// Each row as `bernstream ledger export` prints it: windows, charges, schedule, keys, slots, and what was withheld.
 ///
 /// # Errors
 ///
@@ -24,12 +24,12 @@ fn plain(value: Value) -> Value {
     const OF_RANDOM_TEXTS: [&str; 4] = ["digest", "commitment", "salt", "bytes"];
     match value {
         Value::Array(all) => all.into_iter().map(plain).collect(),
-        Value::Object(all) => {
-            let is_plain = |(name, _): &(String, Value)| !OF_RANDOM_TEXTS.contains(&name.as_str());
-            all.into_iter()
-                .filter(is_plain)
-                .map(|(name, value)| (name, plain(value)))
-                .collect()
+        Value::Object(mut all) => {
+            all.retain(|name, _| !OF_RANDOM_TEXTS.contains(&name.as_str()));
+            for value in all.values_mut() {
+                *value = plain(value.take());
+            }
+            Value::Object(all)
         }
         other => other,
     }

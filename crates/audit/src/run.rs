@@ -25,8 +25,8 @@ pub fn run(
     let mut report = Report::default();
     // Of the streams without the unit, the one that most pairs share is kept, and the one that was replayed last.
     let shared = most_shared(pairs);
-    let mut common: Option<Known<'_>> = None;
-    let mut last: Option<Known<'_>> = None;
+    let mut common: Option<Replayed<'_>> = None;
+    let mut last: Option<Replayed<'_>> = None;
     for pair in pairs {
         if !go_on() {
             break;
@@ -37,29 +37,31 @@ pub fn run(
             &mut last
         };
         let without = match known.take() {
-            Some((stream, without)) if Arc::ptr_eq(stream, &pair.without) => without,
+            Some(known) if Arc::ptr_eq(known.stream, &pair.without) => known.observed,
             _ => replay(subject, &pair.without, seed)?,
         };
         let with = replay(subject, &pair.with, seed)?;
         report.add(pair, compare(subject, pair, &with, &without));
-        *known = Some((&pair.without, without));
+        *known = Some(Replayed {
+            stream: &pair.without,
+            observed: without,
+        });
     }
     Ok(report)
 }
 
-/// A stream, and what was observed.
-type Known<'a> = (&'a Arc<Vec<Message>>, Observed);
+/// A stream that was replayed.
+struct Replayed<'a> {
+    stream: &'a Arc<Vec<Message>>,
+    observed: Observed,
+}
 
 fn most_shared(pairs: &[Pair]) -> Option<&Arc<Vec<Message>>> {
-    let mut counts: BTreeMap<*const Vec<Message>, (usize, &Arc<Vec<Message>>)> = BTreeMap::new();
+    let mut sharing: BTreeMap<*const Vec<Message>, Vec<&Arc<Vec<Message>>>> = BTreeMap::new();
     for pair in pairs {
-        counts
-            .entry(Arc::as_ptr(&pair.without))
-            .or_insert((0, &pair.without))
-            .0 += 1;
+        let stream = &pair.without;
+        sharing.entry(Arc::as_ptr(stream)).or_default().push(stream);
     }
-    counts
-        .into_values()
-        .max_by_key(|(count, _)| *count)
-        .map(|(_, stream)| stream)
+    let most = sharing.into_values().max_by_key(|streams| streams.len())?;
+    most.first().copied()
 }

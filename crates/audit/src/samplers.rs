@@ -7,11 +7,11 @@
 use serde::Serialize;
 
 use super::deadline::Deadline;
-use super::evidence::{Test, Verdict, fails_at};
+use super::evidence::{Test, scale_fails_at};
 use super::gamma::probability_up_to;
 use super::law::Law;
 use super::looks::SequentialTest;
-use super::tally::{Tally, distance, quantiles};
+use super::tally::{Tally, quantiles};
 use super::threads::in_parts;
 use crate::low_bits;
 use bernstream_noise::Exact;
@@ -21,7 +21,7 @@ use bernstream_release::marginals::BINS;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_worker::pipeline::Plan;
 
-/// So many draws are made with one generator.
+/// Number of draws that are made with one generator.
 const OF_A_GENERATOR: u64 = 50;
 const THRESHOLDS: u32 = 256;
 /// Beyond this part of what is allowed, whole numbers are too coarse for a law of the reals.
@@ -30,14 +30,14 @@ const COARSE: f64 = 0.2;
 /// A mechanism of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampler {
-    /// What it is the noise of.
+    /// A description of what it is the noise of.
     pub of: String,
     pub mechanism: Mechanism,
-    /// How many values it is added to at once.
+    /// Number of values that it is added to at once.
     pub values: usize,
 }
 
-/// What was found of one mechanism.
+/// The findings about one mechanism.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sampled {
     pub of: String,
@@ -48,7 +48,7 @@ pub struct Sampled {
     pub tests: Vec<Test>,
     /// Distributions that whole numbers of this size are too coarse for.
     pub untested: Vec<String>,
-    /// Of the size of a draw.
+    /// The distribution of the size of a draw.
     pub sizes: Curve,
 }
 
@@ -65,51 +65,43 @@ pub fn samplers(plan: &Plan) -> Vec<Sampler> {
     let mut all: Vec<Sampler> = Vec::new();
     for release in &plan.releases {
         let name = &release.description().release;
-        let mut add = |of: String, mechanism: Mechanism, values: usize| {
-            let is_new = !all
-                .iter()
-                .any(|known| (known.mechanism, known.values) == (mechanism, values));
-            if is_new {
-                all.push(Sampler {
-                    of,
-                    mechanism,
-                    values,
-                });
-            }
-        };
         for variant in release.variants.iter() {
-            match &release.series {
-                Some(noise) => {
-                    add(
-                        format!("the panes of {name}"),
-                        noise.series.noise(),
-                        variant.target.shape().values(),
-                    );
-                }
-                None => add(
-                    name.clone(),
-                    variant.mechanism,
-                    variant.target.shape().values(),
-                ),
-            }
+            let values = variant.target.shape().values();
+            all.push(match &release.series {
+                Some(noise) => Sampler {
+                    of: format!("the panes of {name}"),
+                    mechanism: noise.series.noise(),
+                    values,
+                },
+                None => Sampler {
+                    of: name.clone(),
+                    mechanism: variant.mechanism,
+                    values,
+                },
+            });
             if let Some(order) = &variant.order {
-                add(
-                    format!("the choice of an order of {name}"),
-                    order.mechanism(),
-                    variant.descriptions.iter().count(),
-                );
+                all.push(Sampler {
+                    of: format!("the choice of an order of {name}"),
+                    mechanism: order.mechanism(),
+                    values: variant.descriptions.iter().count(),
+                });
             }
         }
         if let Some(bandwidth) = &release.bandwidth {
-            let counts = BINS * release.form.axes.len();
-            add(
-                format!("the choice of bandwidths of {name}"),
-                bandwidth.mechanism(),
-                counts,
-            );
+            all.push(Sampler {
+                of: format!("the choice of bandwidths of {name}"),
+                mechanism: bandwidth.mechanism(),
+                values: BINS * release.form.axes.len(),
+            });
         }
     }
-    all
+    let mut different: Vec<Sampler> = Vec::new();
+    for sampler in all {
+        if !different.iter().any(|known| known.draws_as(&sampler)) {
+            different.push(sampler);
+        }
+    }
+    different
 }
 
 /// Draws until `deadline`, at most `most` times, and at least until a first look; `seed` and `number` determine every draw.
@@ -141,7 +133,8 @@ pub fn test(
                 if goes_on && deadline.is_stopped() {
                     return None;
                 }
-                sampler.draw((seed, number, block), &law, &mut part);
+                let generator = Generator::frozen(key([seed, 1, number, block]));
+                sampler.draw(generator, block, &law, &mut part);
             }
             Some(part)
         });
@@ -152,24 +145,32 @@ pub fn test(
         }
         parts.iter().flatten().for_each(|part| seen.join(part));
         done = blocks.end;
-        let sampled = sampler.sampled(&law, &seen, (&of_size, &of_value), &looks, alarm);
+        let sampled = sampler.sampled(&seen, &of_size, &of_value, &looks, alarm);
         let is_over = deadline.is_over() || looks.next().runs() > most;
         if is_over || sampled.tests.iter().any(Test::has_failed) {
             return sampled;
         }
-        (last, looks) = (Some(sampled), looks.next());
+        last = Some(sampled);
+        looks = looks.next();
     }
 }
 
-/// What was counted.
+/// The counts of all draws.
 #[derive(Clone, Debug)]
 struct Seen {
     sizes: Tally,
     values: Tally,
-    /// Of signs that are positive: how many, and of how many. Of one value, of two neighbours, of successive draws.
-    signs: [(u64, u64); 3],
-    /// Of the low bits of one value.
+    /// The signs of one value, of two neighbours, of successive draws.
+    signs: [SignCount; 3],
+    /// The low bits of one value.
     low: Tally,
+}
+
+/// The number of signs that are positive, and of all but zeros.
+#[derive(Clone, Copy, Debug, Default)]
+struct SignCount {
+    positive: u64,
+    all: u64,
 }
 
 impl Seen {
@@ -177,7 +178,7 @@ impl Seen {
         Seen {
             sizes: Tally::new(sizes),
             values: Tally::new(values),
-            signs: [(0, 0); 3],
+            signs: [SignCount::default(); 3],
             low: low_bits::tally(),
         }
     }
@@ -194,16 +195,23 @@ impl Seen {
         self.values.join(&other.values);
         self.low.join(&other.low);
         for (ours, theirs) in self.signs.iter_mut().zip(other.signs) {
-            *ours = (ours.0 + theirs.0, ours.1 + theirs.1);
+            ours.positive += theirs.positive;
+            ours.all += theirs.all;
         }
     }
 
     fn sign(&mut self, kind: usize, sign: i128) {
-        if let Some((positive, all)) = self.signs.get_mut(kind).filter(|_| sign != 0) {
-            *positive += u64::from(sign > 0);
-            *all += 1;
+        if let Some(count) = self.signs.get_mut(kind)
+            && sign != 0
+        {
+            count.positive += u64::from(sign > 0);
+            count.all += 1;
         }
     }
+}
+
+fn sign_at(noise: &[i128], index: usize) -> i128 {
+    noise.get(index).map_or(0, |z| z.signum())
 }
 
 impl Sampler {
@@ -217,9 +225,12 @@ impl Sampler {
         }
     }
 
-    /// The draws of one generator.
-    fn draw(&self, (seed, number, block): (u64, u64, u64), law: &Law, seen: &mut Seen) {
-        let mut generator = Generator::frozen(key([seed, 1, number, block]));
+    fn draws_as(&self, other: &Sampler) -> bool {
+        self.mechanism == other.mechanism && self.values == other.values
+    }
+
+    /// The draws of one generator, that of a block.
+    fn draw(&self, mut generator: Generator, block: u64, law: &Law, seen: &mut Seen) {
         let zero = Exact::new(vec![0; self.values]);
         let mut before = 0;
         for draw in 0..OF_A_GENERATOR {
@@ -232,18 +243,12 @@ impl Sampler {
             seen.values.add(law.of_value(noise, at));
             seen.low
                 .add(low_bits::of(noise.get(at).copied().unwrap_or(0)));
-            let sign = |at: usize| noise.get(at).map_or(0, |z| z.signum());
-            seen.sign(0, sign(at));
-            seen.sign(
-                1,
-                sign(at)
-                    * if self.values > 1 {
-                        sign((at + 1) % self.values)
-                    } else {
-                        0
-                    },
-            );
-            let first = sign(0);
+            let sign = sign_at(noise, at);
+            seen.sign(0, sign);
+            if self.values > 1 {
+                seen.sign(1, sign * sign_at(noise, (at + 1) % self.values));
+            }
+            let first = sign_at(noise, 0);
             seen.sign(2, first * before);
             before = first;
         }
@@ -251,39 +256,29 @@ impl Sampler {
 
     fn sampled(
         &self,
-        law: &Law,
         seen: &Seen,
-        (of_size, of_value): (&[f64], &[f64]),
+        of_size: &[f64],
+        of_value: &[f64],
         looks: &SequentialTest,
         alarm: f64,
     ) -> Sampled {
+        let law = self.law();
         let draws = seen.sizes.total();
         let band = looks.band(draws);
-        let mut tests = Vec::new();
-        let mut untested = Vec::new();
         let rounding = law.rounding();
-        let mut of_law = |what: &str, rounding: f64, difference: f64, fails_at: Option<f64>| {
-            if rounding > COARSE * band {
-                untested.push(what.to_owned());
-                return;
-            }
-            let allowed = band + rounding;
-            let verdict = Verdict::of(difference <= allowed);
-            tests.push(Test {
-                what: what.to_owned(),
-                verdict,
-                difference,
-                allowed,
-                draws,
-                false_alarm: alarm,
-                fails_at,
-            });
-        };
-        let scaled = |thresholds: &[f64], expected: &[f64], up_to: &dyn Fn(f64) -> f64| {
-            fails_at(2.0 * (band + rounding), |factor| {
-                let shrunk: Vec<f64> = thresholds.iter().map(|x| up_to(x / factor)).collect();
-                distance(&shrunk, expected)
-            })
+        let mut sampled = Sampled {
+            of: self.of.clone(),
+            noise: law.noise,
+            scale_in_grid_units: self.mechanism.scale().units(),
+            values: self.values,
+            draws,
+            tests: Vec::new(),
+            untested: Vec::new(),
+            sizes: Curve {
+                thresholds: seen.sizes.thresholds().to_vec(),
+                drawn: seen.sizes.parts(),
+                declared: of_size.to_vec(),
+            },
         };
         // Half a square shrinks twice.
         let power = if law.noise == NoiseDistribution::DiscreteGaussian {
@@ -291,15 +286,19 @@ impl Sampler {
         } else {
             1.0
         };
-        let up_to = |x: f64| probability_up_to(law.shape(), x);
-        let by_size =
-            scaled(seen.sizes.thresholds(), of_size, &up_to).map(|factor| factor.powf(power));
-        of_law(
+        let wanted = 2.0 * (band + rounding);
+        let by_size = scale_fails_at(wanted, seen.sizes.thresholds(), of_size, |x| {
+            probability_up_to(law.shape(), x)
+        });
+        let mut test = Test::of_distance(
             "the size of a draw",
-            rounding,
             seen.sizes.distance(of_size),
-            by_size,
+            band + rounding,
+            draws,
+            alarm,
         );
+        test.fails_at = by_size.map(|factor| factor.powf(power));
+        sampled.add(test, rounding <= COARSE * band);
         if !of_value.is_empty() {
             let is_ball = law.noise == NoiseDistribution::Ball;
             let what = if is_ball {
@@ -312,65 +311,43 @@ impl Sampler {
                 NoiseDistribution::DiscreteGaussian => 1.0 / (40.0 * law.scale * law.scale),
                 _ => rounding,
             };
-            let up_to = |x: f64| law.value_up_to(x);
-            let by_value = (!is_ball)
-                .then(|| scaled(seen.values.thresholds(), of_value, &up_to))
-                .flatten();
-            of_law(what, own, seen.values.distance(of_value), by_value);
+            let difference = seen.values.distance(of_value);
+            let mut test = Test::of_distance(what, difference, band + own, draws, alarm);
+            if !is_ball {
+                test.fails_at = scale_fails_at(wanted, seen.values.thresholds(), of_value, |x| {
+                    law.value_up_to(x)
+                });
+            }
+            sampled.add(test, own <= COARSE * band);
         }
-        if low_bits::are_even(law.scale) {
-            let difference = seen.low.distance(&low_bits::even());
-            let what = "the low bits of values".to_owned();
-            let verdict = Verdict::of(difference <= band);
-            tests.push(Test {
-                what,
-                verdict,
-                difference,
-                allowed: band,
-                draws,
-                false_alarm: alarm,
-                fails_at: None,
-            });
-        } else {
-            untested.push("the low bits of values".to_owned());
-        }
+        let difference = seen.low.distance(&low_bits::even());
+        let test = Test::of_distance("the low bits of values", difference, band, draws, alarm);
+        sampled.add(test, low_bits::are_even(law.scale));
         let kinds = [
             "the signs of values",
             "the signs of neighbouring values",
             "the signs of successive draws",
         ];
-        for (what, (positive, all)) in kinds.into_iter().zip(seen.signs) {
-            if all > 0 {
+        for (what, signs) in kinds.into_iter().zip(seen.signs) {
+            if signs.all > 0 {
                 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-                let difference = (positive as f64 / all as f64 - 0.5).abs();
-                let what = what.to_owned();
-                let allowed = looks.band(all);
-                let verdict = Verdict::of(difference <= allowed);
-                let fails_at = None;
-                tests.push(Test {
-                    what,
-                    verdict,
-                    difference,
-                    allowed,
-                    draws: all,
-                    false_alarm: alarm,
-                    fails_at,
-                });
+                let difference = (signs.positive as f64 / signs.all as f64 - 0.5).abs();
+                let allowed = looks.band(signs.all);
+                let test = Test::of_distance(what, difference, allowed, signs.all, alarm);
+                sampled.tests.push(test);
             }
         }
-        Sampled {
-            of: self.of.clone(),
-            noise: law.noise,
-            scale_in_grid_units: self.mechanism.scale().units(),
-            values: self.values,
-            draws,
-            tests,
-            untested,
-            sizes: Curve {
-                thresholds: seen.sizes.thresholds().to_vec(),
-                drawn: seen.sizes.parts(),
-                declared: of_size.to_vec(),
-            },
+        sampled
+    }
+}
+
+impl Sampled {
+    /// Adds a test, or only its name where whole numbers are too coarse for it.
+    fn add(&mut self, test: Test, is_fine: bool) {
+        if is_fine {
+            self.tests.push(test);
+        } else {
+            self.untested.push(test.what);
         }
     }
 }
@@ -379,7 +356,7 @@ impl Law {
     /// Thresholds for the size of a draw.
     pub(super) fn sizes(&self) -> Vec<f64> {
         let reach = 12.0 * self.shape().sqrt() + 40.0;
-        quantiles(THRESHOLDS, (0.0, self.shape() + reach), |x| {
+        quantiles(THRESHOLDS, 0.0, self.shape() + reach, |x| {
             probability_up_to(self.shape(), x)
         })
     }
@@ -388,12 +365,12 @@ impl Law {
     fn values_of_one(&self) -> Vec<f64> {
         match self.noise {
             NoiseDistribution::Ball if self.values < 2 => Vec::new(),
-            NoiseDistribution::Ball => quantiles(THRESHOLDS, (0.0, 1.0), |x| self.value_up_to(x)),
+            NoiseDistribution::Ball => quantiles(THRESHOLDS, 0.0, 1.0, |x| self.value_up_to(x)),
             NoiseDistribution::DiscreteCube => {
                 let reach = self.shape() + 12.0 * self.shape().sqrt() + 40.0;
-                quantiles(THRESHOLDS, (0.0, reach), |x| self.value_up_to(x))
+                quantiles(THRESHOLDS, 0.0, reach, |x| self.value_up_to(x))
             }
-            _ => quantiles(THRESHOLDS, (0.0, 50.0), |x| self.value_up_to(x)),
+            _ => quantiles(THRESHOLDS, 0.0, 50.0, |x| self.value_up_to(x)),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::messages::Row;
+use super::messages::{NamedRow, Row};
 use super::movers::{Context, Values};
 use super::stage::BackgroundStream;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::pipeline::Release;
 
-/// How many of the records that move a function most are tried, in each scene.
+/// Number of records that are tried in each scene, those that move a function most.
 const MOVERS: usize = 2;
 
 /// A window and key, as one release sees them.
@@ -19,6 +19,13 @@ pub(super) struct WindowFixture<'a> {
     window: Span,
     key: Option<Arc<[u8]>>,
     others: Vec<Values>,
+}
+
+/// A row, and another one that takes its place.
+pub(super) struct Replacement {
+    pub name: String,
+    pub from: Row,
+    pub to: Row,
 }
 
 impl<'a> WindowFixture<'a> {
@@ -33,51 +40,45 @@ impl<'a> WindowFixture<'a> {
             ("empty", stage.empty(), &last),
         ];
         kinds.map(|(kind, window, key)| {
-            let scene = |release: &'a Release| {
-                let others = stage.others_in(release, window, key);
-                WindowFixture {
+            let releases = stage.subject.plan.releases.iter();
+            releases
+                .map(|release| WindowFixture {
                     stage,
                     release,
                     kind,
                     window,
                     key: key.clone(),
-                    others,
-                }
-            };
-            stage.subject.plan.releases.iter().map(scene).collect()
+                    others: stage.others_in(release, window, key),
+                })
+                .collect()
         })
     }
 
     /// Rows that move the release most when they are added, the first of all first.
-    pub fn added(&self) -> Vec<(String, Row)> {
-        let named = |values: Values| {
-            (
-                format!("{}: {values:?} in a {} window", self.name(), self.kind),
-                self.row(&values),
-            )
-        };
-        self.context()
-            .added(MOVERS)
-            .into_iter()
-            .map(named)
-            .collect()
+    pub fn added(&self) -> Vec<NamedRow> {
+        let mut rows = Vec::new();
+        for values in self.context().added(MOVERS) {
+            let name = format!("{}: {values:?} in a {} window", self.name(), self.kind);
+            rows.push(NamedRow::new(name, self.row(&values)));
+        }
+        rows
     }
 
     /// Pairs of rows that move the release most when one takes the place of the other.
-    pub fn replaced(&self) -> Vec<(String, [Row; 2])> {
-        let named = |[from, to]: [Values; 2]| {
-            let name = format!(
-                "{}: {from:?} becomes {to:?} in a {} window",
-                self.name(),
-                self.kind
-            );
-            (name, [self.row(&from), self.row(&to)])
-        };
-        self.context()
-            .replaced(MOVERS)
-            .into_iter()
-            .map(named)
-            .collect()
+    pub fn replaced(&self) -> Vec<Replacement> {
+        let mut replacements = Vec::new();
+        for [from, to] in self.context().replaced(MOVERS) {
+            let kind = self.kind;
+            replacements.push(Replacement {
+                name: format!(
+                    "{}: {from:?} becomes {to:?} in a {kind} window",
+                    self.name()
+                ),
+                from: self.row(&from),
+                to: self.row(&to),
+            });
+        }
+        replacements
     }
 
     fn name(&self) -> &str {

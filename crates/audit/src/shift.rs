@@ -1,25 +1,30 @@
-//! How far exact values move.
+//! Distances between exact values.
 
 use super::opened::opened;
 use bernstream_noise::Exact;
 use bernstream_synopsis::Norm;
 use bernstream_worker::pipeline::ReleaseVariant;
 
-/// How far values moved in the norm of a variant's noise, summed over keys, in grid units.
-pub(super) fn size(variant: &ReleaseVariant, keys: &[(&Exact, &Exact)]) -> f64 {
-    let law = variant.mechanism.distribution().norm();
-    keys.iter().map(|(a, b)| norm(law, &changes(a, b))).sum()
+/// The distance of values in the norm of a variant's noise, in grid units.
+pub(super) fn distance_of(variant: &ReleaseVariant, one: &Exact, other: &Exact) -> f64 {
+    norm(
+        variant.mechanism.distribution().norm(),
+        &changes(one, other),
+    )
 }
 
-/// How far each value moved.
+/// The change of each value.
 pub(super) fn changes(one: &Exact, other: &Exact) -> Vec<i128> {
     let one = opened(one);
     let other = opened(other);
-    // Values that are not there count as zero.
-    let at = |values: &[i128], place: usize| values.get(place).copied().unwrap_or(0);
-    (0..one.len().max(other.len()))
-        .map(|place| at(&one, place).saturating_sub(at(&other, place)))
-        .collect()
+    let mut changes = Vec::new();
+    for place in 0..one.len().max(other.len()) {
+        // Values that are not there count as zero.
+        let from = one.get(place).copied().unwrap_or(0);
+        let to = other.get(place).copied().unwrap_or(0);
+        changes.push(from.saturating_sub(to));
+    }
+    changes
 }
 
 /// The size of a change.
@@ -35,7 +40,7 @@ pub(super) fn norm(norm: Norm, changes: &[i128]) -> f64 {
     }
 }
 
-/// What the two scores that move most move together: the law of the noisy maximum.
+/// The change of the two scores that move most, together: the law of the noisy maximum.
 pub(super) fn two_largest(one: &Exact, other: &Exact) -> f64 {
     let mut sizes: Vec<u128> = changes(one, other)
         .into_iter()

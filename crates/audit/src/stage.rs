@@ -21,7 +21,7 @@ const MESSAGES: usize = 4;
 const ROWS: usize = 6;
 /// The most: windows that keep more records are not filled.
 const MOST_ROWS: usize = 60;
-/// Who sends the records of others.
+/// The units that send the records of others.
 const UNITS: [&str; 3] = ["anna", "bela", "cleo"];
 
 /// A subject, and the records of others.
@@ -126,7 +126,7 @@ impl<'a> BackgroundStream<'a> {
         all
     }
 
-    /// Where functions are asked what moves them: with the records of others in a window and key.
+    /// The records of others in a window and key, with which functions are asked what moves them.
     pub fn others_in(
         &self,
         release: &Release,
@@ -156,32 +156,24 @@ impl<'a> BackgroundStream<'a> {
             if *window != self.full() && *window == self.empty() {
                 continue;
             }
-            let (messages, rows) = if is_sparse { (1, 2) } else { (MESSAGES, rows) };
+            let messages = if is_sparse { 1 } else { MESSAGES };
+            let count = if is_sparse { 2 } else { rows };
             for number in 0..messages {
-                let part = |row: usize| {
-                    (number as f64 + (row as f64 + 0.5) / rows as f64) / MESSAGES as f64
-                };
-                let row = |row: usize| Row {
-                    time: Some(BackgroundStream::time(*window, part(row))),
-                    key: keys
-                        .get(if is_sparse { 0 } else { row % keys.len() })
-                        .cloned()
-                        .flatten(),
-                    unit: UNITS
-                        .get((row + number) % UNITS.len())
-                        .map(|unit| unit.as_bytes().into()),
-                    values: self
-                        .ends
-                        .iter()
-                        .map(|[min, max]| Some(random.random_range(*min..=*max)))
-                        .collect(),
-                };
+                let mut rows = Vec::new();
+                for row in 0..count {
+                    let part =
+                        (number as f64 + (row as f64 + 0.5) / count as f64) / MESSAGES as f64;
+                    let key = keys.get(if is_sparse { 0 } else { row % keys.len() });
+                    let unit = UNITS.get((row + number) % UNITS.len());
+                    rows.push(Row {
+                        time: Some(BackgroundStream::time(*window, part)),
+                        key: key.cloned().flatten(),
+                        unit: unit.map(|unit| unit.as_bytes().into()),
+                        values: self.random_values(&mut random),
+                    });
+                }
                 let stamp = BackgroundStream::time(*window, (number + 1) as f64 / MESSAGES as f64);
-                all.push(Message::of(
-                    (number % 2) as i32,
-                    stamp,
-                    (0..rows).map(row).collect(),
-                ));
+                all.push(Message::of((number % 2) as i32, stamp, rows));
             }
             if !is_sparse {
                 all.push(self.late_of(*window, &mut random));
@@ -195,20 +187,27 @@ impl<'a> BackgroundStream<'a> {
     /// is bounded keeps them.
     fn late_of(&self, window: Span, random: &mut ChaCha20Rng) -> Message {
         let keys = self.keys();
-        let row = |place: usize| Row {
-            time: Some(BackgroundStream::time(window, 0.002 * (place + 1) as f64)),
-            key: keys.get(place % keys.len()).cloned().flatten(),
-            unit: Some(format!("late {place}").into_bytes().into()),
-            values: self
-                .ends
-                .iter()
-                .map(|[min, max]| Some(random.random_range(*min..=*max)))
-                .collect(),
-        };
-        Message::of(0, self.late(window), (0..ROWS).map(row).collect())
+        let mut rows = Vec::new();
+        for place in 0..ROWS {
+            rows.push(Row {
+                time: Some(BackgroundStream::time(window, 0.002 * (place + 1) as f64)),
+                key: keys.get(place % keys.len()).cloned().flatten(),
+                unit: Some(format!("late {place}").into_bytes().into()),
+                values: self.random_values(random),
+            });
+        }
+        Message::of(0, self.late(window), rows)
     }
 
-    /// When the late records of others are sent.
+    /// A value between the ends of each column.
+    fn random_values(&self, random: &mut ChaCha20Rng) -> Vec<Option<f64>> {
+        let columns = self.ends.iter();
+        columns
+            .map(|[min, max]| Some(random.random_range(*min..=*max)))
+            .collect()
+    }
+
+    /// The time at which the late records of others are sent.
     pub fn late(&self, window: Span) -> Timestamp {
         self.cutoff(window).minus(TICK)
     }
@@ -284,7 +283,7 @@ impl<'a> BackgroundStream<'a> {
         all
     }
 
-    /// When records of a window can no longer be sent.
+    /// The time from which on records of a window can no longer be sent.
     pub fn cutoff(&self, window: Span) -> Timestamp {
         self.subject
             .plan
@@ -295,27 +294,24 @@ impl<'a> BackgroundStream<'a> {
 
 /// The ends of a column, by the first release that reads it.
 fn ends(subject: &Subject<'_>, column: usize) -> [f64; 2] {
-    let of = |release: &Release| {
-        let place = release
-            .form
-            .columns
-            .iter()
-            .position(|other| *other == column)?;
-        match (release.form.axes.get(place), &release.form.label) {
-            (Some(axis), _) | (None, Some(Label::Number(axis))) => {
-                Some([at(axis, 0.0), at(axis, 1.0)])
-            }
-            (None, Some(Label::Above(threshold))) => Some([threshold - 1.0, threshold + 1.0]),
-            (None, Some(Label::Classes(values))) => Some([*values.first()?, *values.last()?]),
-            (None, None) => None,
-        }
-    };
-    subject
-        .plan
-        .releases
-        .iter()
-        .find_map(of)
+    let mut releases = subject.plan.releases.iter();
+    releases
+        .find_map(|release| ends_in(release, column))
         .unwrap_or([0.0, 1.0])
+}
+
+/// The ends of a column that a release reads.
+fn ends_in(release: &Release, column: usize) -> Option<[f64; 2]> {
+    let columns = &release.form.columns;
+    let place = columns.iter().position(|other| *other == column)?;
+    if let Some(axis) = release.form.axes.get(place) {
+        return Some([at(axis, 0.0), at(axis, 1.0)]);
+    }
+    match release.form.label.as_ref()? {
+        Label::Number(axis) => Some([at(axis, 0.0), at(axis, 1.0)]),
+        Label::Above(threshold) => Some([threshold - 1.0, threshold + 1.0]),
+        Label::Classes(values) => Some([*values.first()?, *values.last()?]),
+    }
 }
 
 /// A microsecond.

@@ -11,12 +11,12 @@ use bernstream_release::source::{Columns, decode};
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 use bernstream_synopsis::{Positions, Recorded};
 
-/// What was asked of a source outside of reading.
+/// A question to a source outside of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// To go back to this message timestamp.
     Rewind { since: Timestamp },
-    /// Where the messages before this time end; repeated questions count once.
+    /// The end of the messages before this time; repeated questions count once.
     Ends { cutoff: Timestamp },
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Stream<'a> {
     columns: &'a Columns,
     stamps: Stamps,
     messages: Vec<Sent>,
-    /// Of each partition the messages in it, by their place in `messages`.
+    /// The messages of each partition, by their place in `messages`.
     partitions: BTreeMap<i32, Vec<usize>>,
     positions: BTreeMap<i32, usize>,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -87,18 +87,20 @@ impl<'a> Stream<'a> {
 
     /// The next message of a partition that is not paused: the first that was sent.
     fn following(&self, until: Option<&Positions>) -> Option<usize> {
-        let open = self.partitions.iter().filter_map(|(partition, places)| {
-            let at = *self.positions.get(partition)?;
-            let is_paused = until
-                .and_then(|until| until.0.get(partition))
-                .is_some_and(|end| offset(at) >= *end);
-            if is_paused {
-                None
-            } else {
-                places.get(at).copied()
+        let mut first: Option<usize> = None;
+        for (partition, places) in &self.partitions {
+            let Some(position) = self.positions.get(partition) else {
+                continue;
+            };
+            let end = until.and_then(|until| until.0.get(partition));
+            if end.is_some_and(|end| offset(*position) >= *end) {
+                continue;
             }
-        });
-        open.min()
+            if let Some(place) = places.get(*position) {
+                first = Some(first.map_or(*place, |first| first.min(*place)));
+            }
+        }
+        first
     }
 }
 
@@ -114,18 +116,18 @@ impl Source for Stream<'_> {
 
     fn rewind(&mut self, since: Timestamp, _recorded: &Recorded) -> Result<(), source::Error> {
         self.note(Asked::Rewind { since });
-        let start = |places: &[usize]| match self.stamps {
-            Stamps::None => 0,
-            // None found means the start of the log.
-            Stamps::Broker { .. } | Stamps::Producers => {
-                self.first_from(places, since).unwrap_or(0)
-            }
-        };
-        self.positions = self
-            .partitions
-            .iter()
-            .map(|(partition, places)| (*partition, start(places)))
-            .collect();
+        let mut positions = BTreeMap::new();
+        for (partition, places) in &self.partitions {
+            let start = match self.stamps {
+                Stamps::None => 0,
+                // None found means the start of the log.
+                Stamps::Broker { .. } | Stamps::Producers => {
+                    self.first_from(places, since).unwrap_or(0)
+                }
+            };
+            positions.insert(*partition, start);
+        }
+        self.positions = positions;
         Ok(())
     }
 
@@ -163,22 +165,18 @@ impl Source for Stream<'_> {
 
     fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, source::Error> {
         self.note(Asked::Ends { cutoff });
-        let end = |places: &[usize]| offset(self.end(places, cutoff));
-        Ok(Some(Positions(
-            self.partitions
-                .iter()
-                .map(|(partition, places)| (*partition, end(places)))
-                .collect(),
-        )))
+        let mut ends = Positions::default();
+        for (partition, places) in &self.partitions {
+            ends.0.insert(*partition, offset(self.end(places, cutoff)));
+        }
+        Ok(Some(ends))
     }
 
     fn reached(&self, ends: &Positions) -> Result<bool, source::Error> {
-        let is_there = |(partition, end): (&i32, &i64)| {
-            self.positions
-                .get(partition)
-                .is_some_and(|at| offset(*at) >= *end)
-        };
-        Ok(ends.0.iter().all(is_there))
+        Ok(ends.0.iter().all(|(partition, end)| {
+            let position = self.positions.get(partition);
+            position.is_some_and(|position| offset(*position) >= *end)
+        }))
     }
 
     fn is_connected(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What is audited.
+//! The subject of an audit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::pipeline::Plan;
 
-/// What is audited. All of it is public.
+/// The subject of an audit. All of it is public.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub plan: &'a Plan,
@@ -19,7 +19,7 @@ pub struct Subject<'a> {
     pub backfill_until: Option<Timestamp>,
 }
 
-/// Who stamps a message, and so how far is read for a window.
+/// The clock that stamps a message, and so how far is read for a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamps {
     /// The broker: a window is read up to the first message stamped this long after its cutoff.
@@ -44,11 +44,16 @@ impl Subject<'_> {
             .unwrap_or(1);
         let count = panes.saturating_add(1).clamp(3, MOST);
         let first = grid.span_of(grid.origin());
-        let is_there = |span: &Span| self.plan.rules.end.is_none_or(|end| span.end <= end);
-        std::iter::successors(Some(first), |span| Some(grid.after(*span)))
-            .take(count as usize)
-            .take_while(is_there)
-            .collect()
+        let mut windows = Vec::new();
+        let mut window = first;
+        for _ in 0..count {
+            if self.plan.rules.end.is_some_and(|end| window.end > end) {
+                break;
+            }
+            windows.push(window);
+            window = grid.after(window);
+        }
+        windows
     }
 
     /// The end of the last window of a replay.

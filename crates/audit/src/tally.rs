@@ -47,22 +47,19 @@ impl Tally {
         self.total
     }
 
-    /// For each threshold the part that is at most it.
+    /// The parts that are at most each threshold.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub fn parts(&self) -> Vec<f64> {
         let mut sum = 0;
-        let part = |count: &u64| {
+        let mut parts = Vec::with_capacity(self.thresholds.len());
+        for count in self.counts.iter().take(self.thresholds.len()) {
             sum += count;
-            sum as f64 / self.total.max(1) as f64
-        };
-        self.counts
-            .iter()
-            .take(self.thresholds.len())
-            .map(part)
-            .collect()
+            parts.push(sum as f64 / self.total.max(1) as f64);
+        }
+        parts
     }
 
-    /// How far its distribution function is from another at the thresholds, at most.
+    /// The largest distance of its distribution function from another at the thresholds.
     pub fn distance(&self, law: &[f64]) -> f64 {
         distance(&self.parts(), law)
     }
@@ -77,23 +74,23 @@ pub(super) fn distance(one: &[f64], other: &[f64]) -> f64 {
 }
 
 /// Thresholds at even steps of a distribution function that rises from `low` to `high`.
-pub(super) fn quantiles(count: u32, (low, high): (f64, f64), law: impl Fn(f64) -> f64) -> Vec<f64> {
-    let at = |part: f64| {
-        let mut low = low;
-        let mut high = high;
-        for _ in 0..50 {
-            let middle = f64::midpoint(low, high);
-            if law(middle) < part {
-                low = middle
-            } else {
-                high = middle
-            }
-        }
-        high
-    };
+pub(super) fn quantiles(count: u32, low: f64, high: f64, law: impl Fn(f64) -> f64) -> Vec<f64> {
     (1..count)
-        .map(|i| at(f64::from(i) / f64::from(count)))
+        .map(|i| quantile(f64::from(i) / f64::from(count), low, high, &law))
         .collect()
+}
+
+/// The place between `low` and `high` where a distribution function reaches `part`.
+fn quantile(part: f64, mut low: f64, mut high: f64, law: impl Fn(f64) -> f64) -> f64 {
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        if law(middle) < part {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    high
 }
 
 #[cfg(test)]
@@ -114,7 +111,7 @@ mod tests {
         let other = tally.clone();
         tally.join(&other);
         assert_eq!((tally.total(), tally.parts()), (10, vec![0.4, 0.8]));
-        let found = quantiles(4, (0.0, 1.0), |x| x * x);
+        let found = quantiles(4, 0.0, 1.0, |x| x * x);
         assert!(
             found
                 .iter()

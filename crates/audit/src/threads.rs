@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// How many processors there are.
+/// Number of processors.
 pub(super) fn processors() -> u64 {
     thread::available_parallelism().map_or(1, NonZero::get) as u64
 }

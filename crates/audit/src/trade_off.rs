@@ -13,15 +13,16 @@ use std::time::{Duration, Instant};
 use super::attacked::{Attacked, Detectable, Point};
 use super::attacker::{Attacker, Calculated, Watched};
 use super::deadline::Deadline;
-use super::evidence::{Test, Verdict, fails_at};
+use super::evidence::{Test, Verdict, scale_fails_at};
 use super::gamma::probability_up_to;
 use super::law::Law;
 use super::looks::SequentialTest;
 use super::opened::opened;
-use super::promise::Promise;
+use super::promise::{Cost, Promise};
 use super::samplers::key;
 use super::tally::{Tally, distance};
 use super::threads::{in_parts, processors};
+use bernstream_noise::Noisy;
 use bernstream_noise::noise::Generator;
 use bernstream_release::choice::Candidates;
 use bernstream_release::source::Batch;
@@ -59,7 +60,7 @@ pub struct Attack<'a> {
     name: String,
 }
 
-/// Why there is no attack.
+/// The reason why there is no attack.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -93,7 +94,7 @@ impl<'a> Attack<'a> {
         windows: &[Span],
     ) -> Result<Self, Error> {
         let release = plan.releases.get(place).ok_or(Error::NoChange)?;
-        let mut worst: Option<(f64, Attack<'a>)> = None;
+        let mut worst: Option<Attack<'a>> = None;
         let mut reason = Error::NoChange;
         for window in windows {
             for variant in release.variants.iter() {
@@ -112,16 +113,16 @@ impl<'a> Attack<'a> {
                     Ok(attack)
                         if worst
                             .as_ref()
-                            .is_none_or(|(most, _)| attack.distance() > *most) =>
+                            .is_none_or(|worst| attack.distance() > worst.distance()) =>
                     {
-                        worst = Some((attack.distance(), attack));
+                        worst = Some(attack);
                     }
                     Ok(_) | Err(Error::NoChange | Error::Unpaid) => {}
                     Err(error) => reason = error,
                 }
             }
         }
-        worst.map(|(_, attack)| attack).ok_or(reason)
+        worst.ok_or(reason)
     }
 
     fn of_window(plan: Plan, neighbours: Neighbours<'a>, window: Span) -> Result<Self, Error> {
@@ -136,8 +137,8 @@ impl<'a> Attack<'a> {
                 |_| plan.total.zero(),
             )
             .ok_or(Error::Unpaid)?;
-        let [with, without] =
-            [neighbours.with, neighbours.without].map(|stream| close(&plan, stream, window));
+        let with = close(&plan, neighbours.with, window);
+        let without = close(&plan, neighbours.without, window);
         let terms = terms(&quoted, window);
         let mut generator = Generator::frozen([0; 32]);
         let synopses = released(&plan, &with, &terms, &mut generator)?;
@@ -145,27 +146,12 @@ impl<'a> Attack<'a> {
             .first()
             .map(|released| released.description.privacy.clone())
             .ok_or(Error::Unpaid)?;
-        let exact = |window: &Window| -> Vec<Vec<i128>> {
-            let parts = plan.releases.iter().zip(&window.forms);
-            let groups = parts
-                .flat_map(|(release, groups)| groups.iter().map(move |group| (release, group)));
-            let values = |(release, group): (&Release, &bernstream_release::window::Group)| {
-                opened(&release.variants.first().target.evaluate(&group.accumulator))
-            };
-            groups.map(values).collect()
-        };
         let mut watched = Vec::new();
-        for (place, ((exact, other), released)) in exact(&with)
-            .into_iter()
-            .zip(exact(&without))
-            .zip(&synopses)
-            .enumerate()
-        {
-            let change: Vec<i128> = exact
-                .iter()
-                .zip(&other)
-                .map(|(with, without)| with - without)
-                .collect();
+        let with = exact_values(&plan, &with).into_iter();
+        let pairs = with.zip(exact_values(&plan, &without));
+        for (place, ((exact, other), released)) in pairs.zip(&synopses).enumerate() {
+            let changes = exact.iter().zip(&other);
+            let change: Vec<i128> = changes.map(|(with, without)| with - without).collect();
             if change.iter().any(|change| *change != 0) {
                 let noise = released.description.noise;
                 let law = Law {
@@ -203,7 +189,7 @@ impl<'a> Attack<'a> {
         })
     }
 
-    /// How far the streams are apart in the norm of the noise, as a part of its scale.
+    /// The distance of the streams in the norm of the noise, as a part of its scale.
     pub fn distance(&self) -> f64 {
         self.attacker.distance()
     }
@@ -234,7 +220,7 @@ impl<'a> Attack<'a> {
         let mut looks = SequentialTest::new(alarm / 2.0, FIRST);
         let one = Instant::now();
         let left = deadline.left();
-        self.once((seed, number, 0), &mut seen.empty())?;
+        self.release_both(seed, number, 0, &mut seen.empty())?;
         let first = one.elapsed().mul_f64(FIRST as f64 / processors() as f64);
         if first > left.max(PATIENCE) {
             return Err(Error::TooSlow {
@@ -250,7 +236,7 @@ impl<'a> Attack<'a> {
                     if deadline.is_stopped() {
                         return Err(Error::Stopped);
                     }
-                    self.once((seed, number, run), &mut part)?;
+                    self.release_both(seed, number, run, &mut part)?;
                 }
                 Ok(part)
             });
@@ -274,46 +260,46 @@ impl<'a> Attack<'a> {
             {
                 return Ok(found);
             }
-            (last, looks) = (Some(looks), looks.next());
+            last = Some(looks);
+            looks = looks.next();
         }
     }
 
-    /// One window of each stream.
-    fn once(&self, (seed, number, run): (u64, u64, u64), seen: &mut Seen) -> Result<(), Error> {
-        for (stream, batches) in [(2, self.neighbours.with), (3, self.neighbours.without)] {
-            let window = close(&self.plan, batches, self.window);
-            let mut generator = Generator::frozen(key([seed, stream, number, run]));
-            let terms = terms(&self.quoted, self.window);
-            let synopses = released(&self.plan, &window, &terms, &mut generator)?;
-            let mut loss = 0.0;
-            let mut size = 0.0;
-            for watched in &self.attacker.0 {
-                let Some(Released { noisy, .. }) = synopses.get(watched.place) else {
-                    continue;
-                };
-                // With the unit the noise is what was added to its values; without it, to the others.
-                let noise = |is_there: bool| -> Vec<i128> {
-                    let exact = watched.exact.iter().zip(&watched.change);
-                    let exact =
-                        exact.map(|(with, change)| if is_there { *with } else { with - change });
-                    noisy
-                        .values()
-                        .iter()
-                        .zip(exact)
-                        .map(|(noisy, exact)| noisy.saturating_sub(exact))
-                        .collect()
-                };
-                loss += watched.law.loss(&noise(true), &watched.change);
-                size += watched.law.size(&noise(stream == 2));
-            }
-            if stream == 2 {
-                seen.with.add(loss)
-            } else {
-                seen.without.add(loss)
-            }
-            seen.sizes.add(size);
-        }
+    /// Releases one window of each stream.
+    fn release_both(&self, seed: u64, number: u64, run: u64, seen: &mut Seen) -> Result<(), Error> {
+        let generator = Generator::frozen(key([seed, 2, number, run]));
+        let with = self.release_one(self.neighbours.with, generator, true)?;
+        seen.with.add(with.loss);
+        seen.sizes.add(with.size);
+        let generator = Generator::frozen(key([seed, 3, number, run]));
+        let without = self.release_one(self.neighbours.without, generator, false)?;
+        seen.without.add(without.loss);
+        seen.sizes.add(without.size);
         Ok(())
+    }
+
+    /// Releases one window of a stream; `is_there` says whether the unit is in it.
+    fn release_one(
+        &self,
+        batches: &[Batch],
+        mut generator: Generator,
+        is_there: bool,
+    ) -> Result<SeenWindow, Error> {
+        let window = close(&self.plan, batches, self.window);
+        let terms = terms(&self.quoted, self.window);
+        let synopses = released(&self.plan, &window, &terms, &mut generator)?;
+        let mut loss = 0.0;
+        let mut size = 0.0;
+        for watched in &self.attacker.0 {
+            let Some(Released { noisy, .. }) = synopses.get(watched.place) else {
+                continue;
+            };
+            // With the unit the noise is what was added to its values; without it, to the others.
+            let noise_with = watched.noise_in(noisy, true);
+            loss += watched.law.loss(&noise_with, &watched.change);
+            size += watched.law.size(&watched.noise_in(noisy, is_there));
+        }
+        Ok(SeenWindow { loss, size })
     }
 
     fn attacked(
@@ -330,97 +316,37 @@ impl<'a> Attack<'a> {
         let band = looks.band(runs);
         let with = seen.with.parts();
         let without = seen.without.parts();
-        let point = |at: usize| {
-            let part = |parts: &[f64]| parts.get(at).copied().unwrap_or(0.0);
-            let false_positives = 1.0 - part(&without);
-            Point {
+        let mut points = Vec::new();
+        for index in 0..calculated.thresholds.len() {
+            let false_positives = 1.0 - part_at(&without, index);
+            points.push(Point {
                 false_positives,
-                false_negatives: part(&with),
-                calculated_false_positives: 1.0 - part(&calculated.without),
-                calculated_false_negatives: part(&calculated.with),
+                false_negatives: part_at(&with, index),
+                calculated_false_positives: 1.0 - part_at(&calculated.without, index),
+                calculated_false_negatives: part_at(&calculated.with, index),
                 promised_false_negatives: promise.least(false_positives),
-            }
-        };
-        let curve: Vec<Point> = (0..calculated.thresholds.len()).map(point).collect();
-        // Who always says yes has no false negatives, and who always says no has no false positives.
-        let always = |yes: f64| Point {
-            false_positives: yes,
-            false_negatives: 1.0 - yes,
-            calculated_false_positives: yes,
-            calculated_false_negatives: 1.0 - yes,
-            promised_false_negatives: promise.least(yes),
-        };
-        // How much better the attacker is than allowed, where both errors are as large as they may be by chance.
-        let better = |positives: f64, negatives: f64, by: f64| {
-            promise.least(positives + by) - (negatives + by)
-        };
-        let at = |point: &Point| better(point.false_positives, point.false_negatives, band);
-        let worst = curve.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
-        let shown = |point: &Point| {
+            });
+        }
+        let mut worst = f64::NEG_INFINITY;
+        let mut epsilon_at_least: f64 = 0.0;
+        for point in &points {
             let positives = point.false_positives + band;
             let negatives = point.false_negatives + band;
-            ((1.0 - negatives) / positives)
-                .ln()
-                .max(((1.0 - positives) / negatives).ln())
-        };
+            worst = worst.max(promise.least(positives) - negatives);
+            epsilon_at_least = epsilon_at_least.max(shown_epsilon(positives, negatives));
+        }
         let allowed = band + calculated.error;
-        let pinned = |what: &str, difference: f64, fails_at: Option<f64>| Test {
-            what: what.to_owned(),
-            verdict: Verdict::of(difference <= allowed),
-            difference,
-            allowed,
-            draws: runs,
-            false_alarm: alarm,
-            fails_at,
-        };
-        let by_ratio = is_over
-            .then(|| self.attacker.fails_at(calculated, 2.0 * allowed))
-            .flatten();
-        // What is measured is within the band of the truth, and the test adds it once more.
-        let breaks =
-            |positives: f64, negatives: f64| better(positives, negatives, 2.0 * band) > 0.0;
-        let scale = is_over
-            .then(|| self.attacker.breaks_at(calculated, breaks))
-            .flatten();
-        let cost = |scale: f64| {
-            let found = self.distance() / scale;
-            let declared = self.declared / scale;
-            Promise::cost(&self.privacy, &self.attacker.law(), found, declared)
-        };
-        let detects = scale.map(|scale| {
-            let cost = cost(scale);
-            Detectable {
-                scale,
-                cost: cost.map(|cost| cost.found),
-                of: cost.map(|cost| cost.of),
-            }
-        });
-        let law = self.attacker.all();
-        let up_to = |x: f64| probability_up_to(law.shape(), x);
-        let sizes = seen.sizes.thresholds().to_vec();
-        let of_size: Vec<f64> = sizes.iter().map(|x| up_to(*x)).collect();
-        let of_sizes = seen.sizes.distance(&of_size);
-        let of_both = looks.band(seen.sizes.total()) + law.rounding();
-        let power = if law.noise == NoiseDistribution::DiscreteGaussian {
-            0.5
-        } else {
-            1.0
-        };
-        let by_size = fails_at(2.0 * of_both, |factor| {
-            let shrunk: Vec<f64> = sizes.iter().map(|x| up_to(x / factor)).collect();
-            distance(&shrunk, &of_size)
-        });
-        let cost = cost(1.0).map(|cost| Test {
-            what: "the largest change, found or declared, costs no more than the price".to_owned(),
-            // Rounded in the last digits.
-            verdict: Verdict::of(cost.found <= cost.promised * (1.0 + 1e-9)),
-            difference: cost.found,
-            allowed: cost.promised,
-            draws: 0,
-            false_alarm: 0.0,
-            fails_at: None,
-        });
-        let of_runs = [
+        let mut by_ratio = None;
+        let mut scale = None;
+        if is_over {
+            by_ratio = self.attacker.fails_at(calculated, 2.0 * allowed);
+            // What is measured is within the band of the truth, and the test adds it once more.
+            let by = 2.0 * band;
+            scale = self.attacker.breaks_at(calculated, |positives, negatives| {
+                promise.least(positives + by) - (negatives + by) > 0.0
+            });
+        }
+        let mut tests = vec![
             Test {
                 what: "the attacker's error rates are no lower than the promise allows".to_owned(),
                 verdict: Verdict::of(worst <= 0.0),
@@ -430,27 +356,50 @@ impl<'a> Attack<'a> {
                 false_alarm: alarm,
                 fails_at: scale,
             },
-            pinned(
-                "the log likelihood ratio with the unit has its calculated distribution",
-                distance(&with, &calculated.with),
-                by_ratio,
-            ),
-            pinned(
-                "the log likelihood ratio without the unit has its calculated distribution",
-                distance(&without, &calculated.without),
-                by_ratio,
-            ),
             Test {
-                what: "the size of the noise has the declared distribution".to_owned(),
-                verdict: Verdict::of(of_sizes <= of_both),
-                difference: of_sizes,
-                allowed: of_both,
-                draws: seen.sizes.total(),
-                false_alarm: alarm,
-                fails_at: by_size.map(|factor| factor.powf(power)),
+                fails_at: by_ratio,
+                ..Test::of_distance(
+                    "the log likelihood ratio with the unit has its calculated distribution",
+                    distance(&with, &calculated.with),
+                    allowed,
+                    runs,
+                    alarm,
+                )
             },
+            Test {
+                fails_at: by_ratio,
+                ..Test::of_distance(
+                    "the log likelihood ratio without the unit has its calculated distribution",
+                    distance(&without, &calculated.without),
+                    allowed,
+                    runs,
+                    alarm,
+                )
+            },
+            self.size_test(seen, looks, alarm),
         ];
-        let tests = of_runs.into_iter().chain(cost).collect::<Vec<_>>();
+        tests.extend(self.cost_at(1.0).map(|cost| Test {
+            what: "the largest change, found or declared, costs no more than the price".to_owned(),
+            // Rounded in the last digits.
+            verdict: Verdict::of(cost.found <= cost.promised * (1.0 + 1e-9)),
+            difference: cost.found,
+            allowed: cost.promised,
+            draws: 0,
+            false_alarm: 0.0,
+            fails_at: None,
+        }));
+        let detects = scale.map(|scale| {
+            let cost = self.cost_at(scale);
+            Detectable {
+                scale,
+                cost: cost.map(|cost| cost.found),
+                of: cost.map(|cost| cost.of),
+            }
+        });
+        let mut curve = vec![constant_answer(&promise, 1.0)];
+        curve.extend(points);
+        curve.push(constant_answer(&promise, 0.0));
+        let law = self.attacker.all();
         Attacked {
             release: self.name.clone(),
             promised: Promise::in_words(&self.privacy),
@@ -461,18 +410,107 @@ impl<'a> Attack<'a> {
             windows: runs,
             seconds: started.elapsed().as_secs_f64(),
             tests,
-            epsilon_at_least: curve.iter().map(shown).fold(0.0, f64::max),
+            epsilon_at_least,
             detects,
-            curve: [always(1.0)]
-                .into_iter()
-                .chain(curve)
-                .chain([always(0.0)])
-                .collect(),
+            curve,
+        }
+    }
+
+    /// The cost of the change if the noise had this part of its scale.
+    fn cost_at(&self, scale: f64) -> Option<Cost> {
+        let found = self.distance() / scale;
+        let declared = self.declared / scale;
+        Promise::cost(&self.privacy, &self.attacker.law(), found, declared)
+    }
+
+    /// The test of the sizes of the noise, of both streams.
+    fn size_test(&self, seen: &Seen, looks: &SequentialTest, alarm: f64) -> Test {
+        let law = self.attacker.all();
+        let thresholds = seen.sizes.thresholds();
+        let expected: Vec<f64> = thresholds
+            .iter()
+            .map(|x| probability_up_to(law.shape(), *x))
+            .collect();
+        let draws = seen.sizes.total();
+        let allowed = looks.band(draws) + law.rounding();
+        let factor = scale_fails_at(2.0 * allowed, thresholds, &expected, |x| {
+            probability_up_to(law.shape(), x)
+        });
+        // Half a square shrinks twice.
+        let power = if law.noise == NoiseDistribution::DiscreteGaussian {
+            0.5
+        } else {
+            1.0
+        };
+        Test {
+            fails_at: factor.map(|factor| factor.powf(power)),
+            ..Test::of_distance(
+                "the size of the noise has the declared distribution",
+                seen.sizes.distance(&expected),
+                allowed,
+                draws,
+                alarm,
+            )
         }
     }
 }
 
-/// What was counted.
+fn part_at(parts: &[f64], index: usize) -> f64 {
+    parts.get(index).copied().unwrap_or(0.0)
+}
+
+/// The epsilon that an attacker with these error rates shows at least.
+fn shown_epsilon(positives: f64, negatives: f64) -> f64 {
+    ((1.0 - negatives) / positives)
+        .ln()
+        .max(((1.0 - positives) / negatives).ln())
+}
+
+/// The point of an attacker who always gives the same answer: with `yes` 1 there are no false negatives, and with 0 no false positives.
+fn constant_answer(promise: &Promise, yes: f64) -> Point {
+    Point {
+        false_positives: yes,
+        false_negatives: 1.0 - yes,
+        calculated_false_positives: yes,
+        calculated_false_negatives: 1.0 - yes,
+        promised_false_negatives: promise.least(yes),
+    }
+}
+
+/// The loss of one released window, and the size of its noise.
+struct SeenWindow {
+    loss: f64,
+    size: f64,
+}
+
+impl Watched {
+    /// The noise of a released value, if the unit is there or is not.
+    fn noise_in(&self, noisy: &Noisy, is_there: bool) -> Vec<i128> {
+        let mut noise = Vec::with_capacity(self.exact.len());
+        let exact = self.exact.iter().zip(&self.change);
+        for (noisy, (with, change)) in noisy.values().iter().zip(exact) {
+            let exact = if is_there { *with } else { with - change };
+            noise.push(noisy.saturating_sub(exact));
+        }
+        noise
+    }
+}
+
+/// The exact values of each release and key of a window.
+fn exact_values(plan: &Plan, window: &Window) -> Vec<Vec<i128>> {
+    let mut all = Vec::new();
+    for (release, groups) in plan.releases.iter().zip(&window.forms) {
+        let target = &release.variants.first().target;
+        all.extend(
+            groups
+                .iter()
+                .map(|group| opened(&target.evaluate(&group.accumulator))),
+        );
+    }
+    all
+}
+
+/// The counts of all runs.
 #[derive(Clone, Debug)]
 struct Seen {
     with: Tally,
@@ -503,7 +541,7 @@ impl Seen {
     }
 }
 
-/// Whether the first synopsis of a running sum has noise of more than one draw: its deviation is not that of one.
+/// Returns whether the first synopsis of a running sum has noise of more than one draw: its deviation is not that of one.
 fn is_several_draws(release: &Release, watched: &[Watched]) -> bool {
     let Some(noise) = &release.series else {
         return false;

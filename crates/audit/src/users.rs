@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::edit::Edit;
 use super::everywhere::{everywhere, later, texts};
-use super::messages::{Message, Row, Texts, Types};
+use super::messages::{Message, NamedRow, Row, Texts, Types};
 use super::pair::Pair;
 use super::records::without;
 use super::scene::WindowFixture;
@@ -28,15 +28,15 @@ pub(super) fn families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>
             .flat_map(WindowFixture::added)
             .collect::<Vec<_>>()
     });
-    let plain = stage.plain(movers.iter().flatten().next().map(|(_, row)| row));
-    let mut families: Vec<Vec<Pair>> = movers
-        .iter()
-        .map(|rows| {
-            rows.iter()
-                .flat_map(|(name, row)| counts(&beside, most, name, row))
-                .collect()
-        })
-        .collect();
+    let plain = stage.plain(movers.iter().flatten().next().map(|mover| &mover.row));
+    let mut families: Vec<Vec<Pair>> = Vec::new();
+    for rows in &movers {
+        let mut pairs = Vec::new();
+        for mover in rows {
+            pairs.extend(counts(&beside, most, mover));
+        }
+        families.push(pairs);
+    }
     families.push(
         movers
             .iter()
@@ -46,7 +46,7 @@ pub(super) fn families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>
     families.push(spread(stage, cap));
     let (named_oddly, texts): (Vec<_>, Vec<_>) = texts(stage, &plain)
         .into_iter()
-        .partition(|(_, row)| row.unit != plain.unit);
+        .partition(|text| text.row.unit != plain.unit);
     families.push(odd_units(stage, most, named_oddly));
     families.push(odd(stage, &plain, texts));
     families.extend(everywhere(
@@ -60,38 +60,37 @@ pub(super) fn families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>
 }
 
 /// One row, as many as count, and more.
-fn counts(beside: &InjectionStrategy<'_>, most: usize, name: &str, row: &Row) -> Vec<Pair> {
-    let pair = |(how, count): (&str, usize)| {
-        let rows: Vec<Row> = (0..count).map(|at| later(row, at)).collect();
-        beside.added(&format!("{how}, {name}"), &rows)
-    };
-    [
-        ("more than count", 3 * most + 2),
-        ("as many as count", most),
-        ("one", 1),
+fn counts(beside: &InjectionStrategy<'_>, most: usize, mover: &NamedRow) -> Vec<Pair> {
+    let NamedRow { name, row } = mover;
+    vec![
+        beside.added(
+            &format!("more than count, {name}"),
+            &repeated(row, 3 * most + 2),
+        ),
+        beside.added(&format!("as many as count, {name}"), &repeated(row, most)),
+        beside.added(&format!("one, {name}"), &repeated(row, 1)),
     ]
-    .map(pair)
-    .into()
+}
+
+/// A number of copies of a row, each a tick later than the one before.
+fn repeated(row: &Row, count: usize) -> Vec<Row> {
+    (0..count).map(|ticks| later(row, ticks)).collect()
 }
 
 /// One row, in each window of its period as often as counts: where windows overlap the cap is one of all of them together.
-fn in_every_window(
-    stage: &BackgroundStream<'_>,
-    cap: &Cap,
-    (name, row): &(String, Row),
-) -> Option<Pair> {
+fn in_every_window(stage: &BackgroundStream<'_>, cap: &Cap, mover: &NamedRow) -> Option<Pair> {
+    let NamedRow { name, row } = mover;
     let period = cap.period.span_of(row.time?);
-    let windows = stage
-        .windows
-        .iter()
-        .filter(|window| period.contains(window.start));
-    let at = |window: &Span| Row {
-        time: Some(BackgroundStream::time(*window, 0.3)),
-        ..row.clone()
-    };
-    let rows: Vec<Row> = windows
-        .flat_map(|window| (0..cap.records as usize).map(move |count| later(&at(window), count)))
-        .collect();
+    let mut rows = Vec::new();
+    for window in &stage.windows {
+        if period.contains(window.start) {
+            let in_window = Row {
+                time: Some(BackgroundStream::time(*window, 0.3)),
+                ..row.clone()
+            };
+            rows.extend(repeated(&in_window, cap.records as usize));
+        }
+    }
     Some(InjectionStrategy::beside(stage).added(
         &format!("as many as count in every window of its period, {name}"),
         &rows,
@@ -102,19 +101,16 @@ fn in_every_window(
 fn spread(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
     let count = 2 * cap.records as usize + 3;
     let keys = stage.keys();
+    let mut all_rows = Vec::new();
+    for window in &stage.windows {
+        for index in 0..count {
+            let time = BackgroundStream::time(*window, (index as f64 + 0.3) / count as f64);
+            let key = keys.get(index % keys.len()).cloned().flatten();
+            let values = domain_corner(&stage.ends, index / keys.len());
+            all_rows.push(stage.row(time, key, values));
+        }
+    }
     let mut pairs = Vec::new();
-    let corner = |at: usize| -> Vec<Option<f64>> {
-        let end = |(column, ends): (usize, &[f64; 2])| Some(ends[(at >> column) & 1]);
-        stage.ends.iter().enumerate().map(end).collect()
-    };
-    let row = |window: Span, at: usize| {
-        let time = BackgroundStream::time(window, (at as f64 + 0.3) / count as f64);
-        stage.row(
-            time,
-            keys.get(at % keys.len()).cloned().flatten(),
-            corner(at / keys.len()),
-        )
-    };
     let periods: BTreeSet<Span> = stage
         .windows
         .iter()
@@ -122,24 +118,22 @@ fn spread(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
         .map(|window| cap.period.span_of(window.start))
         .collect();
     for (place, period) in periods.into_iter().enumerate() {
-        let rows = stage
-            .windows
-            .iter()
-            .flat_map(|window| (0..count).map(|at| row(*window, at)));
-        let rows: Vec<Row> = rows
-            .filter(|row| row.time.is_some_and(|time| period.contains(time)))
-            .collect();
+        let mut rows = all_rows.clone();
+        rows.retain(|row| row.time.is_some_and(|time| period.contains(time)));
         let name = format!("over all keys and windows of period {place}");
-        let alone = |(at, row): (usize, &Row)| {
-            let stamp = row.time.unwrap_or(stage.full().start);
-            Message::of([0, 1, 7][at % 3], stamp, vec![row.clone()])
-        };
         pairs.extend([
             InjectionStrategy::beside(stage).added(&name, &rows),
             InjectionStrategy::new(
                 "each in a message of its own, over partitions",
                 stage,
-                move |rows| stage.with_messages(rows.iter().enumerate().map(alone)),
+                |rows| {
+                    let mut messages = Vec::new();
+                    for (row, partition) in rows.iter().zip([0, 1, 7].into_iter().cycle()) {
+                        let stamp = row.time.unwrap_or(stage.full().start);
+                        messages.push(Message::of(partition, stamp, vec![row.clone()]));
+                    }
+                    stage.with_messages(messages)
+                },
             )
             .added(&name, &rows),
             InjectionStrategy::new("all in one message, the last first", stage, |rows| {
@@ -155,30 +149,37 @@ fn spread(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
     pairs
 }
 
+/// The values at one corner of the domain: bit `n` of `number` says which end column `n` is at.
+fn domain_corner(ends: &[[f64; 2]], number: usize) -> Vec<Option<f64>> {
+    let columns = ends.iter().enumerate();
+    columns
+        .map(|(column, ends)| Some(ends[(number >> column) & 1]))
+        .collect()
+}
+
 /// Users whose name is odd, each a user of its own, with more rows than count.
-fn odd_units(stage: &BackgroundStream<'_>, most: usize, rows: Vec<(String, Row)>) -> Vec<Pair> {
+fn odd_units(stage: &BackgroundStream<'_>, most: usize, rows: Vec<NamedRow>) -> Vec<Pair> {
     let beside = InjectionStrategy::beside(stage);
-    let pair = |(name, row): (String, Row)| {
-        let rows: Vec<Row> = (0..3 * most + 2).map(|at| later(&row, at)).collect();
-        beside.added(&format!("a user with {name}"), &rows)
-    };
-    rows.into_iter().map(pair).collect()
+    let mut pairs = Vec::new();
+    for NamedRow { name, row } in rows {
+        let rows = repeated(&row, 3 * most + 2);
+        pairs.push(beside.added(&format!("a user with {name}"), &rows));
+    }
+    pairs
 }
 
 /// Odd rows, alone and before good ones; and odd in every way.
-fn odd(stage: &BackgroundStream<'_>, plain: &Row, texts: Vec<(String, Row)>) -> Vec<Pair> {
+fn odd(stage: &BackgroundStream<'_>, plain: &Row, texts: Vec<NamedRow>) -> Vec<Pair> {
     let beside = InjectionStrategy::beside(stage);
-    let values: Vec<(String, Row)> = odd::values(plain, &stage.ends)
-        .into_iter()
-        .chain(texts)
-        .collect();
+    let mut values = odd::values(plain, &stage.ends);
+    values.extend(texts);
     let all: Vec<Row> = values
         .iter()
         .enumerate()
-        .map(|(at, (_, row))| later(row, at))
+        .map(|(index, odd)| later(&odd.row, index))
         .collect();
     let mut pairs = vec![beside.added("odd in every way", &all)];
-    for (name, row) in values {
+    for NamedRow { name, row } in values {
         pairs.push(beside.added(&format!("{name}, and a good one"), &[row, later(plain, 1)]));
     }
     pairs
@@ -186,48 +187,41 @@ fn odd(stage: &BackgroundStream<'_>, plain: &Row, texts: Vec<(String, Row)>) -> 
 
 /// Thousands of rows in one message, each with the same long text.
 fn many(stage: &BackgroundStream<'_>, plain: &Row) -> Vec<Pair> {
-    let long = texts(stage, plain)
-        .into_iter()
-        .filter(|(name, _)| name.contains("64 KiB"));
-    let pair = |(name, row): (String, Row)| {
-        let way = InjectionStrategy::new("500 in each of 24 batches", stage, |rows| {
-            let batches = vec![rows.iter().cycle().take(500).cloned().collect(); 24];
-            let stamp = BackgroundStream::time(stage.full(), 0.6);
-            let texts = Texts::Dictionary;
-            let types = Types::Declared;
-            stage.with_message(Message {
-                partition: 1,
-                stamp,
-                batches,
-                texts,
-                types,
-            })
-        });
-        way.added(&format!("rows with a {name}"), &[row])
-    };
-    long.map(pair).collect()
+    let way = InjectionStrategy::new("500 in each of 24 batches", stage, |rows| {
+        stage.with_message(Message {
+            partition: 1,
+            stamp: BackgroundStream::time(stage.full(), 0.6),
+            batches: vec![rows.iter().cycle().take(500).cloned().collect(); 24],
+            texts: Texts::Dictionary,
+            types: Types::Declared,
+        })
+    });
+    let mut pairs = Vec::new();
+    for NamedRow { name, row } in texts(stage, plain) {
+        if name.contains("64 KiB") {
+            pairs.push(way.added(&format!("rows with a {name}"), &[row]));
+        }
+    }
+    pairs
 }
 
 /// A user of others less, in one period: what that user sent in other periods stays.
 fn of_others(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
     let period = cap.period.span_of(stage.full().start);
     let units: BTreeSet<_> = stage.rows().map(|row| row.unit.clone()).collect();
-    let pair = |unit: Option<Arc<[u8]>>| {
-        let is_theirs =
-            |row: &Row| row.unit == unit && row.time.is_some_and(|time| period.contains(time));
-        Pair {
-            name: format!(
-                "all of {} less",
-                String::from_utf8_lossy(unit.as_deref().unwrap_or_default())
-            ),
+    let mut pairs = Vec::new();
+    for unit in units {
+        let name = String::from_utf8_lossy(unit.as_deref().unwrap_or_default());
+        let theirs = stage.rows().filter(|row| row.unit == unit);
+        let times = theirs.filter_map(|row| row.time);
+        pairs.push(Pair {
+            name: format!("all of {name} less"),
             with: stage.others.clone(),
-            without: Arc::new(without(&stage.others, is_theirs)),
-            times: stage
-                .rows()
-                .filter(|row| is_theirs(row))
-                .filter_map(|row| row.time)
-                .collect(),
-        }
-    };
-    units.into_iter().map(pair).collect()
+            without: Arc::new(without(&stage.others, |row| {
+                row.unit == unit && row.time.is_some_and(|time| period.contains(time))
+            })),
+            times: times.filter(|time| period.contains(*time)).collect(),
+        });
+    }
+    pairs
 }

@@ -1,10 +1,10 @@
 //! "Other values in one record": what is not valid among them. That the record is there, its time and its key are not hidden.
 
-use super::edit::Edit;
+use super::edit::{Edit, NamedValues};
 use super::everywhere::everywhere;
-use super::messages::Row;
+use super::messages::{NamedRow, Row};
 use super::pair::Pair;
-use super::scene::WindowFixture;
+use super::scene::{Replacement, WindowFixture};
 use super::stage::BackgroundStream;
 use super::way::InjectionStrategy;
 use crate::odd;
@@ -22,18 +22,30 @@ pub(super) fn families(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
                 .collect::<Vec<_>>()
         })
         .collect();
-    let most = movers.iter().flatten().next().map(|(_, rows)| rows);
-    let plain = stage.plain(most.map(|[from, _]| from));
-    let other = most.map_or_else(|| stage.middle.clone(), |[_, to]| to.values.clone());
+    let most = movers.iter().flatten().next();
+    let plain = stage.plain(most.map(|most| &most.from));
+    let other = match most {
+        Some(most) => most.to.values.clone(),
+        None => stage.middle.clone(),
+    };
     let edit = Edit::Replace(vec![
-        ("other values", other),
-        ("null", vec![None; plain.values.len()]),
+        NamedValues {
+            name: "other values",
+            values: other,
+        },
+        NamedValues {
+            name: "null",
+            values: vec![None; plain.values.len()],
+        },
     ]);
-    let replaced = |(name, [from, to]): (String, [Row; 2])| beside.replaced(&from, [(name, to)]);
-    let mut families: Vec<Vec<Pair>> = movers
-        .into_iter()
-        .map(|pairs| pairs.into_iter().flat_map(replaced).collect())
-        .collect();
+    let mut families = Vec::new();
+    for replacements in movers {
+        let mut pairs = Vec::new();
+        for Replacement { name, from, to } in replacements {
+            pairs.extend(beside.replaced(&from, [NamedRow::new(name, to)]));
+        }
+        families.push(pairs);
+    }
     families.push(invalid(&beside, stage, scenes.iter().flatten()));
     families.extend(everywhere(stage, &edit, &plain));
     families.push(odd(&beside, stage, &plain));
@@ -46,35 +58,33 @@ fn invalid<'s>(
     stage: &BackgroundStream<'_>,
     scenes: impl Iterator<Item = &'s WindowFixture<'s>>,
 ) -> Vec<Pair> {
-    let becomes = |(about, row): (String, Row)| {
-        let odd = odd::values(&row, &stage.ends).into_iter();
+    let mut pairs = Vec::new();
+    for NamedRow { name, row } in scenes.flat_map(WindowFixture::added) {
+        let mut few = odd::values(&row, &stage.ends);
         // A few of each column: the family of odd values has all of them.
-        let few = odd.filter(|(what, _)| what.ends_with("null") || what.contains("above"));
-        let named = few
-            .map(|(what, odd)| (format!("{about} becomes one with {what}"), odd))
-            .collect::<Vec<_>>();
-        beside.replaced(&row, named)
-    };
-    scenes
-        .flat_map(WindowFixture::added)
-        .flat_map(becomes)
-        .collect()
+        few.retain(|odd| odd.name.ends_with("null") || odd.name.contains("above"));
+        let few = few.into_iter().map(|odd| becoming(&name, odd));
+        pairs.extend(beside.replaced(&row, few));
+    }
+    pairs
+}
+
+/// The other row, named after what a row becomes with it.
+fn becoming(name: &str, other: NamedRow) -> NamedRow {
+    let name = format!("{name} becomes one with {}", other.name);
+    NamedRow::new(name, other.row)
 }
 
 /// Valid values become odd ones, and odd ones others.
 fn odd(beside: &InjectionStrategy<'_>, stage: &BackgroundStream<'_>, plain: &Row) -> Vec<Pair> {
     let all = odd::values(plain, &stage.ends);
-    let mut pairs = beside.replaced(
-        plain,
-        all.iter()
-            .map(|(what, row)| (format!("becomes one with {what}"), row.clone())),
-    );
+    let becoming_odd = all
+        .iter()
+        .map(|odd| NamedRow::new(format!("becomes one with {}", odd.name), odd.row.clone()));
+    let mut pairs = beside.replaced(plain, becoming_odd);
     for pair in all.windows(2) {
-        if let [(name, from), (what, to)] = pair {
-            pairs.extend(beside.replaced(
-                from,
-                [(format!("{name} becomes one with {what}"), to.clone())],
-            ));
+        if let [from, to] = pair {
+            pairs.extend(beside.replaced(&from.row, [becoming(&from.name, to.clone())]));
         }
     }
     pairs

@@ -1,4 +1,4 @@
-//! What a replay writes down: exact values where noise meets them, claims and published bytes.
+//! Notes of a replay: exact values where noise meets them, claims and published bytes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,14 +39,18 @@ impl<T> Notes<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// What was written so far.
+    /// Takes what was written so far.
     pub fn take(&self) -> Vec<T> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What can be released of a window and key, and the choice of its order.
-type Variant = (Arc<dyn Target>, Option<Order>);
+/// A target that can be released of a window and key, and the choice of its order.
+#[derive(Debug)]
+struct Variant {
+    target: Arc<dyn Target>,
+    order: Option<Order>,
+}
 
 /// A target that writes down what it computes: for the variant that is released, and for every other that could have been.
 #[derive(Debug)]
@@ -76,19 +80,22 @@ impl Target for Watched {
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let exact = self.inner.evaluate(accumulator);
-        let values = |(at, (target, _)): (usize, &Variant)| match at == self.variant {
-            true => exact.clone(),
-            false => target.evaluate(accumulator),
-        };
-        let all: Vec<Exact> = self.variants.iter().enumerate().map(values).collect();
-        let scores = |((_, order), exact): (&Variant, &Exact)| {
-            order.as_ref().map(|order| order.scores(exact))
-        };
+        let mut values = Vec::new();
+        let mut scores = Vec::new();
+        for (index, variant) in self.variants.iter().enumerate() {
+            let exact = if index == self.variant {
+                exact.clone()
+            } else {
+                variant.target.evaluate(accumulator)
+            };
+            scores.push(variant.order.as_ref().map(|order| order.scores(&exact)));
+            values.push(exact);
+        }
         self.notes.push(Evaluation {
             release: self.release,
             variant: self.variant,
-            scores: self.variants.iter().zip(&all).map(scores).collect(),
-            values: all,
+            scores,
+            values,
             counts: self
                 .bandwidth
                 .as_ref()
@@ -138,17 +145,21 @@ impl Target for Watched {
     }
 }
 
-/// The same plan, with targets that write down what they compute.
+/// A copy of the plan whose targets write down what they compute.
 pub(super) fn watched(plan: &Plan, notes: &Notes<Evaluation>) -> Plan {
-    let release = |(at, release): (usize, &Release)| {
-        let of = |variant: &ReleaseVariant| (variant.target.clone(), variant.order.clone());
-        let variants = Arc::new(release.variants.iter().map(of).collect::<Vec<_>>());
-        let mut place = 0..;
+    let mut releases = Vec::new();
+    for (place, release) in plan.releases.iter().enumerate() {
+        let variants = release.variants.iter().map(|variant| Variant {
+            target: variant.target.clone(),
+            order: variant.order.clone(),
+        });
+        let variants = Arc::new(variants.collect::<Vec<_>>());
+        let mut number = 0..;
         let watched = release.variants.try_map(|variant| {
             let target = Watched {
                 inner: variant.target.clone(),
-                release: at,
-                variant: place.next().unwrap_or(0),
+                release: place,
+                variant: number.next().unwrap_or(0),
                 variants: variants.clone(),
                 bandwidth: release.bandwidth.clone(),
                 notes: notes.clone(),
@@ -159,13 +170,13 @@ pub(super) fn watched(plan: &Plan, notes: &Notes<Evaluation>) -> Plan {
             })
         });
         let Ok(variants) = watched;
-        Release {
+        releases.push(Release {
             variants,
             ..release.clone()
-        }
-    };
+        });
+    }
     Plan {
-        releases: plan.releases.iter().enumerate().map(release).collect(),
+        releases,
         ..plan.clone()
     }
 }

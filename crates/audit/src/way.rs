@@ -4,7 +4,7 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use super::messages::{Message, Row, Texts, Types};
+use super::messages::{Message, NamedRow, Row, Texts, Types};
 use super::pair::Pair;
 use super::stage::{BackgroundStream, TICK};
 use super::subject::Stamps;
@@ -68,9 +68,10 @@ impl<'s> InjectionStrategy<'s> {
         stamp: Timestamp,
     ) -> Self {
         InjectionStrategy::new(name, stage, move |rows| {
-            let message =
-                |(row, partition): (&Row, &i32)| Message::of(*partition, stamp, vec![row.clone()]);
-            stage.with_messages(rows.iter().zip(partitions.iter().cycle()).map(message))
+            let placed = rows.iter().zip(partitions.iter().cycle());
+            stage.with_messages(
+                placed.map(|(row, partition)| Message::of(*partition, stamp, vec![row.clone()])),
+            )
         })
     }
 
@@ -86,19 +87,18 @@ impl<'s> InjectionStrategy<'s> {
     }
 
     /// With `from`, and with each of the other rows in its place.
-    pub fn replaced(
-        &self,
-        from: &Row,
-        others: impl IntoIterator<Item = (String, Row)>,
-    ) -> Vec<Pair> {
+    pub fn replaced(&self, from: &Row, others: impl IntoIterator<Item = NamedRow>) -> Vec<Pair> {
         let without = Arc::new((self.with)(from_ref(from)));
-        let pair = |(name, to): (String, Row)| Pair {
-            name: self.named(&name),
-            times: to.time.into_iter().collect(),
-            with: Arc::new((self.with)(&[to])),
-            without: without.clone(),
-        };
-        others.into_iter().map(pair).collect()
+        let mut pairs = Vec::new();
+        for NamedRow { name, row: to } in others {
+            pairs.push(Pair {
+                name: self.named(&name),
+                times: to.time.into_iter().collect(),
+                with: Arc::new((self.with)(&[to])),
+                without: without.clone(),
+            });
+        }
+        pairs
     }
 
     fn named(&self, name: &str) -> String {
@@ -200,15 +200,16 @@ pub(super) fn stamps<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrate
         "every other one at the cutoff",
         stage,
         move |rows| {
-            let sent = |(place, row): (usize, &Row)| {
-                let stamp = if place.is_multiple_of(2) {
+            let mut messages = Vec::new();
+            for (index, row) in rows.iter().enumerate() {
+                let stamp = if index.is_multiple_of(2) {
                     cutoff.minus(TICK)
                 } else {
                     cutoff
                 };
-                Message::of(0, stamp, vec![row.clone()])
-            };
-            stage.with_messages(rows.iter().enumerate().map(sent))
+                messages.push(Message::of(0, stamp, vec![row.clone()]));
+            }
+            stage.with_messages(messages)
         },
     ));
     all
@@ -220,15 +221,14 @@ pub(super) fn forms<'s>(
     row: &'s Row,
     batches: usize,
 ) -> Vec<InjectionStrategy<'s>> {
-    let way = |texts: Texts| {
+    let mut all = Vec::new();
+    for texts in [Texts::Dictionary, Texts::Views, Texts::Large, Texts::Plain] {
         let name = format!("{texts:?}, among {batches} batches of others");
-        InjectionStrategy::anew(name, move |rows| {
-            stage.with_message(among(stage, row, (texts, batches), rows))
-        })
-    };
-    [Texts::Dictionary, Texts::Views, Texts::Large, Texts::Plain]
-        .map(way)
-        .into()
+        all.push(InjectionStrategy::anew(name, move |rows| {
+            stage.with_message(among(stage, row, texts, batches, rows))
+        }));
+    }
+    all
 }
 
 /// Among others, by producers that let the rows of a message decide which types its columns have: beside rows that have nothing but
@@ -283,29 +283,31 @@ pub(super) fn types<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrateg
 fn among(
     stage: &BackgroundStream<'_>,
     row: &Row,
-    (texts, batches): (Texts, usize),
+    texts: Texts,
+    batches: usize,
     more: &[Row],
 ) -> Message {
     const ROWS: usize = 480;
-    // Few of them count, so that windows that keep few records are not solved for all.
-    let other = |at: usize| Row {
-        unit: Some(format!("other {}", at % 7).into_bytes().into()),
-        key: if at.is_multiple_of(60) {
-            row.key.clone()
-        } else {
-            Some(b"another".as_slice().into())
-        },
-        time: if at.is_multiple_of(60) {
-            row.time
-        } else {
-            None
-        },
-        values: stage.middle.clone(),
-    };
     let each = ROWS / batches;
-    let mut all: Vec<Vec<Row>> = (0..batches)
-        .map(|batch| (0..each).map(|at| other(batch * each + at)).collect())
-        .collect();
+    let mut all = Vec::new();
+    for batch in 0..batches {
+        let mut rows = Vec::new();
+        for number in batch * each..(batch + 1) * each {
+            // Few of them count, so that windows that keep few records are not solved for all.
+            let counts = number.is_multiple_of(60);
+            rows.push(Row {
+                unit: Some(format!("other {}", number % 7).into_bytes().into()),
+                key: if counts {
+                    row.key.clone()
+                } else {
+                    Some(b"another".as_slice().into())
+                },
+                time: row.time.filter(|_| counts),
+                values: stage.middle.clone(),
+            });
+        }
+        all.push(rows);
+    }
     if let Some(last) = all.last_mut() {
         last.extend_from_slice(more);
     }

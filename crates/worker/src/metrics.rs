@@ -2,6 +2,7 @@
 //!
 //! Names and labels are an interface: alerts, panels and `deploy/RUNBOOK.md` use every one of them, and a test lists them.
 
+use prometheus::core::Collector;
 use prometheus::{
     Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
     TextEncoder,
@@ -12,7 +13,7 @@ use bernstream_ledger::witness::Strays;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::price::Price;
 
-/// How much the metrics reveal.
+/// The level of detail of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Only what the clock and the configuration determine, and whether the worker makes progress: a message that stops reading, or a solver that is
@@ -84,7 +85,7 @@ pub struct Operator {
     pub read_here: IntGauge,
 }
 
-/// Why a window is withheld: because of the schedule, never because of the records.
+/// The reason why a window is withheld: because of the schedule, never because of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withheld {
     /// A block cannot pay for it.
@@ -163,30 +164,83 @@ impl Parts {
         help: &str,
         labels: &[&str],
     ) -> Result<Self, prometheus::Error> {
-        let part = |part: &str| {
-            let gauge = GaugeVec::new(Opts::new(format!("privacy_{part}_{what}"), help), labels)?;
-            registry.register(Box::new(gauge.clone())).map(|()| gauge)
-        };
+        let [epsilon, delta, rho, windows] = ["epsilon", "delta", "rho", "windows"]
+            .map(|part| Opts::new(format!("privacy_{part}_{what}"), help));
         Ok(Parts {
-            epsilon: part("epsilon")?,
-            delta: part("delta")?,
-            rho: part("rho")?,
-            windows: part("windows")?,
+            epsilon: registered(registry, GaugeVec::new(epsilon, labels)?)?,
+            delta: registered(registry, GaugeVec::new(delta, labels)?)?,
+            rho: registered(registry, GaugeVec::new(rho, labels)?)?,
+            windows: registered(registry, GaugeVec::new(windows, labels)?)?,
         })
     }
 
     fn set(&self, price: Price, labels: &[&str]) {
-        let set = |gauge: &GaugeVec, value| gauge.with_label_values(labels).set(value);
         match price {
-            Price::Pure(epsilon) => set(&self.epsilon, epsilon.to_f64()),
+            Price::Pure(epsilon) => set_labelled(&self.epsilon, labels, epsilon.to_f64()),
             Price::Approximate { epsilon, delta } => {
-                set(&self.epsilon, epsilon.to_f64());
-                set(&self.delta, delta.to_f64());
+                set_labelled(&self.epsilon, labels, epsilon.to_f64());
+                set_labelled(&self.delta, labels, delta.to_f64());
             }
-            Price::Concentrated(rho) => set(&self.rho, rho.to_f64()),
+            Price::Concentrated(rho) => set_labelled(&self.rho, labels, rho.to_f64()),
             #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-            Price::Slots(count) => set(&self.windows, count as f64),
+            Price::Slots(count) => set_labelled(&self.windows, labels, count as f64),
         }
+    }
+}
+
+fn set_labelled(gauges: &GaugeVec, labels: &[&str], value: f64) {
+    gauges.with_label_values(labels).set(value);
+}
+
+fn registered_labelled(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    label: &str,
+) -> Result<IntGaugeVec, prometheus::Error> {
+    registered(registry, IntGaugeVec::new(Opts::new(name, help), &[label])?)
+}
+
+/// A metric that `registry` shows.
+fn registered<M: Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: M,
+) -> Result<M, prometheus::Error> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+impl Operator {
+    fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let records = Opts::new("records_total", "records by outcome");
+        let unread = Opts::new("unread_columns_total", UNREAD);
+        let partials = Opts::new("partials_total", PARTIALS);
+        let partial_bytes = Opts::new(
+            "partial_bytes_total",
+            "compressed bytes of partials that absorbers have sent",
+        );
+        let batches = IntCounter::new("batches_total", "messages read")?;
+        let seconds_to_seal = Gauge::new(
+            "seal_seconds",
+            "seconds from closing to sealing the last window",
+        )?;
+        Ok(Operator {
+            records: registered(registry, IntCounterVec::new(records, &["fate"])?)?,
+            unread: registered(registry, IntCounterVec::new(unread, &["column"])?)?,
+            partials: registered(
+                registry,
+                IntCounterVec::new(partials, &["absorber", "fate"])?,
+            )?,
+            partial_bytes: registered(registry, IntCounterVec::new(partial_bytes, &["absorber"])?)?,
+            read_here: registered(registry, IntGauge::new("partitions_read_here", READ_HERE)?)?,
+            batches: registered(registry, batches)?,
+            seconds_to_seal: registered(registry, seconds_to_seal)?,
+            read_until: Moment::new(
+                registry,
+                "read_until",
+                "message timestamp of the last message read",
+            )?,
+        })
     }
 }
 
@@ -206,79 +260,35 @@ impl Metrics {
             Some("bernstream".into()),
             Some([("pipeline".to_string(), pipeline.to_string())].into()),
         )?;
-        let add = |gauge: Gauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
-        let count = |counter: IntCounter| {
-            registry
-                .register(Box::new(counter.clone()))
-                .map(|()| counter)
-        };
-        let whole = |gauge: IntGauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
-        let labelled = |name: &str, help: &str, label: &str| {
-            let gauges = IntGaugeVec::new(Opts::new(name, help), &[label])?;
-            registry.register(Box::new(gauges.clone())).map(|()| gauges)
-        };
-
         let info = Opts::new("build_info", "1; the labels say what is running")
             .const_label("version", env!("CARGO_PKG_VERSION"))
             .const_label("configuration", digest)
             .const_label("definition", definition)
             .const_label("detail", detail.name());
-        whole(IntGauge::with_opts(info)?)?.set(1);
-
+        registered(&registry, IntGauge::with_opts(info)?)?.set(1);
         let operator = match detail {
             Detail::Safe => None,
-            Detail::Operator => {
-                let records = IntCounterVec::new(
-                    Opts::new("records_total", "records by outcome"),
-                    &["fate"],
-                )?;
-                registry.register(Box::new(records.clone()))?;
-                let unread =
-                    IntCounterVec::new(Opts::new("unread_columns_total", UNREAD), &["column"])?;
-                registry.register(Box::new(unread.clone()))?;
-                let partials = IntCounterVec::new(
-                    Opts::new("partials_total", PARTIALS),
-                    &["absorber", "fate"],
-                )?;
-                registry.register(Box::new(partials.clone()))?;
-                let about = Opts::new(
-                    "partial_bytes_total",
-                    "compressed bytes of partials that absorbers have sent",
-                );
-                let partial_bytes = IntCounterVec::new(about, &["absorber"])?;
-                registry.register(Box::new(partial_bytes.clone()))?;
-                Some(Operator {
-                    partials,
-                    partial_bytes,
-                    read_here: whole(IntGauge::new("partitions_read_here", READ_HERE)?)?,
-                    records,
-                    unread,
-                    batches: count(IntCounter::new("batches_total", "messages read")?)?,
-                    seconds_to_seal: add(Gauge::new(
-                        "seal_seconds",
-                        "seconds from closing to sealing the last window",
-                    )?)?,
-                    read_until: Moment::new(
-                        &registry,
-                        "read_until",
-                        "message timestamp of the last message read",
-                    )?,
-                })
-            }
+            Detail::Operator => Some(Operator::new(&registry)?),
         };
         Ok(Metrics {
-            released: count(IntCounter::new(
-                "windows_released_total",
-                "windows paid for",
-            )?)?,
-            withheld: count(IntCounter::new(
-                "windows_withheld_total",
-                "windows withheld: their budget was spent, their share had ended, or every release was over",
-            )?)?,
-            published: count(IntCounter::new(
-                "synopses_published_total",
-                "synopses that reached the output",
-            )?)?,
+            released: registered(
+                &registry,
+                IntCounter::new("windows_released_total", "windows paid for")?,
+            )?,
+            withheld: registered(
+                &registry,
+                IntCounter::new(
+                    "windows_withheld_total",
+                    "windows withheld: their budget was spent, their share had ended, or every release was over",
+                )?,
+            )?,
+            published: registered(
+                &registry,
+                IntCounter::new(
+                    "synopses_published_total",
+                    "synopses that reached the output",
+                )?,
+            )?,
             closed_until: Moment::new(
                 &registry,
                 "closed_until",
@@ -299,51 +309,77 @@ impl Metrics {
             )?,
             price: Parts::new(&registry, "price", PRICE, &["release"])?,
             lasts_until: Moment::new(&registry, "privacy_budget_lasts_until", LASTS_UNTIL)?,
-            newest_withheld: labelled(
+            newest_withheld: registered_labelled(
+                &registry,
                 "newest_window_withheld",
                 "1 if the newest window was withheld, for this reason: its budget is spent, or every release is over",
                 "reason",
             )?,
-            used: add(Gauge::new(
-                "privacy_budget_used_ratio",
-                "spent share of the total in the newest charged block; of two components the larger",
-            )?)?,
+            used: registered(
+                &registry,
+                Gauge::new(
+                    "privacy_budget_used_ratio",
+                    "spent share of the total in the newest charged block; of two components the larger",
+                )?,
+            )?,
             noise_scale: {
                 let about = Opts::new(
                     "noise_scale",
                     "scale of the noise, in units of the synopsis",
                 );
-                let scales = GaugeVec::new(about, &["release"])?;
-                registry.register(Box::new(scales.clone()))?;
-                scales
+                registered(&registry, GaugeVec::new(about, &["release"])?)?
             },
-            ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
-            acting: whole(IntGauge::new(
-                "acting",
-                "1 while this worker releases the windows, 0 while it follows another one that does",
-            )?)?,
-            witness_lost_claims: whole(IntGauge::new(
-                "witness_lost_claims",
-                "1 if the witness had lost claims since this worker was started, whose rows it claims again",
-            )?)?,
-            output_lost: whole(IntGauge::new(
-                "output_synopses_lost",
-                "the most published synopses that the output had lost at its end since this worker was started, and whose bytes were not kept any more",
-            )?)?,
-            ledger: labelled(
+            ledger_entries: registered(
+                &registry,
+                IntGauge::new("ledger_entries", "rows of the ledger")?,
+            )?,
+            acting: registered(
+                &registry,
+                IntGauge::new(
+                    "acting",
+                    "1 while this worker releases the windows, 0 while it follows another one that does",
+                )?,
+            )?,
+            witness_lost_claims: registered(
+                &registry,
+                IntGauge::new(
+                    "witness_lost_claims",
+                    "1 if the witness had lost claims since this worker was started, whose rows it claims again",
+                )?,
+            )?,
+            output_lost: registered(
+                &registry,
+                IntGauge::new(
+                    "output_synopses_lost",
+                    "the most published synopses that the output had lost at its end since this worker was started, and whose bytes were not kept any more",
+                )?,
+            )?,
+            ledger: registered_labelled(
+                &registry,
                 "ledger_info",
                 "1; the label is the ledger in use, as in every synopsis",
                 "ledger",
             )?,
-            ready: labelled(
+            ready: registered_labelled(
+                &registry,
                 "ready",
                 "1 while the part works: the clock is not behind the brokers', the input is read, the witness agrees with the ledger, the output accepts what is due",
                 "part",
             )?,
-            strays: labelled("stray_records", STRAYS, "topic")?,
-            lost: labelled("records_lost", LOST, "topic")?,
-            newest_schema: labelled("newest_schema_pinned", NEWEST_SCHEMA, "subject")?,
-            registry_answers: labelled("schema_registry_answers", REGISTRY_ANSWERS, "subject")?,
+            strays: registered_labelled(&registry, "stray_records", STRAYS, "topic")?,
+            lost: registered_labelled(&registry, "records_lost", LOST, "topic")?,
+            newest_schema: registered_labelled(
+                &registry,
+                "newest_schema_pinned",
+                NEWEST_SCHEMA,
+                "subject",
+            )?,
+            registry_answers: registered_labelled(
+                &registry,
+                "schema_registry_answers",
+                REGISTRY_ANSWERS,
+                "subject",
+            )?,
             operator,
             registry,
         })
@@ -377,20 +413,18 @@ impl Metrics {
 
     /// Shows how many records somebody else has written to the topics of the ledger.
     pub fn show_strays(&self, strays: Strays) {
-        for (topic, count) in [("witness", strays.witness), ("budget", strays.budget)] {
-            self.strays
-                .with_label_values(&[topic])
-                .set(i64::try_from(count).unwrap_or(i64::MAX));
-        }
+        let witness = i64::try_from(strays.witness).unwrap_or(i64::MAX);
+        self.strays.with_label_values(&["witness"]).set(witness);
+        let budget = i64::try_from(strays.budget).unwrap_or(i64::MAX);
+        self.strays.with_label_values(&["budget"]).set(budget);
     }
 
     /// Shows whether a topic of the ledger has lost what it had accepted.
     pub fn show_lost(&self, lost: Option<Lost>) {
-        for (topic, of_topic) in [("witness", Lost::Claims), ("budget", Lost::Shares)] {
-            self.lost
-                .with_label_values(&[topic])
-                .set(i64::from(lost == Some(of_topic)));
-        }
+        let claims = i64::from(lost == Some(Lost::Claims));
+        self.lost.with_label_values(&["witness"]).set(claims);
+        let shares = i64::from(lost == Some(Lost::Shares));
+        self.lost.with_label_values(&["budget"]).set(shares);
     }
 
     /// Shows whether the newest schema of `subject` is pinned; `None` where the registry does not say which it is.

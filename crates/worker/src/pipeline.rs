@@ -5,7 +5,7 @@
 //! | read and absorb | messages | sums over open windows | `ReaderTask::step` |
 //! | close | sums | a reader's share of the next window | `ReaderTask::close` |
 //! | join | shares of all readers | the window, with its caps decided | `PartialMerger::next` in `joining.rs` |
-//! | price | the window's place in time | what each block is charged | `Plan::quoted` in `terms.rs` |
+//! | price | the window's place in time | what each block is charged | `ReleaseTask::terms`, by `Plan::quoted` in `terms.rs` |
 //! | evaluate, draw, describe | the window | noisy values and what they mean | [`Plan::release`] |
 //! | seal | noisy values | the bytes of a message | `Plan::seal` |
 //! | pay | bytes and charges | one row of the ledger | `ReleaseTask::release` |
@@ -77,6 +77,7 @@ use bernstream_release::Sealed;
 use bernstream_release::window::{Window, Windows};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Entry;
+use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::{Positions, Recorded};
 
 /// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.
@@ -84,11 +85,11 @@ const POLL: Duration = Duration::from_millis(100);
 /// So long before a window is due nothing else is begun: everything is prepared, and then it is waited for the moment.
 const LEAD: Duration = Duration::from_millis(250);
 
-/// From bytes to the shares of windows: one reader of the input.
+/// Reads some of the input, and sums it up in its shares of windows.
 struct ReaderTask<'a> {
     source: Box<dyn Source + Send + 'a>,
     windows: Windows,
-    /// Of the newest closed window at first the end offsets of all partitions, then of those that it reads.
+    /// The end offsets of the newest closed window: at first those of all partitions, then those of the ones that it reads.
     recorded: Recorded,
     must_rewind: bool,
     metrics: Metrics,
@@ -150,7 +151,7 @@ impl ReaderTask<'_> {
 }
 
 impl PartialMerger<'_> {
-    /// From the shares of all readers to closed windows; ends with the first of the readers, or when nobody takes the windows.
+    /// Joins the shares of all readers to closed windows; ends with the first of the readers, or when nobody takes the windows.
     fn run(&self, closed: &SyncSender<ClosedWindow>) {
         while let Some(window) = self.next() {
             if closed.send(window).is_err() {
@@ -161,7 +162,7 @@ impl PartialMerger<'_> {
 }
 
 impl ReleaseTask<'_> {
-    /// From a closed window to a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a
+    /// Turns a closed window into a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a
     /// crash behind it the same bytes are published.
     fn release(&mut self, closed: ClosedWindow) -> Result<(), Error> {
         let started = Instant::now();
@@ -170,62 +171,14 @@ impl ReleaseTask<'_> {
             ends,
             publish_at,
         } = closed;
-        let plan = self.plan;
-        let entry = Entry {
-            id: self.ledger.genesis().ledger.clone(),
-            sequence: self.ledger.next_sequence(),
-        };
-        let quoted = plan.quoted(window.span, self.beginning, |block| {
-            self.ledger.spent(block)
-        });
-        let Some(terms) = quoted.map(|quoted| Terms {
-            publish_at,
-            entry,
-            quoted,
-        }) else {
-            self.write(|ledger| ledger.withhold(window.span, ends))?;
-            let outcome = Outcome::Withheld(plan.why_withheld(window.span, self.beginning));
-            self.closed(publish_at, window.span, outcome);
-            return Ok(());
-        };
-        let due = self.due_while_drawing()?;
-        let ReleaseTask {
-            ledger,
-            generators,
-            health,
-            witness,
-            sink,
-            clock,
-            stop,
-            ..
-        } = &mut *self;
-        let mut draw = || plan.seal(&window, &terms, ledger, generators()?, health);
-        let drawn = match due {
-            Some(due) => {
-                let (drawn, published) = due.publish_beside((witness, sink), clock, stop, draw)?;
-                self.mark_published_while_drawing(&due, published)?;
-                drawn
-            }
-            None => draw(),
-        };
-        let SealedWindow { sealed, states } = drawn?;
-        // What is exact is not needed any more, and the ledger needs memory for what is noisy.
         let span = window.span;
-        drop(window);
-        let charges = terms
-            .quoted
-            .charged
-            .into_iter()
-            .map(|quoted| (quoted.block, quoted.price))
-            .collect();
-        let closing = Closing {
-            window: span,
-            publish_at,
-            charges,
-            ends,
-            sealed,
-            states,
+        let Some(terms) = self.terms(span, publish_at) else {
+            return self.withhold(span, ends, publish_at);
         };
+        let sealed_window = self.seal_and_publish_due(&window, &terms)?;
+        // What is exact is not needed any more, and the ledger needs memory for what is noisy.
+        drop(window);
+        let closing = sealed_window.closing(span, terms, ends);
         self.write(|ledger| ledger.pay(closing))?;
         self.health
             .owe(self.by_worker(publish_at), Timestamp::now());
@@ -237,10 +190,39 @@ impl ReleaseTask<'_> {
         self.closed(publish_at, span, Outcome::Released);
         Ok(())
     }
+
+    /// The terms of a window; `None` if it cannot be paid for.
+    fn terms(&self, window: Span, publish_at: Timestamp) -> Option<Terms> {
+        let entry = Entry {
+            id: self.ledger.genesis().ledger.clone(),
+            sequence: self.ledger.next_sequence(),
+        };
+        let quoted = self
+            .plan
+            .quoted(window, self.beginning, |block| self.ledger.spent(block))?;
+        Some(Terms {
+            publish_at,
+            entry,
+            quoted,
+        })
+    }
+
+    /// Records that a window is not released: its records count for nothing.
+    fn withhold(
+        &mut self,
+        window: Span,
+        ends: Positions,
+        publish_at: Timestamp,
+    ) -> Result<(), Error> {
+        self.write(|ledger| ledger.withhold(window, ends))?;
+        let outcome = Outcome::Withheld(self.plan.why_withheld(window, self.beginning));
+        self.closed(publish_at, window, outcome);
+        Ok(())
+    }
 }
 
 impl Plan {
-    /// From a closed window to its synopses, one a release and key: all of the walk that an exact value takes. Whoever calls
+    /// Turns a closed window into its synopses, one a release and key: all of the walk that an exact value takes. Whoever calls
     /// this pays for it before anything leaves. `stored` reads a state that an earlier window left, and `take` gets one synopsis
     /// after another: what it does not keep takes no memory.
     ///
@@ -295,22 +277,38 @@ impl Plan {
         mut generator: Generator,
         health: &Health,
     ) -> Result<SealedWindow, Error> {
-        let stored = |slot: &str| ledger.state(slot);
         let mut sealed = Vec::new();
         let mut states = Vec::new();
-        self.release(window, terms, &stored, &mut generator, &mut |released| {
+        let mut take = |released: Released| {
             health.beat();
             sealed.push(Sealed::new(released.description, released.values)?);
             states.extend(released.state);
             Ok(())
-        })?;
+        };
+        let stored: &Stored<'_> = &|slot| ledger.state(slot);
+        self.release(window, terms, stored, &mut generator, &mut take)?;
         Ok(SealedWindow { sealed, states })
     }
 }
 
-/// What a window is to pay for, and what its noise series leave for the next one.
+/// The messages that a window pays for, and what its noise series leave for the next one.
 struct SealedWindow {
     sealed: Vec<Sealed>,
     /// The slot and the bytes of each.
     states: Vec<(String, Vec<u8>)>,
+}
+
+impl SealedWindow {
+    /// The row of the ledger that pays for it.
+    fn closing(self, window: Span, terms: Terms, ends: Positions) -> Closing {
+        let charged = terms.quoted.charged.into_iter();
+        Closing {
+            window,
+            publish_at: terms.publish_at,
+            charges: charged.map(|quoted| (quoted.block, quoted.price)).collect(),
+            ends,
+            sealed: self.sealed,
+            states: self.states,
+        }
+    }
 }

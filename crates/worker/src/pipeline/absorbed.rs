@@ -1,7 +1,7 @@
 //! The windows of a worker whose reading is split over processes: it announces each of them, takes what absorbers send, and reads
 //! itself what they do not.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,23 +28,23 @@ use bernstream_synopsis::{Positions, Recorded};
 
 /// The longest wait for what is read here, and so the delay with which a partial or a stop is noticed.
 const POLL: Duration = Duration::from_millis(100);
-/// How often a window is announced until everything is there: an absorber may have started, or been given a partition, in between.
+/// The pause between two announcements of a window, until everything is there: an absorber may have started, or been given a partition, in between.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How many windows are remembered, to compare copies that come late.
+/// Number of windows that are remembered, to compare copies that come late.
 const REMEMBERED: usize = 8;
 
-/// What a worker needs to leave reading to others.
+/// Everything that a worker needs to leave reading to others.
 pub struct Absorbed {
     /// The input, for its clock and its end offsets.
     pub input: Kafka,
     pub topic: ScaleTopic,
-    /// What reads the partitions that no absorber sends, each in a thread: one at least.
+    /// Readers of the partitions that no absorber sends, each in a thread: one at least.
     pub own: Vec<scale::Absorbing>,
     /// The digest of the settings that decide what is read of a record.
     pub settings: String,
-    /// What the ledger keeps of `"auto"`.
+    /// The choices of `"auto"` that the ledger keeps.
     pub choices: String,
-    /// How long after its announcement the partials of a window are waited for.
+    /// The time after its announcement for which the partials of a window are waited for.
     pub deadline: Duration,
     /// The most bytes that are held of the partials of a window.
     pub most: u64,
@@ -56,7 +56,7 @@ impl Absorbed {
     }
 }
 
-/// From announcements and partials to windows: a reader of everything, as far as the other loops know.
+/// A reader that makes windows of announcements and partials: of everything, as far as the other loops know.
 pub(super) struct Absorbing<'a> {
     absorbed: Absorbed,
     /// The id of the input topic.
@@ -72,8 +72,8 @@ pub(super) struct Absorbing<'a> {
     /// The rounds before, to compare copies that come late.
     past: VecDeque<Round>,
     alone: Alone,
-    /// Where the topic may be deleted to once a window is accepted, by the end of it.
-    closed: VecDeque<(Timestamp, Positions)>,
+    /// The windows that are closed and not known to be accepted, in order.
+    closed: VecDeque<ClosedRound>,
     accepted: Arc<AtomicI64>,
     absorbers: Absorbers,
     recorded: Recorded,
@@ -89,8 +89,15 @@ struct Round {
     announcement: Arc<Announcement>,
     collected: Collected,
     since: Instant,
-    told: Instant,
+    announced_last: Instant,
     is_late: bool,
+}
+
+/// A window that was closed, by its end.
+struct ClosedRound {
+    end: Timestamp,
+    /// The end of what belongs to it in the topic.
+    read_to: Positions,
 }
 
 impl<'a> Absorbing<'a> {
@@ -157,7 +164,8 @@ impl<'a> Reader<'a> for Absorbing<'a> {
         // There is no time to wait where more has been sent.
         self.read(until.saturating_duration_since(Instant::now()));
         self.seen.reads(self.absorbed.input.is_connected());
-        if let Some((_, partition)) = self.broken.due() {
+        if let Some(line) = self.broken.due() {
+            let partition = line.newest;
             warn!(
                 "an absorber has sent a partial of partition {partition} that cannot be unpacked"
             );
@@ -168,26 +176,23 @@ impl<'a> Reader<'a> for Absorbing<'a> {
         if round.collected.missing().next().is_none() {
             return Ok(self.close());
         }
-        if round.told.elapsed() >= AGAIN {
+        if round.announced_last.elapsed() >= AGAIN {
             self.absorbed.topic.announce(&round.id, &round.announcement);
-            round.told = Instant::now();
+            round.announced_last = Instant::now();
         }
         if !round.is_late && round.since.elapsed() >= self.absorbed.deadline {
             round.is_late = true;
             let missing: Vec<i32> = round.collected.missing().collect();
             // Whatever was asked before: what is asked twice is read once, and what nobody asked for would be waited for without end.
-            missing
-                .iter()
-                .for_each(|number| self.here.ask(&round.announcement, *number));
-            let count = missing.len();
-            let new = missing
-                .into_iter()
-                .filter(|number| self.alone.add(*number))
-                .count();
+            let mut has_new = false;
+            for number in &missing {
+                self.here.ask(&round.announcement, *number);
+                has_new |= self.alone.add(*number);
+            }
             // How long absorbers take shows how much they have read, also where all of them are late.
-            if new > 0 && self.absorbers.are_shown() {
+            if has_new && self.absorbers.are_shown() {
                 info!(
-                    partitions = count,
+                    partitions = missing.len(),
                     "no absorber has sent these partitions in time: they are read here"
                 );
             }
@@ -200,10 +205,12 @@ impl Absorbing<'_> {
     /// Deletes what belongs to windows that the witness has accepted: a worker that starts again does not need it.
     fn delete(&mut self) {
         let accepted = Timestamp::from_micros(self.accepted.load(Relaxed));
-        let is_accepted = |(end, _): &mut (Timestamp, Positions)| *end <= accepted;
-        let all = std::iter::from_fn(|| self.closed.pop_front_if(is_accepted));
-        if let Some((_, before)) = all.last() {
-            self.absorbed.topic.delete_before(before);
+        let mut newest = None;
+        while let Some(closed) = self.closed.pop_front_if(|closed| closed.end <= accepted) {
+            newest = Some(closed);
+        }
+        if let Some(newest) = newest {
+            self.absorbed.topic.delete_before(newest.read_to);
         }
     }
 
@@ -240,9 +247,9 @@ impl Absorbing<'_> {
             .alone
             .next_window(|number| announcement.ends.0.contains_key(number));
         self.here.keep(&alone);
-        alone
-            .iter()
-            .for_each(|number| self.here.ask(&announcement, *number));
+        for number in &alone {
+            self.here.ask(&announcement, *number);
+        }
         self.absorbers.leave(alone.len());
         let collected = Collected::new(&announcement, self.absorbed.most);
         let now = Instant::now();
@@ -251,7 +258,7 @@ impl Absorbing<'_> {
             announcement,
             collected,
             since: now,
-            told: now,
+            announced_last: now,
             is_late: false,
         });
         Ok(())
@@ -271,7 +278,7 @@ impl Absorbing<'_> {
             let added = past.collected.add(piece);
             self.absorbers.count(absorber, bytes, added);
             match added {
-                Added::Differing => differs(partition),
+                Added::Differing => report_differing(partition),
                 // All partitions may be read here, and each window be there before anybody else can send any of it.
                 Added::Known if past.since.elapsed() < self.absorbed.deadline => {
                     self.alone.give_back(partition)
@@ -301,7 +308,7 @@ impl Absorbing<'_> {
         self.absorbers.count(absorber, bytes, counted);
         match added {
             Added::Differing => {
-                differs(partition);
+                report_differing(partition);
                 self.here.ask(&round.announcement, partition);
                 self.alone.add(partition);
             }
@@ -324,7 +331,7 @@ impl Absorbing<'_> {
             if let Some(round) = &mut self.round
                 && round.collected.add_own(partial) == Added::Differing
             {
-                differs(partition);
+                report_differing(partition);
             }
         }
     }
@@ -338,48 +345,46 @@ impl Absorbing<'_> {
             ends,
             ..
         } = &*round.announcement;
-        let mut added = BTreeMap::new();
+        let mut refused = Vec::new();
         for (partition, bytes) in round.collected.partials() {
             // There may be thousands of them, of megabytes each.
             self.seen.beat();
-            added.insert(partition, self.windows.take(*window, bytes));
+            if !self.windows.take(*window, bytes) {
+                refused.push(partition);
+            }
         }
-        if let Some((partition, _)) = added.iter().find(|(_, is_added)| !**is_added) {
+        if let Some(partition) = refused.first() {
             // Sealed with the key, named rightly, and no partial: somebody else's program has written it.
             error!(
                 "the partial of partition {partition} cannot be read, and the window is read again"
             );
             self.windows.forget(*window);
-            added
-                .iter()
-                .filter(|(_, is_added)| !**is_added)
-                .for_each(|(number, _)| {
-                    if let Some(absorber) = round
-                        .collected
-                        .refuse(*number)
-                        .filter(|absorber| !absorber.is_empty())
-                    {
-                        self.absorbers.refuse(&absorber);
-                    }
-                    self.here.ask(&round.announcement, *number);
-                    self.alone.add(*number);
-                });
+            for number in refused {
+                if let Some(absorber) = round.collected.refuse(number)
+                    && !absorber.is_empty()
+                {
+                    self.absorbers.refuse(&absorber);
+                }
+                self.here.ask(&round.announcement, number);
+                self.alone.add(number);
+            }
             self.round = Some(round);
             return None;
         }
         self.coming.pop_front();
         // The next window is not announced yet: nothing that was read belongs to it.
-        self.closed
-            .push_back((window.end, self.absorbed.topic.read_to()));
-        let share = (self.windows.next() == Some(*window)).then(|| {
-            let cutoff = *cutoff;
-            let ends = ends.clone();
-            PartialWindow {
-                part: self.windows.part(),
-                ends,
-                cutoff,
-            }
+        self.closed.push_back(ClosedRound {
+            end: window.end,
+            read_to: self.absorbed.topic.read_to(),
         });
+        let mut share = None;
+        if self.windows.next() == Some(*window) {
+            share = Some(PartialWindow {
+                part: self.windows.part(),
+                ends: ends.clone(),
+                cutoff: *cutoff,
+            });
+        }
         round.collected.close();
         self.past.push_front(round);
         self.past.truncate(REMEMBERED);
@@ -387,7 +392,7 @@ impl Absorbing<'_> {
     }
 }
 
-fn differs(partition: i32) {
+fn report_differing(partition: i32) {
     error!(
         "two copies of the partial of partition {partition} differ, and none that an absorber has sent is taken: is somebody else \
          writing to scale.topic, do absorbers run on damaged machines, or has the partition lost records in an unclean election?"

@@ -1,4 +1,4 @@
-//! What absorbers have sent, counted for operators. It shows how much was recorded: nothing of it is in the default metrics.
+//! Counts for operators of what absorbers have sent. It shows how much was recorded: nothing of it is in the default metrics.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::scale::Added;
 
 /// The most absorbers with series of their own: whoever has the key can send any name.
 const MOST: usize = 1_000;
-/// What all others are called.
+/// The name of all others.
 const OTHERS: &str = "others";
 
 pub(super) struct Absorbers {
@@ -23,7 +23,7 @@ impl Absorbers {
         }
     }
 
-    /// Whether what follows from the records may be told.
+    /// Returns whether what follows from the records may be told.
     pub fn are_shown(&self) -> bool {
         self.metrics.operator.is_some()
     }
@@ -54,7 +54,7 @@ impl Absorbers {
         self.names.insert(name);
     }
 
-    /// What an absorber has sent was whole and is no partial.
+    /// Counts what an absorber has sent whole and is no partial.
     pub fn refuse(&self, absorber: &str) {
         if let Some(operator) = &self.metrics.operator {
             operator
@@ -72,7 +72,7 @@ impl Absorbers {
         }
     }
 
-    /// So many partitions are read here.
+    /// Shows how many partitions are read here.
     pub fn leave(&self, partitions: usize) {
         if let Some(operator) = &self.metrics.operator {
             operator

@@ -1,4 +1,4 @@
-//! Which partitions the worker reads itself, although absorbers may.
+//! Partitions that the worker reads itself, although absorbers may.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    /// What absorbers sent was late, or is not taken. Says whether the partition was left to them before.
+    /// Adds a partition whose partial was late, or is not taken. Returns whether it was left to absorbers before.
     pub fn add(&mut self, partition: i32) -> bool {
         let is_new = !self.partitions.contains_key(&partition);
         self.partitions.entry(partition).or_default();

@@ -14,7 +14,7 @@ pub(super) struct TimedRequests<'h, T: ?Sized> {
 }
 
 impl<T: ?Sized> TimedRequests<'_, T> {
-    fn ask<A>(&mut self, request: impl FnOnce(&mut T) -> A) -> A {
+    fn timed<A>(&mut self, request: impl FnOnce(&mut T) -> A) -> A {
         self.health.ask();
         let answer = request(&mut self.inner);
         self.health.rest();
@@ -24,15 +24,15 @@ impl<T: ?Sized> TimedRequests<'_, T> {
 
 impl<T: Witness + ?Sized> Witness for TimedRequests<'_, T> {
     fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
-        self.ask(T::read)
+        self.timed(T::read)
     }
 
     fn identity(&mut self) -> Result<String, witness::Error> {
-        self.ask(T::identity)
+        self.timed(T::identity)
     }
 
     fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
-        self.ask(|witness| witness.append(claim))
+        self.timed(|witness| witness.append(claim))
     }
 
     fn remembered(&self) -> Option<Head> {
@@ -50,14 +50,14 @@ impl<T: Witness + ?Sized> Witness for TimedRequests<'_, T> {
 
 impl<T: Sink + ?Sized> Sink for TimedRequests<'_, T> {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
-        self.ask(|sink| sink.publish(paid))
+        self.timed(|sink| sink.publish(paid))
     }
 
     fn confirm(&mut self) -> Result<(), sink::Error> {
-        self.ask(T::confirm)
+        self.timed(T::confirm)
     }
 
     fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
-        self.ask(|sink| sink.tail(newest))
+        self.timed(|sink| sink.tail(newest))
     }
 }

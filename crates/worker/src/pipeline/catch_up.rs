@@ -42,7 +42,8 @@ impl CatchUp {
         } else if self.last_line.elapsed() >= PAUSE {
             let due = done.saturating_add(left);
             info!(target: PROGRESS, until = %until, "catching up: {done} of {due} windows that are due are done");
-            (self.last_line, self.has_logged) = (Instant::now(), true);
+            self.last_line = Instant::now();
+            self.has_logged = true;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the witness has lost claims: asked after a start, after every outage, where its reader finds it cut, and twice in a take-over,
+//! The question whether the witness has lost claims: asked after a start, after every outage, where its reader finds it cut, and twice in a take-over,
 //! before the draw and before what was claimed is published. Nothing is drawn before the answer is no.
 
 use std::time::{Duration, Instant};
@@ -15,29 +15,31 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// A comparison of the witness with what was published.
 #[derive(Default)]
 pub(super) struct Comparison {
-    /// What was found before the witness was read.
-    pub found: Option<Found>,
-    /// When the witness agreed.
+    /// The evidence that was found before the witness was read.
+    pub found: Option<FoundOutput>,
+    /// The time at which the witness agreed.
     agreed: Option<Instant>,
-    /// When the last step was done.
+    /// The time of the last step.
     stepped: Option<Instant>,
     /// The log says that the witness has lost claims.
-    pub is_told: bool,
-    /// What the log says that the output has lost.
-    pub told: Told,
+    pub is_loss_reported: bool,
+    /// The loss of the output that the log has told.
+    pub reported: ReportedLoss,
 }
 
-/// What a comparison has found that the next one finds again, as long as nothing new is published.
+/// A loss of the output, which the next comparison finds again as long as nothing new is published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ReportedLoss {
+    /// Synopses whose bytes are not kept any more.
     pub gone: u64,
     /// The newest row that was published then.
     pub published: Option<Head>,
+    /// Keys of which nothing is left on the output.
     pub unknown: usize,
 }
 
-/// What was published.
-pub(super) struct Found {
+/// The evidence of what was published.
+pub(super) struct FoundOutput {
     /// The newest row of which that was known before the output was read.
     pub published: Option<Head>,
     pub tail: Tail,
@@ -48,8 +50,8 @@ impl Comparison {
     /// Compares again: brokers may have lost power meanwhile.
     pub fn begin_again(&mut self) {
         *self = Comparison {
-            is_told: self.is_told,
-            told: self.told,
+            is_loss_reported: self.is_loss_reported,
+            reported: self.reported,
             ..Comparison::default()
         };
     }
@@ -63,7 +65,7 @@ impl Comparison {
         self.stepped = Some(Instant::now());
     }
 
-    /// Whether it is time to look what was published.
+    /// Returns whether it is time to look what was published.
     pub fn is_due(&mut self) -> bool {
         if self.is_silent() {
             self.begin_again();
@@ -71,10 +73,11 @@ impl Comparison {
         !self.agrees() && self.found.is_none()
     }
 
-    /// The witness has accepted all of it. Whether the log says otherwise.
+    /// Records that the witness has accepted all of it. Returns whether the log says otherwise.
     pub fn agree(&mut self) -> bool {
-        (self.found, self.agreed) = (None, Some(Instant::now()));
-        std::mem::take(&mut self.is_told)
+        self.found = None;
+        self.agreed = Some(Instant::now());
+        std::mem::take(&mut self.is_loss_reported)
     }
 
     fn is_silent(&self) -> bool {
@@ -82,12 +85,12 @@ impl Comparison {
             .is_some_and(|stepped| stepped.elapsed() > SILENCE)
     }
 
-    /// Whether the witness has accepted all that was published.
+    /// Returns whether the witness has accepted all that was published.
     pub fn agrees(&self) -> bool {
         self.agreed.is_some() && !self.is_silent()
     }
 
-    /// Whether it has lately.
+    /// Returns whether it has lately.
     pub fn is_fresh(&self) -> bool {
         self.agreed.is_some_and(|agreed| agreed.elapsed() < FRESH)
     }

@@ -1,8 +1,8 @@
-//! From exact to noisy: fresh noise for every window, or the next step of a noise series.
+//! The step from exact to noisy values: fresh noise for every window, or the next step of a noise series.
 
 use super::error::Error;
 use super::plan::{Release, ReleaseVariant};
-use super::series::{NoiseSeries, NoiseState, Stored};
+use super::series::{NoiseState, Stored};
 use bernstream_noise::Exact;
 use bernstream_noise::Noisy;
 use bernstream_noise::noise::Generator;
@@ -28,15 +28,14 @@ impl Release {
         key: Option<&str>,
         window: Span,
     ) -> Result<Option<NoiseState>, Error> {
-        let resume = |series: &NoiseSeries| {
-            series.resume(
-                stored,
-                (&self.description().release, key),
-                window,
-                variant.target.shape().values(),
-            )
+        let Some(series) = &self.series else {
+            return Ok(None);
         };
-        self.series.as_ref().map(resume).transpose()
+        let release = &self.description().release;
+        let values = variant.target.shape().values();
+        series
+            .resume(stored, release, key, window, values)
+            .map(Some)
     }
 
     /// Adds the noise: no other code of the worker turns exact values into published ones.
@@ -47,24 +46,23 @@ impl Release {
         noise_state: Option<NoiseState>,
         generator: &mut Generator,
     ) -> Drawn {
-        match (&self.series, noise_state) {
-            (Some(noise), Some(mut noise_state)) => {
-                let noisy = noise.series.step(exact, &mut noise_state.state, generator);
-                Drawn {
-                    noisy,
-                    noise_state: Some(noise_state),
-                }
-            }
-            _ => Drawn {
-                noisy: variant.mechanism.release(exact, generator),
-                noise_state: None,
-            },
+        if let Some(noise) = &self.series
+            && let Some(mut noise_state) = noise_state
+        {
+            return Drawn {
+                noisy: noise.series.step(exact, &mut noise_state.state, generator),
+                noise_state: Some(noise_state),
+            };
+        }
+        Drawn {
+            noisy: variant.mechanism.release(exact, generator),
+            noise_state: None,
         }
     }
 }
 
 impl Drawn {
-    /// What a synopsis says about the windows that it covers, and about its noise.
+    /// The description of a synopsis, with the windows that it covers and its noise.
     pub fn describe(
         &self,
         release: &Release,
@@ -72,30 +70,27 @@ impl Drawn {
         grid: Grid,
         window: Span,
     ) -> Description {
-        match (&release.series, &self.noise_state) {
-            (Some(noise), Some(noise_state)) => {
-                noise_state.describe(noise, description, grid, window)
-            }
-            _ => Description {
-                window,
-                panes: release.panes(newest(grid, window)),
-                ..description.clone()
-            },
+        if let Some(noise) = &release.series
+            && let Some(noise_state) = &self.noise_state
+        {
+            return noise_state.describe(noise, description, grid, window);
+        }
+        Description {
+            window,
+            panes: release.panes(newest_window(grid, window)),
+            ..description.clone()
         }
     }
 
     /// The slot of its noise series and the bytes of its state, for the ledger.
     pub fn state(&self, release: &Release) -> Option<(String, Vec<u8>)> {
-        Some(
-            self.noise_state
-                .as_ref()?
-                .to_stored(&release.series.as_ref()?.series),
-        )
+        let noise_state = self.noise_state.as_ref()?;
+        Some(noise_state.to_stored(&release.series.as_ref()?.series))
     }
 }
 
 /// The last window of the grid in `span`, which ends with one.
-fn newest(grid: Grid, span: Span) -> Span {
+fn newest_window(grid: Grid, span: Span) -> Span {
     Span {
         start: span.end.minus(grid.length()),
         end: span.end,

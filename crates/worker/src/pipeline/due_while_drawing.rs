@@ -1,5 +1,5 @@
-//! What is due next while a window is drawn: a thread that does nothing else publishes it at its moment. What is due after that waits for the
-//! draw.
+//! Publishing at its moment, by a thread that does nothing else, what is due next while a window is drawn. What is due after that waits
+//! for the draw.
 
 use std::convert::Infallible;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -8,17 +8,18 @@ use std::thread;
 use tracing::Dispatch;
 
 use super::releasing::ReleaseTask;
-use super::{Error, LEAD, Stop};
+use super::{Error, LEAD, SealedWindow, Stop, Terms};
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::{MESSAGES, Published};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::Witness;
 use bernstream_ledger::{Head, Paid};
+use bernstream_release::window::Window;
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 
 /// The messages of the next moment: paid for and accepted.
-pub(super) struct DueWhileDrawing {
+struct DueWhileDrawing {
     accepted: Head,
     /// The identity of the witness that has accepted them.
     witness: String,
@@ -28,20 +29,59 @@ pub(super) struct DueWhileDrawing {
 
 /// The result of publishing while a window is drawn.
 #[derive(Clone, Copy, Default)]
-pub(super) struct PublishedWhileDrawing {
+struct PublishedWhileDrawing {
     /// The number of messages, from the first on, that are durable.
     durable: usize,
     /// Witness or output have failed: the witness is compared with what was published before anything else is.
     has_failed: bool,
 }
 
+/// A window that was sealed, or why it was not, and what was published meanwhile.
+struct SealedBesidePublication {
+    sealed: Result<SealedWindow, Error>,
+    published: PublishedWhileDrawing,
+}
+
 impl ReleaseTask<'_> {
+    /// Draws and seals a window, and meanwhile publishes what is due next.
+    pub(super) fn seal_and_publish_due(
+        &mut self,
+        window: &Window,
+        terms: &Terms,
+    ) -> Result<SealedWindow, Error> {
+        let due = self.due_while_drawing()?;
+        let ReleaseTask {
+            plan,
+            ledger,
+            generators,
+            health,
+            witness,
+            sink,
+            clock,
+            stop,
+            ..
+        } = &mut *self;
+        let Some(due) = due else {
+            return plan.seal(window, terms, ledger, generators()?, health);
+        };
+        let SealedBesidePublication { sealed, published } =
+            due.publish_beside(witness, sink, clock, stop, || {
+                plan.seal(window, terms, ledger, generators()?, health)
+            })?;
+        self.mark_published_while_drawing(&due, published)?;
+        sealed
+    }
+
     /// The messages that are due next, if this worker publishes them at their moment.
-    pub(super) fn due_while_drawing(&self) -> Result<Option<DueWhileDrawing>, Error> {
+    fn due_while_drawing(&self) -> Result<Option<DueWhileDrawing>, Error> {
         let now = self.clock.now();
-        let is_ours = self.ledger.publishes_until(now) == now;
-        let (Some(accepted), Some(moment), true) = (self.accepted_head, self.next_due, is_ours)
-        else {
+        if self.ledger.publishes_until(now) != now {
+            return Ok(None);
+        }
+        let Some(accepted) = self.accepted_head else {
+            return Ok(None);
+        };
+        let Some(moment) = self.next_due else {
             return Ok(None);
         };
         let messages = self.ledger.deliverable(&accepted, moment, MESSAGES)?;
@@ -55,7 +95,7 @@ impl ReleaseTask<'_> {
     }
 
     /// Marks what was published beside a draw. What was not is published by the next step, which meets the failure again.
-    pub(super) fn mark_published_while_drawing(
+    fn mark_published_while_drawing(
         &mut self,
         due: &DueWhileDrawing,
         published: PublishedWhileDrawing,
@@ -82,14 +122,15 @@ impl ReleaseTask<'_> {
 }
 
 impl DueWhileDrawing {
-    /// Draws, and meanwhile publishes the messages in a thread of their own, which logs to where the caller does.
-    pub fn publish_beside<T>(
+    /// Seals a window, and meanwhile publishes the messages in a thread of their own, which logs to where the caller does.
+    fn publish_beside(
         &self,
-        (witness, sink): (&mut (dyn Witness + Send), &mut (dyn Sink + Send)),
+        witness: &mut (dyn Witness + Send),
+        sink: &mut (dyn Sink + Send),
         clock: &ScheduleClock,
         stop: &Stop,
-        draw: impl FnOnce() -> T,
-    ) -> Result<(T, PublishedWhileDrawing), Error> {
+        seal: impl FnOnce() -> Result<SealedWindow, Error>,
+    ) -> Result<SealedBesidePublication, Error> {
         let log = tracing::dispatcher::get_default(Dispatch::clone);
         thread::scope(|scope| {
             let (drawing, ended) = mpsc::channel();
@@ -98,10 +139,10 @@ impl DueWhileDrawing {
                     self.publish(&ended, witness, sink, clock, stop)
                 })
             });
-            let drawn = draw();
+            let sealed = seal();
             drop(drawing);
             let published = publishing.join().map_err(|_| Error::Panicked)?;
-            Ok((drawn, published))
+            Ok(SealedBesidePublication { sealed, published })
         })
     }
 

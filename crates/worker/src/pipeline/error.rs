@@ -1,4 +1,4 @@
-//! Why a worker stops.
+//! Reasons why a worker stops.
 
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::source;
@@ -6,7 +6,7 @@ use bernstream_noise as mechanism;
 use bernstream_noise::continual;
 use {bernstream_ledger as ledger, bernstream_synopsis as synopsis};
 
-/// Why a worker stopped.
+/// The reason why a worker stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -33,19 +33,19 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the worker goes on once its ledger and its input are opened again.
+    /// Returns whether the worker goes on once its ledger and its input are opened again.
     pub fn begins_again(&self) -> bool {
         use ledger::Error::{LostClaims, TwoBranches};
         let is_lost = matches!(self, Error::Ledger(LostClaims { .. } | TwoBranches { .. }));
         self.is_overtaken() || is_lost || matches!(self, Error::ReadsTooFar)
     }
 
-    /// Whether a client of the input hangs, which only another one mends.
+    /// Returns whether a client of the input hangs, which only another one mends.
     pub fn is_hanging(&self) -> bool {
         matches!(self, Error::Source(source::Error::Hanging { .. }))
     }
 
-    /// Whether the witness follows another copy of the ledger.
+    /// Returns whether the witness follows another copy of the ledger.
     pub fn is_overtaken(&self) -> bool {
         matches!(
             self,

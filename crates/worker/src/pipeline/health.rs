@@ -1,4 +1,4 @@
-//! What the probes see: flags that the loops set, never the data.
+//! The state that the probes see: flags that the loops set, never the data.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,19 +29,19 @@ pub struct Health {
     pub spent: AtomicBool,
     /// Those of the worker that runs; none before it does.
     readers: Mutex<Vec<Arc<ReaderHealth>>>,
-    /// That of the worker that runs.
+    /// The clock of the worker that runs.
     clock: Mutex<Option<ScheduleClock>>,
     last_release: AtomicI64,
     /// Seconds that a window can take to compute.
     allowed: AtomicU64,
-    /// When the request to witness or output began that has no answer yet; 0 without one.
+    /// The time at which the request to witness or output began that has no answer yet; 0 without one.
     asked: AtomicI64,
-    /// When the next window was due, or the last progress of a worker that is behind its schedule; 0 if nothing is due. Later than
+    /// The time at which the next window was due, or the last progress of a worker that is behind its schedule; 0 if nothing is due. Later than
     /// now if the window is not due yet.
     owed: AtomicI64,
 }
 
-/// What the probes see of one reader.
+/// The state of one reader that the probes see.
 #[derive(Debug, Default)]
 pub struct ReaderHealth {
     /// Its partitions were found and are being read.
@@ -88,7 +88,7 @@ impl Health {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether every reader reads its partitions.
+    /// Returns whether every reader reads its partitions.
     pub(super) fn is_reading(&self) -> bool {
         let readers = self.readers();
         !readers.is_empty()
@@ -97,20 +97,16 @@ impl Health {
                 .all(|reader| reader.reading.load(Ordering::Relaxed))
     }
 
-    /// Whether every loop had a heartbeat lately, or has not started yet.
+    /// Returns whether every loop had a heartbeat lately, or has not started yet.
     pub fn is_alive(&self) -> bool {
         let now = Timestamp::now();
         let patience =
             HANGS_AFTER.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
-        let is_alive = |beat: &AtomicI64| {
-            let last = beat.load(Ordering::Relaxed);
-            last == 0 || now.since(Timestamp::from_micros(last)) < patience
-        };
-        is_alive(&self.last_release)
+        has_beat_since(&self.last_release, now, patience)
             && self
                 .readers()
                 .iter()
-                .all(|reader| is_alive(&reader.last_read))
+                .all(|reader| has_beat_since(&reader.last_read, now, patience))
     }
 
     /// A request to witness or output begins.
@@ -159,58 +155,58 @@ impl Health {
         self.owed.store(owed, Ordering::Relaxed);
     }
 
-    /// Whether an answer, or the publication of a window, has been due for too long.
+    /// Returns whether an answer, or the publication of a window, has been due for too long.
     fn is_overdue(&self, now: Timestamp) -> bool {
         let patience =
             OVERDUE.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
-        let is_over = |since: &AtomicI64, patience| {
-            let since = since.load(Ordering::Relaxed);
-            since != 0 && now.since(Timestamp::from_micros(since)) > patience
-        };
-        is_over(&self.asked, OVERDUE) || is_over(&self.owed, patience)
+        is_older_than(&self.asked, now, OVERDUE) || is_older_than(&self.owed, now, patience)
     }
 
-    /// Whether the worker's clock is so far behind the brokers' that each window is published too late, whoever acts now.
+    /// Returns whether the worker's clock is so far behind the brokers' that each window is published too late, whoever acts now.
     fn is_behind(&self) -> bool {
         let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
         clock.as_ref().is_some_and(|clock| clock.behind() > OVERDUE)
     }
 
-    /// What must work: its name in the metrics, what it does in words, and whether it works.
-    fn parts(&self) -> [(&'static str, &'static str, bool); 4] {
-        let works = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+    /// The parts that must work.
+    fn parts(&self) -> [WorkerPart; 4] {
         [
-            (
-                "clock",
-                "a right clock (that of this machine is behind the brokers')",
-                !self.is_behind(),
-            ),
-            ("input", "reading the input", self.is_reading()),
-            (
-                "witness",
-                "agreeing with the witness",
-                works(&self.witnessed),
-            ),
-            (
-                "output",
-                "publishing what is due",
-                works(&self.publishing) && !self.is_overdue(Timestamp::now()),
-            ),
+            WorkerPart {
+                name: "clock",
+                task: "a right clock (that of this machine is behind the brokers')",
+                works: !self.is_behind(),
+            },
+            WorkerPart {
+                name: "input",
+                task: "reading the input",
+                works: self.is_reading(),
+            },
+            WorkerPart {
+                name: "witness",
+                task: "agreeing with the witness",
+                works: self.witnessed.load(Ordering::Relaxed),
+            },
+            WorkerPart {
+                name: "output",
+                task: "publishing what is due",
+                works: self.publishing.load(Ordering::Relaxed)
+                    && !self.is_overdue(Timestamp::now()),
+            },
         ]
     }
 
-    /// What the worker still waits for, in words.
+    /// The tasks that the worker still waits for, in words.
     pub fn missing(&self) -> Vec<&'static str> {
         self.parts()
             .into_iter()
-            .filter(|(.., works)| !works)
-            .map(|(_, what, _)| what)
+            .filter(|part| !part.works)
+            .map(|part| part.task)
             .collect()
     }
 
     /// Shows which parts work, as the readiness probe does.
     pub fn show(&self, metrics: &Metrics) {
-        for (name, _, works) in self.parts() {
+        for WorkerPart { name, works, .. } in self.parts() {
             metrics
                 .ready
                 .with_label_values(&[name])
@@ -218,17 +214,37 @@ impl Health {
         }
     }
 
-    /// What people should know about a ready worker.
+    /// A remark that people should read about a ready worker.
     pub fn remark(&self) -> &'static str {
-        match (
-            self.following.load(Ordering::Relaxed),
-            self.spent.load(Ordering::Relaxed),
-        ) {
-            (true, _) => ", following another worker",
-            (false, true) => "; the budget of the current block is spent",
-            (false, false) => "",
+        if self.following.load(Ordering::Relaxed) {
+            ", following another worker"
+        } else if self.spent.load(Ordering::Relaxed) {
+            "; the budget of the current block is spent"
+        } else {
+            ""
         }
     }
+}
+
+/// A part of the worker that must work.
+struct WorkerPart {
+    /// Its name in the metrics.
+    name: &'static str,
+    /// Its task in words.
+    task: &'static str,
+    works: bool,
+}
+
+/// Returns whether the last heartbeat is less than `patience` old, or none has come yet.
+fn has_beat_since(heartbeat: &AtomicI64, now: Timestamp, patience: Duration) -> bool {
+    let last = heartbeat.load(Ordering::Relaxed);
+    last == 0 || now.since(Timestamp::from_micros(last)) < patience
+}
+
+/// Returns whether `moment` is set, and longer ago than `patience`.
+fn is_older_than(moment: &AtomicI64, now: Timestamp, patience: Duration) -> bool {
+    let moment = moment.load(Ordering::Relaxed);
+    moment != 0 && now.since(Timestamp::from_micros(moment)) > patience
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From what the readers have of a window to the window.
+//! The step from the readers' shares of a window to the window.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) struct ClosedWindow {
     pub publish_at: Timestamp,
 }
 
-/// What a reader has read of a window, and where its partitions end there.
+/// A reader's share of a window, and the ends of its partitions there.
 pub(super) struct PartialWindow {
     pub part: WindowPart,
     pub ends: Positions,

@@ -39,7 +39,7 @@ use bernstream_synopsis::grid::Span;
 /// The name of the threads that read.
 const READER: &str = "reader";
 
-/// How many windows wait between reading and releasing: a slow output slows reading instead of filling the memory.
+/// Number of windows that wait between reading and releasing: a slow output slows reading instead of filling the memory.
 const WAITING: usize = 4;
 
 /// Everything that a worker needs; the command line provides it.
@@ -80,7 +80,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Where the windows of a worker begin, and what its ledger has of them.
+/// The beginning of the windows of a worker, and what its ledger has of them.
 pub(super) struct WindowsStart<'a> {
     plan: &'a Plan,
     /// No release covers an earlier window.
@@ -104,8 +104,10 @@ impl<'a> WindowsStart<'a> {
             backfill_until,
             recorded: Recorded::default(),
         };
-        let cutoff = |window| plan.rules.cutoff(window, backfill_until);
-        start.recorded = ledger.recorded(start.windows().oldest_message(), cutoff)?;
+        let oldest_message = start.windows().oldest_message();
+        start.recorded = ledger.recorded(oldest_message, |window| {
+            plan.rules.cutoff(window, backfill_until)
+        })?;
         Ok(start)
     }
 
@@ -138,7 +140,7 @@ struct WorkerLoops<'a> {
     releasing: ReleaseTask<'a>,
     readings: Vec<ReadingLoop<ReaderTask<'a>>>,
     absorbing: Option<ReadingLoop<Absorbing<'a>>>,
-    /// What reads the partitions that no absorber sends.
+    /// Readers of the partitions that no absorber sends.
     reading_here: Vec<LocalReader<'a>>,
     joining: PartialMerger<'a>,
 }
@@ -170,32 +172,15 @@ impl<'a> WorkerLoops<'a> {
             .begin(&clock, threads)
             .into_iter()
             .map(|reader| ReaderStatus::new(outage, reader, health, is_for_operators));
-        let mut reading_here = Vec::new();
-        let mut absorbing = None;
-        if let Some(mut absorbed) = absorbed {
-            let own = std::mem::take(&mut absorbed.own);
-            let topic = own.first().map(|own| own.topic().to_owned());
-            let (here, queues) = LocalReaderPool::new(own.len());
-            for ((own, queues), seen) in own.into_iter().zip(queues).zip(&mut seen) {
-                reading_here.push(LocalReader::new(own, queues, metrics.clone(), seen));
-            }
-            if let (Some(topic), Some(seen)) = (topic, seen.next()) {
-                let accepted = Arc::clone(&accepted);
-                let reader = Absorbing::new(
-                    absorbed,
-                    topic,
-                    here,
-                    &start,
-                    accepted,
-                    metrics.clone(),
-                    seen,
-                );
-                absorbing = Some(ReadingLoop {
-                    reader,
-                    shares: joining.reader(),
-                });
-            }
+        let mut split = SplitReaders::default();
+        if let Some(absorbed) = absorbed {
+            let accepted = Arc::clone(&accepted);
+            split = SplitReaders::new(absorbed, &start, accepted, &metrics, &mut seen);
         }
+        let absorbing = split.absorbing.map(|reader| ReadingLoop {
+            reader,
+            shares: joining.reader(),
+        });
         let mut readings = Vec::new();
         for (source, seen) in readers.into_iter().zip(seen) {
             let reader = ReaderTask {
@@ -249,7 +234,7 @@ impl<'a> WorkerLoops<'a> {
             releasing,
             readings,
             absorbing,
-            reading_here,
+            reading_here: split.reading_here,
             joining,
         })
     }
@@ -288,19 +273,58 @@ impl<'a> WorkerLoops<'a> {
             joining.run(&sender);
             drop((joining, sender));
             // All have ended before the first failure is returned.
-            let ends: Vec<Result<(), Error>> = threads.into_iter().map(end_of).collect();
+            let ends: Vec<Result<(), Error>> = threads.into_iter().map(end_of_thread).collect();
             ends.into_iter().collect()
         })
     }
 }
 
+/// The readers of a worker whose reading is split over processes.
+#[derive(Default)]
+struct SplitReaders<'a> {
+    absorbing: Option<Absorbing<'a>>,
+    reading_here: Vec<LocalReader<'a>>,
+}
+
+impl<'a> SplitReaders<'a> {
+    fn new(
+        mut absorbed: Absorbed,
+        start: &WindowsStart<'_>,
+        accepted: Arc<AtomicI64>,
+        metrics: &Metrics,
+        seen: &mut impl Iterator<Item = ReaderStatus<'a>>,
+    ) -> Self {
+        let own = std::mem::take(&mut absorbed.own);
+        let topic = own.first().map(|own| own.topic().to_owned());
+        let (pool, queues) = LocalReaderPool::new(own.len());
+        let mut readers = SplitReaders::default();
+        for (own, queues) in own.into_iter().zip(queues) {
+            if let Some(seen) = seen.next() {
+                let reader = LocalReader::new(own, queues, metrics.clone(), seen);
+                readers.reading_here.push(reader);
+            }
+        }
+        if let Some(topic) = topic
+            && let Some(seen) = seen.next()
+        {
+            let metrics = metrics.clone();
+            readers.absorbing = Some(Absorbing::new(
+                absorbed, topic, pool, start, accepted, metrics, seen,
+            ));
+        }
+        readers
+    }
+}
+
 /// The clock by which windows close: that of the input.
 fn clock_of(readers: &[Box<dyn Source + Send + '_>], absorbed: Option<&Absorbed>) -> ScheduleClock {
-    let reader = || readers.first().map(|source| source.clock());
-    absorbed
-        .map(Absorbed::clock)
-        .or_else(reader)
-        .unwrap_or_else(|| ScheduleClock::new(Timestamp::now))
+    if let Some(absorbed) = absorbed {
+        return absorbed.clock();
+    }
+    match readers.first() {
+        Some(source) => source.clock(),
+        None => ScheduleClock::new(Timestamp::now),
+    }
 }
 
 /// Starts a thread; where it cannot be started, the others stop.
@@ -319,7 +343,7 @@ fn spawn<'scope>(
         })
 }
 
-fn end_of(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {
+fn end_of_thread(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {
     thread.join().unwrap_or(Err(Error::Panicked))
 }
 

@@ -1,8 +1,8 @@
-//! What a worker does where the witness or the output has lost what was published: it claims, and sends, the same bytes again.
+//! The repair where the witness or the output has lost what was published: a worker claims, and sends, the same bytes again.
 
 use tracing::{error, info, warn};
 
-use super::comparison::{Found, Told};
+use super::comparison::{FoundOutput, ReportedLoss};
 use super::error::Error;
 use super::releasing::ReleaseTask;
 use bernstream_kafka::sink::{Sink, deliver};
@@ -10,7 +10,7 @@ use bernstream_ledger as ledger;
 use bernstream_ledger::witness::Witness;
 use bernstream_ledger::{Head, Slot, Standing};
 
-/// So many messages are sent again at once, which bounds the memory that their bytes take.
+/// Number of messages that are sent again at once, which bounds the memory that their bytes take.
 const AT_ONCE: usize = 16;
 
 impl ReleaseTask<'_> {
@@ -32,7 +32,7 @@ impl ReleaseTask<'_> {
             })?
             .unwrap_or_default();
         let evidence = self.ledger.gather(tail.rows())?;
-        self.comparison.found = Some(Found {
+        self.comparison.found = Some(FoundOutput {
             published,
             tail,
             evidence,
@@ -46,17 +46,13 @@ impl ReleaseTask<'_> {
     ///
     /// [`ledger::Error::LostClaims`] if a row was published that the ledger does not have.
     pub(super) fn compare(&mut self, accepted: Option<Head>) -> Result<(), Error> {
-        let Some(Found {
-            published,
-            tail,
-            evidence,
-        }) = &self.comparison.found
-        else {
+        let Some(found) = &self.comparison.found else {
             return Ok(());
         };
+        let remembered = self.witness.remembered();
         match self
             .ledger
-            .standing(accepted.as_ref(), self.witness.remembered(), evidence)?
+            .standing(accepted.as_ref(), remembered, &found.evidence)?
         {
             Standing::Agrees => {}
             Standing::Unknown(shown) => {
@@ -64,11 +60,11 @@ impl ReleaseTask<'_> {
             }
             Standing::Behind(head) => {
                 self.metrics.witness_lost_claims.set(1);
-                if !std::mem::replace(&mut self.comparison.is_told, true) {
-                    let accepted = accepted.map_or_else(
-                        || "none".to_owned(),
-                        |accepted| accepted.sequence.to_string(),
-                    );
+                if !std::mem::replace(&mut self.comparison.is_loss_reported, true) {
+                    let accepted = match accepted {
+                        Some(accepted) => accepted.sequence.to_string(),
+                        None => "none".to_owned(),
+                    };
                     error!(
                         "the witness has lost claims: row {} was published, and the newest row that it has accepted is {accepted}. The rows \
                          between are claimed again, the same bytes, and nothing is drawn before it has accepted them",
@@ -79,17 +75,19 @@ impl ReleaseTask<'_> {
             }
         }
         self.witness.settle();
-        let lost = published
-            .map(|published| tail.lost(&self.ledger, &published))
-            .transpose()?
-            .unwrap_or_default();
-        let now = Told {
+        let published = found.published;
+        let lost = match &published {
+            Some(published) => found.tail.lost(&self.ledger, published)?,
+            None => Default::default(),
+        };
+        let now = ReportedLoss {
             gone: lost.gone,
-            published: *published,
+            published,
             unknown: lost.unknown,
         };
-        let before = std::mem::replace(&mut self.comparison.told, now);
-        if lost.gone > 0 && (now.gone, now.published) != (before.gone, before.published) {
+        let before = std::mem::replace(&mut self.comparison.reported, now);
+        let is_new_loss = now.gone != before.gone || now.published != before.published;
+        if lost.gone > 0 && is_new_loss {
             error!(
                 "the output has lost {} synopses at its end that were published, and their bytes are not kept any more \
                  (ledger.keep_published)",

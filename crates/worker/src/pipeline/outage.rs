@@ -1,4 +1,4 @@
-//! When the log tells that something has failed, and that it works again: once each, however often it changes in between. Each reason
+//! Log lines about what has failed, and works again: once each, however often it changes in between. Each reason
 //! is told, once an outage: what is only waiting at first may turn into a loss. While it lasts, the reason of the moment is told once a
 //! minute.
 
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use bernstream_synopsis::clock::Reminder;
 
-/// What has worked for this long works again. Something that fails again sooner never did.
+/// The time after which what works counts as working again. Something that fails again sooner never did.
 const CALM: Duration = Duration::from_secs(2);
 
 /// Something that may fail for a while, for reasons `R`.
 #[derive(Debug)]
 pub struct Outage<R> {
-    /// What the log says; nothing at first.
+    /// The last word of the log; nothing at first.
     told: Option<bool>,
     /// The reasons that it has told since it last said that it works.
     reasons: Vec<R>,
@@ -35,7 +35,7 @@ impl<R> Default for Outage<R> {
 }
 
 impl<R: PartialEq> Outage<R> {
-    /// Whether to tell that it does not work, for this reason.
+    /// Records a failure; returns whether to tell it, for this reason.
     pub fn fails(&mut self, reason: R, now: Instant) -> bool {
         self.works_since = None;
         self.told = Some(false);
@@ -46,7 +46,7 @@ impl<R: PartialEq> Outage<R> {
         self.reminder.is_due(now)
     }
 
-    /// Whether to tell that it works.
+    /// Records that it works; returns whether to tell that.
     pub fn works(&mut self, now: Instant) -> bool {
         let since = *self.works_since.get_or_insert(now);
         let is_news = match self.told {
@@ -81,14 +81,14 @@ impl<R> Default for CommonOutage<R> {
 }
 
 impl<R: PartialEq> CommonOutage<R> {
-    /// Whether to tell that it does not work, for this reason.
+    /// Records a failure; returns whether to tell it, for this reason.
     pub fn fails(&self, reason: R) -> bool {
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_over.store(false, Relaxed);
         outage.fails(reason, Instant::now())
     }
 
-    /// Whether to tell that it works; `works` says whether it does for all threads.
+    /// Records that it works; returns whether to tell that. `works` says whether it does for all threads.
     pub fn works(&self, works: impl FnOnce() -> bool) -> bool {
         if self.is_over.load(Relaxed) || !works() {
             return false;

@@ -1,4 +1,4 @@
-//! What a worker carries out: every variant in which a window can be released.
+//! The plan of a worker: every variant in which a window can be released.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use bernstream_synopsis::description::{Description, Panes, WindowKind};
 use bernstream_synopsis::grid::{Blocks, Span};
 use bernstream_synopsis::price::Price;
 
-/// What is released, and at what price. All of it is public.
+/// The releases of a worker, and their prices. All of it is public.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rules: Rules,
@@ -66,16 +66,12 @@ pub struct ReleaseVariant {
 impl Plan {
     /// The most multiplications that a window can take, all releases and keys together.
     pub fn longest(&self) -> u64 {
-        let one = |release: &Release| {
-            release
-                .variants
-                .iter()
-                .map(|variant| variant.target.cost().products)
-                .max()
-                .unwrap_or(0)
-        };
-        let all = self.releases.iter().map(one).fold(0, u64::saturating_add);
-        all.saturating_mul(self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64))
+        let mut products: u64 = 0;
+        for release in &self.releases {
+            products = products.saturating_add(release.most_products());
+        }
+        let keys = self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64);
+        products.saturating_mul(keys)
     }
 
     /// The span that a release covers when `window` closes, no earlier than `first`.
@@ -89,24 +85,36 @@ impl Plan {
 }
 
 impl Release {
+    /// The multiplications of its most expensive variant, for one key.
+    fn most_products(&self) -> u64 {
+        let products = self
+            .variants
+            .iter()
+            .map(|variant| variant.target.cost().products);
+        products.max().unwrap_or(0)
+    }
+
     /// The place of the variant that the private choice selects, or of the only one.
     pub(super) fn choose(&self, state: &Accumulator, generator: &mut Generator) -> usize {
-        self.bandwidth
-            .as_ref()
-            .map_or(0, |choice| choice.choose(state, generator))
+        match &self.bandwidth {
+            Some(bandwidth) => bandwidth.choose(state, generator),
+            None => 0,
+        }
     }
 
     /// The panes that a synopsis names if the function is evaluated afresh on several of them.
     pub(super) fn panes(&self, newest: Span) -> Option<Panes> {
-        let over = WindowKind::Hopping(self.form.panes);
-        (self.form.panes > 1).then_some(Panes {
-            over,
+        if self.form.panes <= 1 {
+            return None;
+        }
+        Some(Panes {
+            over: WindowKind::Hopping(self.form.panes),
             newest,
             step: None,
         })
     }
 
-    /// Any description: what all variants and windows have in common.
+    /// A description that holds for what all variants and windows have in common.
     pub fn description(&self) -> &Description {
         self.variants.first().descriptions.first()
     }
@@ -115,11 +123,11 @@ impl Release {
 impl ReleaseVariant {
     /// The description of the order that the private choice selects, or the only one.
     pub(super) fn description(&self, exact: &Exact, generator: &mut Generator) -> &Description {
-        self.descriptions.get(
-            self.order
-                .as_ref()
-                .map_or(0, |choice| choice.choose(exact, generator)),
-        )
+        let chosen = match &self.order {
+            Some(order) => order.choose(exact, generator),
+            None => 0,
+        };
+        self.descriptions.get(chosen)
     }
 
     /// Noisy values in natural units.

@@ -1,4 +1,4 @@
-//! What the windows of one release cost, one after the other.
+//! Prices of the windows of one release, one after the other.
 
 use bernstream_noise::accountant::policy::Policy;
 use bernstream_synopsis::price::Price;

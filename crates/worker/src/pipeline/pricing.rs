@@ -1,4 +1,4 @@
-//! What a window costs each block, how long a budget lasts, and how a window of a given price is released. All of it is
+//! Prices of windows for each block, how long a budget lasts, and how a window of a given price is released. All of it is
 //! public.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
 impl Plan {
-    /// What each release covers in `window`, and costs there.
+    /// The span and the price of each release in `window`.
     pub(super) fn quoted_releases(
         &self,
         window: Span,
@@ -37,7 +37,7 @@ impl Plan {
         quoted
     }
 
-    /// What a window costs each block that one of its releases overlaps; `None` if a block cannot pay, or if every release is over.
+    /// The charge of a window to each block that one of its releases overlaps; `None` if a block cannot pay, or if every release is over.
     pub(super) fn quote(
         &self,
         releases: &[QuotedRelease],
@@ -56,7 +56,7 @@ impl Plan {
         (!quoted.is_empty()).then_some(quoted)
     }
 
-    /// Why a window was not paid for.
+    /// The reason why a window was not paid for.
     pub(super) fn why_withheld(&self, window: Span, beginning: LedgerBeginning) -> Withheld {
         let is_over = self
             .quoted_releases(window, beginning)
@@ -129,7 +129,7 @@ impl Release {
 }
 
 impl ReleaseVariant {
-    /// The same for a window that costs `price`, of which `own` pays for the noise. The bands scale with the noise.
+    /// The variant for a window that costs `price`, of which `own` pays for the noise. The bands scale with the noise.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a scale to show; the noise itself is drawn from the integer"

@@ -1,4 +1,4 @@
-//! What a worker tells of what it releases: to its log, its probes and its metrics, and nothing before it is due.
+//! The reports of a worker on what it releases: to its log, its probes and its metrics, and nothing before it is due.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -7,8 +7,8 @@ use tracing::{error, info, warn};
 
 use super::Error;
 use super::plan::Plan;
-use super::releasing::ReleaseTask;
-use super::reports::{LedgerStatus, Outcome, PendingReports};
+use super::releasing::{ComingWindow, ReleaseTask};
+use super::reports::{LedgerStatus, Outcome, PendingReport, PendingReports, RecalledReports};
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::Progress;
 use bernstream_ledger::witness::Witness;
@@ -45,20 +45,16 @@ impl ReleaseTask<'_> {
             return;
         }
         self.metrics.show_strays(strays);
-        for (topic, before, now) in [
-            ("witness", self.strays.witness, strays.witness),
-            ("budget", self.strays.budget, strays.budget),
-        ] {
-            if now > before {
-                warn!(
-                    "the {topic} topic has records that no program of this kind has written; they count for nothing, but whoever wrote \
-                     them may write there: find out who it is, and revoke that right"
-                );
-            }
+        if strays.witness > self.strays.witness {
+            warn_of_strays("witness");
+        }
+        if strays.budget > self.strays.budget {
+            warn_of_strays("budget");
         }
         self.strays = strays;
     }
 
+    /// Shows that a step of delivery has worked, and what it did.
     pub(super) fn delivered(&mut self, progress: &Progress) -> Result<(), Error> {
         let is_first = !self.health.witnessed.swap(true, Relaxed);
         if is_first {
@@ -116,36 +112,36 @@ impl ReleaseTask<'_> {
 
     /// The window is in the ledger and will be reported when it is due.
     pub(super) fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
-        self.reports.add(
+        self.reports.add(PendingReport {
             due,
             window,
             outcome,
-            LedgerStatus::of(&self.ledger, Some(outcome)),
-        );
+            status: LedgerStatus::of(&self.ledger, Some(outcome)),
+        });
         self.report();
     }
 
-    /// When the window that closes next is due, if that was still to come when it became the next: a worker that is behind its
-    /// schedule is measured by what it publishes.
+    /// The due time of the window that closes next, if that was still to come when it became the next: a worker that is behind
+    /// its schedule is measured by what it publishes.
     fn coming(&mut self) -> Option<Timestamp> {
-        let next = self.ledger.next_window();
-        match self.coming {
-            Some((window, due)) if window == next => due,
-            _ => {
-                let Plan {
-                    rules, publication, ..
-                } = self.plan;
-                let due = publication.scheduled(rules, next, self.ledger.genesis().backfill_until);
-                let due = due
-                    .filter(|due| *due > self.clock.now())
-                    .map(|due| self.by_worker(due));
-                self.coming = Some((next, due));
-                due
-            }
+        let start = self.ledger.next_window();
+        if let Some(coming) = &self.coming
+            && coming.start == start
+        {
+            return coming.due;
         }
+        let Plan {
+            rules, publication, ..
+        } = self.plan;
+        let scheduled = publication.scheduled(rules, start, self.ledger.genesis().backfill_until);
+        let due = scheduled
+            .filter(|due| *due > self.clock.now())
+            .map(|due| self.by_worker(due));
+        self.coming = Some(ComingWindow { start, due });
+        due
     }
 
-    /// When the brokers' clock comes to `due`, or came to it, by the worker's clock, which the probes follow.
+    /// The time by the worker's clock, which the probes follow, at which the brokers' clock comes to `due`, or came to it.
     pub(super) fn by_worker(&self, due: Timestamp) -> Timestamp {
         let brokers = self.clock.brokers();
         Timestamp::now()
@@ -153,6 +149,7 @@ impl ReleaseTask<'_> {
             .minus(brokers.since(due))
     }
 
+    /// Shows every window that is due by now in log and metrics.
     pub(super) fn report(&mut self) {
         let now = self.clock.now();
         if let Some(until) = self
@@ -179,13 +176,23 @@ impl ReleaseTask<'_> {
         let Plan {
             rules, publication, ..
         } = self.plan;
-        let due = |window| publication.due(window, rules.cutoff(window, genesis.backfill_until));
-        let why = |window| self.plan.why_withheld(window, self.beginning);
-        let (status, reports) = PendingReports::recall(&self.ledger, self.clock.now(), due, why)?;
+        let RecalledReports { status, pending } = PendingReports::recall(
+            &self.ledger,
+            self.clock.now(),
+            |window| publication.due(window, rules.cutoff(window, genesis.backfill_until)),
+            |window| self.plan.why_withheld(window, self.beginning),
+        )?;
         status.show(self.plan.total, &self.metrics, self.health);
         self.plan
             .show(status.closed_until, &self.ledger, &self.metrics);
-        self.reports = reports;
+        self.reports = pending;
         Ok(())
     }
+}
+
+fn warn_of_strays(topic: &str) {
+    warn!(
+        "the {topic} topic has records that no program of this kind has written; they count for nothing, but whoever wrote \
+         them may write there: find out who it is, and revoke that right"
+    );
 }

@@ -1,4 +1,4 @@
-//! When a window is due on the output: by the clock alone.
+//! The time at which a window is due on the output: by the clock alone.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use bernstream_release::window::Rules;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
-/// When a window is due on the output.
+/// The rule for when a window is due on the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publication {
     /// This long after its cutoff.
@@ -16,7 +16,7 @@ pub enum Publication {
 }
 
 impl Publication {
-    /// When the synopses of a window are due.
+    /// The time at which the synopses of a window are due.
     pub(super) fn due(self, window: Span, cutoff: Timestamp) -> Timestamp {
         match self {
             Publication::AfterCutoff(delay) => cutoff.plus(delay),
@@ -24,7 +24,7 @@ impl Publication {
         }
     }
 
-    /// When the window that starts at `start` is due. Files have no such schedule, and behind its end a grid has no windows.
+    /// The time at which the window that starts at `start` is due. Files have no such schedule, and behind its end a grid has no windows.
     pub(super) fn scheduled(
         self,
         rules: &Rules,
@@ -39,7 +39,7 @@ impl Publication {
         is_in_grid.then(|| self.due(window, rules.cutoff(window, backfill_until)))
     }
 
-    /// How many windows that start at `until` or later are due by `now`. Files have no such schedule.
+    /// Number of windows that start at `until` or later and are due by `now`. Files have no such schedule.
     pub(super) fn due_after(
         self,
         rules: &Rules,

@@ -18,7 +18,7 @@ use bernstream_kafka::source;
 /// The longest wait for records, and so the delay with which what is asked is noticed.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What a thread is asked.
+/// A request to a thread.
 enum Wanted {
     /// The partial of a partition.
     Partial(Arc<Announcement>, i32),
@@ -32,7 +32,7 @@ pub(super) struct LocalReaderPool {
     partials: Receiver<Partial>,
 }
 
-/// What one thread is asked by, and where its answers go.
+/// The queue by which one thread is asked, and the one of its answers.
 pub(super) struct Queues {
     wanted: Receiver<Wanted>,
     partials: Sender<Partial>,
@@ -42,18 +42,20 @@ impl LocalReaderPool {
     /// For so many threads.
     pub fn new(threads: usize) -> (Self, Vec<Queues>) {
         let (sender, partials) = channel();
-        let thread = |_| {
-            let (asks, wanted) = channel();
-            (
-                asks,
-                Queues {
-                    wanted,
-                    partials: sender.clone(),
-                },
-            )
+        let mut pool = LocalReaderPool {
+            threads: Vec::new(),
+            partials,
         };
-        let (threads, queues) = (0..threads).map(thread).unzip();
-        (LocalReaderPool { threads, partials }, queues)
+        let mut queues = Vec::new();
+        for _ in 0..threads {
+            let (asks, wanted) = channel();
+            pool.threads.push(asks);
+            queues.push(Queues {
+                wanted,
+                partials: sender.clone(),
+            });
+        }
+        (pool, queues)
     }
 
     /// Asks for the partial of a partition.
@@ -73,7 +75,7 @@ impl LocalReaderPool {
         }
     }
 
-    /// What is there, or the next partial if it comes within `timeout`.
+    /// Returns the partials that are there, or the next one if it comes within `timeout`.
     pub fn next(&self, timeout: Duration) -> Vec<Partial> {
         match self.partials.recv_timeout(timeout) {
             Ok(first) => [first]

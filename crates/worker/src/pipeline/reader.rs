@@ -11,7 +11,7 @@ use super::error::Error;
 use super::health::{Health, ReaderHealth};
 use super::joining::{Handover, PartialWindow};
 use super::outage::CommonOutage;
-use super::repeated::Repeated;
+use super::repeated::{Repeated, RepeatedLine};
 use super::stop::Stop;
 use bernstream_kafka as kafka;
 use bernstream_kafka::UnknownTopic;
@@ -26,7 +26,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) trait Reader<'a> {
     fn seen(&mut self) -> &mut ReaderStatus<'a>;
 
-    /// Whether nothing is left to read.
+    /// Returns whether nothing is left to read.
     fn is_over(&self) -> bool;
 
     /// Reads the input once. Returns the share of the next window as soon as all its records have been absorbed.
@@ -50,26 +50,25 @@ pub(super) fn run<'a>(
     let mut unknown = UnknownTopic::default();
     while !stop.asked() && !reader.is_over() {
         reader.seen().health.beat();
-        let read = reader.step();
-        if read.is_ok() {
-            unknown.is_known();
-        }
-        match (read, &shares) {
-            (Ok(Some(share)), Some(shares)) => {
+        match reader.step() {
+            Ok(share) => {
+                unknown.is_known();
                 // Another loop ends early only if it failed, and then it returns the error.
-                if !shares.give(share, &reader.seen().health, stop) {
+                if let Some(shares) = &shares
+                    && let Some(share) = share
+                    && !shares.give(share, &reader.seen().health, stop)
+                {
                     break;
                 }
             }
-            (Ok(_), _) => {}
-            (Err(error), _)
+            Err(error)
                 if error.is_transient()
                     || error.is_missing() && unknown.may_return(Instant::now()) =>
             {
                 reader.seen().fails(Unread::of(&error), &why_unread(&error));
                 stop.wait(RETRY);
             }
-            (Err(error), _) => return Err(error.into()),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
@@ -83,7 +82,7 @@ fn why_unread(error: &source::Error) -> String {
     format!("cannot read the input: {error}; trying again")
 }
 
-/// Why the input is not read for a while.
+/// The reason why the input is not read for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     Disconnected,
@@ -100,17 +99,17 @@ impl Unread {
     }
 }
 
-/// What the log and the probes see of a reader.
+/// The status of a reader, as the log and the probes see it.
 pub(super) struct ReaderStatus<'a> {
     outage: &'a CommonOutage<Unread>,
     health: Arc<ReaderHealth>,
-    /// What the probes see of all readers.
+    /// The status of all readers.
     all: &'a Health,
-    /// Whether the log may tell what follows from records.
+    /// The log may tell what follows from records.
     is_for_operators: bool,
-    /// Why a partition is not read: a broken message blocks it. The others are still read, but no window can close.
+    /// The broken message that blocks a partition. The others are still read, but no window can close.
     stuck: Option<Told>,
-    /// When that is told again.
+    /// The time when that is told again.
     reminder: Reminder,
     /// Broken messages that were skipped.
     skipped: Repeated,
@@ -190,13 +189,13 @@ impl<'a> ReaderStatus<'a> {
             .add(1, why.shown(self.is_for_operators).to_owned());
     }
 
-    /// So many records have turned up behind the end of their window. How many there are shows something of the records: only for
-    /// operators.
+    /// Counts records that have turned up behind the end of their window. How many there are shows something of the records: only
+    /// for operators.
     pub fn loses(&mut self, records: u64) {
         self.behind.add(records, String::new());
     }
 
-    /// So many records have reached the topic after the cutoff of their window: only for operators.
+    /// Counts records that have reached the topic after the cutoff of their window: only for operators.
     pub fn misses(&mut self, records: u64) {
         if records > 0 {
             self.late.add(records, String::new());
@@ -205,21 +204,21 @@ impl<'a> ReaderStatus<'a> {
 
     /// Tells what can happen any number of times, now and then.
     pub fn tell(&mut self) {
-        match self.skipped.due() {
-            Some((count, why)) if self.is_for_operators => {
+        if let Some(RepeatedLine { count, newest: why }) = self.skipped.due() {
+            if self.is_for_operators {
                 warn!("broken messages were skipped: {count}; the last: {why}")
+            } else {
+                // Whether it was one is for operators too.
+                warn!("skipping what cannot be read; the last: {why}")
             }
-            // Whether it was one is for operators too.
-            Some((_, why)) => warn!("skipping what cannot be read; the last: {why}"),
-            None => {}
         }
-        if let Some((count, _)) = self.late.due() {
+        if let Some(RepeatedLine { count, .. }) = self.late.due() {
             warn!(
                 "{count} records reached the topic later than grace after the end of their window, and are in no synopsis: whoever sends \
                  them keeps them for longer (input.kafka.producer_delay), or grace is too short"
             );
         }
-        if let Some((count, _)) = self.behind.due() {
+        if let Some(RepeatedLine { count, .. }) = self.behind.due() {
             warn!(
                 "{count} records turned up behind the end of their window, although they were stamped before its cutoff, and are \
                  in no synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack"

@@ -34,10 +34,10 @@ use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long windows are released one after another before they are claimed together.
+/// The time for which windows are released one after another before they are claimed together.
 const LONGEST_BATCH: Duration = Duration::from_secs(1);
 
-/// From closed windows to published synopses.
+/// The loop from closed windows to published synopses, and its state.
 pub(super) struct ReleaseTask<'a> {
     pub(super) plan: &'a Plan,
     /// The clock by which windows close.
@@ -54,9 +54,8 @@ pub(super) struct ReleaseTask<'a> {
     /// Records that somebody else has written to the topics of the ledger.
     pub(super) strays: Strays,
     pub(super) reports: PendingReports,
-    /// The window that closes next, and when it is due; `None` for one that comes late whatever the worker does.
-    pub(super) coming: Option<(Timestamp, Option<Timestamp>)>,
-    /// When the next accepted message is due.
+    pub(super) coming: Option<ComingWindow>,
+    /// The time at which the next accepted message is due.
     pub(super) next_due: Option<Timestamp>,
     /// The newest row that the witness has accepted, as the last step read it.
     pub(super) accepted_head: Option<Head>,
@@ -68,10 +67,17 @@ pub(super) struct ReleaseTask<'a> {
     pub(super) held: Option<ClosedWindow>,
     /// Claims are left to another instance for now.
     pub(super) is_waiting: bool,
-    /// Whether the log says that this worker acts, or that it follows another one; nothing at first.
+    /// The log says that this worker acts, or that it follows another one; nothing at first.
     pub(super) is_acting: Option<bool>,
     /// The witness has accepted every window before.
     pub(super) accepted: Arc<AtomicI64>,
+}
+
+/// The window that closes next.
+pub(super) struct ComingWindow {
+    pub start: Timestamp,
+    /// `None` for one that comes late whatever the worker does.
+    pub due: Option<Timestamp>,
 }
 
 impl ReleaseTask<'_> {
@@ -87,14 +93,7 @@ impl ReleaseTask<'_> {
             let pause = next_step
                 .saturating_duration_since(Instant::now())
                 .min(POLL);
-            // A ledger that the witness rejects must not pay for windows.
-            let received = if self.health.witnessed.load(Relaxed) && self.held.is_none() {
-                closed.recv_timeout(pause)
-            } else {
-                stop.wait(pause);
-                Err(RecvTimeoutError::Timeout)
-            };
-            match received {
+            match self.receive(&closed, pause) {
                 Ok(next) => {
                     self.held = Some(next);
                     next_step = Instant::now();
@@ -155,6 +154,20 @@ impl ReleaseTask<'_> {
         Ok(())
     }
 
+    /// Waits for a closed window, unless this worker may not take one now.
+    fn receive(
+        &self,
+        closed: &Receiver<ClosedWindow>,
+        pause: Duration,
+    ) -> Result<ClosedWindow, RecvTimeoutError> {
+        // A ledger that the witness rejects must not pay for windows.
+        if self.health.witnessed.load(Relaxed) && self.held.is_none() {
+            return closed.recv_timeout(pause);
+        }
+        self.stop.wait(pause);
+        Err(RecvTimeoutError::Timeout)
+    }
+
     /// Publishes and claims what is due, and what is due within [`LEAD`] at its moment; before that compares the witness with what was
     /// published, where that is to be done.
     pub(super) fn step(&mut self) -> Result<Progress, Error> {
@@ -191,8 +204,8 @@ impl ReleaseTask<'_> {
     }
 
     /// Releases the window that is held and those queued behind it, for a second at most: one claim then covers them all. What is
-    /// due soon comes first. Windows that another worker has released are dropped, and others wait for this worker's turn. Whether
-    /// there was anything to write.
+    /// due soon comes first. Windows that another worker has released are dropped, and others wait for this worker's turn. Returns
+    /// whether there was anything to write.
     pub(super) fn release_all(&mut self, closed: &Receiver<ClosedWindow>) -> Result<bool, Error> {
         let started = Instant::now();
         let mut has_written = false;

@@ -1,4 +1,4 @@
-//! What the metrics say of reading.
+//! Metrics of reading.
 
 use super::ReaderTask;
 use bernstream_release::source::Batch;

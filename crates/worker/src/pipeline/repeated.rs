@@ -1,4 +1,4 @@
-//! What can happen any number of times, told now and then.
+//! Log lines about what can happen any number of times, written now and then.
 
 use std::time::{Duration, Instant};
 
@@ -8,29 +8,37 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Counts what happens, and says when it is time for a line: at once for the first, later for what came in between.
 #[derive(Debug, Default)]
 pub struct Repeated {
-    last: Option<Instant>,
-    untold: u64,
-    /// What the last of them was.
-    what: String,
+    last_line: Option<Instant>,
+    unreported: u64,
+    /// A description of the last event.
+    newest: String,
 }
 
 impl Repeated {
-    pub fn add(&mut self, count: u64, what: String) {
-        self.untold = self.untold.saturating_add(count);
-        self.what = what;
+    pub fn add(&mut self, count: u64, newest: String) {
+        self.unreported = self.unreported.saturating_add(count);
+        self.newest = newest;
     }
 
-    /// How much happened since the last line, and what the last of it was, if it is time for a line.
-    pub fn due(&mut self) -> Option<(u64, String)> {
-        if self.untold == 0 || self.last.is_some_and(|last| last.elapsed() < PAUSE) {
+    /// The events since the last line, if it is time for a line.
+    pub fn due(&mut self) -> Option<RepeatedLine> {
+        if self.unreported == 0 || self.last_line.is_some_and(|line| line.elapsed() < PAUSE) {
             return None;
         }
-        self.last = Some(Instant::now());
-        Some((
-            std::mem::take(&mut self.untold),
-            std::mem::take(&mut self.what),
-        ))
+        self.last_line = Some(Instant::now());
+        Some(RepeatedLine {
+            count: std::mem::take(&mut self.unreported),
+            newest: std::mem::take(&mut self.newest),
+        })
     }
+}
+
+/// A line about what has happened since the one before.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RepeatedLine {
+    pub count: u64,
+    /// A description of the last event.
+    pub newest: String,
 }
 
 #[cfg(test)]
@@ -39,16 +47,17 @@ mod tests {
 
     #[test]
     fn the_first_is_told_at_once_and_the_others_together() {
+        let line = |count: u64, newest: &str| {
+            let newest = newest.to_owned();
+            Some(RepeatedLine { count, newest })
+        };
         let mut repeated = Repeated::default();
         assert_eq!(repeated.due(), None);
         repeated.add(1, "a".to_owned());
-        assert_eq!(repeated.due(), Some((1, "a".to_owned())));
+        assert_eq!(repeated.due(), line(1, "a"));
         (0..1000).for_each(|number| repeated.add(2, number.to_string()));
         assert_eq!(repeated.due(), None);
-        repeated.last = repeated.last.and_then(|last| last.checked_sub(PAUSE));
-        assert_eq!(
-            (repeated.due(), repeated.due()),
-            (Some((2000, "999".to_owned())), None)
-        );
+        repeated.last_line = repeated.last_line.and_then(|line| line.checked_sub(PAUSE));
+        assert_eq!((repeated.due(), repeated.due()), (line(2000, "999"), None));
     }
 }

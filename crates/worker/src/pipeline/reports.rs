@@ -1,4 +1,4 @@
-//! What metrics and log say about a window, no earlier than its synopses are due.
+//! Reports of windows in metrics and log, no earlier than their synopses are due.
 //!
 //! How long a solver takes depends on the records. If a window were counted when it is paid for, anyone who scrapes the
 //! default metrics would learn that time.
@@ -53,7 +53,7 @@ impl LedgerStatus {
     }
 }
 
-/// Whether a window could be paid for.
+/// The outcome of a window: it could be paid for, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Released,
@@ -61,6 +61,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    fn of_closed(closed: &Closed, why: impl Fn(Span) -> Withheld) -> Self {
+        match closed.outcome {
+            ledger::Outcome::Released { .. } => Outcome::Released,
+            ledger::Outcome::Withheld => Outcome::Withheld(why(closed.window)),
+        }
+    }
+
     fn withheld(self) -> Option<Withheld> {
         match self {
             Outcome::Released => None,
@@ -69,13 +76,30 @@ impl Outcome {
     }
 }
 
+/// A window that is closed, and what is shown of it once it is due.
+#[derive(Debug)]
+pub struct PendingReport {
+    pub due: Timestamp,
+    pub window: Span,
+    pub outcome: Outcome,
+    /// The ledger after this window.
+    pub status: LedgerStatus,
+}
+
 /// Windows that are closed and not due yet, in order.
 #[derive(Debug, Default)]
-pub struct PendingReports(VecDeque<(Timestamp, Span, Outcome, LedgerStatus)>);
+pub struct PendingReports(VecDeque<PendingReport>);
+
+/// The reports that earlier runs left.
+pub struct RecalledReports {
+    /// The status that is due by now.
+    pub status: LedgerStatus,
+    pub pending: PendingReports,
+}
 
 impl PendingReports {
-    /// What earlier runs left: the status that is due by `now`, and what is still pending. `due` says when a window is due, a
-    /// public time whether it was released or not; `why` says why one was withheld.
+    /// Recalls what earlier runs left. `due` says when a window is due, a public time whether it was released or not; `why` says why
+    /// one was withheld.
     ///
     /// If the newest row were shown at once, a restart would reveal whether a window that is not due is paid for already.
     ///
@@ -87,53 +111,53 @@ impl PendingReports {
         now: Timestamp,
         due: impl Fn(Span) -> Timestamp,
         why: impl Fn(Span) -> Withheld,
-    ) -> Result<(LedgerStatus, Self), ledger::Error> {
-        let outcome = |closed: &Closed| match closed.outcome {
-            ledger::Outcome::Released { .. } => Outcome::Released,
-            ledger::Outcome::Withheld => Outcome::Withheld(why(closed.window)),
-        };
+    ) -> Result<RecalledReports, ledger::Error> {
         let newest = ledger.newest(|closed| due(closed.window) > now)?;
-        let pending = newest
-            .iter()
-            .position(|(_, closed)| due(closed.window) <= now)
-            .unwrap_or(newest.len());
-        let (first, begin) = ledger.begins();
-        let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
-        let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
-        let status = |at: usize| match newest.get(at) {
-            newest if at == 0 => {
-                LedgerStatus::of(ledger, newest.map(|(_, closed)| outcome(closed)))
+        let (first_row, first_window) = ledger.begins();
+        let charges: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
+        let most_blocks = charges.iter().map(|charges| charges.len()).sum::<usize>() + 1;
+        let blocks = ledger.blocks(most_blocks)?;
+        let outcome = newest
+            .first()
+            .map(|(_, closed)| Outcome::of_closed(closed, &why));
+        let mut status = LedgerStatus::of(ledger, outcome);
+        let mut pending = VecDeque::new();
+        for (index, (_, closed)) in newest.iter().enumerate() {
+            let due = due(closed.window);
+            if due <= now {
+                break;
             }
-            Some((row, closed)) => LedgerStatus {
-                rows: *row,
-                closed_until: closed.window.end,
-                spent: spent_before(&blocks, later.get(..at).unwrap_or_default()),
-                outcome: Some(outcome(closed)),
-            },
-            None => LedgerStatus {
-                rows: first,
-                closed_until: begin,
-                spent: spent_before(&blocks, &later),
-                outcome: None,
-            },
-        };
-        let waiting = newest.iter().enumerate().take(pending).rev();
-        let reports = waiting
-            .map(|(at, (_, closed))| {
-                (
-                    due(closed.window),
-                    closed.window,
-                    outcome(closed),
-                    status(at),
-                )
-            })
-            .collect();
-        Ok((status(pending), PendingReports(reports)))
+            pending.push_front(PendingReport {
+                due,
+                window: closed.window,
+                outcome: Outcome::of_closed(closed, &why),
+                status,
+            });
+            let spent = spent_before(&blocks, charges.get(..=index).unwrap_or_default());
+            status = match newest.get(index + 1) {
+                Some((row, closed)) => LedgerStatus {
+                    rows: *row,
+                    closed_until: closed.window.end,
+                    spent,
+                    outcome: Some(Outcome::of_closed(closed, &why)),
+                },
+                None => LedgerStatus {
+                    rows: first_row,
+                    closed_until: first_window,
+                    spent,
+                    outcome: None,
+                },
+            };
+        }
+        Ok(RecalledReports {
+            status,
+            pending: PendingReports(pending),
+        })
     }
 
-    /// Adds a closed window, whose synopses are due at `due`.
-    pub fn add(&mut self, due: Timestamp, window: Span, outcome: Outcome, status: LedgerStatus) {
-        self.0.push_back((due, window, outcome, status));
+    /// Adds a closed window behind those that are due earlier.
+    pub fn add(&mut self, report: PendingReport) {
+        self.0.push_back(report);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -149,9 +173,9 @@ impl PendingReports {
         health: &Health,
     ) -> Option<Timestamp> {
         let mut newest = None;
-        while let Some((_, window, outcome, status)) = self.0.pop_front_if(|(due, ..)| *due <= now)
-        {
-            match outcome {
+        while let Some(report) = self.0.pop_front_if(|report| report.due <= now) {
+            let window = report.window;
+            match report.outcome {
                 Outcome::Released => {
                     metrics.released.inc();
                     info!(window = %window.start, "window released");
@@ -167,8 +191,8 @@ impl PendingReports {
                     warn!(window = %window.start, "window withheld: {why}; running sums, where there are any, restart after it");
                 }
             }
-            status.show(total, metrics, health);
-            newest = Some(status.closed_until);
+            report.status.show(total, metrics, health);
+            newest = Some(report.status.closed_until);
         }
         newest
     }
@@ -181,19 +205,20 @@ fn charges(closed: &Closed) -> &[(Span, Price)] {
     }
 }
 
-/// What the newest charged block had spent before the charges `later`; `blocks` come newest first.
+/// The spending of the newest charged block before the charges `later`; `blocks` come newest first.
 fn spent_before(blocks: &[(Span, Price)], later: &[&[(Span, Price)]]) -> Option<Price> {
-    let before = |(block, spent): &(Span, Price)| {
-        let mut later = later
-            .iter()
-            .copied()
-            .flatten()
-            .filter(|(charged, _)| charged == block);
-        later.try_fold(*spent, |spent, (_, price)| spent.checked_sub(*price))
-    };
-    blocks
-        .iter()
-        .find_map(|block| before(block).filter(|spent| !spent.is_zero()))
+    for (block, spent) in blocks {
+        let mut before = Some(*spent);
+        for (charged, price) in later.iter().copied().flatten() {
+            if charged == block {
+                before = before.and_then(|spent| spent.checked_sub(*price));
+            }
+        }
+        if before.is_some_and(|spent| !spent.is_zero()) {
+            return before;
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -235,20 +260,20 @@ mod tests {
                 .map(|second| {
                     if second == paid {
                         let spent = Some(Price::Pure(Epsilon::from_trillionths(100_000_000_000)));
-                        reports.add(
-                            at(10),
-                            Span {
+                        reports.add(PendingReport {
+                            due: at(10),
+                            window: Span {
                                 start: at(4),
                                 end: at(5),
                             },
-                            Outcome::Released,
-                            LedgerStatus {
+                            outcome: Outcome::Released,
+                            status: LedgerStatus {
                                 rows: 2,
                                 closed_until: at(5),
                                 spent,
                                 outcome: Some(Outcome::Released),
                             },
-                        );
+                        });
                     }
                     reports.report(at(second), total, &metrics, &health);
                     metrics.render().unwrap()
@@ -295,8 +320,10 @@ mod tests {
         let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
             let health = Health::default();
-            let (status, mut reports) =
-                PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap();
+            let RecalledReports {
+                status,
+                pending: mut reports,
+            } = PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap();
             status.show(tenths(10), &metrics, &health);
             // What is reported as the clock goes on.
             (minute..minute + 200)
@@ -374,17 +401,17 @@ mod tests {
                 start: at(window - 1),
                 end: at(window),
             };
-            reports.add(
-                at(window),
-                span,
+            reports.add(PendingReport {
+                due: at(window),
+                window: span,
                 outcome,
-                LedgerStatus {
+                status: LedgerStatus {
                     rows: 1,
                     closed_until: at(window),
                     spent: None,
                     outcome: Some(outcome),
                 },
-            );
+            });
         }
         for (now, counts, is_spent) in [
             (0, [0, 0], false),

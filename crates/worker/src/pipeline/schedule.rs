@@ -53,7 +53,7 @@ impl Plan {
         }
     }
 
-    /// When the first window after `until` is due; `None` for files, which have no schedule, and after the last window.
+    /// The time at which the first window after `until` is due; `None` for files, which have no schedule, and after the last window.
     fn next_release(
         &self,
         until: Timestamp,

@@ -22,14 +22,14 @@ pub struct NoiseSeries {
     pub identity: String,
 }
 
-/// How far the series of one release and key has come: stored with each charge.
+/// The progress of the series of one release and key: stored with each charge.
 pub(super) struct NoiseState {
     slot: String,
     head: Head,
     pub state: State,
 }
 
-/// What is stored before the state.
+/// The line that is stored before the state.
 #[derive(Serialize, Deserialize)]
 struct Head {
     identity: String,
@@ -39,7 +39,7 @@ struct Head {
 }
 
 impl NoiseSeries {
-    /// Where the ledger keeps the state of the series of `release` and `key`.
+    /// The slot where the ledger keeps the state of the series of `release` and `key`.
     pub fn slot(release: &str, key: Option<&str>) -> String {
         serde_json::json!([release, key]).to_string()
     }
@@ -54,26 +54,24 @@ impl NoiseSeries {
     pub(super) fn resume(
         &self,
         stored: &Stored<'_>,
-        (release, key): (&str, Option<&str>),
+        release: &str,
+        key: Option<&str>,
         window: Span,
         values: usize,
     ) -> Result<NoiseState, Error> {
         let slot = NoiseSeries::slot(release, key);
-        let head = |first| Head {
+        let mut head = Head {
             identity: self.identity.clone(),
-            first,
+            first: window.start,
             next: window.end,
         };
         if let Some(bytes) = stored(&slot)? {
-            let (before, state) = read(&bytes).ok_or(continual::Error::StateDamaged)?;
-            if before.identity == self.identity && before.next == window.start {
-                match State::from_bytes(&self.series, state) {
+            let before = StoredState::read(&bytes).ok_or(continual::Error::StateDamaged)?;
+            if before.head.identity == self.identity && before.head.next == window.start {
+                match State::from_bytes(&self.series, before.state) {
                     Ok(state) if state.values() == values => {
-                        return Ok(NoiseState {
-                            slot,
-                            head: head(before.first),
-                            state,
-                        });
+                        head.first = before.head.first;
+                        return Ok(NoiseState { slot, head, state });
                     }
                     // The price of another release can change how many windows a unit contributes to, and so this noise.
                     Ok(_) | Err(continual::Error::StateForeign) => {}
@@ -83,14 +81,14 @@ impl NoiseSeries {
         }
         Ok(NoiseState {
             slot,
-            head: head(window.start),
+            head,
             state: self.series.begin(values),
         })
     }
 }
 
 impl NoiseState {
-    /// What a synopsis says after this step: the windows that it covers, and the deviation of its noise.
+    /// The description of a synopsis after this step, with the windows that it covers and the deviation of its noise.
     pub fn describe(
         &self,
         noise: &NoiseSeries,
@@ -99,16 +97,17 @@ impl NoiseState {
         window: Span,
     ) -> Description {
         let step = self.state.step().saturating_sub(1);
-        let (over, start) = match noise.series.over() {
-            WindowKind::Cumulative => (description::WindowKind::Cumulative, self.head.first),
-            WindowKind::Hopping { panes } => (
-                description::WindowKind::Hopping(panes),
-                grid.before(window, panes - 1).max(self.head.first),
-            ),
+        let mut start = self.head.first;
+        let over = match noise.series.over() {
+            WindowKind::Cumulative => description::WindowKind::Cumulative,
+            WindowKind::Hopping { panes } => {
+                start = start.max(grid.before(window, panes - 1));
+                description::WindowKind::Hopping(panes)
+            }
         };
         let values = self.state.values();
         let deviation = noise.series.deviation(values, step) * description.noise.grid;
-        let one = description.noise.law.deviation(values) * description.noise.scale;
+        let before = description.noise.law.deviation(values) * description.noise.scale;
         let panes = Some(description::Panes {
             over,
             newest: window,
@@ -130,7 +129,7 @@ impl NoiseState {
             window,
             panes,
             sensitivity,
-            ..description.clone().at_scale(deviation / one)
+            ..description.clone().at_scale(deviation / before)
         }
     }
 
@@ -143,8 +142,18 @@ impl NoiseState {
     }
 }
 
-fn read(bytes: &[u8]) -> Option<(Head, &[u8])> {
-    let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    let (head, state) = bytes.split_at(end);
-    Some((serde_json::from_slice(head).ok()?, state.get(1..)?))
+/// The content of a slot of the ledger, taken apart.
+struct StoredState<'a> {
+    head: Head,
+    state: &'a [u8],
+}
+
+impl<'a> StoredState<'a> {
+    fn read(bytes: &'a [u8]) -> Option<Self> {
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        Some(StoredState {
+            head: serde_json::from_slice(bytes.get(..end)?).ok()?,
+            state: bytes.get(end + 1..)?,
+        })
+    }
 }

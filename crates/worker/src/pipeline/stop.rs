@@ -24,11 +24,11 @@ impl Stop {
     }
 
     pub fn asked(&self) -> bool {
-        let is_asked = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
-        is_asked(&self.asked) || self.above.iter().any(is_asked)
+        let mut flags = std::iter::once(&self.asked).chain(&self.above);
+        flags.any(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Whether whoever started everything has asked for it, and not a part that cannot go on.
+    /// Returns whether whoever started everything has asked for it, and not a part that cannot go on.
     pub fn is_asked_from_outside(&self) -> bool {
         self.above
             .first()

@@ -1,4 +1,4 @@
-//! What is settled about a window before its records are looked at, and what comes of it.
+//! The terms of a window, which are settled before its records are looked at, and what comes of it.
 
 use super::plan::Plan;
 use bernstream_noise::Noisy;
@@ -14,21 +14,21 @@ use bernstream_synopsis::price::Price;
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub publish_at: Timestamp,
-    /// Where it will stand in the ledger.
+    /// Its place in the ledger.
     pub entry: Entry,
     pub quoted: Quoted,
 }
 
-/// What a window costs.
+/// The price of a window, for its releases and for its blocks.
 #[derive(Clone, Debug)]
 pub struct Quoted {
     /// In the order of the plan.
     pub releases: Vec<QuotedRelease>,
-    /// What each block pays for all of them.
+    /// The charge of each block for all of them.
     pub charged: Vec<Charged>,
 }
 
-/// What one release covers in a window, and costs there.
+/// The span that one release covers in a window, and its price there.
 #[derive(Clone, Copy, Debug)]
 pub struct QuotedRelease {
     pub span: Span,
@@ -36,7 +36,7 @@ pub struct QuotedRelease {
     pub price: Option<Price>,
 }
 
-/// Where a ledger and its releases begin.
+/// The beginning of a ledger and of its releases.
 #[derive(Clone, Copy, Debug)]
 pub struct LedgerBeginning {
     /// Windows are numbered from here, whatever was changed since: the first of the ledger.
@@ -45,10 +45,10 @@ pub struct LedgerBeginning {
     pub first_covered: Timestamp,
 }
 
-/// What leaves of one release and key, and what stays for the next window.
+/// The synopsis of one release and key, and the state that stays for the next window.
 #[derive(Clone, Debug)]
 pub struct Released {
-    /// Which release of the plan, and which of its variants was chosen.
+    /// The places of the release in the plan, and of the variant that was chosen for it.
     pub release: usize,
     pub variant: usize,
     pub description: Description,
@@ -60,7 +60,7 @@ pub struct Released {
 }
 
 impl Plan {
-    /// What `window` costs; `None` if a block cannot pay, or if every release is over.
+    /// The price of `window`; `None` if a block cannot pay, or if every release is over.
     pub fn quoted(
         &self,
         window: Span,
@@ -82,23 +82,23 @@ impl Terms {
         key: Option<&str>,
         paid: Span,
     ) -> Description {
-        let is_ours = |block: Span| plan.blocks.spans_meeting(paid).any(|met| met == block);
-        let charged = self
-            .quoted
-            .charged
-            .iter()
-            .filter(|charged| is_ours(charged.block));
-        let blocks = charged.map(|charged| Charge {
-            start: charged.block.start,
-            end: charged.block.end,
-            spent: charged.spent,
-            total: plan.total,
-        });
+        let mut blocks = Vec::new();
+        for charged in &self.quoted.charged {
+            let mut overlapped = plan.blocks.spans_meeting(paid);
+            if overlapped.any(|block| block == charged.block) {
+                blocks.push(Charge {
+                    start: charged.block.start,
+                    end: charged.block.end,
+                    spent: charged.spent,
+                    total: plan.total,
+                });
+            }
+        }
         Description {
             key: key.map(str::to_owned),
             published: self.publish_at,
             privacy: description::Privacy {
-                blocks: blocks.collect(),
+                blocks,
                 ..description.privacy
             },
             ledger: self.entry.clone(),

@@ -1,4 +1,4 @@
-//! Whose turn it is, where several workers share a log: how long this one waits, how far back it may go on, and how it leaves.
+//! Turns of several workers that share a log: how long this one waits, how far back it may go on, and how it leaves.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
 impl ReleaseTask<'_> {
-    /// Whether a moment is so near that nothing else is begun.
+    /// Returns whether a moment is so near that nothing else is begun.
     pub(super) fn is_due_soon(&self) -> bool {
         let now = self.clock.now();
         self.next_due
@@ -31,8 +31,10 @@ impl ReleaseTask<'_> {
             return Duration::ZERO;
         }
         // Nothing is drawn beside rows that wait for their moment.
-        let held = self.held.as_ref().filter(|_| !progress.is_waiting);
-        let turn = held.and_then(|held| self.ledger.draws_from(held.publish_at));
+        let turn = match &self.held {
+            Some(held) if !progress.is_waiting => self.ledger.draws_from(held.publish_at),
+            _ => None,
+        };
         let prepared = progress.next_due.map(|due| due.minus(LEAD));
         let next = [prepared, progress.next_claim, turn]
             .into_iter()
@@ -40,20 +42,21 @@ impl ReleaseTask<'_> {
             .min();
         let most = self.ledger.looks_every().unwrap_or(WITNESS_INTERVAL);
         // At the moment itself everything is there to be done.
-        next.map_or(most, |next| {
-            next.since(self.clock.now()).max(LEAST_PAUSE).min(most)
-        })
+        match next {
+            Some(next) => next.since(self.clock.now()).max(LEAST_PAUSE).min(most),
+            None => most,
+        }
     }
 
-    /// Whether this worker, which follows another one, is about to draw a window that is due at `publish_at`, and has to compare the witness
-    /// with what was published before.
+    /// Returns whether this worker, which follows another one, is about to draw a window that is due at `publish_at`, and has to compare the
+    /// witness with what was published before.
     pub(super) fn must_compare(&self, publish_at: Timestamp) -> bool {
         let draws_from = self.ledger.draws_from(publish_at);
         draws_from.is_some_and(|from| from <= self.clock.now()) && !self.comparison.is_fresh()
     }
 
-    /// Whether the releases of a window begin no earlier than what can still be charged. Rows of other workers may have closed what could be
-    /// when reading began, and what was read of that is in the window.
+    /// Returns whether the releases of a window begin no earlier than what can still be charged. Rows of other workers may have closed what
+    /// could be when reading began, and what was read of that is in the window.
     pub(super) fn may_reach(&self, window: Span) -> bool {
         let live_from = self.ledger.live_from();
         self.plan.releases.iter().all(|release| {
@@ -72,18 +75,13 @@ impl ReleaseTask<'_> {
         }
         let mut has_claimed = false;
         if self.ledger.is_acting() && self.stop.is_asked_from_outside() {
-            let last = deliver::step(
-                &mut self.ledger,
-                &mut self.witness,
-                &mut self.sink,
-                self.clock.now(),
-            );
-            let told = last.map_err(Error::from).and_then(|progress| {
-                has_claimed = progress.has_claimed;
-                self.delivered(&progress)
-            });
-            if let Err(error) = told {
-                return warn!("cannot claim or publish once more before this worker ends: {error}");
+            match self.deliver_once_more() {
+                Ok(progress) => has_claimed = progress.has_claimed,
+                Err(error) => {
+                    return warn!(
+                        "cannot claim or publish once more before this worker ends: {error}"
+                    );
+                }
             }
         }
         match self.ledger.resign(has_claimed, self.clock.now()) {
@@ -91,5 +89,12 @@ impl ReleaseTask<'_> {
             Ok(false) => {}
             Err(error) => warn!("cannot tell the workers that follow that this one ends: {error}"),
         }
+    }
+
+    fn deliver_once_more(&mut self) -> Result<Progress, Error> {
+        let now = self.clock.now();
+        let progress = deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, now)?;
+        self.delivered(&progress)?;
+        Ok(progress)
     }
 }

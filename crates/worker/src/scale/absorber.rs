@@ -24,24 +24,24 @@ use bernstream_release::window::{ReleaseInput, Rules, VERSION};
 const POLL: Duration = Duration::from_millis(50);
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
-/// Of how many different choices of `"auto"` it is remembered what follows from them.
+/// Number of different choices of `"auto"` whose consequences are remembered.
 const REMEMBERED: usize = 8;
 
-/// What absorbers without a name of their own are called in metrics.
+/// The name in metrics of absorbers without one of their own.
 const UNNAMED: &str = "unnamed";
 
-/// Who an absorber is, and for whom it works.
+/// The identity of an absorber, and the workers that it works for.
 pub struct Identity {
     /// A name that it keeps over restarts.
     pub member: Option<String>,
-    /// What it reads for a worker whose ledger keeps these choices of `"auto"`; `None` if its own configuration does not have them.
+    /// The records that it reads for a worker whose ledger keeps these choices of `"auto"`; `None` if its own configuration does not have them.
     pub reads: Reads,
 }
 
-/// From the choices of `"auto"` that an announcement names to what is read for it.
+/// A function from the choices of `"auto"` that an announcement names to what is read for it.
 pub type Reads = Box<dyn Fn(&str) -> Option<Reading>>;
 
-/// What is read of records, and what windows keep of it.
+/// The settings of what is read of records, and of what windows keep of it.
 #[derive(Clone)]
 pub struct Reading {
     /// The digest of the settings that decide it.
@@ -49,7 +49,7 @@ pub struct Reading {
     pub forms: Vec<ReleaseInput>,
 }
 
-/// What follows from some choices of `"auto"`.
+/// The consequences of some choices of `"auto"`.
 struct Known {
     choices: String,
     settings: String,
@@ -64,7 +64,7 @@ pub struct Absorber {
     membership: Membership,
     absorbing: Absorbing,
     ours: BTreeSet<i32>,
-    /// What follows from choices that were announced, the newest last.
+    /// The consequences of choices that were announced, the newest last.
     readings: VecDeque<Known>,
     is_for_operators: bool,
     /// Announcements of other settings were told.
@@ -191,7 +191,7 @@ impl Absorber {
         }
     }
 
-    /// What windows keep for a worker that reads as this process does, with the choices of its ledger. A file that cannot be read now is
+    /// The inputs that windows keep for a worker that reads as this process does, with the choices of its ledger. A file that cannot be read now is
     /// read again for the next announcement.
     fn forms(&mut self, announcement: &Announcement) -> Option<Arc<[ReleaseInput]>> {
         let choices = &announcement.choices;

@@ -14,10 +14,10 @@ use bernstream_release::window::{ReleaseInput, Rules, Windows};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 
-/// How many windows of a partition wait to be answered: of more, the oldest are left to the worker.
+/// Number of windows of a partition that wait to be answered: of more, the oldest are left to the worker.
 const MOST_ASKED: usize = 8;
 
-/// What a window has of one partition.
+/// The part of a window that comes from one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
     /// [`Announcement::name`].
@@ -27,15 +27,15 @@ pub struct Partial {
     pub bytes: Vec<u8>,
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Default)]
 pub struct Step {
     pub finished: Vec<Partial>,
-    /// Why a partition has stopped.
+    /// The reason why a partition has stopped.
     pub stuck: Option<Told>,
-    /// Why a message was skipped.
+    /// The reason why a message was skipped.
     pub skipped: Option<Told>,
-    /// How many records have turned up behind the end of their window, although they were sent before its cutoff: they are in none.
+    /// Number of records that have turned up behind the end of their window, although they were sent before its cutoff: they are in none.
     pub behind: u64,
 }
 
@@ -56,7 +56,7 @@ struct Partition {
     last: Option<Partial>,
 }
 
-/// What is asked of a partition, and what windows keep of it for whoever asks.
+/// A window that is asked of a partition, and what windows keep of it for whoever asks.
 struct Asked {
     announcement: Arc<Announcement>,
     forms: Arc<[ReleaseInput]>,
@@ -76,7 +76,7 @@ struct Open {
     closed: Option<i64>,
     /// The newest message timestamp.
     newest: Timestamp,
-    /// That of the last message, or the time when it was read, if that is earlier.
+    /// The timestamp of the last message, or the time when it was read, if that is earlier.
     last: Timestamp,
 }
 
@@ -95,7 +95,7 @@ impl Absorbing {
         self.stretches.id()
     }
 
-    /// Whether a window is one of the grid, and closes at the announced cutoff.
+    /// Returns whether a window is one of the grid, and closes at the announced cutoff.
     pub fn knows(&self, announcement: &Announcement) -> bool {
         let Announcement {
             window,
@@ -129,7 +129,7 @@ impl Absorbing {
         self.ask_into(&forms, announcement, partition);
     }
 
-    /// The same, beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
+    /// Asks for a partial beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
     pub fn ask_into(
         &mut self,
         forms: &Arc<[ReleaseInput]>,
@@ -158,7 +158,7 @@ impl Absorbing {
         }
     }
 
-    /// Whether there is nothing to read.
+    /// Returns whether there is nothing to read.
     pub fn is_idle(&self) -> bool {
         self.partitions.is_empty()
     }
@@ -251,18 +251,15 @@ impl Absorbing {
             self.stretches.end(number);
             return Err(error);
         }
-        let behind = BTreeMap::new();
-        let closed = None;
-        let [newest, last] = [Timestamp::EARLIEST; 2];
         partition.open = Some(Open {
             windows,
             settings,
             first,
             backfill_until,
-            behind,
-            closed,
-            newest,
-            last,
+            behind: BTreeMap::new(),
+            closed: None,
+            newest: Timestamp::EARLIEST,
+            last: Timestamp::EARLIEST,
         });
         Ok(())
     }
@@ -309,24 +306,28 @@ impl Absorbing {
         Ok(partition.last.clone())
     }
 
-    /// How far to read: to the end of what is asked for. Others wait until that is answered, and do not come far ahead of the windows
+    /// The offsets up to which to read: to the end of what is asked for. Others wait until that is answered, and do not come far ahead of the windows
     /// that will be asked for.
     fn until(&self) -> Positions {
         let is_asked = self
             .partitions
             .values()
             .any(|partition| !partition.asked.is_empty());
-        let until = |(number, partition): (&i32, &Partition)| {
-            let open = partition.open.as_ref()?;
+        let mut until = Positions::default();
+        for (number, partition) in &self.partitions {
+            let Some(open) = &partition.open else {
+                continue;
+            };
             let asked = partition.asked.front();
-            let end = asked.and_then(|asked| asked.announcement.ends.0.get(number).copied());
-            let is_ahead = || open.last >= open.windows.cutoff().plus(self.rules.grid.length());
-            Some((
-                *number,
-                end.or_else(|| (is_asked || is_ahead()).then_some(0))?,
-            ))
-        };
-        Positions(self.partitions.iter().filter_map(until).collect())
+            let end = asked.and_then(|asked| asked.announcement.ends.0.get(number));
+            if let Some(end) = end {
+                until.0.insert(*number, *end);
+            } else if is_asked || open.last >= open.windows.cutoff().plus(self.rules.grid.length())
+            {
+                until.0.insert(*number, 0);
+            }
+        }
+        until
     }
 
     /// Absorbs a batch; returns how many of its records were sent in time for a window that has ended without them.
@@ -344,23 +345,20 @@ impl Absorbing {
             counts.set_behind(open.windows.behind(batch));
         }
         // The first window whose cutoff is later.
-        let is_history = |time: &Timestamp| open.backfill_until.is_some_and(|until| *time < until);
-        let earliest = batch.message_time.filter(|time| !is_history(time));
-        let start = earliest.map_or(Timestamp::EARLIEST, |time| {
-            self.rules
-                .grid
-                .span_of(time.minus(self.rules.allowed_lateness))
-                .start
-        });
+        let mut start = Timestamp::EARLIEST;
+        if let Some(time) = batch.message_time
+            && open.backfill_until.is_none_or(|until| time >= until)
+        {
+            let earliest = time.minus(self.rules.allowed_lateness);
+            start = self.rules.grid.span_of(earliest).start;
+        }
         let behind = open.behind.entry(start).or_default();
         *behind = self.stretches.at(number).max(*behind);
-        // By a producer's clock a message can be from the future, which must not end reading ahead.
-        open.last = batch
-            .message_time
-            .map_or(open.last, |time| time.min(Timestamp::now()));
-        open.newest = batch
-            .message_time
-            .map_or(open.newest, |time| time.max(open.newest));
+        if let Some(time) = batch.message_time {
+            // By a producer's clock a message can be from the future, which must not end reading ahead.
+            open.last = time.min(Timestamp::now());
+            open.newest = time.max(open.newest);
+        }
         counts.behind
     }
 }
@@ -390,13 +388,14 @@ impl Open {
         }
     }
 
-    /// Whether it reads as whoever asks.
+    /// Returns whether it reads as whoever asks.
     fn reads_for(&self, asked: &Announcement) -> bool {
         self.settings == asked.settings
-            && (self.first, self.backfill_until) == (asked.first, asked.backfill_until)
+            && self.first == asked.first
+            && self.backfill_until == asked.backfill_until
     }
 
-    /// Whether what is read can be the partial: of that window, and with nothing from behind its end.
+    /// Returns whether what is read can be the partial: of that window, and with nothing from behind its end.
     fn suits(&self, asked: &Announcement, number: i32) -> bool {
         let end = asked.ends.0.get(&number).copied().unwrap_or(0);
         self.reads_for(asked)

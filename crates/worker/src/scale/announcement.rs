@@ -1,4 +1,4 @@
-//! What a worker asks of absorbers.
+//! The requests of a worker to absorbers.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -10,11 +10,11 @@ use bernstream_synopsis::grid::Span;
 /// Everything that the partials of a window depend on, but for the log itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announcement {
-    /// How partials are written: [`bernstream_release::window::VERSION`].
+    /// The version of the form of partials: [`bernstream_release::window::VERSION`].
     pub version: u32,
     /// A digest of the settings that decide what is read of a record.
     pub settings: String,
-    /// What the ledger of the worker keeps of `"auto"`, for absorbers, which have none. What follows from it is in `settings`.
+    /// The choices of `"auto"` that the ledger of the worker keeps, for absorbers, which have none. What follows from it is in `settings`.
     pub choices: String,
     /// The id of the input topic: another one of the same name has another log.
     pub topic: String,

@@ -9,12 +9,12 @@ use super::wire::{Piece, digest};
 
 /// The most copies of a partial whose pieces are waited for at a time.
 const MOST_COPIES: usize = 8;
-/// What is compressed as absorbers do refers back by no more than this power of two.
+/// The power of two beyond which what absorbers compress does not refer back.
 const WINDOW_LOG: u32 = 23;
 /// The bytes of the place of a piece.
 const PLACE: u64 = size_of::<Option<Vec<u8>>>() as u64;
 
-/// What is there of the partials of one announcement.
+/// The partials of one announcement, as far as they are there.
 pub struct Collected {
     partitions: BTreeMap<i32, Partition>,
     /// The most bytes of all that absorbers have sent: whoever has the key fills no more.
@@ -23,7 +23,7 @@ pub struct Collected {
 
 struct Partition {
     name: String,
-    /// What the first copy said that it is.
+    /// The digest that the first copy stated.
     digest: Option<String>,
     /// Copies said different things: none of them is taken.
     is_disputed: bool,
@@ -31,13 +31,31 @@ struct Partition {
     copies: BTreeMap<String, Vec<Option<Vec<u8>>>>,
     bytes: Option<Vec<u8>>,
     is_own: bool,
-    /// Of copies of what this process has read itself only how many pieces have come, and their bytes.
-    come: BTreeMap<String, (u32, u64)>,
-    /// Who has sent `bytes`; empty where nobody has.
+    /// The sizes of copies of what this process has read itself: their bytes are not kept.
+    known_copies: BTreeMap<String, CopySize>,
+    /// The absorber that has sent `bytes`; empty where none has.
     absorber: String,
 }
 
-/// What became of a piece or a partial.
+/// The pieces of a copy that have come, one after the other from the first on.
+#[derive(Default)]
+struct CopySize {
+    pieces: u32,
+    bytes: u64,
+}
+
+impl CopySize {
+    fn of_pieces(pieces: &[Option<Vec<u8>>]) -> Self {
+        let mut size = CopySize::default();
+        for piece in pieces.iter().map_while(Option::as_ref) {
+            size.pieces += 1;
+            size.bytes += piece.len() as u64;
+        }
+        size
+    }
+}
+
+/// The outcome of adding a piece or a partial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     /// It belongs to something else, or does not complete anything.
@@ -57,42 +75,23 @@ pub enum Added {
 impl Collected {
     /// Keeps up to `most` bytes of what absorbers send.
     pub fn new(announcement: &Announcement, most: u64) -> Self {
-        let partition = |partition: &i32| {
-            let name = announcement.name(*partition)?;
-            let digest = None;
-            let bytes = None;
-            let copies = BTreeMap::new();
-            let absorber = String::new();
-            let come = BTreeMap::new();
-            let is_disputed = false;
-            let is_own = false;
-            Some((
-                *partition,
-                Partition {
-                    name,
-                    digest,
-                    is_disputed,
-                    copies,
-                    bytes,
-                    is_own,
-                    come,
-                    absorber,
-                },
-            ))
-        };
-        Collected {
-            partitions: announcement.ends.0.keys().filter_map(partition).collect(),
-            most,
+        let mut partitions = BTreeMap::new();
+        for number in announcement.ends.0.keys() {
+            if let Some(name) = announcement.name(*number) {
+                partitions.insert(*number, Partition::new(name));
+            }
         }
+        Collected { partitions, most }
     }
 
     /// Takes a piece that an absorber has sent.
     pub fn add(&mut self, piece: Piece) -> Added {
-        let others = self
-            .partitions
-            .iter()
-            .filter(|(number, _)| **number != piece.partition);
-        let others: u64 = others.map(|(_, partition)| partition.sent()).sum();
+        let mut others: u64 = 0;
+        for (number, partition) in &self.partitions {
+            if *number != piece.partition {
+                others += partition.sent();
+            }
+        }
         let Some(partition) = self.partitions.get_mut(&piece.partition) else {
             return Added::Nothing;
         };
@@ -106,7 +105,7 @@ impl Collected {
             return Added::Nothing;
         }
         if partition.is_own {
-            return partition.comes(piece, self.most.saturating_sub(others));
+            return partition.count_known(piece, self.most.saturating_sub(others));
         }
         // It will be unpacked beside its pieces and all others, and until then there are the places of the pieces that are not there.
         let packed = partition
@@ -134,7 +133,8 @@ impl Collected {
         else {
             return Added::Broken;
         };
-        (partition.bytes, partition.absorber) = (Some(bytes), piece.absorber);
+        partition.bytes = Some(bytes);
+        partition.absorber = piece.absorber;
         partition.copies.clear();
         Added::Complete
     }
@@ -148,21 +148,17 @@ impl Collected {
             return Added::Nothing;
         }
         let ours = digest(&partial.bytes);
-        let told =
+        let is_differing =
             partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
-        (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
+        partition.is_own = true;
+        partition.bytes = Some(partial.bytes);
         partition.absorber.clear();
-        let come = |pieces: Vec<Option<Vec<u8>>>| {
-            let come = pieces.iter().map_while(Option::as_ref);
-            come.fold((0, 0), |(number, bytes), piece| {
-                (number + 1, bytes + piece.len() as u64)
-            })
-        };
-        partition.come = std::mem::take(&mut partition.copies)
-            .into_iter()
-            .map(|(copy, all)| (copy, come(all)))
-            .collect();
-        if told {
+        partition.known_copies.clear();
+        for (copy, pieces) in std::mem::take(&mut partition.copies) {
+            let size = CopySize::of_pieces(&pieces);
+            partition.known_copies.insert(copy, size);
+        }
+        if is_differing {
             partition.is_disputed = true;
             return Added::Differing;
         }
@@ -172,7 +168,8 @@ impl Collected {
     /// Its bytes cannot be read, though they are what was sent: it counts as missing. Returns who has sent them.
     pub fn refuse(&mut self, partition: i32) -> Option<String> {
         let partition = self.partitions.get_mut(&partition)?;
-        (partition.is_disputed, partition.bytes) = (true, None);
+        partition.is_disputed = true;
+        partition.bytes = None;
         Some(std::mem::take(&mut partition.absorber))
     }
 
@@ -196,11 +193,11 @@ impl Collected {
         for partition in self.partitions.values_mut() {
             partition.bytes = Some(Vec::new());
             partition.copies.clear();
-            partition.come.clear();
+            partition.known_copies.clear();
         }
     }
 
-    /// Whether a piece is of one of these partials.
+    /// Returns whether a piece is of one of these partials.
     pub fn names(&self, piece: &Piece) -> bool {
         self.partitions
             .get(&piece.partition)
@@ -209,38 +206,55 @@ impl Collected {
 }
 
 impl Partition {
+    fn new(name: String) -> Self {
+        Partition {
+            name,
+            digest: None,
+            is_disputed: false,
+            copies: BTreeMap::new(),
+            bytes: None,
+            is_own: false,
+            known_copies: BTreeMap::new(),
+            absorber: String::new(),
+        }
+    }
+
     /// The bytes of what absorbers have sent.
     fn sent(&self) -> u64 {
-        let whole = self
-            .bytes
-            .as_ref()
-            .filter(|_| !self.is_own)
-            .map_or(0, |bytes| bytes.len() as u64);
+        let whole = match &self.bytes {
+            Some(bytes) if !self.is_own => bytes.len() as u64,
+            _ => 0,
+        };
         whole.saturating_add(self.waiting())
     }
 
     /// The bytes of the pieces that wait for others, and of the places of those.
     fn waiting(&self) -> u64 {
-        let of =
-            |piece: &Option<Vec<u8>>| PLACE + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        self.copies.values().flatten().map(of).sum()
+        let mut waiting = 0;
+        for piece in self.copies.values().flatten() {
+            waiting += PLACE + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        }
+        waiting
     }
 
-    /// A piece has come of what is there already: all of a copy have, one after the other as absorbers write them, or not yet. What would not
-    /// have fitted into the `room` has none.
-    fn comes(&mut self, piece: Piece, room: u64) -> Added {
-        if self.come.len() >= MOST_COPIES && !self.come.contains_key(&piece.copy) {
-            self.come.pop_first();
+    /// Counts a piece of what is there already: all of a copy have come, one after the other as absorbers write them, or not yet. What
+    /// would not have fitted into the `room` has none.
+    fn count_known(&mut self, piece: Piece, room: u64) -> Added {
+        if self.known_copies.len() >= MOST_COPIES && !self.known_copies.contains_key(&piece.copy) {
+            self.known_copies.pop_first();
         }
-        let (come, bytes) = self.come.entry(piece.copy).or_default();
-        if piece.number != *come {
+        let come = self.known_copies.entry(piece.copy).or_default();
+        if piece.number != come.pieces {
             return Added::Nothing;
         }
-        (*come, *bytes) = (*come + 1, *bytes + piece.bytes.len() as u64);
-        match *come == piece.of {
-            true if bytes.saturating_add(piece.size) > room => Added::Full,
-            true => Added::Known,
-            false => Added::Nothing,
+        come.pieces += 1;
+        come.bytes += piece.bytes.len() as u64;
+        if come.pieces != piece.of {
+            Added::Nothing
+        } else if come.bytes.saturating_add(piece.size) > room {
+            Added::Full
+        } else {
+            Added::Known
         }
     }
 

@@ -1,4 +1,4 @@
-//! What belongs to accepted windows is deleted from the topic: nobody needs it any more, and it is as secret as the records.
+//! Deleting from the topic what belongs to accepted windows: nobody needs it any more, and it is as secret as the records.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;

@@ -1,4 +1,4 @@
-//! Which partitions an absorber reads: Kafka's consumer group says, and nothing but the load depends on it.
+//! The partitions that an absorber reads: Kafka's consumer group says, and nothing but the load depends on it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ const SETTINGS: [(&str, &str); 6] = [
 pub(super) struct Membership {
     broker: Broker,
     topic: String,
-    /// Of every client that joins.
+    /// The settings of every client that joins.
     settings: Vec<(&'static str, String)>,
     consumer: BaseConsumer<ErrorContext>,
     watch: LostClientWatch,

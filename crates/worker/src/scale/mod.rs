@@ -27,7 +27,7 @@ pub use self::topic::{LARGEST, ScaleTopic, too_small, unfolds};
 pub use self::wire::{Head, Keys, LONGEST, Message, Piece, pieces};
 use bernstream_ledger::sealing;
 
-/// How reading is split.
+/// The settings of reading that is split over processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     /// A topic of the input's cluster for announcements and partials.
@@ -36,16 +36,16 @@ pub struct Params {
     pub key_file: PathBuf,
     /// The consumer group that hands out partitions to absorbers.
     pub group: String,
-    /// How long after its announcement the worker waits for the partials of a window.
+    /// The time after its announcement for which the worker waits for the partials of a window.
     pub deadline: Duration,
     /// The most bytes that the worker holds of the partials of a window.
     pub most: u64,
-    /// Whether logs may tell what follows from the records.
+    /// Logs may tell what follows from the records.
     pub is_for_operators: bool,
 }
 
 impl Params {
-    /// That everyone can read the key.
+    /// A warning if everyone can read the key.
     pub fn warning(&self) -> Option<String> {
         sealing::warning(&self.key_file, "absorbers")
     }

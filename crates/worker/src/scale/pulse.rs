@@ -1,4 +1,4 @@
-//! What the probes see of an absorber: that its loop runs and that it can read, never what it reads.
+//! The state of an absorber that the probes see: that its loop runs and that it can read, never what it reads.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
@@ -26,13 +26,13 @@ impl Pulse {
         self.is_reading.store(is_reading, Relaxed);
     }
 
-    /// Whether the loop had a heartbeat lately, or has not begun.
+    /// Returns whether the loop had a heartbeat lately, or has not begun.
     pub fn is_alive(&self) -> bool {
         let last = self.last.load(Relaxed);
         last == 0 || Timestamp::now().since(Timestamp::from_micros(last)) < HANGS_AFTER
     }
 
-    /// Whether its topics were found and can be read. It does not need a partition, nor a worker that asks.
+    /// Returns whether its topics were found and can be read. It does not need a partition, nor a worker that asks.
     pub fn is_ready(&self) -> bool {
         self.is_reading.load(Relaxed)
     }

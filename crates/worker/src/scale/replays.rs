@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::wire::Head;
 use bernstream_synopsis::clock::Timestamp;
 
-/// How old an announcement may be, and how much the clocks of worker and absorber may differ.
+/// The greatest age of an announcement, and how much the clocks of worker and absorber may differ.
 pub(super) const FRESH: Duration = Duration::from_secs(300);
 /// The most announcements that are remembered. A worker that catches up announces some of them a second.
 const MOST: usize = 4_096;
@@ -17,13 +17,13 @@ const MOST: usize = 4_096;
 #[derive(Debug)]
 pub(super) struct Replays {
     known: HashMap<String, Known>,
-    /// What was sent until then is dropped: of it not everything is remembered any more.
+    /// The time until which all that was sent is dropped: of it not everything is remembered any more.
     forgotten: Timestamp,
 }
 
 #[derive(Debug)]
 struct Known {
-    /// When it was sent the last time: workers repeat announcements.
+    /// The time at which it was sent last: workers repeat announcements.
     sent: Timestamp,
     is_answered: bool,
 }
@@ -38,7 +38,7 @@ impl Default for Replays {
 }
 
 impl Replays {
-    /// Whether a worker can have sent it just now. It costs nothing, so that a flood of old ones does not either: what else `head` says
+    /// Returns whether a worker can have sent it just now. It costs nothing, so that a flood of old ones does not either: what else `head` says
     /// is not proved yet.
     pub fn could_be_new(&self, head: &Head, now: Timestamp) -> bool {
         is_fresh(head, now)
@@ -60,17 +60,12 @@ impl Replays {
             // What is no longer fresh is dropped by its time.
             self.known.retain(|_, known| known.sent > now.minus(FRESH));
         }
-        let oldest = || {
-            self.known
-                .iter()
-                .min_by_key(|(_, known)| known.sent)
-                .map(|(id, known)| (id.clone(), known.sent))
-        };
         if self.known.len() >= MOST
-            && let Some((id, sent)) = oldest()
+            && let Some((id, oldest)) = self.known.iter().min_by_key(|(_, known)| known.sent)
         {
+            self.forgotten = oldest.sent.max(self.forgotten);
+            let id = id.clone();
             self.known.remove(&id);
-            self.forgotten = sent.max(self.forgotten);
         }
         self.known.insert(
             head.id.clone(),
@@ -90,7 +85,7 @@ impl Replays {
     }
 }
 
-/// Whether it was sent lately, by the clock of its worker.
+/// Returns whether it was sent lately, by the clock of its worker.
 pub(super) fn is_fresh(head: &Head, now: Timestamp) -> bool {
     now.since(head.sent).max(head.sent.since(now)) < FRESH
 }

@@ -25,7 +25,7 @@ use bernstream_kafka::{Broker, Error, ErrorContext};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::{Timestamp, show};
 
-/// Of a topic that is created here: partition 0, and those over which partials are spread.
+/// Number of partitions of a topic that is created here: partition 0, and those over which partials are spread.
 const PARTITIONS: i32 = 9;
 /// What a window needs is needed for minutes.
 /// What is sent is compressed before it is encrypted: a batch that unfolds, which the client would do without a bound, is from elsewhere.
@@ -43,20 +43,26 @@ const SETTINGS_OF_CLIENT: [(&str, &str); 5] = [
     ("isolation.level", "read_uncommitted"),
     ("fetch.wait.max.ms", "100"),
 ];
-/// What a message of the topic can be long.
+/// The greatest length of a message of the topic.
 pub const LARGEST: u64 = 600_000;
-/// How many messages wait to be sent.
+/// Number of messages that wait to be sent.
 const QUEUE: usize = 64;
 /// The pause before a message is sent again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Who reads.
+/// The side that reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     /// Reads partials, and passes over announcements: what was read of a window can be deleted when that is accepted.
     Worker,
     /// Reads announcements.
     Absorber,
+}
+
+/// A sealed message that waits to be sent.
+struct OutgoingMessage {
+    partition: i32,
+    payload: Vec<u8>,
 }
 
 /// The topic, from the end that it has when it is opened.
@@ -67,9 +73,9 @@ pub struct ScaleTopic {
     name: String,
     consumer: BaseConsumer<ErrorContext>,
     watch: LostClientWatch,
-    outgoing: SyncSender<(i32, Vec<u8>)>,
+    outgoing: SyncSender<OutgoingMessage>,
     deleting: Deleting,
-    /// How many partitions can be used: those that it had when this was opened, of an absorber no more than its workers read.
+    /// Number of partitions that can be used: those that it had when this was opened, of an absorber no more than its workers read.
     partitions: i32,
     /// Announcements that were read.
     replays: Replays,
@@ -113,53 +119,16 @@ impl ScaleTopic {
         side: Side,
     ) -> Result<Self, Error> {
         let name = &params.topic;
-        match topic::describe(broker, name) {
-            Ok(topic) => {
-                if let Some(most) = too_small(&topic) {
-                    warn!(
-                        "topic '{name}' takes no message above {most} bytes (max.message.bytes), so larger partials are lost and the worker \
-                         reads what they are of: raise it to {LARGEST} or more"
-                    );
-                }
-                if unfolds(&topic) {
-                    warn!(
-                        "topic '{name}' takes compressed batches, which can unfold into more than the memory of this process: set \
-                         compression.type=uncompressed"
-                    );
-                }
-            }
-            Err(Error::NoTopic { .. }) => {
-                let created = topic::create(
-                    broker,
-                    name,
-                    PARTITIONS,
-                    topic::replicas(broker, like)?,
-                    &SETTINGS,
-                );
-                // Another process may have been faster.
-                created
-                    .or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
-            }
-            Err(_) => {}
-        }
-        let failed = |error| broker.failed(name, &error);
-        let consumer = broker.consumer(&SETTINGS_OF_CLIENT).map_err(failed)?;
+        check_or_create(broker, name, like)?;
+        let consumer = broker
+            .consumer(&SETTINGS_OF_CLIENT)
+            .map_err(|error| broker.failed(name, &error))?;
         let all = topic::partitions(broker, &consumer, name)?;
         let partitions = i32::try_from(all.len()).unwrap_or(i32::MAX);
-        let mut list = TopicPartitionList::new();
-        for number in all
-            .into_iter()
-            .filter(|number| side == Side::Worker || *number == 0)
-        {
-            let end = consumer
-                .fetch_watermarks(name, number, REQUEST_TIMEOUT)
-                .map_err(failed)?
-                .1;
-            list.add_partition_offset(name, number, Offset::Offset(end))
-                .map_err(failed)?;
-        }
-        consumer.assign(&list).map_err(failed)?;
-        let outgoing = sending(params, broker);
+        let mut read = all;
+        read.retain(|number| side == Side::Worker || *number == 0);
+        begin_at_ends(&consumer, name, read).map_err(|error| broker.failed(name, &error))?;
+        let outgoing = start_sending(params, broker);
         let deleting = Deleting::start(broker, name);
         Ok(ScaleTopic {
             keys,
@@ -257,20 +226,13 @@ impl ScaleTopic {
         let Ok(positions) = self.consumer.position() else {
             return Positions::default();
         };
-        let read = |offset| {
-            if let Offset::Offset(offset) = offset {
-                Some(offset)
-            } else {
-                None
+        let mut read = Positions::default();
+        for element in positions.elements() {
+            if let Offset::Offset(offset) = element.offset() {
+                read.0.insert(element.partition(), offset);
             }
-        };
-        Positions(
-            positions
-                .elements()
-                .iter()
-                .filter_map(|e| Some((e.partition(), read(e.offset())?)))
-                .collect(),
-        )
+        }
+        read
     }
 
     /// Has everything before these positions deleted, soon: all of it belongs to windows that are accepted.
@@ -292,13 +254,16 @@ impl ScaleTopic {
             announcement: announcement.clone(),
         };
         if let Some(sealed) = self.keys.sealed(&message) {
-            let _ = self.outgoing.try_send((0, sealed));
+            let _ = self.outgoing.try_send(OutgoingMessage {
+                partition: 0,
+                payload: sealed,
+            });
         }
     }
 
     /// Sends a partial as `absorber`; waits while too much waits to be sent, and calls `beat` meanwhile.
     pub fn send(&self, partial: &Partial, absorber: &str, beat: &dyn Fn()) {
-        let to = if self.partitions == 1 {
+        let partition = if self.partitions == 1 {
             0
         } else {
             1 + partial.partition.rem_euclid(self.partitions - 1)
@@ -314,7 +279,10 @@ impl ScaleTopic {
             };
             beat();
             // The thread ends with this side only.
-            let _ = self.outgoing.send((to, sealed));
+            let _ = self.outgoing.send(OutgoingMessage {
+                partition,
+                payload: sealed,
+            });
         }
     }
 
@@ -322,6 +290,52 @@ impl ScaleTopic {
     pub fn new_id() -> Option<String> {
         random_id()
     }
+}
+
+/// Warns of settings under which the topic does not work well; creates it if there is none, with as many replicas as topic `like`.
+fn check_or_create(broker: &Broker, name: &str, like: &str) -> Result<(), Error> {
+    match topic::describe(broker, name) {
+        Ok(topic) => {
+            if let Some(most) = too_small(&topic) {
+                warn!(
+                    "topic '{name}' takes no message above {most} bytes (max.message.bytes), so larger partials are lost and the worker \
+                     reads what they are of: raise it to {LARGEST} or more"
+                );
+            }
+            if unfolds(&topic) {
+                warn!(
+                    "topic '{name}' takes compressed batches, which can unfold into more than the memory of this process: set \
+                     compression.type=uncompressed"
+                );
+            }
+        }
+        Err(Error::NoTopic { .. }) => {
+            let replicas = topic::replicas(broker, like)?;
+            let created = topic::create(broker, name, PARTITIONS, replicas, &SETTINGS);
+            // Another process may have been faster.
+            if let Err(error) = created
+                && topic::describe(broker, name).is_err()
+            {
+                return Err(error);
+            }
+        }
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+/// Lets a client read these partitions from their present ends.
+fn begin_at_ends(
+    consumer: &BaseConsumer<ErrorContext>,
+    name: &str,
+    partitions: impl IntoIterator<Item = i32>,
+) -> Result<(), KafkaError> {
+    let mut list = TopicPartitionList::new();
+    for number in partitions {
+        let (_, end) = consumer.fetch_watermarks(name, number, REQUEST_TIMEOUT)?;
+        list.add_partition_offset(name, number, Offset::Offset(end))?;
+    }
+    consumer.assign(&list)
 }
 
 /// An announcement that is to be answered. One that comes again is dropped before it is opened.
@@ -350,8 +364,8 @@ fn announced(
 }
 
 /// A thread that sends messages in order, so that nobody waits for brokers that are down.
-fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
-    let (sender, queue) = sync_channel::<(i32, Vec<u8>)>(QUEUE);
+fn start_sending(params: &Params, broker: &Broker) -> SyncSender<OutgoingMessage> {
+    let (sender, queue) = sync_channel::<OutgoingMessage>(QUEUE);
     let broker = broker.clone();
     let topic = params.topic.clone();
     let is_for_operators = params.is_for_operators;
@@ -359,7 +373,7 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
     thread::spawn(move || {
         tracing::dispatcher::with_default(&log, || {
             let mut producer = Producer::sending_once(broker, topic.clone());
-            for (partition, payload) in queue {
+            for OutgoingMessage { partition, payload } in queue {
                 let record = Record {
                     partition: Some(partition),
                     payload: &payload,
@@ -380,7 +394,7 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
     sender
 }
 
-/// Whether it shows how much was recorded that this message was not sent: where a partial is too long for the topic.
+/// Returns whether it shows how much was recorded that this message was not sent: where a partial is too long for the topic.
 fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
     let too_long = [
         RDKafkaErrorCode::MessageSizeTooLarge,
@@ -392,7 +406,7 @@ fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
             .is_some_and(|code| too_long.contains(&code))
 }
 
-/// Whether a topic takes batches that unfold: what sends a small one can then fill the memory of whoever reads.
+/// Returns whether a topic takes batches that unfold: what sends a small one can then fill the memory of whoever reads.
 pub fn unfolds(topic: &Topic) -> bool {
     !matches!(setting(topic, "compression.type"), "uncompressed" | "")
 }

@@ -11,7 +11,7 @@ use super::announcement::{Announcement, hex};
 use bernstream_ledger::sealing::{Key, Secret};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How much of a partial one message holds: with what is around it, less than brokers take by default.
+/// The bytes of a partial that one message holds: with what is around it, less than brokers take by default.
 const PIECE: usize = 512 << 10;
 /// The most canonical bytes of a partial, in absorbers and in the worker: the worker reads itself what has more.
 pub const LONGEST: u64 = 1 << 30;
@@ -33,14 +33,14 @@ const HEAD: usize = 1 + 8 + ID;
 pub enum Message {
     Announcement {
         head: Head,
-        /// How many partitions of the topic its worker reads: what is sent to others does not arrive.
+        /// Number of partitions of the topic that its worker reads: what is sent to others does not arrive.
         read: i32,
         announcement: Announcement,
     },
     Piece(Piece),
 }
 
-/// What stands before a sealed announcement and is sealed with it: it can be read without the key, and not be changed.
+/// The head before a sealed announcement, which is sealed with it: it can be read without the key, and not be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Differs from one window and worker to the next, and is the same when an announcement is repeated.
@@ -50,7 +50,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Of the bytes of an announcement; `None` of other messages.
+    /// The head of the bytes of an announcement; `None` of other messages.
     pub fn of(sealed: &[u8]) -> Option<Self> {
         let (clear, _) = sealed.split_first_chunk::<HEAD>()?;
         let (&ANNOUNCEMENT, rest) = clear.split_first()? else {
@@ -75,7 +75,7 @@ impl Head {
     }
 }
 
-/// Whether a message claims to be a piece of a partial.
+/// Returns whether a message claims to be a piece of a partial.
 pub(super) fn is_piece(sealed: &[u8]) -> bool {
     sealed.first() == Some(&PARTIAL)
 }
@@ -86,13 +86,13 @@ pub struct Piece {
     /// [`Announcement::name`].
     pub name: String,
     pub partition: i32,
-    /// Which copy of the partial it is a piece of.
+    /// The id of the copy of the partial that it is a piece of.
     pub copy: String,
-    /// Who has sent it, for the metrics of operators; nothing is decided by it.
+    /// The absorber that has sent it, for the metrics of operators; nothing is decided by it.
     pub absorber: String,
-    /// Of the canonical bytes.
+    /// The digest of the canonical bytes.
     pub digest: String,
-    /// How many bytes they are.
+    /// Number of the canonical bytes.
     pub size: u64,
     pub number: u32,
     pub of: u32,
@@ -101,7 +101,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Whether an absorber could have sent it.
+    /// Returns whether an absorber could have sent it.
     fn is_possible(&self) -> bool {
         let is_named =
             self.digest.len() == DIGEST && self.copy.len() == ID && self.absorber.len() <= NAME;
@@ -127,60 +127,61 @@ impl Keys {
 
     /// A message as it is sent; `None` without randomness.
     pub fn sealed(&self, message: &Message) -> Option<Vec<u8>> {
-        let (clear, key, text) = match message {
+        match message {
             Message::Announcement {
                 head,
                 read,
                 announcement,
-            } => (
-                head.bytes()?.to_vec(),
-                &self.announcements,
-                serde_json::to_vec(&(read, announcement)).ok()?,
-            ),
+            } => {
+                let text = serde_json::to_vec(&(read, announcement)).ok()?;
+                sealed_behind(&head.bytes()?, &self.announcements, &text)
+            }
             Message::Piece(piece) => {
                 let head = serde_json::to_vec(piece).ok()?;
                 let length = u32::try_from(head.len()).ok()?.to_le_bytes();
-                (
-                    vec![PARTIAL],
-                    &self.partials,
-                    [length.as_slice(), &head, &piece.bytes].concat(),
-                )
+                let text = [length.as_slice(), &head, &piece.bytes].concat();
+                sealed_behind(&[PARTIAL], &self.partials, &text)
             }
-        };
-        let sealed = key.seal(&clear, &text)?;
-        Some([clear, sealed].concat())
+        }
     }
 
     /// A message that somebody with the same key has sealed; `None` if it is none, and for a piece that no absorber could have sent: of
     /// that nothing is kept, whatever sizes and names it claims.
     pub fn opened(&self, sealed: &[u8]) -> Option<Message> {
-        match sealed.split_first()? {
-            (&ANNOUNCEMENT, _) => {
-                let head = Head::of(sealed)?;
-                let (clear, rest) = sealed.split_at_checked(HEAD)?;
-                let (read, announcement) =
-                    serde_json::from_slice(&self.announcements.open(clear, rest)?).ok()?;
-                Some(Message::Announcement {
-                    head,
-                    read,
-                    announcement,
-                })
-            }
-            (&PARTIAL, rest) => {
-                let text = self.partials.open(&[PARTIAL], rest)?;
-                let (length, rest) = text.split_first_chunk::<4>()?;
-                let (head, bytes) =
-                    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
-                let piece: Piece = serde_json::from_slice(head).ok()?;
-                let piece = Piece {
-                    bytes: bytes.to_vec(),
-                    ..piece
-                };
-                piece.is_possible().then_some(Message::Piece(piece))
-            }
+        match *sealed.first()? {
+            ANNOUNCEMENT => self.opened_announcement(sealed),
+            PARTIAL => self.opened_piece(sealed.get(1..)?).map(Message::Piece),
             _ => None,
         }
     }
+
+    fn opened_announcement(&self, sealed: &[u8]) -> Option<Message> {
+        let head = Head::of(sealed)?;
+        let (clear, rest) = sealed.split_at_checked(HEAD)?;
+        let (read, announcement) =
+            serde_json::from_slice(&self.announcements.open(clear, rest)?).ok()?;
+        Some(Message::Announcement {
+            head,
+            read,
+            announcement,
+        })
+    }
+
+    fn opened_piece(&self, sealed: &[u8]) -> Option<Piece> {
+        let text = self.partials.open(&[PARTIAL], sealed)?;
+        let (length, rest) = text.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (head, bytes) = rest.split_at_checked(length)?;
+        let mut piece: Piece = serde_json::from_slice(head).ok()?;
+        piece.bytes = bytes.to_vec();
+        piece.is_possible().then_some(piece)
+    }
+}
+
+/// The bytes `clear`, and behind them `text`, which is sealed with them.
+fn sealed_behind(clear: &[u8], key: &Key, text: &[u8]) -> Option<Vec<u8>> {
+    let sealed = key.seal(clear, text)?;
+    Some([clear, &sealed].concat())
 }
 
 /// A new copy of a partial, in pieces; `None` if it is too long, or without randomness.
@@ -194,21 +195,24 @@ pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
     let copy = random_id()?;
     let digest = digest(&partial.bytes);
     let of = u32::try_from(chunks.len()).ok()?;
-    let piece = |(number, bytes): (u32, &[u8])| Piece {
-        name: partial.name.clone(),
-        partition: partial.partition,
-        copy: copy.clone(),
-        absorber: String::new(),
-        digest: digest.clone(),
-        size: partial.bytes.len() as u64,
-        number,
-        of,
-        bytes: bytes.to_vec(),
-    };
-    Some((0..).zip(chunks).map(piece).collect())
+    let mut pieces = Vec::new();
+    for (number, bytes) in (0..).zip(chunks) {
+        pieces.push(Piece {
+            name: partial.name.clone(),
+            partition: partial.partition,
+            copy: copy.clone(),
+            absorber: String::new(),
+            digest: digest.clone(),
+            size: partial.bytes.len() as u64,
+            number,
+            of,
+            bytes: bytes.to_vec(),
+        });
+    }
+    Some(pieces)
 }
 
-/// Of the canonical bytes of a partial.
+/// The digest of the canonical bytes of a partial.
 pub(super) fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
