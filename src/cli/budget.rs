@@ -8,7 +8,8 @@ use crate::cli::components::{input_id, other_promise};
 use crate::cli::failure::Failure;
 use crate::cli::ledger::{claim, recognised};
 use crate::cli::print::{line, print, section};
-use crate::cli::{settings, shares};
+use crate::cli::settings;
+use crate::cli::shares::{self, HeldShare, OpenBudget};
 use bernstream_config::Settings;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::budget::entry::BlockGrid;
@@ -87,7 +88,12 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     if settings.privacy.budget.is_none() {
         return Err(none());
     }
-    let Some((_, of, mut topic)) = shares::open(settings, &input_id(settings)?)? else {
+    let Some(OpenBudget {
+        shared: of,
+        mut topic,
+        ..
+    }) = shares::open(settings, &input_id(settings)?)?
+    else {
         return Err(none());
     };
     let name = topic.name().to_owned();
@@ -188,7 +194,11 @@ fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
     if let Some(why) = other_promise(settings, ledger.settings()) {
         return Err(Failure::Ledger(why));
     }
-    let Some((mut topic, held)) = shares::held(settings, &ledger)? else {
+    let Some(HeldShare {
+        mut topic,
+        share: held,
+    }) = shares::held(settings, &ledger)?
+    else {
         return Err(none());
     };
     let mut witness = shares::guarded(settings, &ledger, settings.output.open_witness()?)?;

@@ -128,19 +128,12 @@ fn what_it_costs(settings: &Settings) -> String {
     if settings.releases.iter().all(is_fixed) {
         return settings.window_price().to_string();
     }
-    let each = |release: &Release| {
-        format!(
-            "{} of {:?}",
-            guarantee::price_policy(release.policy),
-            release.name
-        )
-    };
-    settings
-        .releases
-        .iter()
-        .map(each)
-        .collect::<Vec<_>>()
-        .join(" and ")
+    let mut prices = Vec::new();
+    for release in &settings.releases {
+        let price = guarantee::price_policy(release.policy);
+        prices.push(format!("{price} of {:?}", release.name));
+    }
+    prices.join(" and ")
 }
 
 /// How long the only block lasts, which pays for `paid` windows.
@@ -211,10 +204,15 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
     let shown = [first, blocks.after(first)];
     let nothing = settings.privacy.total.zero();
     let mut forecasts: BTreeMap<Span, BlockForecast> = BTreeMap::new();
-    for (window, charged) in windows_to_come(settings, [origin.start; 2], origin, |_| nothing)
-        .take_while(|(window, _)| window.start < shown[1].end)
-        .take(MOST_WINDOWS)
-    {
+    let since = LedgerStart {
+        first: origin.start,
+        covered_from: origin.start,
+    };
+    for coming in windows_to_come(settings, since, origin, |_| nothing).take(MOST_WINDOWS) {
+        let window = coming.window;
+        if window.start >= shown[1].end {
+            break;
+        }
         for block in blocks.spans_meeting(window) {
             let new = BlockForecast {
                 block,
@@ -225,9 +223,10 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
             };
             let forecast = forecasts.entry(block).or_insert(new);
             forecast.windows += 1;
-            match charged.iter().find(|charged| charged.block == block) {
+            match coming.charged.iter().find(|charged| charged.block == block) {
                 Some(charged) => {
-                    (forecast.paid, forecast.spent) = (forecast.paid + 1, charged.spent)
+                    forecast.paid += 1;
+                    forecast.spent = charged.spent;
                 }
                 None => forecast.exhausted = forecast.exhausted.or(Some(window.start)),
             }
@@ -239,50 +238,70 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
         .collect()
 }
 
-/// The windows from `next` to the end of the grid, and what the accountant of the worker charges each: nothing for a window that is
-/// not published. `first` is the first window of the ledger, and no release covers what was before `covered_from`; `spent` says what a
-/// block was charged before `next`.
+/// Where a ledger begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LedgerStart {
+    /// The start of its first window.
+    pub first: Timestamp,
+    /// No release covers what was before.
+    pub covered_from: Timestamp,
+}
+
+/// A window that is to be closed, and what the accountant of the worker charges for it: nothing for one that is not published.
+#[derive(Debug)]
+pub(super) struct WindowToCome {
+    pub window: Span,
+    pub charged: Vec<Charged>,
+}
+
+/// The windows from `next` to the end of the grid. `spent` says what a block was charged before `next`.
 pub(super) fn windows_to_come<'s>(
     settings: &'s Settings,
-    [first, covered_from]: [Timestamp; 2],
+    ledger: LedgerStart,
     next: Span,
     spent: impl Fn(Span) -> Price + 's,
-) -> impl Iterator<Item = (Span, Vec<Charged>)> + 's {
+) -> impl Iterator<Item = WindowToCome> + 's {
     let grid = settings.windows.grid;
-    let blocks = settings.blocks;
     let limit = settings.privacy.limit();
-    let schedules: Vec<(&Release, PriceSchedule)> = settings
+    let schedules: Vec<PriceSchedule> = settings
         .releases
         .iter()
-        .map(|release| (release, settings.price_schedule(release)))
+        .map(|release| settings.price_schedule(release))
         .collect();
     let mut since = BTreeMap::<Span, Price>::new();
-    let spans = std::iter::successors(Some(next), move |window| Some(grid.after(*window)));
-    spans
+    let windows = std::iter::successors(Some(next), move |window| Some(grid.after(*window)));
+    windows
         .take_while(|window| settings.windows.end.is_none_or(|end| window.start < end))
         .map(move |window| {
-            let prices = schedules.iter().filter_map(|(release, schedule)| {
-                // A release that is computed afresh from several windows charges the blocks of all of them.
-                let span = match release.window_kind {
-                    WindowKind::Hopping { panes } if !release.is_sum_of_panes() => Span {
-                        start: grid.before(window, panes - 1).max(covered_from),
-                        ..window
-                    },
-                    _ => window,
-                };
-                Some((
-                    schedule.price(number(grid, blocks.span_of(span.start), first, window))?,
-                    span,
-                ))
-            });
-            let prices = prices.flat_map(|(price, span)| {
-                blocks.spans_meeting(span).map(move |block| (block, price))
-            });
-            let now = |block| since.get(&block).copied().unwrap_or_else(|| spent(block));
-            let charged = accountant::quote(prices, now, limit).unwrap_or_default();
+            let mut prices = Vec::new();
+            for (release, schedule) in settings.releases.iter().zip(&schedules) {
+                let span = charged_span(grid, release, window, ledger.covered_from);
+                let block = settings.blocks.span_of(span.start);
+                if let Some(price) = schedule.price(number(grid, block, ledger.first, window)) {
+                    let blocks = settings.blocks.spans_meeting(span);
+                    prices.extend(blocks.map(|block| (block, price)));
+                }
+            }
+            let charged = accountant::quote(
+                prices,
+                |block| since.get(&block).copied().unwrap_or_else(|| spent(block)),
+                limit,
+            )
+            .unwrap_or_default();
             since.extend(charged.iter().map(|charged| (charged.block, charged.spent)));
-            (window, charged)
+            WindowToCome { window, charged }
         })
+}
+
+/// The time whose blocks a release charges for a window: one that is computed afresh from several windows charges the blocks of all.
+fn charged_span(grid: Grid, release: &Release, window: Span, covered_from: Timestamp) -> Span {
+    match release.window_kind {
+        WindowKind::Hopping { panes } if !release.is_sum_of_panes() => Span {
+            start: grid.before(window, panes - 1).max(covered_from),
+            ..window
+        },
+        _ => window,
+    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,8 @@ impl CapLoss {
         let mut low = 0;
         let mut enough = 1;
         while dropped(enough) > FEW && enough < u64::from(u32::MAX) {
-            (low, enough) = (enough, enough * 2);
+            low = enough;
+            enough *= 2;
         }
         while enough - low > 1 {
             let middle = low.midpoint(enough);

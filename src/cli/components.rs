@@ -100,10 +100,14 @@ impl Components {
             .open_witness_remembering(&settings.ledger.path)?;
         let mut log = settings.ledger_log.as_ref().map(open_log).transpose()?;
         let existing = match &mut log {
-            Some(log) => {
-                let places: (&mut dyn Witness, _, &mut dyn Sink) = (&mut *witness, log, &mut *sink);
-                rebuilt::newest((settings, &process.has_read_again), existing, places)?
-            }
+            Some(log) => rebuilt::newest(
+                settings,
+                &process.has_read_again,
+                existing,
+                &mut *witness,
+                log,
+                &mut *sink,
+            )?,
             None => existing,
         };
         let mut ledger = match existing {
@@ -232,19 +236,19 @@ pub fn genesis(
         first: start.first,
         may_wait: mode.may_wait(),
     };
-    let (budget, first) = shares::begin(settings, &input, &beginner)?;
+    let begun = shares::begin(settings, &input, &beginner)?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
         created: now,
         settings: canonical::recorded(settings),
         total: settings.privacy.total,
-        first,
+        first: begun.first,
         backfill_until: start.backfill_until,
         input,
         witness,
         previous: start.previous,
         reach: settings.reach(),
-        budget,
+        budget: begun.holding,
     })
 }
 
@@ -382,25 +386,21 @@ pub fn other_input(settings: &Settings) -> String {
 
 /// The settings that a worker records in its ledger.
 fn wanted(settings: &Settings, process: &Process) -> DesiredSettings {
-    let keys = || match &settings.windows.keys {
+    let keys: Vec<Option<&str>> = match &settings.windows.keys {
         Some(keys) => keys.iter().map(|key| Some(key.as_str())).collect(),
         None => vec![None],
     };
-    let sums = settings
-        .releases
-        .iter()
-        .filter(|release| release.is_sum_of_panes());
+    let mut slots = Vec::new();
+    for release in settings.releases.iter().filter(|one| one.is_sum_of_panes()) {
+        for key in &keys {
+            slots.push(NoiseSeries::slot(&release.name, *key));
+        }
+    }
     DesiredSettings {
         settings: canonical::recorded(settings),
         reach: settings.reach(),
         grid: settings.windows.grid,
-        continued: sums
-            .flat_map(|release| {
-                keys()
-                    .into_iter()
-                    .map(|key| NoiseSeries::slot(&release.name, key))
-            })
-            .collect(),
+        continued: slots.into_iter().collect(),
         agree: |recorded, settings| diff::differences(recorded, settings).is_empty(),
         is_chosen: settings
             .releases

@@ -6,6 +6,7 @@ use bernstream_kafka::sink;
 use bernstream_kafka::sink::{deliver, output};
 use bernstream_kafka::source;
 use bernstream_ledger::{budget, log, witness};
+use bernstream_server::serve;
 use bernstream_worker::pipeline;
 use {bernstream_config as config, bernstream_kafka as kafka, bernstream_ledger as ledger};
 
@@ -203,6 +204,12 @@ impl From<sink::Error> for Failure {
             | sink::Error::Recreated { .. }
             | sink::Error::File { .. } => Failure::Unavailable(text),
         }
+    }
+}
+
+impl From<serve::Error> for Failure {
+    fn from(error: serve::Error) -> Self {
+        Failure::Unavailable(error.to_string())
     }
 }
 

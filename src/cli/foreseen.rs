@@ -43,29 +43,26 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
         not_another_output(settings, false)?;
     }
     // Before the ledger: a worker that is running writes a row there before it claims it.
-    let mut witness = settings.output.look_at_witness()?;
-    let (identity, accepted) = match &mut witness {
-        // The identity after reading.
-        Some(witness) => {
-            let accepted = witness.read()?;
-            (witness.identity()?, accepted)
-        }
-        None => (MADE_ANEW.to_owned(), None),
+    let mut witness = FoundWitness {
+        identity: MADE_ANEW.to_owned(),
+        accepted: None,
     };
+    if let Some(mut found) = settings.output.look_at_witness()? {
+        // The identity after reading.
+        witness.accepted = found.read()?;
+        witness.identity = found.identity()?;
+    }
+    let accepted = witness.accepted.as_ref();
     let ledger = look_at_ledger(settings)?;
-    let asks = !is_offline;
     match &settings.ledger_log {
-        Some(log) if asks => rebuilds(
-            settings,
-            ledger.as_ref(),
-            (&identity, accepted),
-            open_log(log)?,
-        )?,
+        Some(log) if !is_offline => {
+            rebuilds(settings, ledger.as_ref(), &witness, open_log(log)?)?;
+        }
         _ => match &ledger {
-            Some(ledger) => ledger.recognise(&identity, accepted.as_ref())?,
+            Some(ledger) => ledger.recognise(&witness.identity, accepted)?,
             // One that is built from its log needs its broker.
             None if settings.ledger_log.is_some() && accepted.is_some() => {}
-            None => begins(settings, accepted.as_ref())?,
+            None => begins(settings, accepted)?,
         },
     }
     let Some(ledger) = ledger else { return Ok(()) };
@@ -78,6 +75,12 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     not_another_output(settings, ledger.genesis().previous.is_some())
 }
 
+/// A witness as it was found.
+struct FoundWitness {
+    identity: String,
+    accepted: Option<Claim>,
+}
+
 /// The ledger, if there is one; nothing of one with the format before, which only a worker rewrites.
 fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
     if ledger::exists(&settings.ledger)? {
@@ -87,7 +90,7 @@ fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
     }
 }
 
-/// Whether a new ledger may begin.
+/// Checks that a new ledger may begin.
 fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
     if ledger::exists(&settings.ledger)? {
         return Ok(());
@@ -102,22 +105,25 @@ fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
     begun.map(drop).map_err(|error| refused(error.to_string()))
 }
 
-/// Whether the ledger that the witness follows is there, or can be built from its log.
+/// Checks that the ledger that the witness follows is there, or can be built from its log.
 fn rebuilds(
     settings: &Settings,
     ledger: Option<&Ledger>,
-    (identity, accepted): (&str, Option<Claim>),
+    witness: &FoundWitness,
     mut log: LedgerLog,
 ) -> Result<(), OpenError> {
-    let Some(accepted) = accepted else {
+    let identity = &witness.identity;
+    let Some(accepted) = &witness.accepted else {
         log.read()?;
-        return match (log.has_marks(), ledger) {
-            (true, _) => Err(no_claims(settings)),
-            (false, Some(ledger)) => Ok(ledger.recognise(identity, None)?),
-            (false, None) => begins(settings, None),
+        if log.has_marks() {
+            return Err(no_claims(settings));
+        }
+        return match ledger {
+            Some(ledger) => Ok(ledger.recognise(identity, None)?),
+            None => begins(settings, None),
         };
     };
-    match ledger.map(|ledger| ledger.recognise(identity, Some(&accepted))) {
+    match ledger.map(|ledger| ledger.recognise(identity, Some(accepted))) {
         Some(Ok(())) => Ok(()),
         None | Some(Err(Error::ForeignHead { .. })) => Ok(log
             .restorable(&settings.ledger, &accepted.head, Timestamp::now())

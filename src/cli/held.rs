@@ -28,7 +28,8 @@ pub fn wait(ledger: &mut Ledger, health: &Arc<Health>, stop: &Stop) -> Result<()
     let mut reminder = Reminder::default();
     ledger.wait_with(move |tries| {
         if tries == 0 {
-            (since, reminder) = (Instant::now(), Reminder::default());
+            since = Instant::now();
+            reminder = Reminder::default();
         }
         if since.elapsed() > LONG && reminder.is_due(Instant::now()) {
             warn!(

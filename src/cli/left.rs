@@ -1,8 +1,10 @@
 //! What a ledger at work has left, and until when that lasts under the settings of a file.
 
+use std::iter::Peekable;
+
 use serde::Serialize;
 
-use crate::cli::budget_forecast::{kept_back, windows_to_come};
+use crate::cli::budget_forecast::{LedgerStart, WindowToCome, kept_back, windows_to_come};
 use crate::cli::components::other_promise;
 use crate::cli::figures::counted;
 use bernstream_config::{Settings, Unit, canonical, diff};
@@ -79,51 +81,25 @@ impl RemainingBudget {
         let block = settings.blocks.span_of(next.start);
         let spent = glance.spent(block);
         let limit = settings.privacy.limit();
-        let mut coming = windows_to_come(
-            settings,
-            [glance.first, glance.covered_from],
-            next,
-            |block| glance.spent(block),
-        )
-        .peekable();
-        let mut look = |block: Span| {
-            let mut found = BlockToCome {
-                block,
-                windows: 0,
-                windows_paid: 0,
-                until: None,
-                looked_to: None,
-            };
-            while let Some((window, charged)) =
-                coming.next_if(|(window, _)| window.start < block.end)
-            {
-                if found.windows == MOST_WINDOWS {
-                    found.looked_to = Some(window.start);
-                    break;
-                }
-                found.windows += 1;
-                if charged.is_empty() {
-                    found.until.get_or_insert(window.start);
-                } else {
-                    found.windows_paid += 1;
-                }
-            }
-            found
+        let start = LedgerStart {
+            first: glance.first,
+            covered_from: glance.covered_from,
         };
-        let to_come = look(block);
+        let mut coming =
+            windows_to_come(settings, start, next, |block| glance.spent(block)).peekable();
+        let to_come = BlockToCome::look(block, &mut coming);
         let is_record = matches!(settings.privacy.unit, Unit::Record);
         let next_block = match settings.blocks {
             // Of a block that was not followed to its end nothing is known of what its last windows charge the next one.
             Blocks::Every(blocks) if !is_record && to_come.looked_to.is_none() => {
-                Some(look(blocks.after(block)))
+                Some(BlockToCome::look(blocks.after(block), &mut coming))
             }
             _ => None,
         };
-        let ends = |to_come: &BlockToCome| {
-            glance
-                .share_ends
-                .is_some_and(|ends| to_come.block.end > ends)
-        };
+        let next_block = next_block.filter(|next| {
+            let is_over = glance.share_ends.is_some_and(|ends| next.block.end > ends);
+            next.windows > 0 && !is_over
+        });
         RemainingBudget {
             next_window: next.start,
             total: settings.privacy.total,
@@ -131,7 +107,7 @@ impl RemainingBudget {
             left: limit.checked_sub(spent).unwrap_or(limit.zero()),
             changes: diff::differences(recorded, &canonical::recorded(settings)),
             to_come,
-            next_block: next_block.filter(|next| next.windows > 0 && !ends(next)),
+            next_block,
             share_ends: glance.share_ends,
             renewed: is_record.then(|| settings.price_in_all().is_some()),
             kept_back: kept_back(settings),
@@ -222,6 +198,32 @@ impl RemainingBudget {
 }
 
 impl BlockToCome {
+    /// Takes the windows of `block` from those that are coming.
+    fn look(block: Span, coming: &mut Peekable<impl Iterator<Item = WindowToCome>>) -> BlockToCome {
+        let mut found = BlockToCome {
+            block,
+            windows: 0,
+            windows_paid: 0,
+            until: None,
+            looked_to: None,
+        };
+        while let Some(WindowToCome { window, charged }) =
+            coming.next_if(|coming| coming.window.start < block.end)
+        {
+            if found.windows == MOST_WINDOWS {
+                found.looked_to = Some(window.start);
+                break;
+            }
+            found.windows += 1;
+            if charged.is_empty() {
+                found.until.get_or_insert(window.start);
+            } else {
+                found.windows_paid += 1;
+            }
+        }
+        found
+    }
+
     fn in_words(&self) -> String {
         let BlockToCome {
             windows,

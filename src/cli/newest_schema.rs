@@ -27,21 +27,24 @@ pub fn follow(
 ) -> Result<BackgroundThread, Failure> {
     let registry = registry.clone();
     let metrics = metrics.clone();
-    let ask = move |stop: &Stop| {
-        let mut told = None;
-        while !stop.asked() {
-            let newest = registry.newest();
-            let is_pinned = newest.as_ref().ok().map(|newest| registry.pins(newest));
-            metrics.show_newest_schema(&registry.subject, is_pinned);
-            let wrong = judged(&registry, &newest).warning;
-            if wrong != told {
-                tell(wrong.as_ref());
-            }
-            told = wrong;
-            stop.wait(INTERVAL);
+    BackgroundThread::start("schemas", &stop.below(), move |stop| {
+        ask_again_and_again(&registry, &metrics, stop);
+    })
+}
+
+fn ask_again_and_again(registry: &SchemaRegistry, metrics: &Metrics, stop: &Stop) {
+    let mut told = None;
+    while !stop.asked() {
+        let newest = registry.newest();
+        let is_pinned = newest.as_ref().ok().map(|newest| registry.pins(newest));
+        metrics.show_newest_schema(&registry.subject, is_pinned);
+        let wrong = judged(registry, &newest).warning;
+        if wrong != told {
+            tell(wrong.as_ref());
         }
-    };
-    BackgroundThread::start("schemas", &stop.below(), ask)
+        told = wrong;
+        stop.wait(INTERVAL);
+    }
 }
 
 fn tell(wrong: Option<&(String, String)>) {

@@ -1,6 +1,7 @@
 //! Messages from before the brokers stamped them, where a worker would read them.
 
 use crate::cli::failure::Failure;
+use crate::cli::figures::joined;
 use bernstream_config::Settings;
 use bernstream_kafka::check::Check;
 use bernstream_kafka::source::kafka::{OlderStamps, Params, older_stamps};
@@ -43,11 +44,7 @@ pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<
         return Ok(());
     }
     // What a job says is in the log of its pod, so offsets are not.
-    let partitions = found
-        .iter()
-        .map(|older| older.partition.to_string())
-        .collect::<Vec<_>>()
-        .join(", ");
+    let partitions = joined(found.iter().map(|older| older.partition), ", ");
     Err(Failure::Configuration(format!(
         "a worker that begins at {first} would stop: messages of topic '{}' have times that their producers set, from before it had \
          LogAppendTime (partitions: {partitions}). Leave out --from, or begin later than that change by windows.ahead; or give them up \
@@ -58,25 +55,26 @@ pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<
 
 /// The start of the first window whose records a worker reads that starts now; none after the last of the grid.
 fn begins(settings: &Settings) -> Option<Timestamp> {
-    let is_to_come = |next: &Timestamp| settings.windows.end.is_none_or(|end| *next < end);
+    let end = settings.windows.end;
     if ledger::exists(&settings.ledger).ok()? {
         let ledger = Ledger::peek(&settings.ledger).ok()??;
         let oldest = ledger.genesis().first.max(ledger.live_from());
-        let next = Some(ledger.next_window()).filter(is_to_come)?;
-        return Some(next.minus(settings.reach()).max(oldest));
+        let next = ledger.next_window();
+        return match end {
+            Some(end) if next >= end => None,
+            _ => Some(next.minus(settings.reach()).max(oldest)),
+        };
     }
     let untouched = PriorState {
         claim: None,
         is_output_untouched: true,
     };
-    let begun = bootstrap(
-        settings.scheme(),
-        StartMode::Run,
-        untouched,
-        Timestamp::now(),
-    )
-    .ok()?;
-    Some(begun.first).filter(is_to_come)
+    let now = Timestamp::now();
+    let begun = bootstrap(settings.scheme(), StartMode::Run, untouched, now).ok()?;
+    match end {
+        Some(end) if begun.first >= end => None,
+        _ => Some(begun.first),
+    }
 }
 
 /// The oldest time of a message that can be in the window that starts at `first`.

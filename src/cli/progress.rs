@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,8 @@ impl Progress {
         if !self.is_terminal || self.shown_at.elapsed() < REDRAWN {
             return;
         }
-        (self.shown_at, self.is_shown) = (Instant::now(), true);
+        self.shown_at = Instant::now();
+        self.is_shown = true;
         rewrite(&fitted(&line()));
     }
 }
@@ -131,7 +132,7 @@ pub fn counting<T>(what: &str, work: impl FnOnce(&WorkDone) -> T) -> T {
     watched(what, None, work)
 }
 
-/// The same of work that ends at `end`, whatever is left of it.
+/// Shows the progress of work that ends at `end`, whatever is left of it.
 pub fn counting_until<T>(what: &str, end: Instant, work: impl FnOnce(&WorkDone) -> T) -> T {
     watched(what, Some(end), work)
 }
@@ -139,25 +140,27 @@ pub fn counting_until<T>(what: &str, end: Instant, work: impl FnOnce(&WorkDone) 
 fn watched<T>(what: &str, end: Option<Instant>, work: impl FnOnce(&WorkDone) -> T) -> T {
     let (working, is_done) = mpsc::channel::<()>();
     let count = WorkDone::default();
-    let watch = || {
-        // Moved in, so that it outlives what it watches.
-        let is_done = is_done;
-        let started = Instant::now();
-        let mut progress = Progress::new();
-        while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(REDRAWN) {
-            let ends = end.map(|end| end.saturating_duration_since(Instant::now()));
-            if let Some(line) = count.line(what, started.elapsed(), ends) {
-                progress.show(|| line);
-            }
-        }
-    };
+    let count = &count;
     thread::scope(|scope| {
         // Without a thread the work runs silently.
-        let _ = thread::Builder::new().spawn_scoped(scope, watch);
-        let done = work(&count);
+        let _ = thread::Builder::new()
+            .spawn_scoped(scope, move || show_until(&is_done, what, end, count));
+        let done = work(count);
         drop(working);
         done
     })
+}
+
+/// Shows how far the work is until the other end of `is_done` is dropped.
+fn show_until(is_done: &Receiver<()>, what: &str, end: Option<Instant>, count: &WorkDone) {
+    let started = Instant::now();
+    let mut progress = Progress::new();
+    while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(REDRAWN) {
+        let ends = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if let Some(line) = count.line(what, started.elapsed(), ends) {
+            progress.show(|| line);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::cli::print::{line, print};
 use crate::cli::progress::during;
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::Synopsis;
-use bernstream_synopsis::description::{Axis, Basis, Density, Description, Smoothing, Target};
+use bernstream_synopsis::description::{Basis, Density, Description, Smoothing, Target};
 use bernstream_synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
 use bernstream_synopsis::tables;
 use bernstream_synopsis::tables::{Estimate, Interval, Questions, Sides};
@@ -58,21 +58,20 @@ pub struct Arguments {
 ///
 /// If the synopsis cannot be read, if it cannot answer the query, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (synopsis, function) = match (&arguments.topic, &arguments.cluster, &arguments.file) {
-        (Some(topic), Some(cluster), function) => {
-            let function = arguments.asked(function.as_deref())?;
-            (topic.newest(&cluster.broker()?)?, function)
-        }
-        (_, _, Some(file)) => {
-            let function = arguments.asked(arguments.function.as_deref())?;
-            (evaluate::read(Path::new(file))?, function)
-        }
-        (_, _, None) => {
-            return Err(Failure::Configuration(
-                "which synopsis? Name a file, or --topic with --brokers".to_owned(),
-            ));
-        }
+    // With a topic there is no file, and the function comes first.
+    let has_topic = arguments.topic.is_some() && arguments.cluster.is_some();
+    let function = match has_topic {
+        true => &arguments.file,
+        false => &arguments.function,
     };
+    if !has_topic && arguments.file.is_none() {
+        return Err(Failure::Configuration(
+            "which synopsis? Name a file, or --topic with --brokers".to_owned(),
+        ));
+    }
+    let function = arguments.asked_function(function.as_deref())?;
+    let file = Path::new(arguments.file.as_deref().unwrap_or("-"));
+    let synopsis = evaluate::newest_or_read(&arguments.topic, &arguments.cluster, file)?;
     let Some(function) = function else {
         let questions = Questions {
             ranges: arguments.range.clone(),
@@ -89,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 print(
                     answers.iter().map(of_tables).collect::<String>()
                         + &blurred(about)
-                        + &source(about),
+                        + &source_and_guarantee(about),
                 )
             }
         };
@@ -109,7 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 impl Arguments {
     /// The function, unless ranges or quantiles are asked for.
-    fn asked<'a>(&self, function: Option<&'a str>) -> Result<Option<&'a str>, Failure> {
+    fn asked_function<'a>(&self, function: Option<&'a str>) -> Result<Option<&'a str>, Failure> {
         let asks_tables = !self.range.is_empty() || !self.quantile.is_empty();
         match function {
             Some(function) if asks_tables => Err(Failure::Configuration(format!(
@@ -158,13 +157,12 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
         truncation,
         mean,
     } = answer;
-    let (most, misses) = match truncation.is_proved {
-        true => ("at most", "proved"),
-        false => (
-            "about",
-            "the largest on a fine grid; between its points, as at a pole, it may be larger",
-        ),
-    };
+    let mut most = "at most";
+    let mut misses = "proved";
+    if !truncation.is_proved {
+        most = "about";
+        misses = "the largest on a fine grid; between its points, as at a pole, it may be larger";
+    }
     let mut text = format!(
         "sum of {function}: {}\n{}",
         above_noise(*sum, noise.half_width),
@@ -190,7 +188,7 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
         }
         None => text += "mean: none, because the noise exceeds the number of records\n",
     }
-    text + &source(about)
+    text + &source_and_guarantee(about)
 }
 
 /// An answer with its interval, in a line.
@@ -227,15 +225,7 @@ fn blurred(about: &Description) -> String {
     }) = &about.target
         && !matches!(about.basis, Basis::Cosine { .. })
     {
-        let of_axis =
-            |(axis, width): (&Axis, &f64)| format!("{} of {}", ten_digits(*width), axis.column);
-        let widths = about
-            .domain
-            .iter()
-            .zip(bandwidths)
-            .map(of_axis)
-            .collect::<Vec<_>>()
-            .join(", ");
+        let widths = along_axes(about, bandwidths.iter().copied());
         return format!(
             "\nthe curve is smoothed: the ends of ranges are blurred by about a bandwidth, {widths}\n"
         );
@@ -243,14 +233,9 @@ fn blurred(about: &Description) -> String {
     let Basis::Tables(basis) = &about.basis else {
         return String::new();
     };
-    let steps = about.domain.iter().zip(&basis.steps).map(|(axis, steps)| {
-        format!(
-            "{} of {}",
-            ten_digits((axis.max - axis.min) / f64::from(*steps)),
-            axis.column
-        )
-    });
-    let steps = steps.collect::<Vec<_>>().join(", ");
+    let axes = about.domain.iter().zip(&basis.steps);
+    let steps = axes.map(|(axis, steps)| (axis.max - axis.min) / f64::from(*steps));
+    let steps = along_axes(about, steps);
     let times = 2.0_f64.powf(about.domain.len() as f64 / 2.0);
     let which = if about.domain.len() > 1 {
         " on every axis"
@@ -264,26 +249,19 @@ fn blurred(about: &Description) -> String {
     )
 }
 
+/// A length along each axis.
+fn along_axes(about: &Description, lengths: impl Iterator<Item = f64>) -> String {
+    let mut words = Vec::new();
+    for (axis, length) in about.domain.iter().zip(lengths) {
+        words.push(format!("{} of {}", ten_digits(length), axis.column));
+    }
+    words.join(", ")
+}
+
 /// The window that an answer is of, and its guarantee.
-fn source(about: &Description) -> String {
-    let key = about
-        .key
-        .as_ref()
-        .map(|key| format!(", key '{key}'"))
-        .unwrap_or_default();
-    let simulated = if about.synthetic {
-        "; the records were simulated"
-    } else {
-        ""
-    };
-    let pipeline = &about.pipeline;
-    let release = &about.release;
-    let window = about.window;
-    let text = format!(
-        "\n{release} of {pipeline}{key}, {} to {}{simulated}\n",
-        window.start, window.end
-    );
-    text + evaluate::incomplete(about) + &format!("{}\n", about.privacy.in_words)
+fn source_and_guarantee(about: &Description) -> String {
+    let source = evaluate::source(about);
+    format!("\n{source}{}\n", about.privacy.in_words)
 }
 
 fn within(noise: &NoiseError) -> String {

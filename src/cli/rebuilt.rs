@@ -23,9 +23,12 @@ use bernstream_synopsis::description::Definition;
 /// If the ledger belongs to another witness, or the witness follows other rows than were published; for now, while the log lacks what the
 /// witness has accepted.
 pub fn newest(
-    (settings, has_read_again): (&Settings, &AtomicBool),
+    settings: &Settings,
+    has_read_again: &AtomicBool,
     existing: Option<Ledger>,
-    (witness, log, sink): (&mut dyn Witness, &mut LedgerLog, &mut dyn Sink),
+    witness: &mut dyn Witness,
+    log: &mut LedgerLog,
+    sink: &mut dyn Sink,
 ) -> Result<Option<Ledger>, OpenError> {
     // Before the witness: whatever was published was claimed before.
     let messages = existing
@@ -45,20 +48,25 @@ pub fn newest(
         ledger.recognise(&witness.identity()?, None)?;
         return Ok(Some(ledger));
     };
-    let (ledger, is_new) = match existing {
+    let mut is_new = true;
+    let ledger = match existing {
         None => {
             info!(
                 "there is no ledger in {}: building it from its log",
                 settings.ledger.path.display()
             );
-            (build(settings, accepted.head, log)?, true)
+            build(settings, accepted.head, log)?
         }
         Some(ledger) => match ledger.recognise(&witness.identity()?, Some(&accepted)) {
             Err(Error::ForeignHead { .. }) => {
                 ledger.gives_way(log, accepted.head, witness.remembered(), &evidence)?;
-                (moved_to(settings, ledger, accepted.head, log)?, true)
+                moved_to(settings, ledger, accepted.head, log)?
             }
-            recognised => recognised.map(|()| (ledger, false))?,
+            recognised => {
+                recognised?;
+                is_new = false;
+                ledger
+            }
         },
     };
     log.read()?;
@@ -187,9 +195,10 @@ fn as_chosen(
             .releases
             .iter()
             .any(|release| release.auto.is_some());
-    let differs =
-        || !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty();
-    if is_chosen && differs() && !has_read_again.swap(true, Relaxed) {
+    if is_chosen
+        && !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty()
+        && !has_read_again.swap(true, Relaxed)
+    {
         let why = "the ledger has taken from its log what the program had chosen: start again, now with that";
         return Err(refused(why.to_owned()).about_choices());
     }

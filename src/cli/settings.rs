@@ -35,13 +35,20 @@ pub fn kept_total(settings: &Settings, path: &Path) -> Option<String> {
     if settings.privacy.definition != Definition::Gaussian {
         return None;
     }
-    let (total, today) = (
-        settings.privacy.total,
-        Settings::load(path).ok()?.privacy.total,
-    );
+    let total = settings.privacy.total;
+    let today = Settings::load(path).ok()?.privacy.total;
     (today != total).then(|| {
         format!("the ledger keeps its total, {total}; a new one would have {today} for the same epsilon and delta")
     })
+}
+
+/// The name of a release with a colon, for a line that several releases have; empty for the only one.
+pub fn name_before(settings: &Settings, release: &Release) -> String {
+    if settings.releases.len() > 1 {
+        format!("{}: ", release.name)
+    } else {
+        String::new()
+    }
 }
 
 /// That a release goes on with the choice of an earlier version; `None` if it has this version's.

@@ -52,7 +52,7 @@ impl Watch {
         let found = Arc::<Mutex<Option<Failure>>>::default();
         let told = Arc::clone(&found);
         let mut topics = topics(settings);
-        let follow = move |stop: &Stop| {
+        let thread = BackgroundThread::start("topics", stop, move |stop| {
             while !topics.is_empty() && !stop.asked() {
                 let mut looks = topics.iter_mut().take_while(|_| !stop.asked());
                 if let Some(failure) = looks.find_map(|topic| topic.look().err()) {
@@ -61,10 +61,10 @@ impl Watch {
                 }
                 stop.wait(INTERVAL);
             }
-        };
+        })?;
         Ok(Watch {
             found,
-            _until_the_end: BackgroundThread::start("topics", stop, follow)?,
+            _until_the_end: thread,
         })
     }
 
@@ -239,26 +239,29 @@ impl Watched {
 
 /// What is told of `topic`: every change, and at first what endangers records.
 fn changes(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<String> {
-    let values = |topic: &Topic| {
-        let mut values: BTreeMap<&str, String> = SETTINGS
-            .into_iter()
-            .map(|key| (key, setting(topic, key).to_owned()))
-            .collect();
-        values.insert("partitions", topic.partitions.len().to_string());
-        values
-    };
-    let now = values(topic);
-    let before = last.map(values);
-    let told = now.into_iter().filter_map(|(key, value)| {
+    let before = last.map(watched_values);
+    let mut told = Vec::new();
+    for (key, value) in watched_values(topic) {
         let what = format!("the {role} topic '{name}' has {key} = {value}");
         let danger = if is_unclean(key, &value) { UNCLEAN } else { "" };
         match before.as_ref().and_then(|before| before.get(key)) {
-            Some(before) if *before != value => Some(format!("{what}, which was {before}{danger}")),
-            None if !danger.is_empty() => Some(format!("{what}{danger}")),
-            _ => None,
+            Some(before) if *before != value => {
+                told.push(format!("{what}, which was {before}{danger}"));
+            }
+            None if !danger.is_empty() => told.push(format!("{what}{danger}")),
+            _ => {}
         }
-    });
-    told.collect()
+    }
+    told
+}
+
+fn watched_values(topic: &Topic) -> BTreeMap<&'static str, String> {
+    let mut values = BTreeMap::new();
+    for key in SETTINGS {
+        values.insert(key, setting(topic, key).to_owned());
+    }
+    values.insert("partitions", topic.partitions.len().to_string());
+    values
 }
 
 const UNCLEAN: &str =

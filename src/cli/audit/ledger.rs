@@ -70,12 +70,15 @@ pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
 
 /// That a ledger cannot be looked at, because its worker holds it or the disk fails, is no fault of what is in it.
 fn after(mut lines: Vec<String>, why: Failure) -> Verified {
-    let (state, line) = match why {
-        Failure::Unsound(why) | Failure::LostLedger(why) => (State::Failed, why),
-        Failure::Unavailable(why) => (State::Unreachable, why),
-        why => (State::NotVerified, format!("not verified: {why}")),
+    let state = match &why {
+        Failure::Unsound(_) | Failure::LostLedger(_) => State::Failed,
+        Failure::Unavailable(_) => State::Unreachable,
+        _ => State::NotVerified,
     };
-    lines.push(line);
+    lines.push(match state {
+        State::NotVerified => format!("not verified: {why}"),
+        _ => why.to_string(),
+    });
     Verified { state, lines }
 }
 

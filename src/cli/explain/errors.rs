@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use crate::cli::explain::plan::{Plan, named};
+use crate::cli::explain::plan::{LaterPrice, Plan, named};
 use crate::cli::explain::visibility::{
     CurveScale, CurveVisibility, ExpectedCurve, without_verdict,
 };
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
-use bernstream_config::{Release, Selection, Settings};
+use bernstream_config::{Release, Settings};
 use bernstream_synopsis::Basis;
 use bernstream_synopsis::calibrate::{Epsilon, Rho};
 use bernstream_synopsis::description::{CellLabel, Cells, Target};
@@ -76,42 +76,29 @@ impl Accuracy {
     ///
     /// If the noise of its own price cannot be drawn.
     pub(super) fn of(plan: &Plan<'_>) -> Result<Self, Failure> {
-        let (release, own) = (plan.release, plan.release.payment.own());
+        let release = plan.release;
+        let own = release.payment.own();
         let shape = release.shape();
-        let what = match (&shape.basis, shape.dimensions) {
-            (Basis::Tables(_), _) => What::Counts,
-            (Basis::Cosine { .. }, _) => What::Moments,
-            (_, 1) => What::Curves,
-            (_, 2) => What::Maps,
-            _ => What::Functions,
+        let what = match &shape.basis {
+            Basis::Tables(_) => What::Counts,
+            Basis::Cosine { .. } => What::Moments,
+            _ => match shape.dimensions {
+                1 => What::Curves,
+                2 => What::Maps,
+                _ => What::Functions,
+            },
         };
-        let at = |price: Price| {
-            plan.half_widths_at(price)
-                .map(|(in_the_middle, at_the_ends)| AtPrice {
-                    price,
-                    in_the_middle,
-                    at_the_ends,
-                })
-        };
-        let at_own = at(own)?;
+        let at_own = AtPrice::new(plan, own)?;
         // Half of the lowest possible price is impossible.
-        let at_prices = around(own)
+        let at_prices = prices_around(own)
             .into_iter()
-            .filter_map(|price| at(price).ok())
+            .filter_map(|price| AtPrice::new(plan, price).ok())
             .collect();
-        let of_curve = |auto: &Selection| Within {
+        let auto = release.auto.as_ref().filter(|_| !release.is_sum_of_panes());
+        let curve = auto.filter(|_| what == What::Counts).map(|auto| Within {
             within: auto.taken.expected.within,
             quantity: units::quantity(release),
-        };
-        let curve = release
-            .auto
-            .as_ref()
-            .filter(|_| what == What::Counts && !release.is_sum_of_panes())
-            .map(of_curve);
-        let auto = release
-            .auto
-            .as_ref()
-            .filter(|_| what != What::Counts && !release.is_sum_of_panes());
+        });
         let scale = scale(plan.settings, release)
             .filter(|_| !release.is_sum_of_panes() && (what != What::Counts || curve.is_some()));
         let expectation = scale.map(|scale| {
@@ -136,7 +123,9 @@ impl Accuracy {
             },
             price: own,
             at_prices,
-            noise_and_form: auto.map(|auto| auto.taken.expected.within),
+            noise_and_form: auto
+                .filter(|_| what != What::Counts)
+                .map(|auto| auto.taken.expected.within),
             curve,
             mean_height: expectation.and_then(|expected| match expected.scale {
                 CurveScale::MeanHeight { height, .. } => Some(height),
@@ -193,15 +182,14 @@ impl Accuracy {
             ));
         }
         if let Some(Within { within, quantity }) = &self.curve {
-            let (many, of_label) = match &plan.release.function.about {
-                Target::Cells(Cells { label: Some(_) }) => (
-                    "most windows",
-                    ", where the expected records are spread evenly; where there are fewer it grows in proportion",
-                ),
-                _ => ("at least 9 of 10 windows, even of the roughest", ""),
+            let how_often = match &plan.release.function.about {
+                Target::Cells(Cells { label: Some(_) }) => {
+                    "most windows, where the expected records are spread evenly; where there are fewer it grows in proportion"
+                }
+                _ => "at least 9 of 10 windows, even of the roughest",
             };
             lines.push(format!(
-                "The curve that is read off the counts, counting noise and form: within ± {} {quantity} in {many}{of_label}.",
+                "The curve that is read off the counts, counting noise and form: within ± {} {quantity} in {how_often}.",
                 three_digits(*within)
             ));
         }
@@ -231,7 +219,8 @@ impl Accuracy {
             true => format!("error ({})", self.quantity),
             false => format!("{:<17}at the ends ({})", "in the middle", self.quantity),
         };
-        let line = |at: &AtPrice| {
+        let mut lines = vec![format!("  {head}")];
+        for at in &self.at_prices {
             let mark = if at.price == self.price { "*" } else { " " };
             let [middle, ends] = [at.in_the_middle, at.at_the_ends]
                 .map(|error| format!("± {}", three_digits(error)));
@@ -240,30 +229,38 @@ impl Accuracy {
             } else {
                 format!("{middle:<17}{ends}")
             };
-            format!("{mark} {:<36}{errors}", named(at.price))
-        };
-        std::iter::once(format!("  {head}"))
-            .chain(self.at_prices.iter().map(line))
-            .collect()
+            lines.push(format!("{mark} {:<36}{errors}", named(at.price)));
+        }
+        lines
     }
 
     /// The noise of later windows, whose prices fall.
     pub(super) fn later(&self, plan: &Plan<'_>, half_after: u64) -> Vec<String> {
-        let line = |(number, price): (u64, Price)| {
-            let (middle, _) = plan.half_widths_at(price).ok()?;
-            Some(format!(
-                "window {number} of a block: {} pays for ± {}",
-                named(price),
-                three_digits(middle)
-            ))
-        };
-        let told = format!(
+        let mut lines = vec![format!(
             "the noise of windows counted from 0, in the middle ({}):",
             self.quantity
-        );
-        std::iter::once(told)
-            .chain(plan.later(half_after).into_iter().filter_map(line))
-            .collect()
+        )];
+        for LaterPrice { window, price } in plan.later_prices(half_after) {
+            if let Ok(band) = plan.half_widths_at(price) {
+                lines.push(format!(
+                    "window {window} of a block: {} pays for ± {}",
+                    named(price),
+                    three_digits(band.middle)
+                ));
+            }
+        }
+        lines
+    }
+}
+
+impl AtPrice {
+    fn new(plan: &Plan<'_>, price: Price) -> Result<Self, Failure> {
+        let band = plan.half_widths_at(price)?;
+        Ok(AtPrice {
+            price,
+            in_the_middle: band.middle,
+            at_the_ends: band.corner,
+        })
     }
 }
 
@@ -297,32 +294,30 @@ pub(super) fn scale(settings: &Settings, release: &Release) -> Option<CurveScale
 }
 
 /// A quarter, half, the same, twice and four times the price; delta stays the same.
-fn around(price: Price) -> Vec<Price> {
-    let of = |count: u64| {
-        [
-            (count / 4).max(1),
-            (count / 2).max(1),
-            count,
-            count.saturating_mul(2),
-            count.saturating_mul(4),
-        ]
+fn prices_around(price: Price) -> Vec<Price> {
+    let count = match price {
+        Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => epsilon.trillionths(),
+        Price::Concentrated(rho) => rho.trillionths(),
+        Price::Slots(count) => count,
     };
-    let all = match price {
-        Price::Pure(epsilon) => {
-            of(epsilon.trillionths()).map(|count| Price::Pure(Epsilon::from_trillionths(count)))
-        }
-        Price::Approximate { epsilon, delta } => {
-            of(epsilon.trillionths()).map(|count| Price::Approximate {
+    let counts = [
+        (count / 4).max(1),
+        (count / 2).max(1),
+        count,
+        count.saturating_mul(2),
+        count.saturating_mul(4),
+    ];
+    let mut prices = counts
+        .map(|count| match price {
+            Price::Pure(_) => Price::Pure(Epsilon::from_trillionths(count)),
+            Price::Approximate { delta, .. } => Price::Approximate {
                 epsilon: Epsilon::from_trillionths(count),
                 delta,
-            })
-        }
-        Price::Concentrated(rho) => {
-            of(rho.trillionths()).map(|count| Price::Concentrated(Rho::from_trillionths(count)))
-        }
-        Price::Slots(count) => of(count).map(Price::Slots),
-    };
-    let mut all = all.to_vec();
-    all.dedup();
-    all
+            },
+            Price::Concentrated(_) => Price::Concentrated(Rho::from_trillionths(count)),
+            Price::Slots(_) => Price::Slots(count),
+        })
+        .to_vec();
+    prices.dedup();
+    prices
 }

@@ -39,9 +39,14 @@ pub fn run(output: &Output) -> Result<(), Failure> {
         say(&mut text, statement);
     }
     if findings.statements.is_empty() && unreadable.is_empty() {
-        let (kind, name) = match output.location() {
-            Location::Topic { topic, .. } => ("topic", topic.to_owned()),
-            Location::Folder(path) => ("folder", path.display().to_string()),
+        let location = output.location();
+        let kind = match &location {
+            Location::Topic { .. } => "topic",
+            Location::Folder(_) => "folder",
+        };
+        let name = match location {
+            Location::Topic { topic, .. } => topic.to_owned(),
+            Location::Folder(path) => path.display().to_string(),
         };
         return Err(Failure::Unavailable(format!(
             "there is no synopsis in the {kind} {name}, so there is nothing to verify: nothing was published yet, everything \
@@ -72,8 +77,6 @@ fn say(text: &mut String, statement: &Statement) {
         until,
         ..
     } = statement;
-    let worst = statement.worst;
-    let newest = statement.newest;
     let definition = &promise.definition;
     let total = promise.total;
     let unit = match &promise.unit {
@@ -95,19 +98,14 @@ fn say(text: &mut String, statement: &Statement) {
         in_words.clone(),
     ];
     section(text, "Promised", &promised);
-    let spent = |(block, spent): (Span, _)| {
-        let block = match block == Span::ALL {
-            true => "all of time".to_owned(),
-            false => format!("{} to {}", block.start, block.end),
-        };
-        format!("{block}: {spent} of {total}")
-    };
+    let (worst, most) = statement.worst;
+    let (newest, last) = statement.newest;
     section(
         text,
         "Spent",
         &[
-            format!("most, {}", spent(worst)),
-            format!("newest, {}", spent(newest)),
+            format!("most, {}: {most} of {total}", block_in_words(worst)),
+            format!("newest, {}: {last} of {total}", block_in_words(newest)),
         ],
     );
     let holds = [
@@ -121,6 +119,14 @@ fn say(text: &mut String, statement: &Statement) {
     ];
     section(text, "Holds", &holds);
     section(text, "Missing", &missing(&statement.missing));
+}
+
+fn block_in_words(block: Span) -> String {
+    if block == Span::ALL {
+        "all of time".to_owned()
+    } else {
+        format!("{} to {}", block.start, block.end)
+    }
 }
 
 fn missing(missing: &Missing) -> Vec<String> {

@@ -123,11 +123,17 @@ fn foresee(
     mode: StartMode,
     replaced: Replaced,
 ) -> Result<(), Failure> {
-    let (witness, claim) = match settings.output.open_witness() {
-        Ok(mut witness) => (Some(witness.identity()?), witness.read()?),
-        Err(error) if error.is_missing() => (None, None),
+    // Who has no witness yet has the owner "".
+    let mut owner = String::new();
+    let mut claim = None;
+    match settings.output.open_witness() {
+        Ok(mut witness) => {
+            owner = witness.identity()?;
+            claim = witness.read()?;
+        }
+        Err(error) if error.is_missing() => {}
         Err(error) => return Err(error.into()),
-    };
+    }
     let is_output_untouched = match settings.output.is_untouched() {
         Ok(is_untouched) => is_untouched,
         Err(error) if error.is_missing() => true,
@@ -167,10 +173,11 @@ fn foresee(
     if let Input::Kafka(params) = &settings.input {
         older_stamps::refuse(settings, params, start.first)?;
     }
-    if let (Some(claim), Some(log), false) = (&claim, &settings.ledger_log, replaced.is_abandoned) {
+    if let (Some(claim), Some(log)) = (&claim, &settings.ledger_log)
+        && !replaced.is_abandoned
+    {
         not_restorable(settings, log, claim)?;
     }
-    let owner = witness.unwrap_or_default();
     let was_claimed = claim.is_some();
     let may_wait = mode.may_wait();
     Ok(shares::foresee(

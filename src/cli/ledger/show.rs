@@ -175,12 +175,17 @@ impl Shown {
                 self.head.sequence, self.head.digest
             ),
         ]);
-        let until = |until| format!("past windows accept records that were sent until {until}");
-        lines.extend(self.backfill_until.map(until));
-        lines.extend(
-            self.previous
-                .map(|head| format!("follows the ledger that ended with row {}", head.sequence)),
-        );
+        if let Some(until) = self.backfill_until {
+            lines.push(format!(
+                "past windows accept records that were sent until {until}"
+            ));
+        }
+        if let Some(head) = self.previous {
+            lines.push(format!(
+                "follows the ledger that ended with row {}",
+                head.sequence
+            ));
+        }
         lines.extend(self.missing.map(not_here));
         section(&mut text, "Ledger", &lines);
         if let Some(left) = &self.left {
@@ -203,10 +208,11 @@ impl Shown {
         if !changes.is_empty() {
             section(&mut text, "Changes of the configuration", &changes);
         }
-        let told = |Spent { block, spent }: &Spent| {
-            format!("{} - {}  {spent} of {}", block.start, block.end, self.total)
-        };
-        let blocks: Vec<String> = self.blocks.iter().map(told).collect();
+        let mut blocks = Vec::new();
+        for Spent { block, spent } in &self.blocks {
+            let Span { start, end } = block;
+            blocks.push(format!("{start} - {end}  {spent} of {}", self.total));
+        }
         if !blocks.is_empty() {
             let parts = match self.total {
                 Price::Pure(_) => "epsilon",

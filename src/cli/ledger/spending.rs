@@ -36,25 +36,25 @@ pub enum By {
 struct Tally {
     released: u64,
     withheld: u64,
-    /// The first and the last window.
-    windows: Option<(Span, Span)>,
+    /// From the start of the first window to the end of the last.
+    windows: Option<Span>,
     first_withheld: Option<Timestamp>,
     /// By release; what cannot be attributed has no name.
     charged: BTreeMap<Option<String>, Price>,
 }
 
 impl Tally {
-    fn add(&mut self, window: Span) {
-        self.windows = Some((self.windows.map_or(window, |(first, _)| first), window));
+    fn add_window(&mut self, window: Span) {
+        self.windows.get_or_insert(window).end = window.end;
     }
 
     fn release(&mut self, window: Span) {
-        self.add(window);
+        self.add_window(window);
         self.released += 1;
     }
 
     fn withhold(&mut self, window: Span) {
-        self.add(window);
+        self.add_window(window);
         self.withheld += 1;
         self.first_withheld.get_or_insert(window.start);
     }
@@ -68,18 +68,21 @@ impl Tally {
         *sum = sum.checked_add(price).unwrap_or(price.map(|_| u64::MAX));
     }
 
-    fn spans(&self) -> String {
-        self.windows.map_or(String::new(), |(first, last)| {
-            format!("windows from {} to {}", first.start, last.end)
+    fn windows_in_words(&self) -> String {
+        self.windows.map_or(String::new(), |Span { start, end }| {
+            format!("windows from {start} to {end}")
         })
     }
 
-    fn parts(&self) -> String {
-        let one = |(name, price): (&Option<String>, &Price)| match name {
-            Some(name) => format!("{price} for {name}"),
-            None => format!("{price} that cannot be attributed"),
-        };
-        self.charged.iter().map(one).collect::<Vec<_>>().join(", ")
+    fn charges_in_words(&self) -> String {
+        let mut parts = Vec::new();
+        for (name, price) in &self.charged {
+            parts.push(match name {
+                Some(name) => format!("{price} for {name}"),
+                None => format!("{price} that cannot be attributed"),
+            });
+        }
+        parts.join(", ")
     }
 }
 
@@ -166,7 +169,8 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
             Row::Genesis(genesis) => recorded = paid::Recorded::read(&genesis.settings),
             Row::Configuration(row) => {
                 recorded = paid::Recorded::read(&row.settings);
-                (reach, covered_from) = (row.reach, live_from);
+                reach = row.reach;
+                covered_from = live_from;
             }
             Row::Window(closed) => {
                 spending.take(closed, [genesis.first, covered_from], recorded.as_ref());
@@ -175,26 +179,21 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
         }
         Ok(())
     })?;
-    let (title, lines) = match by {
-        By::Release => (
-            "Spent by release, a window after the other",
-            by_release(&spending),
-        ),
-        By::Day => (
-            "Spent by day (UTC), a window after the other, the newest 30 days",
-            by_day(&spending),
-        ),
-        By::Block => (
-            "Newest blocks: what of the total, and for which release",
-            by_block(&spending, total),
-        ),
+    let title = match by {
+        By::Release => "Spent by release, a window after the other",
+        By::Day => "Spent by day (UTC), a window after the other, the newest 30 days",
+        By::Block => "Newest blocks: what of the total, and for which release",
     };
+    let mut lines = match by {
+        By::Release => by_release(&spending),
+        By::Day => by_day(&spending),
+        By::Block => by_block(&spending, total),
+    };
+    if lines.is_empty() {
+        lines.push("nothing yet".to_owned());
+    }
     let mut text = String::new();
-    section(
-        &mut text,
-        title,
-        if lines.is_empty() { &NOTHING } else { &lines },
-    );
+    section(&mut text, title, &lines);
     if by != By::Block {
         let note =
             "sums of windows: a unit has lost only what was charged to its own block (--by block)";
@@ -221,32 +220,37 @@ fn outlook(settings: &Settings, ledger: &Ledger) -> Vec<String> {
         .collect()
 }
 
-static NOTHING: std::sync::LazyLock<Vec<String>> =
-    std::sync::LazyLock::new(|| vec!["nothing yet".to_owned()]);
-
 fn by_release(spending: &Spending) -> Vec<String> {
-    let one = |tally: &Tally| format!("{}: {}, {}", tally.parts(), count(tally), tally.spans());
-    spending.releases.values().map(one).collect()
+    let mut lines = Vec::new();
+    for tally in spending.releases.values() {
+        lines.push(format!(
+            "{}: {}, {}",
+            tally.charges_in_words(),
+            counts_in_words(tally),
+            tally.windows_in_words()
+        ));
+    }
+    lines
 }
 
 fn by_day(spending: &Spending) -> Vec<String> {
-    let newest = spending.days.iter().rev().take(SHOWN);
-    let one = |(day, tally): (&Timestamp, &Tally)| {
+    let mut lines = Vec::new();
+    for (day, tally) in spending.days.iter().rev().take(SHOWN) {
         let day = day.to_string();
         let day = day.split('T').next().unwrap_or_default();
         let parts = if tally.charged.is_empty() {
             "nothing".to_owned()
         } else {
-            tally.parts()
+            tally.charges_in_words()
         };
-        format!("{day}: {parts}; {}", count(tally))
-    };
-    newest.map(one).collect()
+        lines.push(format!("{day}: {parts}; {}", counts_in_words(tally)));
+    }
+    lines
 }
 
 fn by_block(spending: &Spending, total: Price) -> Vec<String> {
-    let newest = spending.blocks.iter().rev().take(SHOWN);
-    let one = |(block, tally): (&Span, &Tally)| {
+    let mut lines = Vec::new();
+    for (block, tally) in spending.blocks.iter().rev().take(SHOWN) {
         let sum = tally
             .charged
             .values()
@@ -255,22 +259,22 @@ fn by_block(spending: &Spending, total: Price) -> Vec<String> {
         let of = if tally.charged.is_empty() {
             String::new()
         } else {
-            format!(": {}", tally.parts())
+            format!(": {}", tally.charges_in_words())
         };
         let withheld = tally
             .first_withheld
             .map_or(String::new(), |first| format!(", the first at {first}"));
-        format!(
+        lines.push(format!(
             "{} - {}  {sum} of {total}{of}; {}{withheld}",
             block.start,
             block.end,
-            count(tally)
-        )
-    };
-    newest.map(one).collect()
+            counts_in_words(tally)
+        ));
+    }
+    lines
 }
 
-fn count(tally: &Tally) -> String {
+fn counts_in_words(tally: &Tally) -> String {
     let withheld = if tally.withheld > 0 {
         format!(", {} withheld", tally.withheld)
     } else {

@@ -84,20 +84,17 @@ impl<'a> CapTally<'a> {
             what += "; a user may have more records than are in the sample, and the cap then keeps less of them";
         }
         let loss = CapLoss::of_counts(u64::from(cap.records), &counts);
-        let why = || {
-            (
-                "the cap drops more than half".to_owned(),
-                format!(
-                    "{}; or keep it, if the earliest records of each user tell enough. It is part of what a ledger promises: \
-                     decide before there is one",
-                    loss.alternative()
-                ),
-            )
-        };
-        vec![Check {
-            warning: loss.is_much().then(why),
-            ..Check::passed(what)
-        }]
+        let mut check = Check::passed(what);
+        if loss.is_much() {
+            let why = "the cap drops more than half".to_owned();
+            let remedy = format!(
+                "{}; or keep it, if the earliest records of each user tell enough. It is part of what a ledger promises: \
+                 decide before there is one",
+                loss.alternative()
+            );
+            check.warning = Some((why, remedy));
+        }
+        vec![check]
     }
 }
 

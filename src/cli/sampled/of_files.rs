@@ -61,7 +61,7 @@ fn readable(params: &Params, files: &Files, records: u64, least: u64) -> Check {
     let mut what = format!("records of the files at {path} can be read: {part} of {records}");
     let listed: Vec<String> = files
         .broken_lines()
-        .flat_map(of_file)
+        .flat_map(|(path, lines)| named_lines(path, lines))
         .take(MOST_LISTED)
         .collect();
     if !listed.is_empty() {
@@ -78,7 +78,7 @@ fn readable(params: &Params, files: &Files, records: u64, least: u64) -> Check {
     )
 }
 
-fn of_file((path, lines): (&Path, &BrokenLines)) -> Vec<String> {
+fn named_lines(path: &Path, lines: &BrokenLines) -> Vec<String> {
     let name = folder::shown(std::iter::once(path));
     lines
         .first

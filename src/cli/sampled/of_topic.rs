@@ -3,6 +3,7 @@
 use super::columns::TypeTally;
 use super::share::Share;
 use super::trial::Trial;
+use crate::cli::figures::joined;
 use crate::cli::progress::WorkDone;
 use bernstream_kafka::check::Check;
 use bernstream_kafka::source::kafka::{OnBadMessage, Params, Sample, sample};
@@ -18,13 +19,17 @@ pub fn checks(
     done: &WorkDone,
 ) -> Vec<Check> {
     let mut types = TypeTally::default();
-    let mut take = |batch: &Batch| {
-        batch.found.iter().for_each(|found| types.count(found));
-        take(batch);
-    };
-    match sample(params, columns, trial.most, &mut take, &mut |read, all| {
-        done.set(read, all)
-    }) {
+    let found = sample(
+        params,
+        columns,
+        trial.most,
+        &mut |batch: &Batch| {
+            batch.found.iter().for_each(|found| types.count(found));
+            take(batch);
+        },
+        &mut |read, all| done.set(read, all),
+    );
+    match found {
         Ok(found) => [of_messages(params, &found, trial.least), types.checks()].concat(),
         Err(error) => {
             let what = format!("messages of {} can be read", params.topic);
@@ -64,11 +69,7 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
         ));
     }
     if unpacked.is_none() && !silent.is_empty() {
-        let numbers = silent
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", ");
+        let numbers = joined(silent.iter(), ", ");
         checks.push(Check::new(
             format!("all that was asked for has arrived from {topic}"),
             false,
@@ -77,9 +78,11 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
         ));
     }
     if !by_producers.is_empty() {
-        let last =
-            |(partition, offset): (&i32, &i64)| format!("offset {offset} of partition {partition}");
-        let last = by_producers.iter().map(last).collect::<Vec<_>>().join(", ");
+        let mut last = Vec::new();
+        for (partition, offset) in by_producers {
+            last.push(format!("offset {offset} of partition {partition}"));
+        }
+        let last = last.join(", ");
         let why =
             "they were written before the topic had LogAppendTime, and a worker that comes to them stops".to_owned();
         let remedy = "let the ledger begin behind them, without --from, or give them up: see `lost` in [input.kafka]";

@@ -1,7 +1,7 @@
 //! How many of the records that can be read are of use.
 
 use super::share::Share;
-use super::tally::{ReleaseTally, Tally, UnlistedKey};
+use super::tally::{EventTimes, ReleaseTally, Tally, UnlistedKey};
 use bernstream_kafka::check::Check;
 use bernstream_release::window::{Label, Outside};
 
@@ -20,7 +20,7 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
         ..
     } = *tally;
     let mut checks = Vec::new();
-    if let Some((first, last)) = times {
+    if let Some(EventTimes { first, last }) = times {
         let what = format!(
             "records in them lie in a window: {in_window} of {records}, with times from {first} to {last}"
         );
@@ -114,14 +114,12 @@ fn inside(release: &ReleaseTally<'_>, least: u64) -> Check {
 
 /// The first of the keys that are not listed.
 fn named(unlisted: &[UnlistedKey<'_>]) -> String {
-    let one = |UnlistedKey { key, records }: &UnlistedKey<'_>| {
-        let name: String = String::from_utf8_lossy(key)
-            .chars()
-            .take(LONGEST_NAME)
-            .collect();
-        format!("{name:?} in {records}")
-    };
-    let named: Vec<String> = unlisted.iter().take(MOST_NAMED).map(one).collect();
+    let mut named = Vec::new();
+    for UnlistedKey { key, records } in unlisted.iter().take(MOST_NAMED) {
+        let name = String::from_utf8_lossy(key);
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        named.push(format!("{name:?} in {records}"));
+    }
     if named.is_empty() {
         String::new()
     } else {

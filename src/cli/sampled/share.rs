@@ -27,11 +27,11 @@ impl Share {
                 remedy,
             );
         }
-        let why = || (format!("less than {USUAL} %"), remedy.to_owned());
-        Check {
-            warning: self.is_below(USUAL).then(why),
-            ..Check::passed(what)
+        let mut check = Check::passed(what);
+        if self.is_below(USUAL) {
+            check.warning = Some((format!("less than {USUAL} %"), remedy.to_owned()));
         }
+        check
     }
 }
 

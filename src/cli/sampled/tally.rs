@@ -19,12 +19,18 @@ pub struct Tally<'a> {
     pub in_window: u64,
     /// Records in a window that came before its cutoff.
     pub in_time: u64,
-    /// The first and the last event time.
-    pub times: Option<(Timestamp, Timestamp)>,
+    pub times: Option<EventTimes>,
     pub with_listed_key: u64,
     /// How many have which other key.
     unlisted: BTreeMap<Vec<u8>, u64>,
     pub releases: Vec<ReleaseTally<'a>>,
+}
+
+/// The first and the last event time.
+#[derive(Clone, Copy)]
+pub struct EventTimes {
+    pub first: Timestamp,
+    pub last: Timestamp,
 }
 
 /// How many records of a sample one release can use.
@@ -79,8 +85,12 @@ impl<'a> Tally<'a> {
                 self.in_window += 1;
                 self.in_time += u64::from(self.is_in_time(time, batch.message_time));
             }
-            let (first, last) = self.times.unwrap_or((time, time));
-            self.times = Some((first.min(time), last.max(time)));
+            let times = self.times.get_or_insert(EventTimes {
+                first: time,
+                last: time,
+            });
+            times.first = times.first.min(time);
+            times.last = times.last.max(time);
         }
         for row in 0..batch.times.len() {
             self.count_key(batch, row);
@@ -178,15 +188,24 @@ fn value(batch: &Batch, column: usize, row: usize) -> Option<f64> {
 
 /// Where the values of the axes and of the label lie. A label has no ends of its own: most often it is one of two numbers.
 fn place(form: &ReleaseInput, values: &[f64]) -> Place {
-    let is_label = match (&form.label, values.get(form.axes.len())) {
-        (Some(Label::Number(axis)), Some(label)) => axis.contains(*label),
-        (Some(label), Some(value)) => label.of(*value).is_some(),
-        _ => true,
-    };
-    let axes = || form.axes.iter().zip(values);
-    match () {
-        () if !is_label || !axes().all(|(axis, value)| axis.contains(*value)) => Place::Outside,
-        () if axes().all(|(axis, value)| *value > axis.min && *value < axis.max) => Place::Inside,
-        () => Place::AtEnd,
+    let mut is_label = true;
+    if let (Some(label), Some(value)) = (&form.label, values.get(form.axes.len())) {
+        is_label = match label {
+            Label::Number(axis) => axis.contains(*value),
+            label => label.of(*value).is_some(),
+        };
     }
+    if !is_label {
+        return Place::Outside;
+    }
+    let mut place = Place::Inside;
+    for (axis, value) in form.axes.iter().zip(values) {
+        if !axis.contains(*value) {
+            return Place::Outside;
+        }
+        if *value <= axis.min || *value >= axis.max {
+            place = Place::AtEnd;
+        }
+    }
+    place
 }
