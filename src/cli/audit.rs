@@ -154,7 +154,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::Unavailable(format!("cannot write {}: {error}", path.display()))
 }
 
-/// When an audit has begun, and how long it is to take.
+/// The beginning of an audit, and the time that it is to take.
 #[derive(Clone, Copy)]
 struct PlannedTime {
     started: Instant,

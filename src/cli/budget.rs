@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn none() -> Failure {
+fn no_budget() -> Failure {
     let what =
         "the configuration has no `budget` in [privacy]: its pipeline shares its total with nobody";
     Failure::Configuration(what.to_owned())
@@ -73,7 +73,7 @@ fn none() -> Failure {
 
 fn init(settings: &Settings) -> Result<(), Failure> {
     let Some(params) = settings.budget_topic() else {
-        return Err(none());
+        return Err(no_budget());
     };
     match shares::create(&params)? {
         true => line(format_args!("created the budget topic {}", params.topic)),
@@ -86,7 +86,7 @@ fn init(settings: &Settings) -> Result<(), Failure> {
 
 fn show(settings: &Settings) -> Result<(), Failure> {
     if settings.privacy.budget.is_none() {
-        return Err(none());
+        return Err(no_budget());
     }
     let Some(OpenBudget {
         shared: of,
@@ -94,7 +94,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         ..
     }) = shares::open(settings, &input_id(settings)?)?
     else {
-        return Err(none());
+        return Err(no_budget());
     };
     let name = topic.name().to_owned();
     let id = topic.id().to_owned();
@@ -102,7 +102,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     let mut text = String::new();
     let mut lines = vec![
         format!("topic {name}, id {id}"),
-        format!("the whole total of a block: {}", named(of.total)),
+        format!("the whole total of a block: {}", price_in_words(of.total)),
     ];
     lines.extend(
         shares
@@ -117,7 +117,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     let held: Vec<String> = shares
         .held()
         .iter()
-        .map(|held| holder(held, whole))
+        .map(|held| holder_in_words(held, whole))
         .collect();
     let nobody = vec!["nobody holds a share yet".to_owned()];
     section(
@@ -125,7 +125,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         "Shares",
         if held.is_empty() { &nobody } else { &held },
     );
-    section(&mut text, "Left", &left(shares, whole, of.blocks));
+    section(&mut text, "Left", &left_in_words(shares, whole, of.blocks));
     let void: Vec<String> = topic
         .void()
         .iter()
@@ -137,7 +137,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     print(text)
 }
 
-fn holder(held: &ActiveShare, whole: Price) -> String {
+fn holder_in_words(held: &ActiveShare, whole: Price) -> String {
     let entry = &held.entry;
     let from = entry.of.blocks.since(entry.from);
     let from = if from.is_empty() {
@@ -153,7 +153,7 @@ fn holder(held: &ActiveShare, whole: Price) -> String {
     format!(
         "{} of the total, {}: {},{} {until} (witness {}, generation {})",
         entry.share,
-        named(entry.share.of(whole)),
+        price_in_words(entry.share.of(whole)),
         entry.pipeline,
         from,
         entry.holder.owner,
@@ -161,8 +161,8 @@ fn holder(held: &ActiveShare, whole: Price) -> String {
     )
 }
 
-/// What a new pipeline could take.
-fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
+/// Shares that a new pipeline could take.
+fn left_in_words(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
     let now = Timestamp::now();
     let over_time = shares
         .left_over_time(blocks.start_of(now).unwrap_or(now))
@@ -172,7 +172,7 @@ fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
             Fraction::ZERO => format!("nothing is left{}", blocks.since(from)),
             left => format!(
                 "{left} of the total, {}{}",
-                named(left.of(whole)),
+                price_in_words(left.of(whole)),
                 blocks.since(from)
             ),
         })
@@ -180,7 +180,7 @@ fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
 }
 
 /// A price with its kind, which that of a pure epsilon does not name.
-fn named(price: Price) -> String {
+fn price_in_words(price: Price) -> String {
     match price {
         Price::Pure(epsilon) => format!("epsilon {epsilon}"),
         other => other.to_string(),
@@ -199,7 +199,7 @@ fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
         share: held,
     }) = shares::held(settings, &ledger)?
     else {
-        return Err(none());
+        return Err(no_budget());
     };
     let mut witness = shares::guarded(settings, &ledger, settings.output.open_witness()?)?;
     // A copy that is behind its witness knows nothing of what was charged since.

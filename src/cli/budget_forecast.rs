@@ -23,34 +23,7 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
     let price = settings.window_price();
     let total = settings.privacy.total;
     match &settings.privacy.unit {
-        Unit::Record => {
-            let lasts = match settings.windows.end {
-                Some(end) => format!("the budget lasts to the end of the grid, {end}"),
-                None => "the budget lasts forever".to_owned(),
-            };
-            let Some(price) = settings.price_in_all() else {
-                return vec![format!(
-                    "every window is a block of its own, and {total} does not pay for all releases that cover it: some windows \
-                     will repeatedly be withheld; raise the total, or lower the prices of releases that are computed afresh from \
-                     several windows"
-                )];
-            };
-            let unused = settings
-                .privacy
-                .limit()
-                .checked_sub(price)
-                .filter(|unused| !unused.is_zero());
-            let mut lines = vec![format!(
-                "every window is a block of its own and is charged {price} of {total}: {lasts}"
-            )];
-            if let Some(unused) = unused {
-                lines.push(format!(
-                    "{unused} of a block is never used: the price of a window could be {}",
-                    settings.privacy.limit()
-                ));
-            }
-            lines
-        }
+        Unit::Record => budget_of_records(settings),
         Unit::User {
             per: Period::Every(length),
             ..
@@ -111,6 +84,31 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
     }
 }
 
+fn budget_of_records(settings: &Settings) -> Vec<String> {
+    let total = settings.privacy.total;
+    let lasts = match settings.windows.end {
+        Some(end) => format!("the budget lasts to the end of the grid, {end}"),
+        None => "the budget lasts forever".to_owned(),
+    };
+    let Some(price) = settings.price_in_all() else {
+        return vec![format!(
+            "every window is a block of its own, and {total} does not pay for all releases that cover it: some windows \
+             will repeatedly be withheld; raise the total, or lower the prices of releases that are computed afresh from \
+             several windows"
+        )];
+    };
+    let mut lines = vec![format!(
+        "every window is a block of its own and is charged {price} of {total}: {lasts}"
+    )];
+    let limit = settings.privacy.limit();
+    if let Some(unused) = limit.checked_sub(price).filter(|rest| !rest.is_zero()) {
+        lines.push(format!(
+            "{unused} of a block is never used: the price of a window could be {limit}"
+        ));
+    }
+    lines
+}
+
 fn is_fixed(release: &Release) -> bool {
     matches!(release.policy, Policy::Fixed(_))
 }
@@ -136,7 +134,7 @@ fn what_it_costs(settings: &Settings) -> String {
     prices.join(" and ")
 }
 
-/// How long the only block lasts, which pays for `paid` windows.
+/// Tells how long the only block lasts, which pays for `paid` windows.
 fn ever(settings: &Settings, paid: Option<u64>) -> String {
     let grid = settings.windows.grid;
     let Some(count) = paid else {
@@ -238,7 +236,7 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
         .collect()
 }
 
-/// Where a ledger begins.
+/// The beginning of a ledger.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LedgerStart {
     /// The start of its first window.

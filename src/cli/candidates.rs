@@ -70,8 +70,8 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
             noise.to_string()
         ));
     }
-    lines.extend(reason(table, release, &best));
-    lines.extend(total(table, release));
+    lines.extend(reason_in_words(table, release, &best));
+    lines.extend(total_error_in_words(table, release));
     lines
 }
 
@@ -88,8 +88,8 @@ fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
     best
 }
 
-/// What is selected and why; `best` is ordered.
-fn reason(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<String> {
+/// Tells what is selected and why; `best` is ordered.
+fn reason_in_words(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<String> {
     if let Some(kept) = settings::kept(release) {
         return vec![format!("* is in use: {kept}")];
     }
@@ -118,7 +118,7 @@ fn reason(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<Strin
 }
 
 /// The errors of what is in use.
-fn total(table: &Selection, release: &Release) -> Vec<String> {
+fn total_error_in_words(table: &Selection, release: &Release) -> Vec<String> {
     if let Target::Cells(Cells { label: Some(_) }) = &release.function.about {
         let within = three_digits(table.taken.expected.within);
         let quantity = units::quantity(release);
@@ -221,7 +221,7 @@ pub fn readings(
     let about = variant.descriptions.first();
     let target = &release.function.target;
     if matches!(about.basis, Basis::Cells(_)) {
-        return Ok(vec![of_cells(about.reading)]);
+        return Ok(vec![reading_of_cells(about.reading)]);
     }
     let readings = table.rough.as_ref();
     let readings =
@@ -241,7 +241,7 @@ pub fn readings(
     )])
 }
 
-fn of_cells(recommended: Option<Recommended>) -> String {
+fn reading_of_cells(recommended: Option<Recommended>) -> String {
     match recommended {
         Some(reading) => format!(
             "the noise is large beside the records: `bernstream evaluate --by {reading}`, which smooths the counts and leaves none below \

@@ -39,7 +39,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What the file says, and what was found; what `--json` prints.
+/// Words of the file, and findings; everything that `--json` prints.
 #[derive(Debug, Serialize)]
 struct Checked {
     pipeline: String,
@@ -52,7 +52,7 @@ struct Checked {
     memory: Vec<String>,
     disk: Vec<String>,
     message: Vec<String>,
-    /// Whether readers will see anything, of each density that says how many records it expects.
+    /// Tells whether readers will see anything, of each density that says how many records it expects.
     visibility: Vec<String>,
     /// Absent without a ledger.
     ledger: Option<RemainingBudget>,
@@ -60,9 +60,9 @@ struct Checked {
     warnings: Vec<String>,
     /// Input, output and witness; empty with `--offline`.
     checks: Vec<Check>,
-    /// What was not looked at, because of `--offline`.
+    /// Everything that was not looked at, because of `--offline`.
     not_looked_at: Option<String>,
-    /// Why `run` would not go on with the ledger, the witness and the output that are there.
+    /// The reason why `run` would not go on with the ledger, the witness and the output that are there.
     #[serde(serialize_with = "as_text")]
     refused: Option<Failure>,
 }
@@ -88,14 +88,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         || settings::load(&arguments.file),
     )?;
     let mut checked = during("computing what it needs, and simulating the noise", || {
-        summary(&settings)
+        summarize(&settings)
     })?;
     if !arguments.json {
         report(checked.in_words())?;
         checked.warnings.iter().for_each(print::warning);
     }
     match arguments.offline {
-        true => checked.not_looked_at = Some(unseen(&settings)),
+        true => checked.not_looked_at = Some(things_unseen(&settings)),
         false => checked.checks = during("checking the brokers", || online(&settings)),
     }
     // Where no broker answers, this is told already.
@@ -130,10 +130,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "not looked at, because of --offline: {unseen}"
         ));
     } else if !checked.checks.is_empty() {
-        report(list(&checked.checks))?;
+        report(list_checks(&checked.checks))?;
     }
     let is_new = checked.checks.iter().any(|check| check.is_to_come);
-    verdict(checked)?;
+    judge_checks(checked)?;
     if is_new && !arguments.json {
         note(
             "next: `bernstream ledger init` creates what is missing, and then `bernstream run` starts the worker",
@@ -150,7 +150,7 @@ fn is_told_already(settings: &Settings, checks: &[Check]) -> bool {
         .any(|check| check.is_unanswered || (check.fault.is_some() && !has_ledger(settings)))
 }
 
-fn verdict(checked: Checked) -> Result<(), Failure> {
+fn judge_checks(checked: Checked) -> Result<(), Failure> {
     // What `ledger init` is still to create is no failure.
     let wrong = checked
         .checks
@@ -169,7 +169,7 @@ fn verdict(checked: Checked) -> Result<(), Failure> {
 }
 
 /// Guarantee, schedule, memory and message size in words.
-fn summary(settings: &Settings) -> Result<Checked, Failure> {
+fn summarize(settings: &Settings) -> Result<Checked, Failure> {
     let mut notes = guarantee::notes(settings);
     notes.extend(settings.releases.iter().filter_map(settings::kept));
     Ok(Checked {
@@ -177,14 +177,14 @@ fn summary(settings: &Settings) -> Result<Checked, Failure> {
         guarantee: guarantee::promise(settings),
         not_protected: guarantee::not_protected(settings),
         other_pipelines: guarantee::others(settings),
-        schedule: schedule(settings),
+        schedule: schedule_in_words(settings),
         absorbers: alone::in_words(settings),
         memory: resources::memory(settings),
         disk: resources::disk(settings),
         message: settings
             .releases
             .iter()
-            .map(|release| message(settings, release))
+            .map(|release| message_size(settings, release))
             .collect(),
         visibility: explain::verdicts(settings)?,
         ledger: RemainingBudget::of(settings),
@@ -222,7 +222,7 @@ impl Checked {
     }
 }
 
-fn message(settings: &Settings, release: &Release) -> String {
+fn message_size(settings: &Settings, release: &Release) -> String {
     let name = settings::name_before(settings, release);
     format!(
         "{name}{} values x 8 bytes and about 6 KB of schema and metadata: about {} bytes for each window and key",
@@ -231,7 +231,7 @@ fn message(settings: &Settings, release: &Release) -> String {
     )
 }
 
-fn schedule(settings: &Settings) -> Vec<String> {
+fn schedule_in_words(settings: &Settings) -> Vec<String> {
     let rules = &settings.windows;
     let origin = rules.grid.origin();
     let until = if let (Some(end), Some(count)) = (rules.end, windows_in_all(settings)) {
@@ -282,7 +282,7 @@ fn schedule(settings: &Settings) -> Vec<String> {
     lines
 }
 
-fn list(checks: &[Check]) -> String {
+fn list_checks(checks: &[Check]) -> String {
     let mut text = String::from("Brokers\n");
     for check in checks {
         let what = &check.what;
@@ -301,7 +301,7 @@ fn list(checks: &[Check]) -> String {
 }
 
 /// Everything that [`online`] would look at.
-fn unseen(settings: &Settings) -> String {
+fn things_unseen(settings: &Settings) -> String {
     let mut topics = Vec::new();
     let mut files = Vec::new();
     match &settings.input {

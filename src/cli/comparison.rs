@@ -4,16 +4,17 @@
 //! says is public; never on those of the stream.
 
 mod reading;
+mod table;
 mod trial;
 mod world;
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::comparison::reading::{LEAST, Reading};
-use crate::cli::comparison::trial::{Contender, DRAWS, MeanError, Measured, measured};
+use crate::cli::comparison::table::{Line, best_of_each, recommendation, table};
+use crate::cli::comparison::trial::{Contender, DRAWS, measured};
 use crate::cli::comparison::world::{BENDS, Record, World, rows};
 use crate::cli::failure::Failure;
-use crate::cli::figures::three_digits;
 use crate::cli::print::section;
 use crate::cli::progress::{counting, during};
 use bernstream_config::{Release, Settings};
@@ -41,20 +42,6 @@ pub struct Arguments {
     public_sample: Option<PathBuf>,
 }
 
-/// A line of the table.
-struct Line<'c> {
-    contender: &'c Contender,
-    reading: &'c Reading,
-    measured: Measured,
-}
-
-/// The errors that lines are ordered by. A reading that tells classes alone comes after all that tell a probability.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
-struct Rank {
-    error: f64,
-    wrong: f64,
-}
-
 /// Rows of a file that its owner says is public.
 struct PublicSample<'p> {
     rows: Vec<Record>,
@@ -77,7 +64,7 @@ pub fn text(settings: &Settings, arguments: &Arguments) -> Result<String, Failur
                 section(
                     &mut text,
                     &heading,
-                    &of_release(settings, release, label, arguments)?,
+                    &compare_release(settings, release, label, arguments)?,
                 );
                 compared += 1;
             }
@@ -97,13 +84,13 @@ pub fn text(settings: &Settings, arguments: &Arguments) -> Result<String, Failur
     }
 }
 
-fn of_release(
+fn compare_release(
     settings: &Settings,
     release: &Release,
     label: &Label,
     arguments: &Arguments,
 ) -> Result<Vec<String>, Failure> {
-    let known = arguments.records.or_else(|| records(release)).ok_or_else(|| {
+    let known = arguments.records.or_else(|| expected_records(release)).ok_or_else(|| {
         let name = &release.name;
         Failure::Configuration(format!(
             "release {name:?} does not say how many records a window has: add --records, a public guess"
@@ -193,7 +180,7 @@ fn select_contenders(
         shape.values(),
         label,
         &release.narrowest(),
-        &domain(release),
+        &axes_of_release(release),
     );
     let mut contenders = vec![Contender::new(
         settings,
@@ -236,7 +223,7 @@ fn select_contenders(
     Ok(Selected { contenders, absent })
 }
 
-/// What the comparison rests on.
+/// Tells what the comparison rests on.
 fn preface(
     release: &Release,
     label: &Label,
@@ -285,7 +272,7 @@ fn preface(
 }
 
 /// The records that the file expects in a window.
-fn records(release: &Release) -> Option<u64> {
+fn expected_records(release: &Release) -> Option<u64> {
     let most = match &release.function.about {
         Target::Regression(about) => max_records(&about.method),
         Target::Classifier(about) | Target::Probability(about) => max_records(&about.method),
@@ -303,7 +290,7 @@ fn max_records(method: &Method) -> Option<u64> {
     }
 }
 
-fn domain(release: &Release) -> Vec<Axis> {
+fn axes_of_release(release: &Release) -> Vec<Axis> {
     let axes = release.columns.iter().zip(&release.axes);
     axes.map(|(column, axis)| Axis {
         column: column.clone(),
@@ -311,191 +298,4 @@ fn domain(release: &Release) -> Vec<Axis> {
         max: axis.max,
     })
     .collect()
-}
-
-/// The best of the lines that differ in a free number and in their reading alone; of the file's own release every reading.
-fn best_of_each(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
-    let mut best: Vec<Line<'_>> = Vec::new();
-    for line in lines {
-        let is_own = line.contender.lines.is_none();
-        let title = &line.contender.title;
-        match best
-            .iter_mut()
-            .find(|other| !is_own && other.contender.title == *title)
-        {
-            Some(other) if line.rank() < other.rank() => *other = line,
-            Some(_) => {}
-            None => best.push(line),
-        }
-    }
-    best.sort_by(|a, b| {
-        let (a, b) = (a.rank(), b.rank());
-        let by_error = a.error.total_cmp(&b.error);
-        by_error.then(a.wrong.total_cmp(&b.wrong))
-    });
-    best
-}
-
-impl Line<'_> {
-    fn rank(&self) -> Rank {
-        Rank {
-            error: mean_or_infinity(self.measured.error),
-            wrong: mean_or_infinity(self.measured.wrong),
-        }
-    }
-
-    fn name(&self) -> String {
-        format!("{}, by {}", self.contender.title, self.reading.name())
-    }
-}
-
-fn mean_or_infinity(error: Option<MeanError>) -> f64 {
-    error.map_or(f64::INFINITY, |error| error.mean)
-}
-
-fn table(lines: &[Line<'_>], label: &Label) -> Vec<String> {
-    let has_classes = !matches!(label, Label::Number(_));
-    let titles = lines.iter().map(|line| line.contender.title.len());
-    let readings = lines.iter().map(|line| line.reading.name().len());
-    let widths = ColumnWidths {
-        title: titles.max().unwrap_or(0).max(8),
-        reading: readings.max().unwrap_or(0).max(7),
-    };
-    let wrong = if has_classes { "wrong" } else { "" };
-    let mut text = vec![widths.row(
-        " ",
-        ["function", "read by", "error", "without noise", wrong],
-    )];
-    for (number, line) in lines.iter().enumerate() {
-        let Measured {
-            error,
-            wrong,
-            without_noise,
-        } = &line.measured;
-        let mark = if number == 0 { "*" } else { " " };
-        let quiet = without_noise.map_or("-".to_owned(), three_digits);
-        let wrong = if has_classes {
-            with_deviation(*wrong)
-        } else {
-            String::new()
-        };
-        text.push(widths.row(
-            mark,
-            [
-                &line.contender.title,
-                &line.reading.name(),
-                &with_deviation(*error),
-                &quiet,
-                &wrong,
-            ],
-        ));
-    }
-    text.push(
-        "error +- its standard deviation by the noise that was drawn; every call draws anew"
-            .to_owned(),
-    );
-    text
-}
-
-/// Widths of those columns of the table whose words differ in length.
-struct ColumnWidths {
-    title: usize,
-    reading: usize,
-}
-
-impl ColumnWidths {
-    fn row(&self, mark: &str, [function, read_by, error, quiet, wrong]: [&str; 5]) -> String {
-        let ColumnWidths { title, reading } = self;
-        format!("{mark} {function:<title$}  {read_by:<reading$}  {error:<20} {quiet:<14} {wrong}")
-            .trim_end()
-            .to_owned()
-    }
-}
-
-fn with_deviation(error: Option<MeanError>) -> String {
-    let Some(MeanError { mean, deviation }) = error else {
-        return "-".to_owned();
-    };
-    // Less than the last digit of a float is none.
-    let deviation = if deviation < 1e-12 * mean {
-        0.0
-    } else {
-        deviation
-    };
-    format!("{} +- {}", three_digits(mean), three_digits(deviation))
-}
-
-/// The least error, how far it is ahead, and what to write.
-fn recommendation(lines: &[Line<'_>], release: &Release, label: &Label) -> Vec<String> {
-    let Some((best, others)) = lines.split_first() else {
-        return Vec::new();
-    };
-    let against = others
-        .iter()
-        .find(|other| !std::ptr::eq(other.contender, best.contender))
-        .map(|next| {
-            let apart = match is_ahead(judged_by(best), judged_by(next)) {
-                true => "",
-                false => ", which may be the noise alone",
-            };
-            format!(
-                ", against {} of {}{apart}",
-                three_digits(judged_by(next).mean),
-                next.name()
-            )
-        });
-    let least = three_digits(judged_by(best).mean);
-    let against = against.unwrap_or_default();
-    let mut text = vec![format!(
-        "* is recommended: {}: its error is the least, {least}{against}",
-        best.name()
-    )];
-    if let Some(fewest) = lines
-        .iter()
-        .min_by(|a, b| a.rank().wrong.total_cmp(&b.rank().wrong))
-        && let (Some(least), Some(more)) = (fewest.measured.wrong, best.measured.wrong)
-        && is_ahead(least, more)
-    {
-        text.push(format!(
-            "where only the class matters, the fewest are wrong of {}",
-            fewest.name()
-        ));
-    }
-    match &best.contender.lines {
-        Some(written) => {
-            text.push(
-                "to take it, write in [release], in place of its function, noise and size:"
-                    .to_owned(),
-            );
-            text.extend(
-                written
-                    .lines()
-                    .filter(|line| !line.is_empty())
-                    .map(|line| format!("  {line}")),
-            );
-        }
-        None => text.push("the file has it".to_owned()),
-    }
-    text.push(format!(
-        "and read it by {}",
-        best.reading.command(label, &domain(release))
-    ));
-    text
-}
-
-/// The error that a line is judged by.
-fn judged_by(line: &Line<'_>) -> MeanError {
-    line.measured
-        .error
-        .or(line.measured.wrong)
-        .unwrap_or(MeanError {
-            mean: f64::NAN,
-            deviation: f64::NAN,
-        })
-}
-
-/// Tells whether the least is less by more than their noise makes likely.
-fn is_ahead(least: MeanError, more: MeanError) -> bool {
-    let variance = least.deviation * least.deviation + more.deviation * more.deviation;
-    more.mean - least.mean > 2.0 * variance.sqrt()
 }

@@ -29,7 +29,7 @@ use bernstream_worker::telemetry;
 /// The default address of the page.
 pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465);
 
-/// How far back the dashboard of a worker reads.
+/// The time back to which the dashboard of a worker reads.
 const HISTORY: History = History::Last(Duration::from_secs(7 * 24 * 3600));
 
 /// Shows the synopses of a topic or folder in a browser, as they arrive.
@@ -144,7 +144,7 @@ pub fn url(listener: &TcpListener) -> Result<String, Failure> {
     Ok(format!("http://{address}"))
 }
 
-/// Where a worker's synopses can be followed.
+/// The place where a worker's synopses can be followed.
 pub fn origin(output: &Output) -> Origin {
     match output.location() {
         Location::Topic { broker, topic } => Origin::Topic(topic::Params {

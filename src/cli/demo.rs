@@ -62,7 +62,7 @@ pub struct Arguments {
 ///
 /// If an address is taken, or if the mock cluster or the worker fails.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let page = page(arguments.dashboard)?;
+    let page = listen_for_page(arguments.dashboard)?;
     line(format_args!(
         "\n  ==>  {}  <==  open this in a browser: the curves, live\n",
         dashboard::url(&page)?
@@ -76,11 +76,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(not_kafka());
     };
 
-    let cluster = MockCluster::new(1).map_err(mock)?;
+    let cluster = MockCluster::new(1).map_err(mock_failed)?;
     let broker = Broker::mock(cluster.bootstrap_servers());
-    cluster.create_topic(&input.topic, 2, 1).map_err(mock)?;
-    cluster.create_topic(&sink.topic, 1, 1).map_err(mock)?;
-    cluster.create_topic(&witness.topic, 1, 1).map_err(mock)?;
+    cluster
+        .create_topic(&input.topic, 2, 1)
+        .map_err(mock_failed)?;
+    cluster
+        .create_topic(&sink.topic, 1, 1)
+        .map_err(mock_failed)?;
+    cluster
+        .create_topic(&witness.topic, 1, 1)
+        .map_err(mock_failed)?;
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::Other(format!("no temporary folder: {error}")))?;
     input.broker = broker.clone();
@@ -114,9 +120,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         &runtime,
     )?;
     thread::scope(|scope| {
-        let simulating = scope.spawn(|| stop_at_end(&stop, simulate(&broker, &source, &stop)));
-        let showing =
-            scope.spawn(|| stop_at_end(&stop, show(&broker, &output, arguments.windows, &stop)));
+        let simulating =
+            scope.spawn(|| stop_at_end(&stop, send_simulated(&broker, &source, &stop)));
+        let showing = scope.spawn(|| {
+            stop_at_end(
+                &stop,
+                show_synopses(&broker, &output, arguments.windows, &stop),
+            )
+        });
         let worked = run::work(&settings, Origin::Simulation, &runtime, &stop);
         stop.ask();
         for done in [simulating.join(), showing.join()] {
@@ -131,7 +142,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Listens at the requested address, or else at the default one or at a free port.
-fn page(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
+fn listen_for_page(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
     let setting = "--dashboard";
     if let Some(address) = asked {
         return Ok(serve::listen(address, setting)?);
@@ -147,7 +158,7 @@ fn not_kafka() -> Failure {
     Failure::Other("the configuration of the demo does not name Kafka".into())
 }
 
-fn mock(error: rdkafka::error::KafkaError) -> Failure {
+fn mock_failed(error: rdkafka::error::KafkaError) -> Failure {
     Failure::Other(format!("the mock broker failed: {error}"))
 }
 
@@ -157,7 +168,7 @@ fn stop_at_end(stop: &Stop, result: Result<(), Failure>) -> Result<(), Failure> 
 }
 
 /// Sends waiting times with two modes that drift over time.
-fn simulate(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
+fn send_simulated(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
     let producer: ThreadedProducer<DefaultProducerContext> = broker
         .client_config()
         .and_then(|config| config.create())
@@ -219,7 +230,12 @@ fn simulation_failed(error: impl Display) -> Failure {
 }
 
 /// Reads synopses like any consumer, and draws them.
-fn show(broker: &Broker, topic: &str, windows: Option<u32>, stop: &Stop) -> Result<(), Failure> {
+fn show_synopses(
+    broker: &Broker,
+    topic: &str,
+    windows: Option<u32>,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let consumer = broker
         .consumer(&[("group.id", "demo"), ("enable.auto.commit", "false")])
         .map_err(unreadable)?;
@@ -235,7 +251,7 @@ fn show(broker: &Broker, topic: &str, windows: Option<u32>, stop: &Stop) -> Resu
         };
         let synopsis = Synopsis::open(message.payload().unwrap_or_default()).map_err(unreadable)?;
         shown += 1;
-        print(draw(&synopsis).map_err(unreadable)?)?;
+        print(draw_curve(&synopsis).map_err(unreadable)?)?;
         // All keys of a window are published before those of the next window.
         if last.is_some_and(|last| shown >= last) {
             break;
@@ -249,7 +265,7 @@ fn unreadable(error: impl Display) -> Failure {
 }
 
 /// A synopsis in the terminal: its curve, its number of records and its price.
-fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
+fn draw_curve(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
     let description = synopsis.description();
     let evaluator = synopsis.evaluator(description.order)?;
     let [axis] = &description.domain[..] else {

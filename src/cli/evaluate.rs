@@ -13,7 +13,7 @@ pub use self::asked::Arguments;
 use self::asked::Point;
 pub use self::error::Error;
 pub(super) use self::remarks::source;
-use self::remarks::{guarantee, what};
+use self::remarks::{guarantee, source_and_meaning};
 use self::table::{Printed, table};
 use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
@@ -56,7 +56,10 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         form,
     } = during("evaluating", || table(&synopsis, arguments, &mut csv))?;
     io::stdout().lock().write_all(&csv)?;
-    note(format_args!("\n{}", what(synopsis.description(), divisor)));
+    note(format_args!(
+        "\n{}",
+        source_and_meaning(synopsis.description(), divisor)
+    ));
     if let Some(off) = approximation {
         note(format_args!(
             "approximation error: at most {off:.3e} at these points, if the function is as smooth as declared"

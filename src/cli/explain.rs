@@ -45,36 +45,36 @@ pub struct Arguments {
     comparison: comparison::Arguments,
 }
 
-/// What `--json` prints.
+/// Everything that `--json` prints.
 #[derive(Debug, Serialize)]
 struct Explained {
     pipeline: String,
-    /// What a block may spend.
+    /// The most that a block may spend.
     total: Price,
-    releases: Vec<OfRelease>,
-    /// What the cap on a user's records drops; empty without a guess at how many there are, and without users.
+    releases: Vec<ExplainedRelease>,
+    /// Records that the cap on a user's records drops; empty without a guess at how many there are, and without users.
     cap: Vec<String>,
-    /// What the windows of a block are charged, and how long it lasts.
+    /// Charges of the windows of a block, and how long it lasts.
     budget: Vec<String>,
     /// Absent without a ledger that can be used with this file.
     ledger: Option<RemainingBudget>,
-    /// Why the ledger that is there cannot be used with this file.
+    /// The reason why the ledger that is there cannot be used with this file.
     refused: Option<String>,
     guarantee: Vec<String>,
     notes: Vec<String>,
 }
 
-/// What is told of one release.
+/// Everything that is told of one release.
 #[derive(Debug, Serialize)]
-struct OfRelease {
+struct ExplainedRelease {
     name: String,
     function: String,
-    /// What matters, in sentences.
+    /// The most important, in sentences.
     in_short: Vec<String>,
     accuracy: Accuracy,
     /// Everything else, in sentences.
     sections: Vec<Section>,
-    /// What only `--verbose` tells in words.
+    /// Sections that only `--verbose` tells in words.
     details: Vec<Section>,
 }
 
@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.comparison.compare {
         return print(comparison::text(&settings, &arguments.comparison)?);
     }
-    let mut explained = during("simulating the noise", || explain(&settings))?;
+    let mut explained = during("simulating the noise", || explain_settings(&settings))?;
     if let Some(mean) = arguments.records_per_user {
         match &settings.privacy.unit {
             Unit::Record => {
@@ -140,14 +140,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn explain(settings: &Settings) -> Result<Explained, Failure> {
+fn explain_settings(settings: &Settings) -> Result<Explained, Failure> {
     Ok(Explained {
         pipeline: settings.pipeline.clone(),
         total: settings.privacy.total,
         releases: settings
             .releases
             .iter()
-            .map(|release| of_release(settings, release))
+            .map(|release| explain_release(settings, release))
             .collect::<Result<_, _>>()?,
         cap: Vec::new(),
         budget: budget(settings),
@@ -192,7 +192,7 @@ pub fn verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
     Ok(lines)
 }
 
-fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failure> {
+fn explain_release(settings: &Settings, release: &Release) -> Result<ExplainedRelease, Failure> {
     let plan = Plan::new(settings, release)?;
     let accuracy = Accuracy::of(&plan)?;
     let mut sections = Vec::new();
@@ -228,7 +228,7 @@ fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failu
     ];
     sections.retain(|section| !section.lines.is_empty());
     details.retain(|section| !section.lines.is_empty());
-    Ok(OfRelease {
+    Ok(ExplainedRelease {
         name: release.name.clone(),
         function: release.function.meaning.clone(),
         in_short: accuracy.in_short(&plan),
@@ -239,7 +239,7 @@ fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failu
 }
 
 impl Explained {
-    /// What matters first: errors, prices, budget.
+    /// Everything in words, the most important first: errors, prices, budget.
     fn in_words(&self, is_verbose: bool) -> String {
         let mut text = String::new();
         for release in &self.releases {
@@ -277,7 +277,7 @@ impl Explained {
     }
 
     /// A heading that names the release if there are several.
-    fn heading_of(&self, heading: &str, release: &OfRelease) -> String {
+    fn heading_of(&self, heading: &str, release: &ExplainedRelease) -> String {
         match self.releases.len() {
             1 => heading.to_owned(),
             _ => format!("{heading} of {:?}", release.name),

@@ -10,7 +10,7 @@ use bernstream_server::serve;
 use bernstream_worker::pipeline;
 use {bernstream_config as config, bernstream_kafka as kafka, bernstream_ledger as ledger};
 
-/// Why a command failed, grouped by what the caller should do about it.
+/// The reason why a command failed, grouped by what the caller should do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The configuration or the arguments must be changed.
@@ -22,7 +22,7 @@ pub enum Failure {
     /// The ledger or its witness stops the worker; what is in them may be right.
     #[error("{0}")]
     Ledger(String),
-    /// What the ledger, its witness or the output hold is wrong.
+    /// Something that the ledger, its witness or the output hold is wrong.
     #[error("{0}")]
     Unsound(String),
     /// The ledger stops the worker, and cannot go on.

@@ -14,14 +14,14 @@ use bernstream_ledger::witness::Claim;
 use bernstream_ledger::{Error, Ledger};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How a ledger that its witness does not know calls a witness that a worker would make.
+/// The name of a witness that a worker would make, in the error of a ledger that it does not know.
 const MADE_ANEW: &str = "new, because there is none and the output is empty";
 
 /// Succeeds if a worker could go on with what is there, or begin. With `is_offline` no broker is asked.
 ///
 /// # Errors
 ///
-/// What the worker would say.
+/// Those of the worker.
 pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     let recorded = match ledger::exists(&settings.ledger)? {
         true => Some(Ledger::newest_settings(&settings.ledger)?),
@@ -56,13 +56,13 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     let ledger = look_at_ledger(settings)?;
     match &settings.ledger_log {
         Some(log) if !is_offline => {
-            rebuilds(settings, ledger.as_ref(), &witness, open_log(log)?)?;
+            check_rebuilding(settings, ledger.as_ref(), &witness, open_log(log)?)?;
         }
         _ => match &ledger {
             Some(ledger) => ledger.recognise(&witness.identity, accepted)?,
             // One that is built from its log needs its broker.
             None if settings.ledger_log.is_some() && accepted.is_some() => {}
-            None => begins(settings, accepted)?,
+            None => check_beginning(settings, accepted)?,
         },
     }
     let Some(ledger) = ledger else { return Ok(()) };
@@ -91,7 +91,7 @@ fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
 }
 
 /// Checks that a new ledger may begin.
-fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
+fn check_beginning(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
     if ledger::exists(&settings.ledger)? {
         return Ok(());
     }
@@ -106,7 +106,7 @@ fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
 }
 
 /// Checks that the ledger that the witness follows is there, or can be built from its log.
-fn rebuilds(
+fn check_rebuilding(
     settings: &Settings,
     ledger: Option<&Ledger>,
     witness: &FoundWitness,
@@ -120,7 +120,7 @@ fn rebuilds(
         }
         return match ledger {
             Some(ledger) => Ok(ledger.recognise(identity, None)?),
-            None => begins(settings, None),
+            None => check_beginning(settings, None),
         };
     };
     match ledger.map(|ledger| ledger.recognise(identity, Some(accepted))) {

@@ -13,7 +13,7 @@ use bernstream_worker::pipeline::{Health, Stop};
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long somebody holds the ledger before that is told. The commands of this program hold it for milliseconds.
+/// Time for which somebody holds the ledger before that is told. The commands of this program hold it for milliseconds.
 const LONG: Duration = Duration::from_secs(10);
 
 /// Has the worker wait for as long as its ledger is held, alive and not ready.

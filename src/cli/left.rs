@@ -16,51 +16,51 @@ use bernstream_synopsis::price::Price;
 /// The most windows of a block that are looked at.
 const MOST_WINDOWS: usize = 100_000;
 
-/// How far the budget of one block goes.
+/// Windows that the budget of one block pays for.
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockToCome {
     pub block: Span,
-    /// How many of its windows, those from the next one on, are looked at.
+    /// Number of its windows, from the next one on, that are looked at.
     pub windows: usize,
-    /// How many of these are paid for.
+    /// Number of these that are paid for.
     pub windows_paid: usize,
     /// The start of the first one that is not; absent if all are.
     pub until: Option<Timestamp>,
-    /// Where looking ended before the block does; absent if all of its windows were looked at.
+    /// The time at which looking ended before the block does; absent if all of its windows were looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looked_to: Option<Timestamp>,
 }
 
-/// How the budget stands in a ledger that exists. Nothing here depends on a record.
+/// State of the budget in a ledger that exists. Nothing here depends on a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct RemainingBudget {
     /// The start of the next window to close.
     pub next_window: Timestamp,
-    /// What one block may spend.
+    /// The most that one block may spend.
     pub total: Price,
     pub spent: Price,
-    /// What windows can still spend of the block; the same unit as `total`.
+    /// The rest that windows can still spend of the block, in the unit of `total`.
     pub left: Price,
-    /// What the file changes in the settings of the ledger: that holds from the next window on.
+    /// Changes of the file to the settings of the ledger, which hold from the next window on.
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub to_come: BlockToCome,
     /// The next block, which begins with a budget of its own; absent if there is none or nothing of it is charged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_block: Option<BlockToCome>,
-    /// Where the share of its input's total ends, if it does: no window of a block that ends later is published.
+    /// The end of the share of its input's total, if it ends: no window of a block that ends later is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_ends: Option<Timestamp>,
     /// Every window is a block of its own; whether its budget always pays for all releases that cover it.
     #[serde(skip)]
     renewed: Option<bool>,
-    /// What windows may spend of the total, if not all of it.
+    /// The part of the total that windows may spend, in words, if not all of it.
     #[serde(skip)]
     kept_back: String,
 }
 
 impl RemainingBudget {
-    /// What is left in the ledger of these settings; `None` without a ledger, if it is of another promise, or if it cannot be read,
+    /// The rest of the budget in the ledger of these settings; `None` without a ledger, if it is of another promise, or if it cannot be read,
     /// which whoever opens it tells.
     pub fn of(settings: &Settings) -> Option<Self> {
         if !exists(&settings.ledger).ok()? {
@@ -114,7 +114,7 @@ impl RemainingBudget {
         }
     }
 
-    /// The same in words.
+    /// The state in words.
     pub fn in_words(&self) -> Vec<String> {
         let RemainingBudget {
             next_window,

@@ -18,10 +18,10 @@ use bernstream_server::feed;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 
-/// How many releases and keys an error names.
+/// Number of releases and keys that an error names.
 const NAMED: usize = 10;
 
-/// Why there is no newest synopsis.
+/// The reason why there is no newest synopsis.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -69,11 +69,11 @@ pub struct Topic {
     #[arg(long, requires = "topic")]
     pub key: Option<String>,
     /// Only the window that starts at this time, for example 2013-01-01T05:00:00Z
-    #[arg(long, requires = "topic", value_name = "START", value_parser = time)]
+    #[arg(long, requires = "topic", value_name = "START", value_parser = parse_time)]
     pub window: Option<Timestamp>,
 }
 
-fn time(text: &str) -> Result<Timestamp, String> {
+fn parse_time(text: &str) -> Result<Timestamp, String> {
     Timestamp::try_from(text.to_owned())
 }
 
@@ -211,10 +211,10 @@ impl Topic {
     }
 }
 
-/// What is still to be read of a topic.
+/// The part of a topic that is still to be read.
 #[derive(Default)]
 struct Unread {
-    /// Where each partition ended at first.
+    /// The end of each partition when reading began.
     ends: BTreeMap<i32, i64>,
     /// An upper bound of the number of messages.
     messages: u64,

@@ -19,10 +19,15 @@ pub fn checks(settings: &Settings, params: &Params) -> Option<Check> {
         "the brokers have stamped what a worker reads first of {}",
         params.topic
     );
-    let since = oldest_message(settings, begins(settings)?);
+    let since = oldest_message(settings, first_window_to_read(settings)?);
     Some(match older_stamps(params, since) {
         Ok(found) if found.is_empty() => Check::passed(what),
-        Ok(found) => Check::new(what, false, told(&found), remedy(settings, since, &found)),
+        Ok(found) => Check::new(
+            what,
+            false,
+            offsets_in_words(&found),
+            remedy_in_words(settings, since, &found),
+        ),
         Err(error) => {
             let is_unanswered = error.is_transient();
             Check {
@@ -54,7 +59,7 @@ pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<
 }
 
 /// The start of the first window whose records a worker reads that starts now; none after the last of the grid.
-fn begins(settings: &Settings) -> Option<Timestamp> {
+fn first_window_to_read(settings: &Settings) -> Option<Timestamp> {
     let end = settings.windows.end;
     if ledger::exists(&settings.ledger).ok()? {
         let ledger = Ledger::peek(&settings.ledger).ok()??;
@@ -84,14 +89,18 @@ fn oldest_message(settings: &Settings, first: Timestamp) -> Timestamp {
         .oldest_message(settings.windows.grid.span_of(first))
 }
 
-fn told(found: &[OlderStamps]) -> String {
+fn offsets_in_words(found: &[OlderStamps]) -> String {
     format!(
         "offsets {} have times that their producers set, from before the topic had LogAppendTime",
-        found.iter().map(offsets).collect::<Vec<_>>().join(", ")
+        found
+            .iter()
+            .map(offset_range)
+            .collect::<Vec<_>>()
+            .join(", ")
     )
 }
 
-fn offsets(
+fn offset_range(
     OlderStamps {
         partition,
         from,
@@ -103,7 +112,7 @@ fn offsets(
 }
 
 /// As an element of `lost`.
-fn lost(
+fn lost_entry(
     OlderStamps {
         partition,
         from,
@@ -114,8 +123,8 @@ fn lost(
     format!("{{ partition = {partition}, from = {from}, to = {to} }}")
 }
 
-fn remedy(settings: &Settings, since: Timestamp, found: &[OlderStamps]) -> String {
-    let lost = found.iter().map(lost).collect::<Vec<_>>().join(", ");
+fn remedy_in_words(settings: &Settings, since: Timestamp, found: &[OlderStamps]) -> String {
+    let lost = found.iter().map(lost_entry).collect::<Vec<_>>().join(", ");
     let give_up = format!(
         "lost = [{lost}] in [input.kafka] gives them up, and every later synopsis says that it is incomplete"
     );

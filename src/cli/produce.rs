@@ -26,7 +26,7 @@ use bernstream_kafka::topic;
 use bernstream_kafka::{Broker, ErrorContext};
 use bernstream_release::source::cells::times;
 
-/// How long the broker may take to store a message.
+/// The most time that the broker may take to store a message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Send a file to a Kafka topic, in the order of its rows: Parquet and Arrow as Arrow, CSV and JSON lines as JSON, a row a message
@@ -231,12 +231,12 @@ struct Part {
 struct Replay {
     pace: f64,
     column: String,
-    /// In microseconds of event time.
+    /// Length in microseconds of event time.
     interval: i64,
     start: Option<ReplayStart>,
 }
 
-/// When a replay began, and at which event time, in microseconds.
+/// The beginning of a replay, and its event time in microseconds.
 #[derive(Clone, Copy)]
 struct ReplayStart {
     event_time: i64,

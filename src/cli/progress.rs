@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The pause between two updates.
 const REDRAWN: Duration = Duration::from_millis(200);
-/// How long work must have run before it is said how long the rest takes.
+/// The least time of work before it is said how long the rest takes.
 const LEAST_RUN: Duration = Duration::from_secs(2);
 /// The most characters of a line: in the last column of a terminal of 80 some wrap.
 const LONGEST: usize = 79;
@@ -55,7 +55,7 @@ fn rewrite(text: &str) {
     let _ = write!(terminal, "\r{text}\x1b[K").and_then(|()| terminal.flush());
 }
 
-/// What of a line fits a terminal: a line that wraps cannot be rewritten.
+/// The part of a line that fits a terminal: a line that wraps cannot be rewritten.
 fn fitted(line: &str) -> String {
     line.chars().take(LONGEST).collect()
 }
@@ -71,7 +71,7 @@ pub fn part(done: u64, all: u64) -> String {
     }
 }
 
-/// How much of some work is done, of how much in all; 0 in all where nobody knows.
+/// The amount of some work that is done, and of all of it; 0 in all where nobody knows.
 #[derive(Debug, Default)]
 pub struct WorkDone {
     done: AtomicU64,
@@ -105,7 +105,7 @@ impl WorkDone {
     }
 }
 
-/// How long the rest takes if it goes on as fast as the part that is done; not known in the beginning.
+/// Estimates how long the rest takes if it goes on as fast as the part that is done; not known in the beginning.
 fn time_left(elapsed: Duration, done: u64, all: u64) -> Option<Duration> {
     #[expect(clippy::cast_precision_loss, reason = "an estimate to show")]
     let rest = all.saturating_sub(done) as f64 / done as f64;

@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             ranges: arguments.range.clone(),
             quantiles: arguments.quantile.clone(),
         };
-        let answers = synopsis.ask(&questions).map_err(failure)?;
+        let answers = synopsis.ask(&questions).map_err(unanswered)?;
         return match arguments.json {
             true => line(format_args!(
                 "{:#}",
@@ -86,23 +86,23 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             false => {
                 let about = synopsis.description();
                 print(
-                    answers.iter().map(of_tables).collect::<String>()
-                        + &blurred(about)
+                    answers.iter().map(estimate_in_words).collect::<String>()
+                        + &blur_in_words(about)
                         + &source_and_guarantee(about),
                 )
             }
         };
     };
     let answer = during("computing the answer", || {
-        ask(&synopsis, function, arguments)
+        answer_expression(&synopsis, function, arguments)
     })
-    .map_err(failure)?;
+    .map_err(unanswered)?;
     match arguments.json {
         true => line(format_args!(
             "{:#}",
             answer.in_context(function, synopsis.description())
         )),
-        false => print(words(&answer, function, synopsis.description())),
+        false => print(answer_in_words(&answer, function, synopsis.description())),
     }
 }
 
@@ -122,7 +122,7 @@ impl Arguments {
     }
 }
 
-fn ask(
+fn answer_expression(
     synopsis: &Synopsis,
     function: &str,
     arguments: &Arguments,
@@ -143,14 +143,14 @@ fn ask(
 }
 
 /// A query that cannot be answered is for the caller to change.
-fn failure(error: synopsis::Error) -> Failure {
+fn unanswered(error: synopsis::Error) -> Failure {
     match error {
         synopsis::Error::Damaged(_) => Failure::Other(error.to_string()),
         _ => Failure::Configuration(error.to_string()),
     }
 }
 
-fn words(answer: &Answer, function: &str, about: &Description) -> String {
+fn answer_in_words(answer: &Answer, function: &str, about: &Description) -> String {
     let Answer {
         sum,
         noise,
@@ -166,7 +166,7 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
     let mut text = format!(
         "sum of {function}: {}\n{}",
         above_noise(*sum, noise.half_width),
-        within(noise)
+        noise_in_words(noise)
     );
     text += &format!(
         "  truncation {most} {}: {} a record ({misses}), times the {} records released\n",
@@ -179,7 +179,7 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
             text += &format!(
                 "mean: {}\n{}",
                 above_noise(mean.value, mean.noise.half_width),
-                within(&mean.noise)
+                noise_in_words(&mean.noise)
             );
             text += &format!(
                 "  truncation {most} {}\n",
@@ -192,7 +192,7 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
 }
 
 /// An answer with its interval, in a line.
-fn of_tables(answer: &tables::Answer) -> String {
+fn estimate_in_words(answer: &tables::Answer) -> String {
     let tables::Answer {
         of,
         estimate: Estimate { value, interval },
@@ -216,9 +216,9 @@ fn of_tables(answer: &tables::Answer) -> String {
     }
 }
 
-/// What intervals do not cover: of a density its bandwidth, of tables of cells their step, and what less of it would cost: a count sums up as many nodes as a range has, so that
+/// Tells what intervals do not cover: of a density its bandwidth, of tables of cells their step, and what less of it would cost: a count sums up as many nodes as a range has, so that
 /// half the step has noise of the root of 2 on each axis.
-fn blurred(about: &Description) -> String {
+fn blur_in_words(about: &Description) -> String {
     if let Target::Density(Density {
         kernel: Smoothing::Bandwidths(bandwidths),
         ..
@@ -264,7 +264,7 @@ fn source_and_guarantee(about: &Description) -> String {
     format!("\n{source}{}\n", about.privacy.in_words)
 }
 
-fn within(noise: &NoiseError) -> String {
+fn noise_in_words(noise: &NoiseError) -> String {
     let percent = noise.level * 100.0;
     let half_width = two_digits(noise.half_width);
     let deviation = two_digits(noise.deviation);
@@ -296,7 +296,7 @@ mod tests {
     fn an_answer_tells_noise_and_truncation_apart() {
         let synopsis = query::example();
         // A thousand records at 75: the synopsis holds four frequencies, and a cubic needs no more.
-        let cubic = ask(&synopsis, "(dep_delay / 75)^3", &arguments(&["x"])).unwrap();
+        let cubic = answer_expression(&synopsis, "(dep_delay / 75)^3", &arguments(&["x"])).unwrap();
         assert!(
             (cubic.sum - 1000.0).abs() < 1e-9 && (cubic.mean.unwrap().value - 1.0).abs() < 1e-9,
             "{cubic:?}"
@@ -305,13 +305,13 @@ mod tests {
             cubic.truncation.per_record < 1e-3 && cubic.truncation.is_proved,
             "{cubic:?}"
         );
-        let text = words(&cubic, "(dep_delay / 75)^3", synopsis.description());
+        let text = answer_in_words(&cubic, "(dep_delay / 75)^3", synopsis.description());
         assert!(
             text.starts_with("sum of (dep_delay / 75)^3: 1000\n  noise within ")
                 && text.contains("(proved)"),
             "{text}"
         );
-        let wave = ask(&synopsis, "-sin(dep_delay)", &arguments(&["x"])).unwrap();
+        let wave = answer_expression(&synopsis, "-sin(dep_delay)", &arguments(&["x"])).unwrap();
         assert!(wave.truncation.per_record > 0.9, "{wave:?}");
     }
 
@@ -320,7 +320,7 @@ mod tests {
         let said = |golden: &str| {
             let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
             let about: Description = serde_json::from_value(golden["synopsis"].clone()).unwrap();
-            (blurred(&about), about)
+            (blur_in_words(&about), about)
         };
         let (text, about) = said(include_str!("../../clients/golden/cells-number-1d.json"));
         let Basis::Tables(basis) = &about.basis else {
@@ -342,13 +342,16 @@ mod tests {
                 && text.contains(" of hour, "),
             "{text}"
         );
-        assert_eq!(blurred(query::example().description()), "");
+        assert_eq!(blur_in_words(query::example().description()), "");
     }
 
     #[test]
     fn a_wrong_question_is_refused_in_words() {
         let says = |question: &str| {
-            failure(ask(&query::example(), question, &arguments(&["x"])).unwrap_err()).to_string()
+            unanswered(
+                answer_expression(&query::example(), question, &arguments(&["x"])).unwrap_err(),
+            )
+            .to_string()
         };
         assert!(
             says("dep_delya").contains("'dep_delya' is unknown: there are dep_delay"),
@@ -362,7 +365,7 @@ mod tests {
         );
         let function: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         let function = Synopsis::new(function, vec![0.0; 3]).unwrap();
-        let refused = ask(&function, "dep_delay", &arguments(&["x"]))
+        let refused = answer_expression(&function, "dep_delay", &arguments(&["x"]))
             .unwrap_err()
             .to_string();
         assert!(refused.contains("use `bernstream evaluate`"), "{refused}");
@@ -371,7 +374,8 @@ mod tests {
     #[test]
     fn coefficients_can_be_chosen() {
         let synopsis = query::example();
-        let sum = |words: &[&str]| ask(&synopsis, words[0], &arguments(words)).unwrap();
+        let sum =
+            |words: &[&str]| answer_expression(&synopsis, words[0], &arguments(words)).unwrap();
         let plain = sum(&["exp(dep_delay/50)"]);
         let jackson = sum(&["exp(dep_delay/50)", "--jackson", "2"]);
         assert!(jackson.truncation.per_record > plain.truncation.per_record);

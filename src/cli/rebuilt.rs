@@ -36,7 +36,7 @@ pub fn newest(
         .map(Ledger::newest_messages)
         .transpose()?
         .unwrap_or_default();
-    let evidence = Evidence::gather(end(sink, &messages)?.rows(), Some(&mut *log))?;
+    let evidence = Evidence::gather(tail_of_output(sink, &messages)?.rows(), Some(&mut *log))?;
     let Some(accepted) = witness.read()? else {
         let Some(ledger) = existing else {
             return if log.has_marks() {
@@ -55,12 +55,12 @@ pub fn newest(
                 "there is no ledger in {}: building it from its log",
                 settings.ledger.path.display()
             );
-            build(settings, accepted.head, log)?
+            build_from_log(settings, accepted.head, log)?
         }
         Some(ledger) => match ledger.recognise(&witness.identity()?, Some(&accepted)) {
             Err(Error::ForeignHead { .. }) => {
                 ledger.gives_way(log, accepted.head, witness.remembered(), &evidence)?;
-                moved_to(settings, ledger, accepted.head, log)?
+                move_to(settings, ledger, accepted.head, log)?
             }
             recognised => {
                 recognised?;
@@ -78,12 +78,12 @@ pub fn newest(
                  bytes, before anything is drawn",
                 newest.sequence, accepted.head.sequence
             );
-            moved_to(settings, ledger, newest, log)?
+            move_to(settings, ledger, newest, log)?
         }
         None => ledger,
     };
     if is_new || ahead.is_some() {
-        as_chosen(settings, has_read_again, ledger).map(Some)
+        refuse_other_choices(settings, has_read_again, ledger).map(Some)
     } else {
         Ok(Some(ledger))
     }
@@ -94,7 +94,7 @@ pub fn newest(
 /// # Errors
 ///
 /// If it cannot be reached.
-fn end(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Tail, OpenError> {
+fn tail_of_output(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Tail, OpenError> {
     let Some(tail) = sink.tail(newest).map_err(output::Error::from)? else {
         warn!(
             "the output may not be read by this worker, so it does not notice if the witness has lost claims on what is there: give it the \
@@ -115,7 +115,10 @@ pub fn not_behind(
     witness: &mut dyn Witness,
     sink: &mut dyn Sink,
 ) -> Result<(), OpenError> {
-    let evidence = Evidence::gather(end(sink, &ledger.newest_messages()?)?.rows(), None)?;
+    let evidence = Evidence::gather(
+        tail_of_output(sink, &ledger.newest_messages()?)?.rows(),
+        None,
+    )?;
     let accepted = witness.read()?.map(|claim| claim.head);
     // What is foreign to it is refused when it is to publish.
     if accepted.is_some_and(|head| !ledger.contains(&head).unwrap_or(false)) {
@@ -128,20 +131,20 @@ pub fn not_behind(
 }
 
 /// The ledger with the rows up to `newest`, which it did not have: appended, or built anew.
-fn moved_to(
+fn move_to(
     settings: &Settings,
     ledger: Ledger,
     newest: Head,
     log: &mut LedgerLog,
 ) -> Result<Ledger, OpenError> {
-    match caught_up(ledger, newest, log)? {
+    match catch_up_with(ledger, newest, log)? {
         Some(ledger) => Ok(ledger),
-        None => build(settings, newest, log),
+        None => build_from_log(settings, newest, log),
     }
 }
 
 /// The ledger of the disk with the rows up to `accepted`, which it did not have; `None` if a new one must be built.
-fn caught_up(
+fn catch_up_with(
     mut ledger: Ledger,
     accepted: Head,
     log: &mut LedgerLog,
@@ -170,7 +173,11 @@ fn caught_up(
     Ok(None)
 }
 
-fn build(settings: &Settings, accepted: Head, log: &mut LedgerLog) -> Result<Ledger, OpenError> {
+fn build_from_log(
+    settings: &Settings,
+    accepted: Head,
+    log: &mut LedgerLog,
+) -> Result<Ledger, OpenError> {
     let built = log.restore(&settings.ledger, &accepted, Timestamp::now())?;
     let checkpoint = built.checkpoint.unwrap_or_default();
     info!(
@@ -185,7 +192,7 @@ fn build(settings: &Settings, accepted: Head, log: &mut LedgerLog) -> Result<Led
 
 /// The ledger, which has rows that it had not when the settings were read: unless these must be read again for what it says of `"auto"`,
 /// or of a Gaussian total, of which an earlier version of the program may have derived less.
-fn as_chosen(
+fn refuse_other_choices(
     settings: &Settings,
     has_read_again: &AtomicBool,
     ledger: Ledger,

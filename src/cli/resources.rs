@@ -17,26 +17,26 @@ const BASE: u64 = 48 << 20;
 /// Messages that are fetched but not decoded: the queues of all readers together (64 MB), and a broker's answer to each (50 MB).
 const QUEUED: u64 = 64 << 20;
 const ANSWER: u64 = 50 << 20;
-/// What the queue of one of many readers holds at least.
+/// The least that the queue of one of many readers holds.
 const LEAST_QUEUED: u64 = 8 << 20;
-/// What a reader holds of the message that it decodes: its bytes, its columns, and the schema that is kept. With messages of a megabyte,
+/// Bytes that a reader holds of the message that it decodes: its bytes, its columns, and the schema that is kept. With messages of a megabyte,
 /// the most that Kafka accepts by default.
 const DECODED: u64 = 8 << 20;
-/// What stays of a window's message until the window is in the ledger, beside its bytes: key, headers and digests, and its part of a
+/// Bytes that stay of a window's message until the window is in the ledger, beside its payload: key, headers and digests, and its part of a
 /// row, which is written, read again and compared. It has something to spare: with it `check` promises 261 MB for 20,000 keys of 41
 /// values and 122 MB for 5,000 of 401, where 170 and 102 were measured (a program that is not optimized); that is some 2 KB a message.
 const BESIDE_MESSAGE: u64 = 4500;
 /// Windows between readers and the output: joined, queued (`pipeline.rs`), and being released.
 const RELEASED_LATER: u64 = 6;
-/// What the ledger keeps of a message and of a window until they are archived. Measured: 342 and 102 bytes.
+/// Bytes that the ledger keeps of a message and of a window until they are archived. Measured: 342 and 102 bytes.
 const MESSAGE_ROW: u64 = 350;
 const WINDOW_ROW: u64 = 500;
 
-fn fetched(readers: u64) -> u64 {
+fn bytes_fetched(readers: u64) -> u64 {
     QUEUED.max(LEAST_QUEUED * readers) + ANSWER * readers
 }
 
-/// How many readers hold windows, at most: a topic with fewer partitions has fewer.
+/// The most readers that hold windows: a topic with fewer partitions has fewer.
 fn readers(settings: &Settings) -> u64 {
     match &settings.input {
         Input::Kafka(kafka) => u64::from(kafka.most_readers()),
@@ -44,8 +44,8 @@ fn readers(settings: &Settings) -> u64 {
     }
 }
 
-/// What a worker needs that keeps up with its input.
-fn least(settings: &Settings) -> u64 {
+/// Memory of a worker that keeps up with its input.
+fn least_memory(settings: &Settings) -> u64 {
     let open = open_windows(settings)
         .or(windows_in_all(settings))
         .unwrap_or(1);
@@ -55,12 +55,12 @@ fn least(settings: &Settings) -> u64 {
         .saturating_mul(held);
     let released = bytes_of_messages(settings).saturating_mul(settings.groups() as u64);
     BASE.saturating_add(windows)
-        .saturating_add(work(settings))
+        .saturating_add(bytes_of_work(settings))
         .saturating_add(released)
         .saturating_add(DECODED * readers(settings))
 }
 
-/// What is kept of the records of a window and key.
+/// Bytes that are kept of the records of a window and key.
 fn bytes_of_each(settings: &Settings) -> u64 {
     settings
         .releases
@@ -69,7 +69,7 @@ fn bytes_of_each(settings: &Settings) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// What is kept of the messages of a window and key while the window is released: they are paid for in one transaction.
+/// Bytes that are kept of the messages of a window and key while the window is released: they are paid for in one transaction.
 fn bytes_of_messages(settings: &Settings) -> u64 {
     settings
         .releases
@@ -89,8 +89,8 @@ fn bytes_of_message(settings: &Settings, release: &Release) -> u64 {
     synopsis_bytes(&release.shape()) as u64 + BESIDE_MESSAGE + 3 * state
 }
 
-/// What the computation of a window and key needs.
-fn work(settings: &Settings) -> u64 {
+/// Bytes that the computation of a window and key needs.
+fn bytes_of_work(settings: &Settings) -> u64 {
     settings
         .releases
         .iter()
@@ -99,7 +99,7 @@ fn work(settings: &Settings) -> u64 {
         .unwrap_or(0)
 }
 
-/// What a worker writes in a day, in words.
+/// Tells what a worker writes in a day.
 pub fn disk(settings: &Settings) -> Vec<String> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let groups = settings.groups() as u64;
@@ -118,23 +118,23 @@ pub fn disk(settings: &Settings) -> Vec<String> {
     vec![
         format!(
             "a window is one row of the ledger, of about {}, and {messages} {}, of about {} in all",
-            bytes(rows),
+            bytes_in_words(rows),
             if messages == 1 { "message" } else { "messages" },
-            bytes(window)
+            bytes_in_words(window)
         ),
         format!(
             "the output takes about {} a day, times its replicas, for as long as it keeps them",
-            bytes(window.saturating_mul(in_a_day))
+            bytes_in_words(window.saturating_mul(in_a_day))
         ),
         format!(
             "the ledger keeps them for {}: about {}",
             show(settings.ledger.keep_published),
-            bytes(kept)
+            bytes_in_words(kept)
         ),
         format!(
             "and about {} a day, {} a year, until `bernstream ledger archive` moves its old rows away",
-            bytes(rows.saturating_mul(in_a_day)),
-            bytes(rows.saturating_mul(windows_in(settings, 365 * DAY)))
+            bytes_in_words(rows.saturating_mul(in_a_day)),
+            bytes_in_words(rows.saturating_mul(windows_in(settings, 365 * DAY)))
         ),
     ]
 }
@@ -146,7 +146,7 @@ fn windows_in(settings: &Settings, time: Duration) -> u64 {
     windows.min(windows_in_all(settings).unwrap_or(u64::MAX))
 }
 
-/// What a worker keeps in memory, in words.
+/// Tells what a worker keeps in memory.
 pub fn memory(settings: &Settings) -> Vec<String> {
     let groups = settings.groups() as u64;
     let kept = bytes_of_each(settings);
@@ -161,23 +161,26 @@ pub fn memory(settings: &Settings) -> Vec<String> {
         lines.push(format!("in normal operation: {}", open.in_words(windows)));
     }
     lines.push(match windows_in_all(settings) {
-        None => format!("in a backfill: {} for each window", bytes(open.bytes(1))),
+        None => format!(
+            "in a backfill: {} for each window",
+            bytes_in_words(open.total_bytes(1))
+        ),
         Some(all) => match settings.input {
             Input::Kafka(_) => format!("in a backfill of all windows: {}", open.in_words(all)),
             Input::Files(_) => open.in_words(all),
         },
     });
-    let work = work(settings);
+    let work = bytes_of_work(settings);
     if work > 0 {
         lines.push(format!(
             "and, while a full window and key is computed: {}",
-            bytes(work)
+            bytes_in_words(work)
         ));
     }
     let messages = bytes_of_messages(settings);
     lines.push(format!(
         "and, while a window is released: keys x bytes of each one's messages = {groups} x {messages} = {}",
-        bytes(groups.saturating_mul(messages))
+        bytes_in_words(groups.saturating_mul(messages))
     ));
     if let Some(cap) = &settings.windows.cap {
         lines.push(format!(
@@ -191,17 +194,17 @@ pub fn memory(settings: &Settings) -> Vec<String> {
         } else {
             ""
         };
-        let most = bytes(scale.most);
+        let most = bytes_in_words(scale.most);
         lines.push(format!(
             "and up to {most} of what absorbers send of a window (scale.most_megabytes){users}"
         ));
     }
-    let least = least(settings);
+    let least = least_memory(settings);
     if let Input::Files(_) = &settings.input {
         // All windows are open until the files are read.
         lines.push(format!(
             "in all {}: with less it does not start",
-            bytes(least)
+            bytes_in_words(least)
         ));
         return lines;
     }
@@ -211,13 +214,13 @@ pub fn memory(settings: &Settings) -> Vec<String> {
         .saturating_mul(2 * readers + RELEASED_LATER);
     let absorbed = settings.scale.as_ref().map_or(0, |scale| scale.most);
     let full = least
-        .saturating_add(fetched(readers))
+        .saturating_add(bytes_fetched(readers))
         .saturating_add(waiting)
         .saturating_add(absorbed);
     lines.push(format!(
         "in all {} for a worker that keeps up, and {} while it reads what it has missed: with less than the first it does not start",
-        bytes(least),
-        bytes(full)
+        bytes_in_words(least),
+        bytes_in_words(full)
     ));
     lines
 }
@@ -231,7 +234,7 @@ struct OpenWindows {
 }
 
 impl OpenWindows {
-    fn bytes(&self, windows: u64) -> u64 {
+    fn total_bytes(&self, windows: u64) -> u64 {
         self.groups
             .saturating_mul(self.kept)
             .saturating_mul(self.readers)
@@ -244,7 +247,7 @@ impl OpenWindows {
             groups,
             kept,
         } = self;
-        let bytes = bytes(self.bytes(windows));
+        let bytes = bytes_in_words(self.total_bytes(windows));
         if *readers == 1 {
             format!("open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}")
         } else {
@@ -254,7 +257,7 @@ impl OpenWindows {
     }
 }
 
-/// How many windows can be open at once while the worker keeps up with Kafka; `None` for files, which have no pace.
+/// Number of windows that can be open at once while the worker keeps up with Kafka; `None` for files, which have no pace.
 ///
 /// A window is open from `start - max_future_skew` until `end + allowed_lateness + clock_slack + publish_delay`, and as long as
 /// later windows overlap it. A span of length `w` contains at most `floor(w / length) + 1` starts.
@@ -282,7 +285,7 @@ fn open_windows(settings: &Settings) -> Option<u64> {
     Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
 }
 
-/// How many windows the grid has from origin to end.
+/// Number of windows of the grid from origin to end.
 pub fn windows_in_all(settings: &Settings) -> Option<u64> {
     let grid = &settings.windows.grid;
     settings
@@ -291,7 +294,7 @@ pub fn windows_in_all(settings: &Settings) -> Option<u64> {
         .map(|end| grid.count(grid.origin(), end))
 }
 
-fn bytes(count: u64) -> String {
+fn bytes_in_words(count: u64) -> String {
     match count {
         0..10_000 => format!("{count} bytes"),
         10_000..10_000_000 => format!("{} KB", count.div_ceil(1000)),
@@ -323,7 +326,7 @@ mod tests {
         let settings = with_readers(4, FLIGHTS);
         let line = "in normal operation: readers x open windows x keys x bytes of each = 4 x 2 x 3 x 696 = 17 KB";
         assert_eq!(memory(&settings)[0], line);
-        let [one, four] = [1, 4].map(|readers| least(&with_readers(readers, FLIGHTS)));
+        let [one, four] = [1, 4].map(|readers| least_memory(&with_readers(readers, FLIGHTS)));
         assert_eq!(four - one, 3 * (2 * 3 * 696 + DECODED));
     }
 

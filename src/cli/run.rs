@@ -1,38 +1,33 @@
 //! `run`: the worker, from a configuration to the last window.
 
-use std::convert::Infallible;
-use std::fs;
+mod bands;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
+pub use self::bands::bands;
 use crate::cli::components::{Components, OpenError, Process};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::figures::hexadecimal;
 use crate::cli::missing_topic::MissingTopic;
-use crate::cli::progress::counting;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::watch::Watch;
 use crate::cli::{absorb, held, newest_schema, resources, settings};
-use bernstream_config::{Input, Release, Settings};
+use bernstream_config::{Input, Settings};
 use bernstream_kafka::sink::Output;
 use bernstream_kafka::sink::output::Location;
 use bernstream_ledger::{Ledger, private};
 use bernstream_noise::noise::Generator;
-use bernstream_release::choice::Candidates;
 use bernstream_release::window::Rules;
 use bernstream_server::feed::FeedReader;
 use bernstream_server::serve;
-use bernstream_synopsis::NoiseDistribution;
-use bernstream_synopsis::Shape;
-use bernstream_synopsis::band::Band;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::metrics::{Detail, Metrics};
@@ -58,7 +53,7 @@ pub struct Arguments {
 ///
 /// # Errors
 ///
-/// As for [`work`].
+/// Those of [`work`].
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let settings = settings::load(&arguments.configuration)?;
@@ -76,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     work(&settings, origin, &runtime, &stop).map_err(|failure| failure.advised(&settings))
 }
 
-/// Where the settings of a worker are from.
+/// The source of the settings of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin<'a> {
     /// This file, which can be read again.
@@ -115,7 +110,7 @@ pub fn work(
     }
 }
 
-/// What others see of the worker, for as long as its process lives.
+/// Endpoints by which others see the worker, for as long as its process lives.
 struct HttpEndpoints<'r> {
     runtime: &'r tokio::runtime::Runtime,
     probes: Option<TcpListener>,
@@ -178,7 +173,7 @@ impl Drop for Answering {
     }
 }
 
-/// How a worker has ended.
+/// The way in which a worker has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Done,
@@ -262,7 +257,7 @@ struct Parts {
     absorbed: Option<Absorbed>,
 }
 
-/// What came of opening everything.
+/// The result of opening everything.
 enum Opened {
     Parts(Box<Parts>),
     /// The ledger was built from its log, and says otherwise than these settings what was left to the program.
@@ -433,73 +428,11 @@ fn log_next_window(settings: &Settings, ledger: &Ledger) {
     }
 }
 
-/// How many windows from `next` on are closed together, when everything sent until `backfill` has been read.
+/// Number of windows from `next` on that are closed together, when everything sent until `backfill` has been read.
 fn history(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
     let last = backfill.minus(rules.allowed_lateness);
     rules
         .grid
         .count(next.start, rules.end.map_or(last, |end| last.min(end)))
         .max(1)
-}
-
-/// The noise band for each order that a window can have: simulated once per plan from public quantities, and cached in
-/// `folder`, beside the ledger.
-pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
-    let bands = release
-        .orders()
-        .try_map(|order| Ok::<_, Infallible>(band_of_order(release, *order, folder)));
-    bands.unwrap_or_else(|never| match never {})
-}
-
-fn band_of_order(release: &Release, order: u32, folder: &Path) -> Band {
-    let shape = release.shape();
-    let law = release.noise.law();
-    let band = cached_band(&shape, law, order, folder);
-    if release.is_sum_of_panes() && law.is_pure() {
-        let gaussian = cached_band(&shape, NoiseDistribution::DiscreteGaussian, order, folder);
-        band.of_sums(law, shape.values(), &gaussian)
-    } else {
-        band
-    }
-}
-
-fn cached_band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path) -> Band {
-    // The name identifies everything that determines the band.
-    let about = serde_json::json!([
-        env!("CARGO_PKG_VERSION"),
-        shape.dimensions,
-        shape.degree,
-        shape.basis,
-        law,
-        order
-    ]);
-    let digest = Sha256::digest(about.to_string());
-    let name = format!("band-{}.json", hexadecimal(digest.iter().take(12)));
-    let cached = folder.join(name);
-    if let Some(band) = fs::read(&cached)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-    {
-        return band;
-    }
-    info!(
-        values = shape.values(),
-        "simulating the noise band; it is cached beside the ledger"
-    );
-    let band = counting("simulating the noise band", |done| {
-        Band::simulate_telling(shape, law, order, &|draws, all| done.set(draws, all))
-    });
-    // How long it took is seen from the two lines' times: a log that is compared has no other times of its own.
-    info!(values = shape.values(), "simulated the noise band");
-    // Only a cache: without it the same band is simulated again.
-    if let Err(error) = serde_json::to_vec(&band)
-        .map_err(std::io::Error::from)
-        .and_then(|bytes| private::write(&cached, &bytes))
-    {
-        warn!(
-            "cannot cache the noise band in {}: {error}",
-            cached.display()
-        );
-    }
-    band
 }

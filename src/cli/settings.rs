@@ -17,12 +17,12 @@ pub fn load(path: &Path) -> Result<Settings, Faults> {
     Settings::load_keeping(path, |params| Ledger::newest_settings(params).ok())
 }
 
-/// The same, for whoever may not change the ledger: one that a crash has left in the middle of a write is not read, because only a
+/// Reads the file for whoever may not change the ledger: one that a crash has left in the middle of a write is not read, because only a
 /// writer can roll that back.
 ///
 /// # Errors
 ///
-/// As for [`load`].
+/// Those of [`load`].
 pub fn load_only_looking(path: &Path) -> Result<Settings, Faults> {
     Settings::load_keeping(path, |params| match Ledger::pending(params) {
         Ok(Some(Pending::Unfinished)) => None,
@@ -30,7 +30,7 @@ pub fn load_only_looking(path: &Path) -> Result<Settings, Faults> {
     })
 }
 
-/// That a ledger keeps the total of its promise, where a new one would have more; `None` where it has this version's.
+/// Tells that a ledger keeps the total of its promise, where a new one would have more; `None` where it has this version's.
 pub fn kept_total(settings: &Settings, path: &Path) -> Option<String> {
     if settings.privacy.definition != Definition::Gaussian {
         return None;
@@ -51,7 +51,7 @@ pub fn name_before(settings: &Settings, release: &Release) -> String {
     }
 }
 
-/// That a release goes on with the choice of an earlier version; `None` if it has this version's.
+/// Tells that a release goes on with the choice of an earlier version; `None` if it has this version's.
 pub fn kept(release: &Release) -> Option<String> {
     let table = release.auto.as_ref().filter(|table| table.is_kept())?;
     Some(format!(

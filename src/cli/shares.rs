@@ -21,11 +21,11 @@ use bernstream_synopsis::clock::Timestamp;
 pub struct ShareRequest<'b> {
     /// The id of its witness.
     pub owner: &'b str,
-    /// Whether its witness has accepted anything.
+    /// True if its witness has accepted anything.
     pub was_claimed: bool,
     /// The start of its first window.
     pub first: Timestamp,
-    /// Whether it may begin later.
+    /// True if it may begin later.
     pub may_wait: bool,
 }
 
@@ -48,7 +48,7 @@ pub fn create(params: &Params) -> Result<bool, OpenError> {
 ///
 /// # Errors
 ///
-/// As for [`begin`].
+/// Those of [`begin`].
 pub fn foresee(
     settings: &Settings,
     input: &str,
@@ -57,13 +57,13 @@ pub fn foresee(
     let Some(mut budget) = open(settings, input)? else {
         return Ok(());
     };
-    let wanted = budget.wanted(settings, beginner);
+    let wanted = budget.asked_share(settings, beginner);
     Ok(next(budget.topic.read()?, &wanted, None).map(drop)?)
 }
 
 /// A share that a new ledger begins with.
 pub struct BegunShare {
-    /// Where it stands; `None` if the pipeline shares with nobody.
+    /// Its place in the budget topic; `None` if the pipeline shares with nobody.
     pub holding: Option<Holding>,
     /// The first window of the ledger: the asked one, or a later one.
     pub first: Timestamp,
@@ -86,7 +86,7 @@ pub fn begin(
             first: beginner.first,
         });
     };
-    let wanted = budget.wanted(settings, beginner);
+    let wanted = budget.asked_share(settings, beginner);
     let (holder, begins) = budget.topic.join(&wanted)?;
     if begins > wanted.from {
         info!(
@@ -144,7 +144,7 @@ pub struct HeldShare {
 ///
 /// # Errors
 ///
-/// As for [`guarded`].
+/// Those of [`guarded`].
 pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldShare>, OpenError> {
     let genesis = ledger.genesis();
     let (Some(holding), Some(holder)) = (&genesis.budget, genesis.holder()) else {
@@ -179,14 +179,14 @@ pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldShare>, O
 /// The budget of some settings, and its topic, of which nothing is read yet.
 pub struct OpenBudget<'s> {
     pub budget: &'s SharedBudget,
-    /// What its pipelines must say alike.
+    /// Settings that its pipelines must say alike.
     pub shared: Shared,
     pub topic: BudgetTopic,
 }
 
 impl OpenBudget<'_> {
     /// The share that a pipeline asks for, from the block of its first window on.
-    fn wanted(&self, settings: &Settings, beginner: &ShareRequest<'_>) -> Wanted {
+    fn asked_share(&self, settings: &Settings, beginner: &ShareRequest<'_>) -> Wanted {
         Wanted {
             topic: self.budget.topic.clone(),
             owner: beginner.owner.to_owned(),

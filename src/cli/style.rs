@@ -2,13 +2,13 @@
 
 use std::io::{self, IsTerminal};
 
-/// How a word stands out.
+/// The way in which a word stands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Bold,
     Error,
     Warning,
-    /// Where something is wrong.
+    /// The place where something is wrong.
     Place,
 }
 
@@ -60,7 +60,7 @@ fn fault_line(line: &str) -> String {
     }
 }
 
-/// By `NO_COLOR` (<https://no-color.org>: set and not empty) and by what the terminal is.
+/// Decides by `NO_COLOR` (<https://no-color.org>: set and not empty) and by what the terminal is.
 fn is_wanted() -> bool {
     let is_refused = std::env::var("NO_COLOR").is_ok_and(|value| !value.is_empty());
     let is_dumb = std::env::var("TERM").is_ok_and(|value| value == "dumb");

@@ -3,9 +3,9 @@
 use bernstream_config::Release;
 use bernstream_synopsis::description::{Description, Names, Target};
 
-/// What records are called, in the plural: "flights".
+/// The name of records, in the plural: "flights".
 pub fn records(names: Option<&Names>) -> String {
-    several(
+    plural_of(
         names
             .and_then(|names| names.record.as_deref())
             .unwrap_or("record"),
@@ -29,7 +29,7 @@ pub fn quantity(release: &Release) -> String {
     format!("{records} per {}", units.join(" and "))
 }
 
-/// What the values of a synopsis mean, by its names where it has some: "flights per minute of departure delay". As on the page.
+/// The meaning of the values of a synopsis, by its names where it has some: "flights per minute of departure delay". As on the page.
 pub fn meaning(about: &Description) -> String {
     let columns: Vec<&str> = about
         .domain
@@ -63,7 +63,7 @@ pub fn meaning(about: &Description) -> String {
 }
 
 /// The plural of an English noun; of an abbreviation such as "km" itself. As on the page (`names.js`).
-fn several(noun: &str) -> String {
+fn plural_of(noun: &str) -> String {
     let is_word = noun.chars().all(|letter| letter.is_ascii_lowercase())
         && noun.chars().rev().skip(1).any(is_vowel);
     if noun.chars().count() < 4 && !is_word {
@@ -94,7 +94,7 @@ mod tests {
         let shown = [
             "flight", "journey", "delivery", "box", "km", "bus", "record",
         ]
-        .map(several);
+        .map(plural_of);
         assert_eq!(
             shown,
             [

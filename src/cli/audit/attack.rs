@@ -10,7 +10,7 @@ use bernstream_audit::trade_off;
 use bernstream_audit::trade_off::{Attack, Neighbours};
 use bernstream_audit::{Attacked, Deadline, Pair, Subject, batches};
 
-/// What an attack on one release found, or why there was none.
+/// Findings of an attack on one release, or why there was none.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome {

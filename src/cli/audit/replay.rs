@@ -8,13 +8,13 @@ use bernstream_audit as audit;
 use bernstream_audit::compare::{Largest, Part};
 use bernstream_audit::{Deadline, Pair, Subject};
 
-/// What the replays found.
+/// Findings of the replays.
 #[derive(Clone, Debug, Serialize)]
 pub struct Replayed {
-    /// How many pairs there are for this configuration, and how many there was time for.
+    /// Number of pairs for this configuration, and of those that there was time for.
     pub pairs: usize,
     pub replayed: usize,
-    /// What the promise rules out, with the pair that showed it.
+    /// Changes that the promise rules out, with the pair that showed them.
     pub violations: Vec<Violation>,
     pub changes: Vec<Change>,
 }

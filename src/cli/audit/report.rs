@@ -23,7 +23,7 @@ pub struct Report {
     pub digest: String,
     pub audited: Timestamp,
     pub seed: u64,
-    /// How long it took, and was to take.
+    /// The time that it took, and that it was to take.
     pub seconds: f64,
     pub planned_seconds: f64,
     /// True if a signal ended it before that.
@@ -43,7 +43,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// With its verdict.
+    /// Adds the verdict.
     #[must_use]
     pub fn judged(mut self, took: Duration) -> Self {
         let violations = self.replay.violations.iter();
@@ -84,7 +84,7 @@ impl Report {
         self
     }
 
-    /// As it is printed.
+    /// The report as it is printed.
     pub fn in_words(&self) -> String {
         let mut text = String::new();
         section(&mut text, "Promise", &self.promise);
@@ -94,7 +94,7 @@ impl Report {
             ..
         } = &self.replay;
         let mut replays = vec![self.replays()];
-        replays.extend(changes.iter().map(of_change));
+        replays.extend(changes.iter().map(change_in_words));
         for found in violations {
             replays.push(format!("FAILED  {}: {}", found.pair, found.what));
         }
@@ -103,9 +103,9 @@ impl Report {
             "Neighbouring streams, replayed with the same random numbers",
             &replays,
         );
-        let noise: Vec<String> = self.samplers.iter().flat_map(of_sampler).collect();
+        let noise: Vec<String> = self.samplers.iter().flat_map(sampler_in_words).collect();
         section(&mut text, "Noise", &noise);
-        let attacks: Vec<String> = self.attacks.iter().flat_map(of_attack).collect();
+        let attacks: Vec<String> = self.attacks.iter().flat_map(attack_in_words).collect();
         section(
             &mut text,
             "Attack: is the unit in the window that was released?",
@@ -117,7 +117,7 @@ impl Report {
         text
     }
 
-    /// How many pairs were replayed, and whether anything differed.
+    /// Tells how many pairs were replayed, and whether anything differed.
     pub fn replays(&self) -> String {
         let Replayed {
             pairs,
@@ -152,7 +152,7 @@ impl Report {
         }
     }
 
-    /// Whether it passed, and how to repeat it.
+    /// Tells whether it passed, and how to repeat it.
     pub fn verdict(&self) -> Vec<String> {
         let of_noise: usize = self.samplers.iter().map(|one| one.tests.len()).sum();
         let of_attacks: usize = self.attacked().map(|attacked| attacked.tests.len()).sum();
@@ -192,7 +192,7 @@ pub fn part_of(change: &Change) -> String {
     format!("{}{variant}", change.of)
 }
 
-fn of_change(change: &Change) -> String {
+fn change_in_words(change: &Change) -> String {
     format!(
         "{}, {}: the largest change was {:.3} of the declared sensitivity, for the pair \"{}\"",
         change.release,
@@ -202,7 +202,7 @@ fn of_change(change: &Change) -> String {
     )
 }
 
-/// Which noise was drawn, and how often.
+/// Names the noise that was drawn, and how often.
 pub fn drawn(one: &Sampled) -> String {
     format!(
         "{}: {} noise of scale {} grid units on {} values, {} draws",
@@ -210,13 +210,13 @@ pub fn drawn(one: &Sampled) -> String {
     )
 }
 
-fn of_sampler(one: &Sampled) -> Vec<String> {
+fn sampler_in_words(one: &Sampled) -> Vec<String> {
     let mut lines = vec![drawn(one)];
-    lines.extend(one.tests.iter().map(of_test));
+    lines.extend(one.tests.iter().map(test_in_words));
     lines
 }
 
-fn of_attack(outcome: &Outcome) -> Vec<String> {
+fn attack_in_words(outcome: &Outcome) -> Vec<String> {
     match outcome {
         Outcome::NotAttacked { release, why } => vec![format!("{release}: not attacked: {why}")],
         Outcome::Attacked { pair, attacked } => {
@@ -225,13 +225,13 @@ fn of_attack(outcome: &Outcome) -> Vec<String> {
                 attacked.release, attacked.windows, attacked.windows
             )];
             lines.extend(shown(attacked).map(|line| format!("  {line}")));
-            lines.extend(attacked.tests.iter().map(of_test));
+            lines.extend(attacked.tests.iter().map(test_in_words));
             lines
         }
     }
 }
 
-/// What the attacker had to tell apart, what it achieved, and how weak the noise would have to be for it to break the promise.
+/// Tells what the attacker had to tell apart, what it achieved, and how weak the noise would have to be for it to break the promise.
 pub fn shown(attacked: &Attacked) -> [String; 3] {
     let apart = format!(
         "with and without the unit, the {} values are {} of the scale of the {} noise apart",
@@ -271,7 +271,7 @@ pub fn verdict_of(test: &Test) -> &'static str {
     }
 }
 
-fn of_test(test: &Test) -> String {
+fn test_in_words(test: &Test) -> String {
     let verdict = verdict_of(test);
     let difference = three_digits(test.difference);
     let allowed = three_digits(test.allowed);

@@ -20,12 +20,12 @@ const FEW: usize = 100;
 pub enum Reading {
     Published,
     Posterior,
-    /// Of tables of cells, with these bandwidths in natural units, or the smallest.
+    /// The kernel over tables of cells, with these bandwidths in natural units, or the smallest.
     Cells {
         bandwidths: Option<Vec<f64>>,
         fit: Fit,
     },
-    /// Of tables of cells: what holds of all records holds at every point.
+    /// The mean of all records of tables of cells, at every point.
     Whole,
 }
 
@@ -102,7 +102,7 @@ impl Reading {
         }
     }
 
-    /// How to ask for it.
+    /// The command that asks for it.
     pub fn command(&self, label: &Label, domain: &[Axis]) -> String {
         match self {
             Reading::Published => "`bernstream evaluate`".to_owned(),
@@ -158,7 +158,7 @@ fn default_fit(label: &Label) -> Fit {
     }
 }
 
-/// What a reading tells at a place.
+/// Value of a reading at a place.
 enum Told {
     Number(f64),
     /// The probability of each class.
@@ -167,7 +167,7 @@ enum Told {
     Class(usize),
 }
 
-/// How far a reading is off, a mean over places.
+/// Error of a reading, a mean over places.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Off {
     /// The error of a number in its units, or the log loss of a probability; `None` where only a class is told.
@@ -176,7 +176,7 @@ pub struct Off {
     pub wrong: Option<f64>,
 }
 
-/// How far this reading of a synopsis is off.
+/// Compares a reading of a synopsis with what is true.
 ///
 /// # Errors
 ///
@@ -238,7 +238,7 @@ fn off_at_place(told: &Told, truth: &Truth) -> Off {
 enum Reader<'t> {
     Function(Box<Evaluator>, Target),
     Cells(Kernel<'t>, &'t Tables, Fit),
-    /// The same everywhere.
+    /// One value for every place.
     Whole(Vec<f64>),
 }
 

@@ -25,11 +25,11 @@ const PLENTY: u64 = 1_000_000_000_000_000;
 /// A release to compare, and how it is read.
 pub struct Contender {
     pub title: String,
-    /// What to write in `[release]`; `None` of the file's own.
+    /// Lines to write in `[release]`; `None` of the file's own.
     pub lines: Option<String>,
     pub readings: Vec<Reading>,
     variant: ReleaseVariant,
-    /// The same for a price that leaves next to no noise, where there is one.
+    /// The release at a price that leaves next to no noise, where there is one.
     quiet: Option<ReleaseVariant>,
 }
 
@@ -37,7 +37,7 @@ pub struct Contender {
 struct WindowErrors {
     /// One for each draw of noise.
     noisy: Vec<Off>,
-    /// With next to no noise.
+    /// The error with next to no noise.
     quiet: Option<Off>,
 }
 
@@ -54,7 +54,7 @@ pub struct MeanError {
     pub deviation: f64,
 }
 
-/// How far one reading of a release is off.
+/// Errors of one reading of a release.
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub error: Option<MeanError>,

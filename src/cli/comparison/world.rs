@@ -20,19 +20,19 @@ use bernstream_synopsis::PointKernel;
 use bernstream_synopsis::machine::Kernel;
 use bernstream_synopsis::rough::{Kind, Sum, WorstCaseFunctions};
 
-/// How wide the bends of a curve are, as parts of an axis: a law each.
+/// Widths of the bends of a curve, as parts of an axis: a law each.
 pub const BENDS: [f64; 4] = [0.5, 0.3, 0.2, 0.1];
-/// How wide the cluster of places is.
+/// Width of the cluster of places.
 const CLUSTER: f64 = 0.15;
-/// How far the expected label is from its middle at most, and how far a label is from what is expected, as parts of half its range.
+/// The most that the expected label is from its middle, and a label from what is expected, as parts of half its range.
 const HEIGHT: f64 = 0.6;
 const SCATTER: f64 = 0.35;
-/// How far the logarithms of two probabilities are apart at most.
+/// The most that the logarithms of two probabilities are apart.
 const ODDS: f64 = 2.0;
-/// Where a reading is judged.
+/// Number of places where a reading is judged: drawn from a law, or rows.
 const PLACES: usize = 200;
 const ROWS: usize = 1000;
-/// Of the laws, which are public: every comparison draws the same records.
+/// The seed of the laws, which are public: every comparison draws the same records.
 const SEED: u64 = 0x636f_6d70_6172_6500;
 
 /// Records, and what readings are judged by.
@@ -44,7 +44,7 @@ pub struct World {
 /// A record as a window keeps it: drawn from a law, or a row of a public file.
 #[derive(Clone)]
 pub struct Record {
-    /// In the unit cube.
+    /// Coordinates in the unit cube.
     place: Vec<f64>,
     /// The label as [`AccumulatorSpec::record`] takes it.
     label: f64,
@@ -52,12 +52,12 @@ pub struct Record {
 
 /// A place where readings are judged.
 pub struct JudgedPlace {
-    /// In natural units.
+    /// Coordinates in natural units.
     pub place: Vec<f64>,
     pub truth: Truth,
 }
 
-/// What is true at a place.
+/// The truth at a place.
 pub enum Truth {
     /// The expected label, or that of a record.
     Number(f64),
@@ -66,7 +66,7 @@ pub enum Truth {
 }
 
 impl World {
-    /// What a window keeps of the records.
+    /// The accumulator of a window that holds the records.
     pub fn accumulated(&self, spec: &AccumulatorSpec) -> Accumulator {
         let most = match spec {
             AccumulatorSpec::Records { most } => *most as usize,
@@ -80,7 +80,7 @@ impl World {
         )
     }
 
-    /// So many records of the law of this number, and the law itself at places of records.
+    /// Draws so many records of the law of this number, and the law itself at places of records.
     pub fn drawn(release: &Release, label: &Label, records: u64, number: usize) -> World {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(number as u64);
@@ -97,7 +97,7 @@ impl World {
         World { records, judged }
     }
 
-    /// So many records of one half of the rows, drawn with repetition, and some of the other half to judge by.
+    /// Draws so many records of one half of the rows, with repetition, and some of the other half to judge by.
     pub fn resampled(
         release: &Release,
         label: &Label,
@@ -293,7 +293,7 @@ impl Law {
         self.curves.get(number).map_or(0.0, |curve| curve.at(y))
     }
 
-    /// Of two classes the curve is the logarithm of the odds of the second.
+    /// Probabilities of the classes. Of two classes the curve is the logarithm of the odds of the second.
     fn probabilities(&self, y: &[f64]) -> Vec<f64> {
         let mut weights: Vec<f64> = self.curves.iter().map(|curve| curve.at(y).exp()).collect();
         if let [odds] = weights[..] {
@@ -313,7 +313,7 @@ impl Law {
     }
 }
 
-/// Where a curve is bounded.
+/// Points at which a curve is bounded.
 fn grid(axes: usize) -> Vec<Vec<f64>> {
     let steps: u32 = match axes {
         1 => 100,

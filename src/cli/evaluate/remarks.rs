@@ -5,7 +5,7 @@ use crate::cli::reading::Width;
 use crate::cli::units;
 use bernstream_synopsis::description::{Definition, Description};
 
-pub(super) fn what(about: &Description, divisor: Divisor) -> String {
+pub(super) fn source_and_meaning(about: &Description, divisor: Divisor) -> String {
     // Behind the semicolon stands how to divide, which is done already.
     let meaning = units::meaning(about);
     let quantity = meaning.split(';').next().unwrap_or_default();

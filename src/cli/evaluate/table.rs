@@ -7,13 +7,14 @@ use super::error::Error;
 use crate::cli::figures::{above_noise, ten_digits, three_digits};
 use crate::cli::reading::{LabelFit, Reading, Width};
 use bernstream_synopsis as synopsis;
+use bernstream_synopsis::approximation::ApproximationBand;
 use bernstream_synopsis::description::{Axis, Classifier, Density, Description, Target};
 use bernstream_synopsis::tables::{Estimate, Interval, Tables};
 use bernstream_synopsis::{Evaluator, Synopsis};
 
 const DEFAULT_POINTS: u32 = 25;
 
-/// What the values were divided by.
+/// The divisor of the values.
 #[derive(Clone, Copy)]
 pub(super) enum Divisor {
     Nothing,
@@ -42,17 +43,17 @@ pub(super) fn table(
 ) -> Result<Printed, Error> {
     let about = synopsis.description();
     if let Some(fit) = arguments.fit {
-        return fitted(synopsis, fit, arguments, out);
+        return fitted_table(synopsis, fit, arguments, out);
     }
     let order = arguments.order.unwrap_or(about.order);
     let evaluator = synopsis.evaluator(arguments.by.at_order(order))?;
     if let Target::Cells(_) = about.target
         && (arguments.density || arguments.cumulative)
     {
-        return of_tables(synopsis, arguments, out);
+        return table_of_cells(synopsis, arguments, out);
     }
     if arguments.cumulative {
-        return cumulative(about, evaluator, arguments, out);
+        return cumulative_table(about, evaluator, arguments, out);
     }
     let divisor = divisor(about, &evaluator, arguments)?;
     let by = divisor.value();
@@ -60,7 +61,7 @@ pub(super) fn table(
     // Evaluated before the first line is written: a wrong point leaves no partial table.
     let mut rows = Vec::new();
     let mut widest = 0.0_f64;
-    for point in points(about, arguments) {
+    for point in points_to_print(about, arguments) {
         let value = evaluator.evaluate(&point)?;
         let half = band.at(&evaluator, &point)?;
         widest = widest.max(half.unwrap_or(0.0));
@@ -78,7 +79,7 @@ pub(super) fn table(
             cells.push(above_noise(possible / by, precision).to_string());
         }
         if let Target::Classifier(classifier) = &about.target {
-            cells.push(class(classifier, value, half.unwrap_or(0.0)));
+            cells.push(class_in_words(classifier, value, half.unwrap_or(0.0)));
         }
         rows.push(cells.join(","));
     }
@@ -94,18 +95,12 @@ pub(super) fn table(
     };
     write_rows(
         out,
-        &format!("{},value{bounds}{class}", columns(about)),
+        &format!("{},value{bounds}{class}", column_names(about)),
         &rows,
     )?;
     let is_published = arguments.by == Reading::Bernstein && order == about.order;
     let approximation = match synopsis.approximation().filter(|_| is_published) {
-        Some(bound) => {
-            let mut largest = 0.0_f64;
-            for point in points(about, arguments) {
-                largest = largest.max(bound.half_width(&point)?);
-            }
-            Some(largest / by)
-        }
+        Some(bound) => Some(largest_error(&bound, &points_to_print(about, arguments))? / by),
         None => None,
     };
     let form = synopsis
@@ -118,6 +113,14 @@ pub(super) fn table(
         approximation,
         form,
     })
+}
+
+fn largest_error(bound: &ApproximationBand, points: &[Vec<f64>]) -> Result<f64, Error> {
+    let mut largest = 0.0_f64;
+    for point in points {
+        largest = largest.max(bound.half_width(point)?);
+    }
+    Ok(largest)
 }
 
 /// The divisor that is asked for, if the synopsis has it.
@@ -159,7 +162,7 @@ fn coordinates(point: &[f64]) -> Vec<String> {
     point.iter().map(|x| ten_digits(*x).to_string()).collect()
 }
 
-fn cumulative(
+fn cumulative_table(
     about: &Description,
     evaluator: Evaluator,
     by: &Arguments,
@@ -170,12 +173,12 @@ fn cumulative(
     }
     let function = evaluator.cumulative()?;
     let mut rows = Vec::new();
-    for point in points(about, by) {
+    for point in points_to_print(about, by) {
         let mut cells = coordinates(&point);
         cells.push(above_noise(function.evaluate(&point)?, 1e-2).to_string());
         rows.push(cells.join(","));
     }
-    write_rows(out, &format!("{},value", columns(about)), &rows)?;
+    write_rows(out, &format!("{},value", column_names(about)), &rows)?;
     Ok(Printed {
         divisor: Divisor::Cumulative,
         band: Width::None,
@@ -185,7 +188,7 @@ fn cumulative(
 }
 
 /// The density, or the share at or below a point, of tables of cells.
-fn of_tables(
+fn table_of_cells(
     synopsis: &Synopsis,
     arguments: &Arguments,
     out: &mut impl Write,
@@ -199,7 +202,7 @@ fn of_tables(
         .collect();
     let mass = tables.range(&whole)?.count().value;
     let mut rows = Vec::new();
-    for point in points(about, arguments) {
+    for point in points_to_print(about, arguments) {
         let estimate = if arguments.cumulative {
             share_below(&tables, &about.domain, &point)?
         } else if mass > 0.0 {
@@ -221,7 +224,11 @@ fn of_tables(
         };
         rows.push(row_of_estimate(&point, estimate));
     }
-    write_rows(out, &format!("{},value,lower,upper", columns(about)), &rows)?;
+    write_rows(
+        out,
+        &format!("{},value,lower,upper", column_names(about)),
+        &rows,
+    )?;
     let divisor = if arguments.cumulative {
         Divisor::Cumulative
     } else {
@@ -272,7 +279,7 @@ fn row_of_estimate(point: &[f64], Estimate { value, interval }: Estimate) -> Str
 }
 
 /// The label of tables of cells, fitted so; without ends where the noise may be all that there is.
-fn fitted(
+fn fitted_table(
     synopsis: &Synopsis,
     fit: LabelFit,
     arguments: &Arguments,
@@ -281,7 +288,7 @@ fn fitted(
     let about = synopsis.description();
     let function = synopsis.tables()?.fitted(fit.into())?;
     let mut rows = Vec::new();
-    for point in points(about, arguments) {
+    for point in points_to_print(about, arguments) {
         let read = function.read(&point)?;
         let interval = if arguments.pointwise {
             read.pointwise
@@ -294,7 +301,11 @@ fn fitted(
         };
         rows.push(row_of_estimate(&point, estimate));
     }
-    write_rows(out, &format!("{},value,lower,upper", columns(about)), &rows)?;
+    write_rows(
+        out,
+        &format!("{},value,lower,upper", column_names(about)),
+        &rows,
+    )?;
     let band = Width::new(synopsis, arguments.by, arguments.pointwise, about.order)?;
     Ok(Printed {
         divisor: Divisor::Nothing,
@@ -317,7 +328,7 @@ fn with_form(error: f64, widest: f64, pointwise: bool) -> String {
     )
 }
 
-fn columns(about: &Description) -> String {
+fn column_names(about: &Description) -> String {
     about
         .domain
         .iter()
@@ -326,18 +337,18 @@ fn columns(about: &Description) -> String {
         .join(",")
 }
 
-/// What was printed beside the values.
+/// Everything that is to be said beside the printed values.
 pub(super) struct Printed {
     pub divisor: Divisor,
     pub band: Width,
     /// The most that the function differs from that of the exact values, where its smoothness is declared.
     pub approximation: Option<f64>,
-    /// What noise and form together stay within, in words, where the description says how far the form is off.
+    /// The bound of noise and form together, in words, where the description says how far the form is off.
     pub form: Option<String>,
 }
 
 /// The class that a score predicts, unless the noise is larger than the score.
-fn class(classifier: &Classifier, score: f64, half_width: f64) -> String {
+fn class_in_words(classifier: &Classifier, score: f64, half_width: f64) -> String {
     let Classifier { label, above, .. } = classifier;
     if score.abs() <= half_width {
         "too close to call".to_owned()
@@ -349,7 +360,7 @@ fn class(classifier: &Classifier, score: f64, half_width: f64) -> String {
 }
 
 /// The points asked for, or a grid over the domain, the last axis fastest.
-fn points(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
+fn points_to_print(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
     if !arguments.at.is_empty() {
         return arguments.at.iter().map(|point| point.0.clone()).collect();
     }

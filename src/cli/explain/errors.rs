@@ -16,16 +16,16 @@ use bernstream_synopsis::description::{CellLabel, Cells, Target};
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::rough::Kind;
 
-/// How accurate a release is, and would be at other prices. Computed from public quantities alone.
+/// Accuracy of a release at its price and at others. Computed from public quantities alone.
 #[derive(Debug, Serialize)]
 pub struct Accuracy {
     /// The unit of every error here, such as "flights per minute".
     pub quantity: String,
     /// The price of the noise of a window.
     pub price: Price,
-    /// What an error of noise alone stays within, at this price and at others.
+    /// Bounds of the error of noise alone, at this price and at others.
     pub at_prices: Vec<AtPrice>,
-    /// What noise and form together stay within, everywhere, in 9 of 10 windows even of the roughest functions; only where the file
+    /// Bound of noise and form together, everywhere, in 9 of 10 windows even of the roughest functions; only where the file
     /// leaves a size to "auto".
     pub noise_and_form: Option<f64>,
     /// The curve that is read off tables of cells: what noise and form together stay within, everywhere, in most windows of the expected
@@ -33,7 +33,7 @@ pub struct Accuracy {
     pub curve: Option<Within>,
     /// The mean height of a curve of the expected number of records, to compare the errors with.
     pub mean_height: Option<f64>,
-    /// Whether readers will see anything; absent where the file does not say how many records it expects and that matters, or leaves its noise
+    /// The detail that readers will see; absent where the file does not say how many records it expects and that matters, or leaves its noise
     /// to a private choice, and of what has neither a height nor a range.
     pub visibility: Option<CurveVisibility>,
     #[serde(skip)]
@@ -47,7 +47,7 @@ pub struct Accuracy {
 pub struct AtPrice {
     pub price: Price,
     pub in_the_middle: f64,
-    /// In a corner of the domain.
+    /// Bound in a corner of the domain.
     pub at_the_ends: f64,
 }
 
@@ -58,7 +58,7 @@ pub struct Within {
     pub quantity: String,
 }
 
-/// What 95 % of are within an error.
+/// Objects of which 95 % are within an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Curves,
@@ -70,7 +70,7 @@ enum What {
 }
 
 impl Accuracy {
-    /// What is known of a release.
+    /// Everything that is known of the error of a release.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl Accuracy {
         })
     }
 
-    /// What matters, in two or three sentences.
+    /// The most important, in two or three sentences.
     pub(super) fn in_short(&self, plan: &Plan<'_>) -> Vec<String> {
         let Some(own) = self.at_prices.iter().find(|at| at.price == self.price) else {
             return Vec::new();
@@ -200,7 +200,7 @@ impl Accuracy {
         lines
     }
 
-    /// Whether readers will see anything; empty where nothing is known of it.
+    /// Tells whether readers will see anything; empty where nothing is known of it.
     pub(super) fn visibility_in_words(&self) -> Vec<String> {
         match (&self.visibility, self.expectation) {
             (Some(visibility), Some(expected)) => visibility.in_words(expected),

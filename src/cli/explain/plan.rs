@@ -359,7 +359,7 @@ impl<'s> Plan<'s> {
             .fold(0.0, f64::max)
     }
 
-    /// How the noise grows from synopsis to synopsis, relative to the first one.
+    /// Tells how the noise grows from synopsis to synopsis, relative to the first one.
     pub(super) fn sums(&self, series: &Series) -> Vec<String> {
         let values = self.release.shape().values();
         let last = match self.release.window_kind {

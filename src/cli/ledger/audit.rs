@@ -10,7 +10,7 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::Unit;
 use bernstream_synopsis::grid::Span;
 
-/// How many lines of each kind are shown.
+/// Number of lines of each kind that are shown.
 const SHOWN: usize = 10;
 
 /// Reads the whole output, and nothing else.
@@ -36,7 +36,7 @@ pub fn run(output: &Output) -> Result<(), Failure> {
     let findings = audit.finish();
     let mut text = String::new();
     for statement in &findings.statements {
-        say(&mut text, statement);
+        write_statement(&mut text, statement);
     }
     if findings.statements.is_empty() && unreadable.is_empty() {
         let location = output.location();
@@ -59,13 +59,13 @@ pub fn run(output: &Output) -> Result<(), Failure> {
         return Ok(());
     }
     let found = unreadable.len();
-    let shown = few(&unreadable).join("\n  ");
+    let shown = first_few(&unreadable).join("\n  ");
     Err(Failure::Unsound(format!(
         "the output contradicts itself or what it promises, in {found} places:\n  {shown}"
     )))
 }
 
-fn say(text: &mut String, statement: &Statement) {
+fn write_statement(text: &mut String, statement: &Statement) {
     let Statement {
         pipeline,
         ledger,
@@ -118,7 +118,7 @@ fn say(text: &mut String, statement: &Statement) {
         ),
     ];
     section(text, "Holds", &holds);
-    section(text, "Missing", &missing(&statement.missing));
+    section(text, "Missing", &missing_in_words(&statement.missing));
 }
 
 fn block_in_words(block: Span) -> String {
@@ -129,7 +129,7 @@ fn block_in_words(block: Span) -> String {
     }
 }
 
-fn missing(missing: &Missing) -> Vec<String> {
+fn missing_in_words(missing: &Missing) -> Vec<String> {
     let Missing {
         unaccounted,
         messages,
@@ -147,14 +147,14 @@ fn missing(missing: &Missing) -> Vec<String> {
             "{} messages of rows whose other keys are there:",
             messages.len()
         ));
-        lines.extend(few(messages));
+        lines.extend(first_few(messages));
     }
     if !unaccounted.is_empty() {
         lines.push(format!(
             "{} claims that exceed the prices on the output:",
             unaccounted.len()
         ));
-        lines.extend(few(unaccounted));
+        lines.extend(first_few(unaccounted));
     }
     if lines.is_empty() {
         lines.push(
@@ -165,7 +165,7 @@ fn missing(missing: &Missing) -> Vec<String> {
 }
 
 /// The first of `lines`, and how many more there are.
-fn few(lines: &[String]) -> Vec<String> {
+fn first_few(lines: &[String]) -> Vec<String> {
     let mut few: Vec<String> = lines.iter().take(SHOWN).cloned().collect();
     if lines.len() > SHOWN {
         few.push(format!("and {} more", lines.len() - SHOWN));

@@ -11,7 +11,7 @@ use bernstream_ledger as ledger;
 use bernstream_ledger::{Error, Head, Ledger};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How many rows are named.
+/// Number of rows that are named.
 const NAMED: usize = 5;
 
 /// The log of the configuration.

@@ -31,7 +31,7 @@ use bernstream_ledger::bootstrap::StartMode;
 use bernstream_ledger::{Head, Ledger, Paid, Step};
 use bernstream_synopsis::clock::Timestamp;
 
-/// What `ledger archive` says where it has nothing to do.
+/// The words of `ledger archive` where it has nothing to do.
 const NOTHING_TO_MOVE: &str = "nothing to move yet: the newest rows stay, and all whose messages are kept (ledger.keep_published)";
 
 #[derive(Debug, Args)]

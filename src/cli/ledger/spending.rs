@@ -18,7 +18,7 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Grid, Span};
 use bernstream_synopsis::price::Price;
 
-/// How many days or blocks are listed, the newest ones.
+/// Number of days or blocks that are listed, the newest ones.
 const SHOWN: usize = 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,15 +31,15 @@ pub enum By {
     Block,
 }
 
-/// What windows cost.
+/// Cost of some windows.
 #[derive(Debug, Default)]
 struct Tally {
     released: u64,
     withheld: u64,
-    /// From the start of the first window to the end of the last.
+    /// The time from the start of the first window to the end of the last.
     windows: Option<Span>,
     first_withheld: Option<Timestamp>,
-    /// By release; what cannot be attributed has no name.
+    /// Charges by release; what cannot be attributed has no name.
     charged: BTreeMap<Option<String>, Price>,
 }
 
@@ -95,7 +95,12 @@ struct Spending {
 }
 
 impl Spending {
-    fn take(&mut self, closed: &Closed, since: [Timestamp; 2], recorded: Option<&paid::Recorded>) {
+    fn add_row(
+        &mut self,
+        closed: &Closed,
+        since: [Timestamp; 2],
+        recorded: Option<&paid::Recorded>,
+    ) {
         let window = closed.window;
         let day = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
         let day = self
@@ -173,7 +178,7 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
                 covered_from = live_from;
             }
             Row::Window(closed) => {
-                spending.take(closed, [genesis.first, covered_from], recorded.as_ref());
+                spending.add_row(closed, [genesis.first, covered_from], recorded.as_ref());
                 live_from = live_from.max(closed.window.end.minus(reach));
             }
         }
@@ -202,7 +207,7 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
     if let Some(missing) = ledger.missing() {
         section(&mut text, "Not counted", &[not_here(missing)]);
     }
-    let outlook = outlook(settings, &ledger);
+    let outlook = outlook_in_words(settings, &ledger);
     if !outlook.is_empty() {
         section(&mut text, "Outlook", &outlook);
     }
@@ -210,7 +215,7 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
 }
 
 /// Until when it lasts, with the settings as they are now.
-fn outlook(settings: &Settings, ledger: &Ledger) -> Vec<String> {
+fn outlook_in_words(settings: &Settings, ledger: &Ledger) -> Vec<String> {
     if let Some(why) = other_promise(settings, ledger.settings()) {
         return vec![why];
     }

@@ -17,12 +17,12 @@ use bernstream_ledger::{Closed, Evidence, Head, Ledger, Missing, Outcome, Row, S
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
-/// What was found, and nothing was wrong.
+/// Findings of a verification, of which nothing was wrong.
 #[derive(Debug, Serialize)]
 pub struct Verified {
     pub ledger: String,
     pub rows: u64,
-    /// Of the newest row, in hexadecimal.
+    /// Digest of the newest row, in hexadecimal.
     pub digest: String,
     /// The definition of privacy that the ledger accounts for.
     pub definition: String,
@@ -38,7 +38,7 @@ pub struct Verified {
     /// Published messages that are missing at the end of the output, and that the worker sends again at its next start.
     #[serde(skip_serializing_if = "is_zero")]
     pub missing_at_end: u64,
-    /// Those whose bytes the ledger does not keep any more.
+    /// Messages whose bytes the ledger does not keep any more.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost: u64,
     pub from_earlier_ledgers: u64,
@@ -89,19 +89,7 @@ pub fn verify(
     verify_share(settings, &ledger, witnessed.head, tell)?;
     let genesis = ledger.genesis();
     let found = compare_output(&ledger, &witnessed, &published, &mut paid)?;
-    let mut unpaid = found.unpaid;
-    if !unpaid.is_empty() {
-        // Before anyone is accused, the ledger is read again.
-        let mut again = paid_rows(&rows::verified(settings)?, &published)?.paid;
-        unpaid.retain(|found| !again.find(found));
-    }
-    if !unpaid.is_empty() {
-        let places: Vec<String> = unpaid.into_iter().map(|found| found.place).collect();
-        let places = places.join(", ");
-        return Err(Failure::Unsound(format!(
-            "the output holds what this ledger never paid for: {places}"
-        )));
-    }
+    refuse_unpaid(settings, &published, found.unpaid)?;
     tell(format!(
         "every message on the output was paid for, byte for byte: {}",
         paid.found()
@@ -193,7 +181,7 @@ fn verify_witness(
         ))?;
     }
     if behind == 0 {
-        not_lost(ledger, head, end, tell)?;
+        verify_claims(ledger, head, end, tell)?;
     }
     // Of the rows that are accepted, it has those up to this one.
     let head = if behind > 0 {
@@ -289,11 +277,32 @@ fn compare_output(
     Ok(unpaid)
 }
 
-/// How many published messages are missing at the end of the output.
+/// Refuses messages that the ledger has not paid for. Before anyone is accused, it is read again.
+fn refuse_unpaid(
+    settings: &Settings,
+    published: &Extent<'_>,
+    mut unpaid: Vec<Published>,
+) -> Result<(), Failure> {
+    if unpaid.is_empty() {
+        return Ok(());
+    }
+    let mut paid = paid_rows(&rows::verified(settings)?, published)?.paid;
+    unpaid.retain(|found| !paid.find(found));
+    if unpaid.is_empty() {
+        return Ok(());
+    }
+    let places: Vec<String> = unpaid.into_iter().map(|found| found.place).collect();
+    let places = places.join(", ");
+    Err(Failure::Unsound(format!(
+        "the output holds what this ledger never paid for: {places}"
+    )))
+}
+
+/// Numbers of published messages that are missing at the end of the output.
 struct EndOfOutput {
-    /// Those that the ledger keeps.
+    /// Messages that the ledger keeps.
     missing: u64,
-    /// Those whose bytes it does not keep any more.
+    /// Messages whose bytes it does not keep any more.
     lost: u64,
 }
 
@@ -336,7 +345,7 @@ fn verify_end(
 }
 
 /// Tells whether the witness has lost claims: rows were published that it has not accepted, or not any more.
-fn not_lost(
+fn verify_claims(
     ledger: &Ledger,
     accepted: Option<Head>,
     end: &Tail,
@@ -394,7 +403,7 @@ fn claimed_after(
     Ok(found)
 }
 
-/// How many rows a ledger has, and the messages that they paid for.
+/// Number of rows of a ledger, and the messages that they paid for.
 struct PaidRows {
     rows: u64,
     paid: PaidMessages,

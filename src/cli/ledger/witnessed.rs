@@ -40,7 +40,7 @@ pub(in crate::cli) fn recognised(
 /// The head of a witness that a ledger may continue from.
 pub(super) struct Recognised {
     pub head: Option<Head>,
-    /// How many rows of another worker lie between the ledger and the head.
+    /// Number of rows of another worker between the ledger and the head.
     pub rows_behind: u64,
 }
 

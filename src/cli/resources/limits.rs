@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{bytes, fetched, least, readers};
+use super::{bytes_fetched, bytes_in_words, least_memory, readers};
 use crate::cli::failure::Failure;
 use bernstream_config::Settings;
 
@@ -12,7 +12,7 @@ const THREADS: u64 = 48;
 /// Threads of each further reader: its own, and those of its client.
 const MORE_THREADS: u64 = 7;
 const STACK: u64 = 8 << 20;
-/// What the allocator of the C library reserves for an arena; it has up to eight for each processor, but one for each thread.
+/// Bytes that the allocator of the C library reserves for an arena; it has up to eight for each processor, but one for each thread.
 const ARENA: u64 = 64 << 20;
 
 /// Compares what a worker needs with what this process may have.
@@ -21,7 +21,7 @@ const ARENA: u64 = 64 << 20;
 ///
 /// [`Failure::Other`] if a limit is too low.
 pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
-    let resident = least(settings);
+    let resident = least_memory(settings);
     let arenas = std::env::var("MALLOC_ARENA_MAX")
         .ok()
         .and_then(|text| text.parse().ok());
@@ -34,9 +34,9 @@ pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
             "the address space of this process is limited to {} (`ulimit -v`), and a worker needs {}, most of which it reserves \
              without using it: limit the memory that is used instead (memory.max of a cgroup), or raise the limit; with \
              MALLOC_ARENA_MAX=1 in its environment it needs {}",
-            bytes(limit),
-            bytes(address_space),
-            bytes(self::address_space(resident, readers, 1)),
+            bytes_in_words(limit),
+            bytes_in_words(address_space),
+            bytes_in_words(self::address_space(resident, readers, 1)),
         )));
     }
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -47,8 +47,8 @@ pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
             "the memory of this process is limited to {} (memory.max of its cgroup), and its windows need {} in all: raise the \
              limit, or let fewer windows, keys or cells be open at once, or fewer readers (input.kafka.readers) hold them; `bernstream \
              check` shows what they need",
-            bytes(limit),
-            bytes(resident),
+            bytes_in_words(limit),
+            bytes_in_words(resident),
         )));
     }
     Ok(())
@@ -58,7 +58,7 @@ pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
 fn address_space(resident: u64, readers: u64, arenas: u64) -> u64 {
     let threads = THREADS + MORE_THREADS * (readers - 1);
     resident
-        .saturating_add(fetched(readers))
+        .saturating_add(bytes_fetched(readers))
         .saturating_add(threads * STACK + arenas.min(threads) * ARENA)
 }
 

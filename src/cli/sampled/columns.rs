@@ -8,7 +8,7 @@ use crate::cli::figures::counted;
 use bernstream_kafka::check::Check;
 use bernstream_release::source::{Batch, Columns, FoundColumn, FoundColumns};
 
-/// How many records lack which of the columns that are read: the event time, the key, the user, the values.
+/// Numbers of records that lack each of the columns that are read: the event time, the key, the user, the values.
 pub struct ColumnTally<'a> {
     columns: &'a Columns,
     records: u64,
@@ -67,21 +67,21 @@ impl<'a> ColumnTally<'a> {
     }
 }
 
-/// How many records of a batch lack which column.
+/// Numbers of records of a batch that lack each column.
 #[derive(Default)]
 struct NullCounts<'a> {
     most: BTreeMap<&'a str, usize>,
 }
 
 impl<'a> NullCounts<'a> {
-    /// A column that is read as two things counts once.
+    /// Adds the nulls of a column; one that is read as two things counts once.
     fn add(&mut self, column: &'a str, nulls: usize) {
         let most = self.most.entry(column).or_default();
         *most = nulls.max(*most);
     }
 }
 
-/// In how many messages the columns are there, with which types, for messages that say it.
+/// Numbers of messages that have the columns, with which types, for messages that say it.
 #[derive(Default)]
 pub struct TypeTally {
     kinds: BTreeMap<String, BTreeMap<&'static str, u64>>,
@@ -91,7 +91,7 @@ pub struct TypeTally {
 /// A column that is missing in some messages, or has a type that it may not have.
 struct UnreadColumn {
     messages: u64,
-    /// Why it cannot be read in the first of them.
+    /// The reason in the first of them.
     why: String,
 }
 

@@ -18,7 +18,7 @@ use bernstream_config::{Input, Settings};
 use bernstream_kafka::check::Check;
 use bernstream_release::source::Batch;
 
-/// Reads records of the input: what was found, and what is wrong with it.
+/// Reads records of the input, and tells what was found and what is wrong with it.
 pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
     let mut columns = ColumnTally::new(&settings.columns);
     let mut tally = Tally::new(settings);

@@ -12,7 +12,7 @@ use bernstream_kafka::source::lines::BrokenLines;
 use bernstream_kafka::source::{Event, Source as _, folder};
 use bernstream_release::source::{Batch, Columns};
 
-/// How many lines are listed that cannot be read.
+/// Number of lines that are listed and cannot be read.
 const MOST_LISTED: usize = 5;
 
 /// Reads all files and hands their records to `take`. What keeps them from being opened, and which columns each has, is told elsewhere.
@@ -35,7 +35,7 @@ pub fn checks(
                 take(&batch);
                 done.set(files.bytes_read(), bytes);
             }
-            Ok(_) => return vec![readable(params, &files, records, trial.least)],
+            Ok(_) => return vec![readable_check(params, &files, records, trial.least)],
             Err(error) => {
                 let what = format!(
                     "records of the files at {} can be read",
@@ -54,7 +54,7 @@ pub fn checks(
 }
 
 /// A line that is no record is dropped by itself.
-fn readable(params: &Params, files: &Files, records: u64, least: u64) -> Check {
+fn readable_check(params: &Params, files: &Files, records: u64, least: u64) -> Check {
     let broken: u64 = files.broken_lines().map(|(_, lines)| lines.count).sum();
     let path = params.path.display();
     let part = records.saturating_sub(broken);

@@ -30,7 +30,7 @@ pub fn checks(
         &mut |read, all| done.set(read, all),
     );
     match found {
-        Ok(found) => [of_messages(params, &found, trial.least), types.checks()].concat(),
+        Ok(found) => [message_checks(params, &found, trial.least), types.checks()].concat(),
         Err(error) => {
             let what = format!("messages of {} can be read", params.topic);
             vec![Check::new(
@@ -43,7 +43,7 @@ pub fn checks(
     }
 }
 
-fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
+fn message_checks(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
     let Sample {
         messages,
         by_producers,
@@ -57,7 +57,7 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
             "{topic} has no messages to try: it is empty, or all of them are given up"
         ))];
     }
-    let mut checks = vec![readable(params, found, least)];
+    let mut checks = vec![readable_check(params, found, least)];
     if let Some(why) = unpacked {
         let remedy = "the worker names the offsets of the batch when it comes to it; see `lost` in [input.kafka]";
         let what = format!("batches of {topic} can be unpacked");
@@ -96,7 +96,7 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
 }
 
 /// A broken message of many records stops the worker, unless it may pass it; one of a single record is dropped by itself.
-fn readable(params: &Params, found: &Sample, least: u64) -> Check {
+fn readable_check(params: &Params, found: &Sample, least: u64) -> Check {
     let share = Share {
         part: found.messages - found.broken.len() as u64,
         whole: found.messages,

@@ -5,11 +5,11 @@ use super::tally::{EventTimes, ReleaseTally, Tally, UnlistedKey};
 use bernstream_kafka::check::Check;
 use bernstream_release::window::{Label, Outside};
 
-/// How many keys are named that are not listed, and how much of each.
+/// Number of keys that are named and not listed, and of the characters of each.
 const MOST_NAMED: usize = 5;
 const LONGEST_NAME: usize = 40;
 
-/// Whether enough of the records lie in a window, have a listed key, and have what the releases read where they read it.
+/// Checks that enough of the records lie in a window, have a listed key, and have what the releases read where they read it.
 pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
     let Tally {
         records,
@@ -49,7 +49,7 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
         );
     }
     if tally.has_keys() && records > 0 {
-        let others = named(&tally.commonest_unlisted());
+        let others = unlisted_in_words(&tally.commonest_unlisted());
         let what =
             format!("records in them have a listed key: {with_listed_key} of {records}{others}");
         let remedy = "correct the keys of [input.key], or its column";
@@ -62,14 +62,14 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
         );
     }
     for release in tally.releases.iter().filter(|_| records > 0) {
-        checks.push(complete(release, records, least));
-        checks.push(inside(release, least));
+        checks.push(complete_check(release, records, least));
+        checks.push(inside_check(release, least));
     }
     checks
 }
 
-/// Whether enough of the records have what a release reads.
-fn complete(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check {
+/// Checks that enough of the records have what a release reads.
+fn complete_check(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check {
     let ReleaseTally { name, complete, .. } = release;
     let what = format!("records in them have all that {name} reads: {complete} of {records}");
     let remedy = "correct the names of the columns, or their types";
@@ -80,8 +80,8 @@ fn complete(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check {
     .judged(what, least, remedy)
 }
 
-/// Whether enough of those lie inside its domain. An end belongs to it: it may be a value of its own.
-fn inside(release: &ReleaseTally<'_>, least: u64) -> Check {
+/// Checks that enough of the complete records lie inside the domain of a release. An end belongs to it: it may be a value of its own.
+fn inside_check(release: &ReleaseTally<'_>, least: u64) -> Check {
     let ReleaseTally {
         name,
         form,
@@ -113,7 +113,7 @@ fn inside(release: &ReleaseTally<'_>, least: u64) -> Check {
 }
 
 /// The first of the keys that are not listed.
-fn named(unlisted: &[UnlistedKey<'_>]) -> String {
+fn unlisted_in_words(unlisted: &[UnlistedKey<'_>]) -> String {
     let mut named = Vec::new();
     for UnlistedKey { key, records } in unlisted.iter().take(MOST_NAMED) {
         let name = String::from_utf8_lossy(key);

@@ -5,7 +5,7 @@ use bernstream_kafka::check::Check;
 /// Below this share of records, in percent, something is worth a look.
 const USUAL: u64 = 90;
 
-/// How many of some records, or messages, are of use.
+/// The part of some records, or messages, that is of use.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     pub part: u64,

@@ -9,10 +9,10 @@ use bernstream_release::source::Batch;
 use bernstream_release::window::{LONGEST_UNIT, Label, ReleaseInput, Rules};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How many different keys are counted that are not listed. Those that come later are none of the commonest, most often.
+/// Number of different keys that are counted and not listed. Those that come later are none of the commonest, most often.
 const MOST_KEYS: usize = 10_000;
 
-/// How many records of a sample are of use. Counts without noise.
+/// Numbers of records of a sample that are of use. Counts without noise.
 pub struct Tally<'a> {
     rules: &'a Rules,
     pub records: u64,
@@ -21,7 +21,7 @@ pub struct Tally<'a> {
     pub in_time: u64,
     pub times: Option<EventTimes>,
     pub with_listed_key: u64,
-    /// How many have which other key.
+    /// Number of records with each other key.
     unlisted: BTreeMap<Vec<u8>, u64>,
     pub releases: Vec<ReleaseTally<'a>>,
 }
@@ -33,18 +33,18 @@ pub struct EventTimes {
     pub last: Timestamp,
 }
 
-/// How many records of a sample one release can use.
+/// Numbers of records of a sample that one release can use.
 pub struct ReleaseTally<'a> {
     pub name: &'a str,
     pub form: ReleaseInput,
-    /// Those that have all values, and the user.
+    /// Records that have all values, and the user.
     pub complete: u64,
     /// Complete records inside the domain, and those exactly at one of its ends.
     pub inside: u64,
     pub at_ends: u64,
 }
 
-/// Where the values of a record lie.
+/// Position of the values of a record.
 enum Place {
     Inside,
     AtEnd,
@@ -101,7 +101,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Whether a record comes before the cutoff of its window, where none is for the past.
+    /// Tells whether a record comes before the cutoff of its window, where none is for the past.
     fn is_in_time(&self, time: Timestamp, message: Option<Timestamp>) -> bool {
         let cutoff = self.rules.cutoff(self.rules.grid.span_of(time), None);
         message.is_none_or(|message| message < cutoff)
@@ -123,7 +123,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Whether keys are listed.
+    /// Tells whether keys are listed.
     pub fn has_keys(&self) -> bool {
         self.rules.keys.is_some()
     }
@@ -149,11 +149,11 @@ impl ReleaseTally<'_> {
             .form
             .columns
             .iter()
-            .map(|column| value(batch, *column, row))
+            .map(|column| number_at(batch, *column, row))
             .collect();
         let Some(values) = values else { return };
         self.complete += 1;
-        match place(&self.form, &values) {
+        match place_of_values(&self.form, &values) {
             Place::Inside => self.inside += 1,
             Place::AtEnd => self.at_ends += 1,
             Place::Outside => {}
@@ -161,7 +161,7 @@ impl ReleaseTally<'_> {
     }
 }
 
-/// Whether a record has a key that is listed, where keys are.
+/// Tells whether a record has a key that is listed, where keys are.
 pub(super) fn is_listed(rules: &Rules, batch: &Batch, row: usize) -> bool {
     let Some(listed) = &rules.keys else {
         return true;
@@ -170,7 +170,7 @@ pub(super) fn is_listed(rules: &Rules, batch: &Batch, row: usize) -> bool {
     key.is_some_and(|key| listed.iter().any(|listed| listed.as_bytes() == key))
 }
 
-/// Whether a record has a user who can be told apart.
+/// Tells whether a record has a user who can be told apart.
 pub(super) fn has_user(batch: &Batch, row: usize) -> bool {
     batch
         .units
@@ -179,15 +179,15 @@ pub(super) fn has_user(batch: &Batch, row: usize) -> bool {
         .is_some_and(|user| user.len() <= LONGEST_UNIT)
 }
 
-fn value(batch: &Batch, column: usize, row: usize) -> Option<f64> {
+fn number_at(batch: &Batch, column: usize, row: usize) -> Option<f64> {
     let column = batch.values.get(column)?;
     (row < column.len() && column.is_valid(row))
         .then(|| column.value(row))
         .filter(|value| !value.is_nan())
 }
 
-/// Where the values of the axes and of the label lie. A label has no ends of its own: most often it is one of two numbers.
-fn place(form: &ReleaseInput, values: &[f64]) -> Place {
+/// Compares the values of the axes and of the label with the domain. A label has no ends of its own: most often it is one of two numbers.
+fn place_of_values(form: &ReleaseInput, values: &[f64]) -> Place {
     let mut is_label = true;
     if let (Some(label), Some(value)) = (&form.label, values.get(form.axes.len())) {
         is_label = match label {
