@@ -3,6 +3,7 @@
 use crate::cli::components::{
     input_id, not_another_output, other_input, other_promise, reads_too_far_back, start_mode,
 };
+use crate::cli::ledger::FoundWitness;
 use crate::cli::open_error::{OpenError, refused};
 use crate::cli::rebuilt::no_claims;
 use bernstream_config::Settings;
@@ -73,12 +74,6 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
         return Err(refused(other_input(settings)));
     }
     not_another_output(settings, ledger.genesis().previous.is_some())
-}
-
-/// A witness as it was found.
-struct FoundWitness {
-    identity: String,
-    accepted: Option<Claim>,
 }
 
 /// The ledger, if there is one; nothing of one with the format before, which only a worker rewrites.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::cli::components::input_id;
 use crate::cli::failure::Failure;
+use crate::cli::ledger::find_witness;
 use crate::cli::shares::{self, ShareRequest};
 use crate::cli::{alone, older_stamps};
 use bernstream_config::{Input, Settings, synopsis_bytes};
@@ -220,23 +221,14 @@ fn share_check(settings: &Settings, name: &str) -> Check {
 }
 
 fn foresee_share(settings: &Settings) -> Result<(), Failure> {
-    let mut owner = String::new();
-    let mut was_claimed = false;
-    match settings.output.open_witness() {
-        Ok(mut witness) => {
-            owner = witness.identity()?;
-            was_claimed = witness.read()?.is_some();
-        }
-        Err(error) if error.is_missing() => {}
-        Err(error) => return Err(error.into()),
-    }
+    let witness = find_witness(settings)?;
     let first = settings
         .blocks
         .first_from(Timestamp::now())
         .map_or(Span::ALL.start, |block| block.start);
     let beginner = ShareRequest {
-        owner: &owner,
-        was_claimed,
+        owner: &witness.identity,
+        was_claimed: witness.accepted.is_some(),
         first,
         may_wait: true,
     };

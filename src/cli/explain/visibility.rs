@@ -12,12 +12,12 @@ use bernstream_synopsis::clock;
 use bernstream_synopsis::description::{Cells, Density, Smoothing, Target};
 use bernstream_synopsis::price::Price;
 
-/// The ratio of a mean height to its error from which on its band stays clear of that of half or one and a half of it; and of half of a range, where the
-/// bands of its middle and of a value a quarter of it away do.
+/// Least ratio of a mean height to its error at which its band stays clear of those of half and of one and a half of it; and of half of a
+/// range, at which the bands of its middle and of a value a quarter of it away are apart.
 const OF_THE_SHAPE: f64 = 4.0;
 
-/// The ratio of a mean height to its error from which on its band is told from that of a tenth more or less; and of half of a range, where values are
-/// told apart that differ by a twentieth of it.
+/// Least ratio of a mean height to its error at which its band is told from that of a tenth more or less; and of half of a range, at which
+/// values are told apart that differ by a twentieth of it.
 const OF_DETAILS: f64 = 20.0;
 
 /// For more records, or at a higher price, "auto" chooses a size with less error of form and more noise.

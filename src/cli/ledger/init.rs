@@ -1,7 +1,7 @@
 //! `ledger init`: creates the ledger, and what it needs of topics.
 
 use super::log;
-use super::witnessed::claim;
+use super::witnessed::{FoundWitness, claim, find_witness};
 use crate::cli::components::{genesis, input_id, not_another_output};
 use crate::cli::failure::Failure;
 use crate::cli::older_stamps;
@@ -123,17 +123,10 @@ fn foresee_refusal(
     mode: StartMode,
     replaced: Replaced,
 ) -> Result<(), Failure> {
-    // Who has no witness yet has the owner "".
-    let mut owner = String::new();
-    let mut claim = None;
-    match settings.output.open_witness() {
-        Ok(mut witness) => {
-            owner = witness.identity()?;
-            claim = witness.read()?;
-        }
-        Err(error) if error.is_missing() => {}
-        Err(error) => return Err(error.into()),
-    }
+    let FoundWitness {
+        identity: owner,
+        accepted: claim,
+    } = find_witness(settings)?;
     let is_output_untouched = match settings.output.is_untouched() {
         Ok(is_untouched) => is_untouched,
         Err(error) if error.is_missing() => true,

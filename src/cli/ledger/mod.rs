@@ -19,7 +19,7 @@ use clap::{Args, Subcommand};
 use self::init::Replaced;
 use self::rows::verified;
 pub use self::verify::verify;
-pub(super) use self::witnessed::{claim, recognised};
+pub(super) use self::witnessed::{FoundWitness, claim, find_witness, recognised};
 use crate::cli::failure::Failure;
 use crate::cli::figures::counted;
 use crate::cli::ledger::spending::By;

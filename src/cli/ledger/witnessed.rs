@@ -3,7 +3,7 @@
 use crate::cli::failure::Failure;
 use bernstream_config::Settings;
 use bernstream_kafka::ledger::log::open_log;
-use bernstream_ledger::witness::Witness;
+use bernstream_ledger::witness::{Claim, Witness};
 use bernstream_ledger::{Error, Head, Ledger};
 
 /// Claims the newest row at once, the first of which fences earlier ledgers; then checks whether another ledger was faster. Where
@@ -35,6 +35,25 @@ pub(in crate::cli) fn recognised(
     let accepted = witness.read()?;
     ledger.recognise(&witness.identity()?, accepted.as_ref())?;
     Ok(accepted.map(|claim| claim.head))
+}
+
+/// A witness as it was found.
+#[derive(Default)]
+pub(in crate::cli) struct FoundWitness {
+    pub identity: String,
+    pub accepted: Option<Claim>,
+}
+
+/// Reads the witness of a pipeline. One that is missing has no identity, and has accepted nothing.
+pub(in crate::cli) fn find_witness(settings: &Settings) -> Result<FoundWitness, Failure> {
+    match settings.output.open_witness() {
+        Ok(mut witness) => Ok(FoundWitness {
+            identity: witness.identity()?,
+            accepted: witness.read()?,
+        }),
+        Err(error) if error.is_missing() => Ok(FoundWitness::default()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The head of a witness that a ledger may continue from.

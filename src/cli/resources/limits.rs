@@ -86,12 +86,12 @@ fn limit_of_group(root: &Path, line: &str) -> Option<u64> {
     let path = parts.next()?;
     // Version 2 has one hierarchy, without names of controllers.
     if controllers.is_empty() {
-        return lowest_limit(root, path, "memory.max");
+        lowest_limit(root, path, "memory.max")
+    } else if controllers.split(',').any(|name| name == "memory") {
+        lowest_limit(&root.join("memory"), path, "memory.limit_in_bytes")
+    } else {
+        None
     }
-    controllers
-        .split(',')
-        .any(|name| name == "memory")
-        .then(|| lowest_limit(&root.join("memory"), path, "memory.limit_in_bytes"))?
 }
 
 fn lowest_limit(root: &Path, group: &str, file: &str) -> Option<u64> {
