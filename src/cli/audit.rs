@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use crate::cli::failure::Failure;
 use crate::cli::figures::hexadecimal;
 use crate::cli::print::{line, note, print};
-use crate::cli::progress::{WorkDone, counting_until, during};
+use crate::cli::progress::{WorkDone, counting_until};
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
 use bernstream_audit::{Deadline, Stamps, Subject, neighbours, samplers};
@@ -74,10 +74,7 @@ fn minutes(text: &str) -> Result<f64, String> {
 ///
 /// If the configuration has a fault, if a test could not be carried out, or if one has failed.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = during(
-        "reading the configuration, and selecting what is automatic",
-        || settings::load_only_looking(&arguments.configuration),
-    )?;
+    let settings = settings::load_only_looking(&arguments.configuration)?;
     let seed = match arguments.seed {
         Some(seed) => seed,
         None => {

@@ -83,10 +83,7 @@ fn as_text<S: serde::Serializer>(
 ///
 /// If the configuration has a fault, if a check at the brokers fails, or if `run` would refuse the ledger that is there.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = during(
-        "reading the configuration, and selecting what is automatic",
-        || settings::load(&arguments.file),
-    )?;
+    let settings = settings::load_visibly(&arguments.file)?;
     let mut checked = during("computing what it needs, and simulating the noise", || {
         summarize(&settings)
     })?;

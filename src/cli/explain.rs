@@ -106,10 +106,7 @@ impl Section {
 ///
 /// If the configuration has a fault, if nothing in it can be compared, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = during(
-        "reading the configuration, and selecting what is automatic",
-        || settings::load(&arguments.file),
-    )?;
+    let settings = settings::load_visibly(&arguments.file)?;
     if arguments.comparison.compare {
         return print(comparison::text(&settings, &arguments.comparison)?);
     }

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use crate::cli::progress::during;
 use bernstream_config::{Faults, Release, Settings};
 use bernstream_ledger::{Ledger, Pending};
 use bernstream_synopsis::description::Definition;
+
+const READING: &str = "reading the configuration, and selecting what is automatic";
 
 /// Reads the file. Where the ledger that it names can be read, the choices of `"auto"` that it has recorded hold until the
 /// file changes, and its total as long as the promise is the same.
@@ -17,6 +20,15 @@ pub fn load(path: &Path) -> Result<Settings, Faults> {
     Settings::load_keeping(path, |params| Ledger::newest_settings(params).ok())
 }
 
+/// Reads the file, like [`load`], while a terminal shows that this may take its time.
+///
+/// # Errors
+///
+/// Those of [`load`].
+pub fn load_visibly(path: &Path) -> Result<Settings, Faults> {
+    during(READING, || load(path))
+}
+
 /// Reads the file for whoever may not change the ledger: one that a crash has left in the middle of a write is not read, because only a
 /// writer can roll that back.
 ///
@@ -24,9 +36,11 @@ pub fn load(path: &Path) -> Result<Settings, Faults> {
 ///
 /// Those of [`load`].
 pub fn load_only_looking(path: &Path) -> Result<Settings, Faults> {
-    Settings::load_keeping(path, |params| match Ledger::pending(params) {
-        Ok(Some(Pending::Unfinished)) => None,
-        _ => Ledger::newest_settings(params).ok(),
+    during(READING, || {
+        Settings::load_keeping(path, |params| match Ledger::pending(params) {
+            Ok(Some(Pending::Unfinished)) => None,
+            _ => Ledger::newest_settings(params).ok(),
+        })
     })
 }
 

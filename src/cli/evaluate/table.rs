@@ -179,12 +179,7 @@ fn cumulative_table(
         rows.push(cells.join(","));
     }
     write_rows(out, &format!("{},value", column_names(about)), &rows)?;
-    Ok(Printed {
-        divisor: Divisor::Cumulative,
-        band: Width::None,
-        approximation: None,
-        form: None,
-    })
+    Ok(Printed::new(Divisor::Cumulative, Width::None))
 }
 
 /// The density, or the share at or below a point, of tables of cells.
@@ -234,12 +229,7 @@ fn table_of_cells(
     } else {
         Divisor::Mass(mass)
     };
-    Ok(Printed {
-        divisor,
-        band: Width::None,
-        approximation: None,
-        form: None,
-    })
+    Ok(Printed::new(divisor, Width::None))
 }
 
 /// The share of records at or below a point: the quotient of sums that the noise allows.
@@ -307,12 +297,7 @@ fn fitted_table(
         &rows,
     )?;
     let band = Width::new(synopsis, arguments.by, arguments.pointwise, about.order)?;
-    Ok(Printed {
-        divisor: Divisor::Nothing,
-        band,
-        approximation: None,
-        form: None,
-    })
+    Ok(Printed::new(Divisor::Nothing, band))
 }
 
 /// The band holds in 19 of 20 windows, and so does the sum of the values that the form is reckoned with.
@@ -345,6 +330,17 @@ pub(super) struct Printed {
     pub approximation: Option<f64>,
     /// The bound of noise and form together, in words, where the description says how far the form is off.
     pub form: Option<String>,
+}
+
+impl Printed {
+    fn new(divisor: Divisor, band: Width) -> Self {
+        Printed {
+            divisor,
+            band,
+            approximation: None,
+            form: None,
+        }
+    }
 }
 
 /// The class that a score predicts, unless the noise is larger than the score.
