@@ -89,7 +89,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         return Err(no_budget());
     }
     let Some(OpenBudget {
-        shared: of,
+        shared: own,
         mut topic,
         ..
     }) = shares::open(settings, &input_id(settings)?)?
@@ -102,35 +102,30 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     let mut text = String::new();
     let mut lines = vec![
         format!("topic {name}, id {id}"),
-        format!("the whole total of a block: {}", price_in_words(of.total)),
+        format!("the whole total of a block: {}", price_in_words(own.total)),
     ];
-    lines.extend(
-        shares
-            .shared()
-            .and_then(|shared| of.difference(shared))
-            .map(|what| {
-                format!("this configuration is of another budget, and cannot take a share: {what}")
-            }),
-    );
+    if let Some(shared) = shares.shared()
+        && let Some(what) = own.difference(shared)
+    {
+        lines.push(format!(
+            "this configuration is of another budget, and cannot take a share: {what}"
+        ));
+    }
     section(&mut text, "Budget", &lines);
-    let whole = shares.shared().map_or(of.total, |shared| shared.total);
-    let held: Vec<String> = shares
-        .held()
-        .iter()
-        .map(|held| holder_in_words(held, whole))
-        .collect();
-    let nobody = vec!["nobody holds a share yet".to_owned()];
-    section(
-        &mut text,
-        "Shares",
-        if held.is_empty() { &nobody } else { &held },
-    );
-    section(&mut text, "Left", &left_in_words(shares, whole, of.blocks));
-    let void: Vec<String> = topic
-        .void()
-        .iter()
-        .map(|(offset, why)| format!("the record at offset {offset}: {why}"))
-        .collect();
+    let whole = shares.shared().map_or(own.total, |shared| shared.total);
+    let mut holders = Vec::new();
+    for held in shares.held() {
+        holders.push(holder_in_words(held, whole));
+    }
+    if holders.is_empty() {
+        holders.push("nobody holds a share yet".to_owned());
+    }
+    section(&mut text, "Shares", &holders);
+    section(&mut text, "Left", &left_in_words(shares, whole, own.blocks));
+    let mut void = Vec::new();
+    for (offset, why) in topic.void() {
+        void.push(format!("the record at offset {offset}: {why}"));
+    }
     if !void.is_empty() {
         section(&mut text, "Void, for ever", &void);
     }

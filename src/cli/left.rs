@@ -167,7 +167,7 @@ impl RemainingBudget {
             }
             _ => {}
         }
-        let of = match *block {
+        let period = match *block {
             Span::ALL => String::new(),
             Span { start, end } => format!(" for {start} to {end}"),
         };
@@ -177,7 +177,7 @@ impl RemainingBudget {
             format!("{},", self.kept_back)
         };
         lines.push(format!(
-            "{left} of {total}{kept_back} is left{of}, after {spent} was spent"
+            "{left} of {total}{kept_back} is left{period}, after {spent} was spent"
         ));
         let is_last = *block == Span::ALL || share_ends.is_some_and(|ends| block.end >= ends);
         let then = if is_last {

@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let batch = batch.map_err(|error| unreadable(&arguments.file, error))?;
             let parts = match &mut replay {
                 Some(replay) => replay.parts(&batch)?,
-                None => vec![Part {
+                None => vec![TimedRows {
                     rows: batch,
                     due: None,
                 }],
@@ -219,7 +219,7 @@ pub(super) fn ipc_stream(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
 }
 
 /// Rows that are sent together, and the event time, in microseconds, at which they are.
-struct Part {
+struct TimedRows {
     rows: RecordBatch,
     due: Option<i64>,
 }
@@ -261,7 +261,7 @@ impl Replay {
     }
 
     /// The rows of a batch, interval by interval. A row without a time is in that of the row before it.
-    fn parts(&mut self, batch: &RecordBatch) -> Result<Vec<Part>, Failure> {
+    fn parts(&mut self, batch: &RecordBatch) -> Result<Vec<TimedRows>, Failure> {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| {
             Failure::Configuration(format!("there is no column '{}'", self.column))
@@ -277,7 +277,7 @@ impl Replay {
         for (row, time) in times.iter().enumerate() {
             let end = time.map(|time| self.end_of_interval(time)).or(due);
             if end != due && row > from {
-                parts.push(Part {
+                parts.push(TimedRows {
                     rows: batch.slice(from, row - from),
                     due,
                 });
@@ -286,7 +286,7 @@ impl Replay {
             due = end;
         }
         if batch.num_rows() > from {
-            parts.push(Part {
+            parts.push(TimedRows {
                 rows: batch.slice(from, batch.num_rows() - from),
                 due,
             });
@@ -318,24 +318,24 @@ impl Replay {
 
 /// Sends messages idempotently, and keeps the first error.
 struct Sender {
-    producer: ThreadedProducer<Failed>,
+    producer: ThreadedProducer<DeliveryFailures>,
     failed: Arc<OnceLock<KafkaError>>,
     broker: Broker,
     topic: String,
 }
 
-struct Failed {
+struct DeliveryFailures {
     first: Arc<OnceLock<KafkaError>>,
     error_context: ErrorContext,
 }
 
-impl ClientContext for Failed {
+impl ClientContext for DeliveryFailures {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         self.error_context.log(level, facility, message);
     }
 }
 
-impl ProducerContext for Failed {
+impl ProducerContext for DeliveryFailures {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
@@ -360,7 +360,7 @@ impl Sender {
             .set("message.max.bytes", "100000000")
             .set("message.timeout.ms", PATIENCE.as_millis().to_string());
         let producer = config
-            .create_with_context(Failed {
+            .create_with_context(DeliveryFailures {
                 first: failed.clone(),
                 error_context: broker.error_context(),
             })

@@ -51,13 +51,13 @@ impl Watch {
     /// If the thread cannot be started.
     pub fn start(settings: &Settings, stop: &Stop) -> Result<Self, Failure> {
         let found = Arc::<Mutex<Option<Failure>>>::default();
-        let told = Arc::clone(&found);
+        let shared = Arc::clone(&found);
         let mut topics = topics(settings);
         let thread = BackgroundThread::start("topics", stop, move |stop| {
             while !topics.is_empty() && !stop.asked() {
                 let mut looks = topics.iter_mut().take_while(|_| !stop.asked());
                 if let Some(failure) = looks.find_map(|topic| topic.look().err()) {
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                    *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
                     stop.ask();
                 }
                 stop.wait(INTERVAL);

@@ -159,7 +159,7 @@ fn default_fit(label: &Label) -> Fit {
 }
 
 /// Value of a reading at a place.
-enum Told {
+enum Prediction {
     Number(f64),
     /// The probability of each class.
     Classes(Vec<f64>),
@@ -190,7 +190,7 @@ pub fn off(synopsis: &Synopsis, reading: &Reading, judged: &[JudgedPlace]) -> Re
     let mut error = Some(0.0);
     let mut wrong = Some(0.0);
     for JudgedPlace { place, truth } in judged {
-        let off = off_at_place(&reader.tell_at(place)?, truth);
+        let off = off_at_place(&reader.predict_at(place)?, truth);
         error = sum_if_both(error, off.error);
         wrong = sum_if_both(wrong, off.wrong);
     }
@@ -205,13 +205,13 @@ fn sum_if_both(sum: Option<f64>, more: Option<f64>) -> Option<f64> {
     Some(sum? + more?)
 }
 
-fn off_at_place(told: &Told, truth: &Truth) -> Off {
+fn off_at_place(told: &Prediction, truth: &Truth) -> Off {
     match (told, truth) {
-        (Told::Number(told), Truth::Number(truth)) => Off {
+        (Prediction::Number(told), Truth::Number(truth)) => Off {
             error: Some((told - truth).abs()),
             wrong: None,
         },
-        (Told::Classes(told), Truth::Classes(truth)) => {
+        (Prediction::Classes(told), Truth::Classes(truth)) => {
             let loss = told
                 .iter()
                 .zip(truth)
@@ -227,7 +227,7 @@ fn off_at_place(told: &Told, truth: &Truth) -> Off {
                 wrong: truth.get(likeliest).map(|q| 1.0 - q),
             }
         }
-        (Told::Class(class), Truth::Classes(truth)) => Off {
+        (Prediction::Class(class), Truth::Classes(truth)) => Off {
             error: None,
             wrong: truth.get(*class).map(|q| 1.0 - q),
         },
@@ -285,14 +285,16 @@ impl<'t> Reader<'t> {
         ))
     }
 
-    fn tell_at(&self, place: &[f64]) -> Result<Told, Error> {
+    fn predict_at(&self, place: &[f64]) -> Result<Prediction, Error> {
         Ok(match self {
             Reader::Whole(told) => match told[..] {
-                [mean] => Told::Number(mean),
-                _ => Told::Classes(told.clone()),
+                [mean] => Prediction::Number(mean),
+                _ => Prediction::Classes(told.clone()),
             },
             Reader::Cells(kernel, tables, fit) => match tables.label() {
-                Some(CellLabel::Number { .. }) => Told::Number(kernel.expected(place, *fit)?.value),
+                Some(CellLabel::Number { .. }) => {
+                    Prediction::Number(kernel.expected(place, *fit)?.value)
+                }
                 Some(CellLabel::Above { .. }) => {
                     two_classes(kernel.probability(place, 1, *fit)?.value)
                 }
@@ -301,7 +303,7 @@ impl<'t> Reader<'t> {
                     for table in 0..tables.count() {
                         probabilities.push(kernel.probability(place, table, *fit)?.value);
                     }
-                    Told::Classes(probabilities)
+                    Prediction::Classes(probabilities)
                 }
             },
             Reader::Function(evaluator, about) => {
@@ -309,7 +311,7 @@ impl<'t> Reader<'t> {
                 match about {
                     // The bounds of a label and of a probability are public.
                     Target::Regression(Regression { min, max, .. }) => {
-                        Told::Number(value.clamp(*min, *max))
+                        Prediction::Number(value.clamp(*min, *max))
                     }
                     Target::Probability(_) => two_classes(value.clamp(0.0, 1.0)),
                     // A score of these is the logarithm of the odds.
@@ -322,7 +324,7 @@ impl<'t> Reader<'t> {
                             },
                         ..
                     }) => two_classes(1.0 / (1.0 + (-value).exp())),
-                    _ => Told::Class(usize::from(value > 0.0)),
+                    _ => Prediction::Class(usize::from(value > 0.0)),
                 }
             }
         })
@@ -330,6 +332,6 @@ impl<'t> Reader<'t> {
 }
 
 /// Two classes, of which the second has this probability.
-fn two_classes(p: f64) -> Told {
-    Told::Classes(vec![1.0 - p, p])
+fn two_classes(p: f64) -> Prediction {
+    Prediction::Classes(vec![1.0 - p, p])
 }

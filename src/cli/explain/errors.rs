@@ -39,7 +39,7 @@ pub struct Accuracy {
     #[serde(skip)]
     expectation: Option<ExpectedCurve>,
     #[serde(skip)]
-    what: What,
+    objects: Objects,
 }
 
 /// The noise at one price: with 95 % probability it is within this, everywhere at once.
@@ -60,7 +60,7 @@ pub struct Within {
 
 /// Objects of which 95 % are within an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum Objects {
     Curves,
     Maps,
     Functions,
@@ -79,13 +79,13 @@ impl Accuracy {
         let release = plan.release;
         let own = release.payment.own();
         let shape = release.shape();
-        let what = match &shape.basis {
-            Basis::Tables(_) => What::Counts,
-            Basis::Cosine { .. } => What::Moments,
+        let objects = match &shape.basis {
+            Basis::Tables(_) => Objects::Counts,
+            Basis::Cosine { .. } => Objects::Moments,
             _ => match shape.dimensions {
-                1 => What::Curves,
-                2 => What::Maps,
-                _ => What::Functions,
+                1 => Objects::Curves,
+                2 => Objects::Maps,
+                _ => Objects::Functions,
             },
         };
         let at_own = AtPrice::new(plan, own)?;
@@ -95,12 +95,15 @@ impl Accuracy {
             .filter_map(|price| AtPrice::new(plan, price).ok())
             .collect();
         let auto = release.auto.as_ref().filter(|_| !release.is_sum_of_panes());
-        let curve = auto.filter(|_| what == What::Counts).map(|auto| Within {
-            within: auto.taken.expected.within,
-            quantity: units::quantity(release),
+        let curve = auto
+            .filter(|_| objects == Objects::Counts)
+            .map(|auto| Within {
+                within: auto.taken.expected.within,
+                quantity: units::quantity(release),
+            });
+        let scale = scale(plan.settings, release).filter(|_| {
+            !release.is_sum_of_panes() && (objects != Objects::Counts || curve.is_some())
         });
-        let scale = scale(plan.settings, release)
-            .filter(|_| !release.is_sum_of_panes() && (what != What::Counts || curve.is_some()));
         let expectation = scale.map(|scale| {
             let noise = at_own.in_the_middle.max(at_own.at_the_ends);
             let error = curve.as_ref().map_or(noise, |curve| curve.within);
@@ -116,7 +119,7 @@ impl Accuracy {
         let visibility =
             judged.map(|expected| CurveVisibility::new(plan.settings, release, expected));
         Ok(Accuracy {
-            quantity: if what == What::Counts {
+            quantity: if objects == Objects::Counts {
                 units::records(release.names.as_ref())
             } else {
                 units::quantity(release)
@@ -124,7 +127,7 @@ impl Accuracy {
             price: own,
             at_prices,
             noise_and_form: auto
-                .filter(|_| what != What::Counts)
+                .filter(|_| objects != Objects::Counts)
                 .map(|auto| auto.taken.expected.within),
             curve,
             mean_height: expectation.and_then(|expected| match expected.scale {
@@ -133,7 +136,7 @@ impl Accuracy {
             }),
             visibility,
             expectation,
-            what,
+            objects,
         })
     }
 
@@ -149,12 +152,12 @@ impl Accuracy {
         } else {
             ""
         };
-        let many = match self.what {
-            What::Curves => "95 % of curves are within",
-            What::Maps => "95 % of maps are within",
-            What::Functions => "95 % of functions are within",
-            What::Moments => "95 % of windows have every moment within",
-            What::Counts => "95 % of counts of all records are within",
+        let many = match self.objects {
+            Objects::Curves => "95 % of curves are within",
+            Objects::Maps => "95 % of maps are within",
+            Objects::Functions => "95 % of functions are within",
+            Objects::Moments => "95 % of windows have every moment within",
+            Objects::Counts => "95 % of counts of all records are within",
         };
         let [middle, ends] = [own.in_the_middle, own.at_the_ends].map(three_digits);
         let ends = if middle == ends {

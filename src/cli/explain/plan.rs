@@ -341,8 +341,8 @@ impl<'s> Plan<'s> {
         let own = self
             .settings
             .mechanism_of(self.release, &self.release.function)?;
-        let one = float(own.scale().units()) * own.distribution().deviation(values);
-        Ok(series.deviation(values, 0) / one)
+        let single = float(own.scale().units()) * own.distribution().deviation(values);
+        Ok(series.deviation(values, 0) / single)
     }
 
     /// The largest deviation in `count` synopses. That of a tree goes up and down; all others only grow.

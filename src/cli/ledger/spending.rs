@@ -261,7 +261,7 @@ fn by_block(spending: &Spending, total: Price) -> Vec<String> {
             .values()
             .try_fold(total.zero(), |sum, price| sum.checked_add(*price));
         let sum = sum.map_or("more than is known".to_owned(), |sum| sum.to_string());
-        let of = if tally.charged.is_empty() {
+        let parts = if tally.charged.is_empty() {
             String::new()
         } else {
             format!(": {}", tally.charges_in_words())
@@ -270,7 +270,7 @@ fn by_block(spending: &Spending, total: Price) -> Vec<String> {
             .first_withheld
             .map_or(String::new(), |first| format!(", the first at {first}"));
         lines.push(format!(
-            "{} - {}  {sum} of {total}{of}; {}{withheld}",
+            "{} - {}  {sum} of {total}{parts}; {}{withheld}",
             block.start,
             block.end,
             counts_in_words(tally)
