@@ -50,18 +50,17 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let settings = settings::load(&arguments.configuration)?;
-    let (scale, input) = split(&settings)?;
+    let ScaledInput { scale, input } = scaled_input(&settings)?;
     for warning in settings.warnings(Timestamp::now()) {
         warn!("{warning}");
     }
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
-    let keys = keys(scale)?;
+    let keys = load_keys(scale)?;
     let pulse = Arc::new(Pulse::default());
     if let Some(address) = arguments.listen {
-        let listener = serve::listen(address, "--listen")
-            .map_err(|error| Failure::Unavailable(error.to_string()))?;
+        let listener = serve::listen(address, "--listen")?;
         let address = listener.local_addr().unwrap_or(address);
         runtime.spawn(serve::probes::serve_absorber(
             listener,
@@ -75,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     while !stop.asked() {
         let identity = Identity {
             member: arguments.member.clone(),
-            reads: reads(&settings, &arguments.configuration),
+            reads: reads_of_file(&settings, &arguments.configuration),
         };
         let forms = settings.forms();
         let rules = settings.windows.clone();
@@ -106,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a worker of these settings needs to leave reading to absorbers; `None` without `[scale]`.
+/// Everything that a worker of these settings needs to leave reading to absorbers; `None` without `[scale]`.
 ///
 /// # Errors
 ///
@@ -115,33 +114,30 @@ pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
     if settings.scale.is_none() {
         return Ok(None);
     }
-    let (scale, params) = split(settings)?;
-    let keys = keys(scale)?;
+    let ScaledInput { scale, input } = scaled_input(settings)?;
+    let keys = load_keys(scale)?;
     let columns = settings.columns.clone();
-    let input = Kafka::open(params.clone(), columns.clone(), Timestamp::now)?;
-    let topic = ScaleTopic::of_worker(scale, &params.broker, &params.topic, keys)?;
+    let reader = Kafka::open(input.clone(), columns.clone(), Timestamp::now)?;
+    let topic = ScaleTopic::of_worker(scale, &input.broker, &input.topic, keys)?;
     let forms = settings.forms();
-    let absorbing = |stretches| Absorbing::new(stretches, settings.windows.clone(), forms.clone());
-    let own = PartitionRanges::open(params.clone(), columns)?
-        .shared()
+    let ranges = PartitionRanges::open(input.clone(), columns)?.shared();
+    let own = ranges
         .into_iter()
-        .map(absorbing)
+        .map(|range| Absorbing::new(range, settings.windows.clone(), forms.clone()))
         .collect();
-    let reading = settings.reading();
-    let choices = settings.choices();
     Ok(Some(Absorbed {
-        input,
+        input: reader,
         topic,
         own,
-        settings: reading,
-        choices,
+        settings: settings.reading(),
+        choices: settings.choices(),
         deadline: scale.deadline,
         most: scale.most,
     }))
 }
 
-/// What an absorber of these settings reads for workers, whose ledgers may keep other choices of `"auto"` than it would make.
-fn reads(settings: &Settings, path: &Path) -> Reads {
+/// Readings of an absorber of these settings for workers, whose ledgers may keep other choices of `"auto"` than it would make.
+fn reads_of_file(settings: &Settings, path: &Path) -> Reads {
     let settings = settings.clone();
     let path = path.to_owned();
     Box::new(move |choices| {
@@ -157,18 +153,24 @@ fn reads(settings: &Settings, path: &Path) -> Reads {
     })
 }
 
-fn split(settings: &Settings) -> Result<(&scale::Params, &kafka::Params), Failure> {
-    match (&settings.scale, &settings.input) {
-        (Some(scale), Input::Kafka(input)) => Ok((scale, input)),
-        _ => Err(Failure::Configuration(
-            "the configuration has no [scale], so nothing is asked of absorbers: add it, as config/reference.toml shows, for the \
-             worker too"
-                .to_owned(),
-        )),
-    }
+/// An input that absorbers read.
+struct ScaledInput<'s> {
+    scale: &'s scale::Params,
+    input: &'s kafka::Params,
 }
 
-fn keys(scale: &scale::Params) -> Result<Keys, Failure> {
+fn scaled_input(settings: &Settings) -> Result<ScaledInput<'_>, Failure> {
+    if let (Some(scale), Input::Kafka(input)) = (&settings.scale, &settings.input) {
+        return Ok(ScaledInput { scale, input });
+    }
+    Err(Failure::Configuration(
+        "the configuration has no [scale], so nothing is asked of absorbers: add it, as config/reference.toml shows, for the \
+         worker too"
+            .to_owned(),
+    ))
+}
+
+fn load_keys(scale: &scale::Params) -> Result<Keys, Failure> {
     Secret::load(&scale.key_file)
         .map(|secret| Keys::new(&secret))
         .map_err(Failure::Configuration)

@@ -19,7 +19,7 @@ use bernstream_worker::scale;
 const ROWS: u64 = 2_000_000;
 const MESSAGES: u64 = 500_000;
 
-/// What the worker can read in time of what no absorber has sent; nothing without `[scale]`.
+/// Tells how much the worker can read in time of what no absorber has sent; nothing without `[scale]`.
 pub fn in_words(settings: &Settings) -> Vec<String> {
     let (Some(scale), Input::Kafka(input)) = (&settings.scale, &settings.input) else {
         return Vec::new();
@@ -35,7 +35,7 @@ pub fn in_words(settings: &Settings) -> Vec<String> {
         _ => (ROWS, "rows of Arrow"),
     };
     let threads = u64::from(input.most_readers());
-    let rate = alone(thread, left, span);
+    let rate = records_in_time(thread, left, span);
     let all = thread.saturating_mul(threads);
     let mut lines = vec![
         format!(
@@ -78,12 +78,12 @@ pub fn in_words(settings: &Settings) -> Vec<String> {
 }
 
 /// The records a second of which a thread reads those of `span` in the time that is `left`.
-fn alone(thread: u64, left: Duration, span: Duration) -> u64 {
+fn records_in_time(thread: u64, left: Duration, span: Duration) -> u64 {
     let rate = u128::from(thread) * left.as_micros() / span.as_micros().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// Whether the key and the topic of `[scale]` can be used.
+/// Checks that the key and the topic of `[scale]` can be used.
 pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
     let why = Secret::load(&params.key_file).err();
     let mut checks = vec![Check::new(
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn what_a_worker_reads_alone_in_time_follows_from_the_delays() {
         let second = Duration::from_secs(1);
-        assert_eq!(alone(1_000, 10 * second, 100 * second), 100);
-        assert_eq!(alone(1_000, Duration::ZERO, 100 * second), 0);
+        assert_eq!(records_in_time(1_000, 10 * second, 100 * second), 100);
+        assert_eq!(records_in_time(1_000, Duration::ZERO, 100 * second), 0);
         let text = include_str!("../../tests/data/lattice.toml")
             .replace("[input.kafka]", "[input.kafka]\nreaders = 3");
         let without = Settings::parse(&text, "test").unwrap();

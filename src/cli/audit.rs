@@ -8,18 +8,18 @@ mod pictures;
 mod replay;
 mod report;
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cli::failure::Failure;
+use crate::cli::figures::hexadecimal;
 use crate::cli::print::{line, note, print};
-use crate::cli::progress::{counting_until, during};
+use crate::cli::progress::{WorkDone, counting_until};
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
-use bernstream_audit::samplers;
-use bernstream_audit::{Deadline, Stamps, Subject};
+use bernstream_audit::{Deadline, Stamps, Subject, neighbours, samplers};
 use bernstream_config::{Input, Settings, guarantee};
 use bernstream_noise::noise::Generator;
 use bernstream_release::choice::Candidates;
@@ -27,6 +27,7 @@ use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::Definition;
 use bernstream_worker::pipeline::Stop;
 
+use self::attack::Attackers;
 use self::report::Report;
 
 /// The probability with which one test fails a correct program, at most.
@@ -73,10 +74,7 @@ fn minutes(text: &str) -> Result<f64, String> {
 ///
 /// If the configuration has a fault, if a test could not be carried out, or if one has failed.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = during(
-        "reading the configuration, and selecting what is automatic",
-        || settings::load_only_looking(&arguments.configuration),
-    )?;
+    let settings = settings::load_only_looking(&arguments.configuration)?;
     let seed = match arguments.seed {
         Some(seed) => seed,
         None => {
@@ -87,14 +85,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     // A page that cannot be written is told before the audit takes its time.
-    let cannot = |path: &Path, error: io::Error| {
-        Failure::Unavailable(format!("cannot write {}: {error}", path.display()))
+    let page = match &arguments.html {
+        Some(path) => Some(Page::create(path)?),
+        None => None,
     };
-    let page = arguments
-        .html
-        .as_deref()
-        .map(|path| fs::File::create(path).map_err(|error| cannot(path, error)));
-    let page = page.transpose()?;
     let file = arguments.configuration.display().to_string();
     // Selecting what is automatic takes as long as it takes.
     let started = Instant::now();
@@ -108,12 +102,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "auditing {file} for about {}; Ctrl-C ends it early, with its report",
         minutes_in_words(arguments.minutes)
     ));
-    let report = audit(&settings, file, seed, (started, planned), &stop)?;
+    let time = PlannedTime { started, planned };
+    let report = audit(&settings, file, seed, time, &stop)?;
     // The page first: standard output may be closed.
-    if let (Some(path), Some(mut file)) = (&arguments.html, page) {
-        file.write_all(page::page(&report)?.as_bytes())
-            .map_err(|error| cannot(path, error))?;
-        note(format_args!("wrote {}", path.display()));
+    if let Some(page) = page {
+        page.write(&report)?;
     }
     if arguments.json {
         let json =
@@ -133,11 +126,43 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
+/// The file of the report as a page.
+struct Page<'p> {
+    path: &'p Path,
+    file: File,
+}
+
+impl<'p> Page<'p> {
+    fn create(path: &'p Path) -> Result<Self, Failure> {
+        let file = File::create(path).map_err(|error| unwritable(path, &error))?;
+        Ok(Page { path, file })
+    }
+
+    fn write(mut self, report: &Report) -> Result<(), Failure> {
+        self.file
+            .write_all(page::page(report)?.as_bytes())
+            .map_err(|error| unwritable(self.path, &error))?;
+        note(format_args!("wrote {}", self.path.display()));
+        Ok(())
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::Unavailable(format!("cannot write {}: {error}", path.display()))
+}
+
+/// The beginning of an audit, and the time that it is to take.
+#[derive(Clone, Copy)]
+struct PlannedTime {
+    started: Instant,
+    planned: Duration,
+}
+
 fn audit(
     settings: &Settings,
     configuration: String,
     seed: u64,
-    (started, planned): (Instant, Duration),
+    time: PlannedTime,
     stop: &Stop,
 ) -> Result<Report, Failure> {
     let plan = settings.plan(|_| Candidates::new(no_band(), Vec::new()), false)?;
@@ -156,48 +181,36 @@ fn audit(
         backfill_until: None,
     };
     let is_random = matches!(settings.privacy.definition, Definition::Random(_));
-    let end = started + planned;
+    let end = time.started + time.planned;
     let deadline = Deadline::new(end, stop);
     let until = deadline.part(REPLAYS);
-    let (replay, pairs) = counting_until("replaying neighbouring streams", until.end(), |done| {
-        replay::replay(&subject, seed, is_random, &until, done)
+    let pairs = neighbours::pairs(&subject);
+    let replay = counting_until("replaying neighbouring streams", until.end(), |done| {
+        replay::replay(&subject, &pairs, seed, is_random, &until, done)
     })?;
-    let all = samplers::samplers(&plan);
     let until = deadline.part(SAMPLERS);
     let sampled = counting_until("testing the samplers", until.end(), |done| {
-        let each = |(number, sampler): (usize, &samplers::Sampler)| {
-            done.set(number as u64, all.len() as u64);
-            let share = until.part(1.0 / (all.len() - number).max(1) as f64);
-            samplers::test(sampler, (seed, number as u64), ALARM, MOST_DRAWS, &share)
-        };
-        all.iter().enumerate().map(each).collect::<Vec<_>>()
+        test_samplers(&samplers::samplers(&plan), seed, &until, done)
     });
+    let attackers = Attackers {
+        subject: &subject,
+        seed,
+        alarm: ALARM,
+        most_windows: MOST_RUNS,
+    };
     let attacks = counting_until("attacking what is released", end, |done| {
-        attack::attack(
-            &subject,
-            &replay,
-            &pairs,
-            seed,
-            (ALARM, MOST_RUNS),
-            &deadline,
-            done,
-        )
+        attackers.attack_all(&replay, &pairs, &deadline, done)
     })?;
     let ledger = ledger::verify(settings, &deadline);
-    let digest = settings
-        .digest()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
     Ok(Report {
         format: 1,
         program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
         configuration,
-        digest,
+        digest: hexadecimal(&settings.digest()),
         audited: bernstream_synopsis::clock::Timestamp::now(),
         seed,
         seconds: 0.0,
-        planned_seconds: planned.as_secs_f64(),
+        planned_seconds: time.planned.as_secs_f64(),
         ended_early: deadline.is_stopped(),
         passed: false,
         failed: Vec::new(),
@@ -210,7 +223,29 @@ fn audit(
         attacks,
         ledger,
     }
-    .judged(started.elapsed()))
+    .judged(time.started.elapsed()))
+}
+
+/// Tests each sampler for an equal part of the time that is left, and counts them in `done`.
+fn test_samplers(
+    all: &[samplers::Sampler],
+    seed: u64,
+    deadline: &Deadline,
+    done: &WorkDone,
+) -> Vec<samplers::Sampled> {
+    let mut sampled = Vec::new();
+    for (number, sampler) in all.iter().enumerate() {
+        done.set(number as u64, all.len() as u64);
+        let share = deadline.part(1.0 / (all.len() - number).max(1) as f64);
+        sampled.push(samplers::test(
+            sampler,
+            (seed, number as u64),
+            ALARM,
+            MOST_DRAWS,
+            &share,
+        ));
+    }
+    sampled
 }
 
 fn minutes_in_words(minutes: f64) -> String {
@@ -221,7 +256,7 @@ fn minutes_in_words(minutes: f64) -> String {
     }
 }
 
-/// Of synopses that nobody sees.
+/// The band of synopses that nobody sees.
 fn no_band() -> Band {
     Band {
         level: 0.95,

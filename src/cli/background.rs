@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::cli::failure::Failure;
 use bernstream_worker::pipeline::Stop;
 
-/// How long the end of the program waits for an answer that a thread waits for.
+/// Time that the end of the program waits for an answer that a thread waits for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A thread that is told to end when this is dropped.

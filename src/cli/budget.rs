@@ -8,7 +8,8 @@ use crate::cli::components::{input_id, other_promise};
 use crate::cli::failure::Failure;
 use crate::cli::ledger::{claim, recognised};
 use crate::cli::print::{line, print, section};
-use crate::cli::{settings, shares};
+use crate::cli::settings;
+use crate::cli::shares::{self, HeldShare, OpenBudget};
 use bernstream_config::Settings;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::budget::entry::BlockGrid;
@@ -64,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn none() -> Failure {
+fn no_budget() -> Failure {
     let what =
         "the configuration has no `budget` in [privacy]: its pipeline shares its total with nobody";
     Failure::Configuration(what.to_owned())
@@ -72,7 +73,7 @@ fn none() -> Failure {
 
 fn init(settings: &Settings) -> Result<(), Failure> {
     let Some(params) = settings.budget_topic() else {
-        return Err(none());
+        return Err(no_budget());
     };
     match shares::create(&params)? {
         true => line(format_args!("created the budget topic {}", params.topic)),
@@ -85,10 +86,15 @@ fn init(settings: &Settings) -> Result<(), Failure> {
 
 fn show(settings: &Settings) -> Result<(), Failure> {
     if settings.privacy.budget.is_none() {
-        return Err(none());
+        return Err(no_budget());
     }
-    let Some((_, of, mut topic)) = shares::open(settings, &input_id(settings)?)? else {
-        return Err(none());
+    let Some(OpenBudget {
+        shared: own,
+        mut topic,
+        ..
+    }) = shares::open(settings, &input_id(settings)?)?
+    else {
+        return Err(no_budget());
     };
     let name = topic.name().to_owned();
     let id = topic.id().to_owned();
@@ -96,42 +102,37 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     let mut text = String::new();
     let mut lines = vec![
         format!("topic {name}, id {id}"),
-        format!("the whole total of a block: {}", named(of.total)),
+        format!("the whole total of a block: {}", price_in_words(own.total)),
     ];
-    lines.extend(
-        shares
-            .shared()
-            .and_then(|shared| of.difference(shared))
-            .map(|what| {
-                format!("this configuration is of another budget, and cannot take a share: {what}")
-            }),
-    );
+    if let Some(shared) = shares.shared()
+        && let Some(what) = own.difference(shared)
+    {
+        lines.push(format!(
+            "this configuration is of another budget, and cannot take a share: {what}"
+        ));
+    }
     section(&mut text, "Budget", &lines);
-    let whole = shares.shared().map_or(of.total, |shared| shared.total);
-    let held: Vec<String> = shares
-        .held()
-        .iter()
-        .map(|held| holder(held, whole))
-        .collect();
-    let nobody = vec!["nobody holds a share yet".to_owned()];
-    section(
-        &mut text,
-        "Shares",
-        if held.is_empty() { &nobody } else { &held },
-    );
-    section(&mut text, "Left", &left(shares, whole, of.blocks));
-    let void: Vec<String> = topic
-        .void()
-        .iter()
-        .map(|(offset, why)| format!("the record at offset {offset}: {why}"))
-        .collect();
+    let whole = shares.shared().map_or(own.total, |shared| shared.total);
+    let mut holders = Vec::new();
+    for held in shares.held() {
+        holders.push(holder_in_words(held, whole));
+    }
+    if holders.is_empty() {
+        holders.push("nobody holds a share yet".to_owned());
+    }
+    section(&mut text, "Shares", &holders);
+    section(&mut text, "Left", &left_in_words(shares, whole, own.blocks));
+    let mut void = Vec::new();
+    for (offset, why) in topic.void() {
+        void.push(format!("the record at offset {offset}: {why}"));
+    }
     if !void.is_empty() {
         section(&mut text, "Void, for ever", &void);
     }
     print(text)
 }
 
-fn holder(held: &ActiveShare, whole: Price) -> String {
+fn holder_in_words(held: &ActiveShare, whole: Price) -> String {
     let entry = &held.entry;
     let from = entry.of.blocks.since(entry.from);
     let from = if from.is_empty() {
@@ -147,7 +148,7 @@ fn holder(held: &ActiveShare, whole: Price) -> String {
     format!(
         "{} of the total, {}: {},{} {until} (witness {}, generation {})",
         entry.share,
-        named(entry.share.of(whole)),
+        price_in_words(entry.share.of(whole)),
         entry.pipeline,
         from,
         entry.holder.owner,
@@ -155,8 +156,8 @@ fn holder(held: &ActiveShare, whole: Price) -> String {
     )
 }
 
-/// What a new pipeline could take.
-fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
+/// Shares that a new pipeline could take.
+fn left_in_words(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
     let now = Timestamp::now();
     let over_time = shares
         .left_over_time(blocks.start_of(now).unwrap_or(now))
@@ -166,7 +167,7 @@ fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
             Fraction::ZERO => format!("nothing is left{}", blocks.since(from)),
             left => format!(
                 "{left} of the total, {}{}",
-                named(left.of(whole)),
+                price_in_words(left.of(whole)),
                 blocks.since(from)
             ),
         })
@@ -174,7 +175,7 @@ fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
 }
 
 /// A price with its kind, which that of a pure epsilon does not name.
-fn named(price: Price) -> String {
+fn price_in_words(price: Price) -> String {
     match price {
         Price::Pure(epsilon) => format!("epsilon {epsilon}"),
         other => other.to_string(),
@@ -188,8 +189,12 @@ fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
     if let Some(why) = other_promise(settings, ledger.settings()) {
         return Err(Failure::Ledger(why));
     }
-    let Some((mut topic, held)) = shares::held(settings, &ledger)? else {
-        return Err(none());
+    let Some(HeldShare {
+        mut topic,
+        share: held,
+    }) = shares::held(settings, &ledger)?
+    else {
+        return Err(no_budget());
     };
     let mut witness = shares::guarded(settings, &ledger, settings.output.open_witness()?)?;
     // A copy that is behind its witness knows nothing of what was charged since.

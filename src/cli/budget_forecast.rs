@@ -23,34 +23,7 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
     let price = settings.window_price();
     let total = settings.privacy.total;
     match &settings.privacy.unit {
-        Unit::Record => {
-            let lasts = match settings.windows.end {
-                Some(end) => format!("the budget lasts to the end of the grid, {end}"),
-                None => "the budget lasts forever".to_owned(),
-            };
-            let Some(price) = settings.price_in_all() else {
-                return vec![format!(
-                    "every window is a block of its own, and {total} does not pay for all releases that cover it: some windows \
-                     will repeatedly be withheld; raise the total, or lower the prices of releases that are computed afresh from \
-                     several windows"
-                )];
-            };
-            let unused = settings
-                .privacy
-                .limit()
-                .checked_sub(price)
-                .filter(|unused| !unused.is_zero());
-            let mut lines = vec![format!(
-                "every window is a block of its own and is charged {price} of {total}: {lasts}"
-            )];
-            if let Some(unused) = unused {
-                lines.push(format!(
-                    "{unused} of a block is never used: the price of a window could be {}",
-                    settings.privacy.limit()
-                ));
-            }
-            lines
-        }
+        Unit::Record => budget_of_records(settings),
         Unit::User {
             per: Period::Every(length),
             ..
@@ -111,6 +84,31 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
     }
 }
 
+fn budget_of_records(settings: &Settings) -> Vec<String> {
+    let total = settings.privacy.total;
+    let lasts = match settings.windows.end {
+        Some(end) => format!("the budget lasts to the end of the grid, {end}"),
+        None => "the budget lasts forever".to_owned(),
+    };
+    let Some(price) = settings.price_in_all() else {
+        return vec![format!(
+            "every window is a block of its own, and {total} does not pay for all releases that cover it: some windows \
+             will repeatedly be withheld; raise the total, or lower the prices of releases that are computed afresh from \
+             several windows"
+        )];
+    };
+    let mut lines = vec![format!(
+        "every window is a block of its own and is charged {price} of {total}: {lasts}"
+    )];
+    let limit = settings.privacy.limit();
+    if let Some(unused) = limit.checked_sub(price).filter(|rest| !rest.is_zero()) {
+        lines.push(format!(
+            "{unused} of a block is never used: the price of a window could be {limit}"
+        ));
+    }
+    lines
+}
+
 fn is_fixed(release: &Release) -> bool {
     matches!(release.policy, Policy::Fixed(_))
 }
@@ -128,22 +126,15 @@ fn what_it_costs(settings: &Settings) -> String {
     if settings.releases.iter().all(is_fixed) {
         return settings.window_price().to_string();
     }
-    let each = |release: &Release| {
-        format!(
-            "{} of {:?}",
-            guarantee::price_policy(release.policy),
-            release.name
-        )
-    };
-    settings
-        .releases
-        .iter()
-        .map(each)
-        .collect::<Vec<_>>()
-        .join(" and ")
+    let mut prices = Vec::new();
+    for release in &settings.releases {
+        let price = guarantee::price_policy(release.policy);
+        prices.push(format!("{price} of {:?}", release.name));
+    }
+    prices.join(" and ")
 }
 
-/// How long the only block lasts, which pays for `paid` windows.
+/// Tells how long the only block lasts, which pays for `paid` windows.
 fn ever(settings: &Settings, paid: Option<u64>) -> String {
     let grid = settings.windows.grid;
     let Some(count) = paid else {
@@ -211,10 +202,15 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
     let shown = [first, blocks.after(first)];
     let nothing = settings.privacy.total.zero();
     let mut forecasts: BTreeMap<Span, BlockForecast> = BTreeMap::new();
-    for (window, charged) in windows_to_come(settings, [origin.start; 2], origin, |_| nothing)
-        .take_while(|(window, _)| window.start < shown[1].end)
-        .take(MOST_WINDOWS)
-    {
+    let since = LedgerStart {
+        first: origin.start,
+        covered_from: origin.start,
+    };
+    for coming in windows_to_come(settings, since, origin, |_| nothing).take(MOST_WINDOWS) {
+        let window = coming.window;
+        if window.start >= shown[1].end {
+            break;
+        }
         for block in blocks.spans_meeting(window) {
             let new = BlockForecast {
                 block,
@@ -225,9 +221,10 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
             };
             let forecast = forecasts.entry(block).or_insert(new);
             forecast.windows += 1;
-            match charged.iter().find(|charged| charged.block == block) {
+            match coming.charged.iter().find(|charged| charged.block == block) {
                 Some(charged) => {
-                    (forecast.paid, forecast.spent) = (forecast.paid + 1, charged.spent)
+                    forecast.paid += 1;
+                    forecast.spent = charged.spent;
                 }
                 None => forecast.exhausted = forecast.exhausted.or(Some(window.start)),
             }
@@ -239,50 +236,70 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
         .collect()
 }
 
-/// The windows from `next` to the end of the grid, and what the accountant of the worker charges each: nothing for a window that is
-/// not published. `first` is the first window of the ledger, and no release covers what was before `covered_from`; `spent` says what a
-/// block was charged before `next`.
+/// The beginning of a ledger.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LedgerStart {
+    /// The start of its first window.
+    pub first: Timestamp,
+    /// No release covers what was before.
+    pub covered_from: Timestamp,
+}
+
+/// A window that is to be closed, and what the accountant of the worker charges for it: nothing for one that is not published.
+#[derive(Debug)]
+pub(super) struct WindowToCome {
+    pub window: Span,
+    pub charged: Vec<Charged>,
+}
+
+/// The windows from `next` to the end of the grid. `spent` says what a block was charged before `next`.
 pub(super) fn windows_to_come<'s>(
     settings: &'s Settings,
-    [first, covered_from]: [Timestamp; 2],
+    ledger: LedgerStart,
     next: Span,
     spent: impl Fn(Span) -> Price + 's,
-) -> impl Iterator<Item = (Span, Vec<Charged>)> + 's {
+) -> impl Iterator<Item = WindowToCome> + 's {
     let grid = settings.windows.grid;
-    let blocks = settings.blocks;
     let limit = settings.privacy.limit();
-    let schedules: Vec<(&Release, PriceSchedule)> = settings
+    let schedules: Vec<PriceSchedule> = settings
         .releases
         .iter()
-        .map(|release| (release, settings.price_schedule(release)))
+        .map(|release| settings.price_schedule(release))
         .collect();
     let mut since = BTreeMap::<Span, Price>::new();
-    let spans = std::iter::successors(Some(next), move |window| Some(grid.after(*window)));
-    spans
+    let windows = std::iter::successors(Some(next), move |window| Some(grid.after(*window)));
+    windows
         .take_while(|window| settings.windows.end.is_none_or(|end| window.start < end))
         .map(move |window| {
-            let prices = schedules.iter().filter_map(|(release, schedule)| {
-                // A release that is computed afresh from several windows charges the blocks of all of them.
-                let span = match release.window_kind {
-                    WindowKind::Hopping { panes } if !release.is_sum_of_panes() => Span {
-                        start: grid.before(window, panes - 1).max(covered_from),
-                        ..window
-                    },
-                    _ => window,
-                };
-                Some((
-                    schedule.price(number(grid, blocks.span_of(span.start), first, window))?,
-                    span,
-                ))
-            });
-            let prices = prices.flat_map(|(price, span)| {
-                blocks.spans_meeting(span).map(move |block| (block, price))
-            });
-            let now = |block| since.get(&block).copied().unwrap_or_else(|| spent(block));
-            let charged = accountant::quote(prices, now, limit).unwrap_or_default();
+            let mut prices = Vec::new();
+            for (release, schedule) in settings.releases.iter().zip(&schedules) {
+                let span = charged_span(grid, release, window, ledger.covered_from);
+                let block = settings.blocks.span_of(span.start);
+                if let Some(price) = schedule.price(number(grid, block, ledger.first, window)) {
+                    let blocks = settings.blocks.spans_meeting(span);
+                    prices.extend(blocks.map(|block| (block, price)));
+                }
+            }
+            let charged = accountant::quote(
+                prices,
+                |block| since.get(&block).copied().unwrap_or_else(|| spent(block)),
+                limit,
+            )
+            .unwrap_or_default();
             since.extend(charged.iter().map(|charged| (charged.block, charged.spent)));
-            (window, charged)
+            WindowToCome { window, charged }
         })
+}
+
+/// The time whose blocks a release charges for a window: one that is computed afresh from several windows charges the blocks of all.
+fn charged_span(grid: Grid, release: &Release, window: Span, covered_from: Timestamp) -> Span {
+    match release.window_kind {
+        WindowKind::Hopping { panes } if !release.is_sum_of_panes() => Span {
+            start: grid.before(window, panes - 1).max(covered_from),
+            ..window
+        },
+        _ => window,
+    }
 }
 
 #[cfg(test)]

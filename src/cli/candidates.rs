@@ -1,7 +1,7 @@
 //! The candidates of `"auto"`, the selected one, and its expected error, in words.
 
 use crate::cli::failure::Failure;
-use crate::cli::figures::three_digits;
+use crate::cli::figures::{joined, three_digits};
 use crate::cli::{settings, units};
 use bernstream_config::{Candidate, Coordinates, Release, Selection, Settings};
 use bernstream_release::choice::Candidates;
@@ -16,14 +16,15 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     let quantity = units::quantity(release);
     // A selection has been made for them.
     let records = release.expected_records.unwrap_or_default();
-    let (ordinary, roughest) = match &release.function.about {
-        Target::Cells(Cells { label: Some(_) }) => (
-            format!(
+    let AssumedFunctions { ordinary, roughest } = match &release.function.about {
+        Target::Cells(Cells { label: Some(_) }) => AssumedFunctions {
+            ordinary: format!(
                 "{records} records of a window and key, spread evenly over the domain: the noise"
             ),
-            "the same, and labels that change from bound to bound within a kernel".to_owned(),
-        ),
-        _ => assumed(table, records),
+            roughest: "the same, and labels that change from bound to bound within a kernel"
+                .to_owned(),
+        },
+        _ => assumed_functions(table, records),
     };
     let mut lines = vec![
         format!(
@@ -37,13 +38,17 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
         ),
     ];
     let mut best = best_of_each(&table.candidates);
-    let is_taken = |candidate: &Candidate| candidate.choice() == table.taken.choice();
-    if !best.iter().any(is_taken) {
+    let taken = table.taken.choice();
+    if !best.iter().any(|candidate| candidate.choice() == taken) {
         best.push(table.taken);
     }
     best.sort_by(|a, b| a.expected.spread.total_cmp(&b.expected.spread));
-    lines.extend(best.iter().map(|candidate| {
-        let mark = if is_taken(candidate) { "*" } else { " " };
+    for candidate in &best {
+        let mark = if candidate.choice() == taken {
+            "*"
+        } else {
+            " "
+        };
         let Candidate {
             noise,
             on,
@@ -54,29 +59,23 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
         let on = match on {
             Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
             Coordinates::Points { most } => format!("{most} points"),
-            Coordinates::Cells(grid) => format!("{} {} cells", times(grid.steps()), grid.spline),
-            Coordinates::Tensor(counts) => format!("{} points", times(counts.along())),
+            Coordinates::Cells(grid) => {
+                format!("{} {} cells", joined(grid.steps(), " x "), grid.spline)
+            }
+            Coordinates::Tensor(counts) => format!("{} points", joined(counts.along(), " x ")),
         };
         let [ordinary, roughest] = [expected.spread, expected.error].map(three_digits);
-        format!(
+        lines.push(format!(
             "{mark} {:<18} {on:<24} {values:<8} {ordinary:<10} {roughest}",
             noise.to_string()
-        )
-    }));
-    lines.extend(reason(table, release, &best));
-    lines.extend(total(table, release));
+        ));
+    }
+    lines.extend(reason_in_words(table, release, &best));
+    lines.extend(total_error_in_words(table, release));
     lines
 }
 
-fn times(steps: &[u32]) -> String {
-    steps
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(" x ")
-}
-
-/// Of each kind of noise the best.
+/// The best candidate of each kind of noise.
 fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
     let mut best: Vec<Candidate> = Vec::new();
     for candidate in candidates {
@@ -89,8 +88,8 @@ fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
     best
 }
 
-/// What is selected and why; `best` is ordered.
-fn reason(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<String> {
+/// Tells what is selected and why; `best` is ordered.
+fn reason_in_words(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<String> {
     if let Some(kept) = settings::kept(release) {
         return vec![format!("* is in use: {kept}")];
     }
@@ -119,7 +118,7 @@ fn reason(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<Strin
 }
 
 /// The errors of what is in use.
-fn total(table: &Selection, release: &Release) -> Vec<String> {
+fn total_error_in_words(table: &Selection, release: &Release) -> Vec<String> {
     if let Target::Cells(Cells { label: Some(_) }) = &release.function.about {
         let within = three_digits(table.taken.expected.within);
         let quantity = units::quantity(release);
@@ -173,26 +172,31 @@ fn total(table: &Selection, release: &Release) -> Vec<String> {
     lines
 }
 
-/// What the errors are predicted for: ordinary functions, and the roughest.
-fn assumed(table: &Selection, records: u64) -> (String, String) {
+/// The functions that errors are predicted for, in words.
+struct AssumedFunctions {
+    ordinary: String,
+    roughest: String,
+}
+
+fn assumed_functions(table: &Selection, records: u64) -> AssumedFunctions {
     match table.rough.as_ref().map(|rough| rough.is) {
-        Some(Kind::Bounded(_)) => (
-            "sums of kernels of either sign, wider by the root of 2".to_owned(),
-            "sums of kernels of either sign, up to the bounds of the label; the mean over the worst eighth".to_owned(),
-        ),
-        Some(Kind::Alternating { .. }) => (
-            format!(
+        Some(Kind::Bounded(_)) => AssumedFunctions {
+            ordinary: "sums of kernels of either sign, wider by the root of 2".to_owned(),
+            roughest: "sums of kernels of either sign, up to the bounds of the label; the mean over the worst eighth".to_owned(),
+        },
+        Some(Kind::Alternating { .. }) => AssumedFunctions {
+            ordinary: format!(
                 "{records} evenly spaced records a window and key, whose labels change from bound to bound every 4 to 12 bandwidths"
             ),
-            "the same, every 2 to 6 bandwidths; the mean over the worst eighth".to_owned(),
-        ),
-        Some(Kind::Heap(_) | Kind::Cluster(_)) | None => (
-            format!(
+            roughest: "the same, every 2 to 6 bandwidths; the mean over the worst eighth".to_owned(),
+        },
+        Some(Kind::Heap(_) | Kind::Cluster(_)) | None => AssumedFunctions {
+            ordinary: format!(
                 "a part of the {records} records of a window and key, from half to all, in a cluster as wide as the kernel, the others \
                  anywhere"
             ),
-            "all of them in one place; the mean over the worst eighth of places".to_owned(),
-        ),
+            roughest: "all of them in one place; the mean over the worst eighth of places".to_owned(),
+        },
     }
 }
 
@@ -217,7 +221,7 @@ pub fn readings(
     let about = variant.descriptions.first();
     let target = &release.function.target;
     if matches!(about.basis, Basis::Cells(_)) {
-        return Ok(vec![of_cells(about.reading)]);
+        return Ok(vec![reading_of_cells(about.reading)]);
     }
     let readings = table.rough.as_ref();
     let readings =
@@ -237,7 +241,7 @@ pub fn readings(
     )])
 }
 
-fn of_cells(recommended: Option<Recommended>) -> String {
+fn reading_of_cells(recommended: Option<Recommended>) -> String {
     match recommended {
         Some(reading) => format!(
             "the noise is large beside the records: `bernstream evaluate --by {reading}`, which smooths the counts and leaves none below \

@@ -11,21 +11,21 @@ const MUCH: f64 = 0.5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CapLoss {
     pub cap: u64,
-    /// From 0 to 1.
+    /// The share from 0 to 1.
     pub dropped: f64,
     /// The smallest cap that drops few.
     enough: u64,
 }
 
 impl CapLoss {
-    /// Of a geometric law: users that have records in a window have `mean` of them, 1 or more, and each next one is as likely as the one before.
+    /// The loss by a geometric law: users that have records in a window have `mean` of them, 1 or more, and each next one is as likely as the one before.
     /// The cap is at least 1.
     pub fn of_mean(cap: u64, mean: f64) -> Self {
         let has_next = 1.0 - 1.0 / mean;
         CapLoss::new(cap, |cap| has_next.powf(float(cap)))
     }
 
-    /// Of users of whom each has so many records in a window, under a cap of at least 1.
+    /// The loss of users of whom each has so many records in a window, under a cap of at least 1.
     pub fn of_counts(cap: u64, counts: &[u64]) -> Self {
         let records = float(counts.iter().sum::<u64>().max(1));
         CapLoss::new(cap, |cap| {
@@ -38,7 +38,8 @@ impl CapLoss {
         let mut low = 0;
         let mut enough = 1;
         while dropped(enough) > FEW && enough < u64::from(u32::MAX) {
-            (low, enough) = (enough, enough * 2);
+            low = enough;
+            enough *= 2;
         }
         while enough - low > 1 {
             let middle = low.midpoint(enough);
@@ -59,7 +60,7 @@ impl CapLoss {
         self.dropped > MUCH
     }
 
-    /// Which cap drops few, and what it costs.
+    /// Names the cap that drops few, and what it costs.
     pub fn alternative(self) -> String {
         let CapLoss { cap, enough, .. } = self;
         if cap == enough {

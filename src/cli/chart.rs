@@ -25,11 +25,14 @@ pub fn draw(points: &[Point], rows: u32) -> String {
         let low = f64::from(row) * step;
         let high = f64::from(row + 1) * step;
         let label = if (row + 1) % TICK == 0 {
-            format!("{:>10}", label(high))
+            format!("{:>10}", axis_label(high))
         } else {
             " ".repeat(10)
         };
-        let line: String = points.iter().map(|point| mark(point, low, high)).collect();
+        let line: String = points
+            .iter()
+            .map(|point| mark_of_point(point, low, high))
+            .collect();
         let _ = writeln!(text, "{label} |{}", line.trim_end());
     }
     let _ = writeln!(text, "{:>10} +{}", 0, "-".repeat(points.len()));
@@ -56,13 +59,13 @@ fn round_up(x: f64) -> f64 {
 }
 
 /// Without rounding artefacts.
-fn label(x: f64) -> String {
+fn axis_label(x: f64) -> String {
     format!("{x:.3e}")
         .parse::<f64>()
         .map_or_else(|_| x.to_string(), |x| x.to_string())
 }
 
-fn mark(point: &Point, low: f64, high: f64) -> char {
+fn mark_of_point(point: &Point, low: f64, high: f64) -> char {
     let value = point.value.max(0.0);
     if value >= low && value < high {
         '*'

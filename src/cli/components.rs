@@ -27,14 +27,14 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_worker::metrics::Detail;
 use bernstream_worker::pipeline::NoiseSeries;
 
-/// What a worker knows of the settings in its ledger for as long as its process lives, however often it builds that again.
+/// Knowledge of a worker of the settings in its ledger for as long as its process lives, however often it builds that again.
 #[derive(Debug, Default)]
 pub struct Process {
     /// The settings of the ledger when it began.
     first: OnceLock<String>,
     /// The witness has accepted this worker's own, or others that say the same.
     is_settled: Arc<AtomicBool>,
-    /// How often it drew in vain of late.
+    /// Number of its draws in vain of late.
     losses: Arc<AtomicU32>,
     /// Its file was read again for what the ledger says of `"auto"` and of a Gaussian total: once, for a file that was changed says otherwise each time.
     has_read_again: AtomicBool,
@@ -77,11 +77,11 @@ impl Components {
         Components::open_in(settings, &Process::default())
     }
 
-    /// The same, once more in a process that did so before.
+    /// Opens everything, like [`open`](Self::open), once more in a process that did so before.
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open); and if another worker has recorded other settings meanwhile.
+    /// Those of [`open`](Self::open); and if another worker has recorded other settings meanwhile.
     pub fn open_in(settings: &Settings, process: &Process) -> Result<Components, OpenError> {
         // The ledger first: if another worker holds it, nothing else is touched.
         let existing = match ledger::exists(&settings.ledger)? {
@@ -100,10 +100,14 @@ impl Components {
             .open_witness_remembering(&settings.ledger.path)?;
         let mut log = settings.ledger_log.as_ref().map(open_log).transpose()?;
         let existing = match &mut log {
-            Some(log) => {
-                let places: (&mut dyn Witness, _, &mut dyn Sink) = (&mut *witness, log, &mut *sink);
-                rebuilt::newest((settings, &process.has_read_again), existing, places)?
-            }
+            Some(log) => rebuilt::newest(
+                settings,
+                &process.has_read_again,
+                existing,
+                &mut *witness,
+                log,
+                &mut *sink,
+            )?,
             None => existing,
         };
         let mut ledger = match existing {
@@ -124,9 +128,9 @@ impl Components {
                 Ledger::create(&settings.ledger, genesis)?
             }
         };
-        same_promise(settings, &ledger)?;
+        check_promise(settings, &ledger)?;
         not_another_output(settings, ledger.genesis().previous.is_some())?;
-        let wanted = wanted(settings, process);
+        let wanted = desired_settings(settings, process);
         if let Some(log) = log {
             ledger.attach_log(log);
             // At its first start a log is filled; the worker that begins then only adds to it.
@@ -143,7 +147,7 @@ impl Components {
         if settings.ledger_log.is_none() {
             rebuilt::not_behind(&ledger, &mut *witness, &mut *sink)?;
         }
-        take_over(settings, &wanted, &mut ledger)?;
+        adopt_settings(settings, &wanted, &mut ledger)?;
         let witness = shares::guarded(settings, &ledger, witness)?;
         if ledger.has_published()? && settings.output.is_untouched()? {
             warn!(
@@ -160,7 +164,7 @@ impl Components {
     }
 }
 
-/// How a worker starts that finds no ledger.
+/// The way in which a worker starts that finds no ledger.
 pub fn start_mode(settings: &Settings) -> StartMode {
     match &settings.input {
         Input::Kafka(_) => StartMode::Run,
@@ -232,19 +236,19 @@ pub fn genesis(
         first: start.first,
         may_wait: mode.may_wait(),
     };
-    let (budget, first) = shares::begin(settings, &input, &beginner)?;
+    let begun = shares::begin(settings, &input, &beginner)?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
         created: now,
         settings: canonical::recorded(settings),
         total: settings.privacy.total,
-        first,
+        first: begun.first,
         backfill_until: start.backfill_until,
         input,
         witness,
         previous: start.previous,
         reach: settings.reach(),
-        budget,
+        budget: begun.holding,
     })
 }
 
@@ -306,7 +310,7 @@ pub fn input_id(settings: &Settings) -> Result<String, OpenError> {
     }
 }
 
-/// Why a ledger with these settings cannot account for those of the file, if it cannot: input, unit, total and plan are fixed for its
+/// The reason why a ledger with these settings cannot account for those of the file, if it cannot: input, unit, total and plan are fixed for its
 /// life. Other settings may change from a window on.
 pub fn other_promise(settings: &Settings, recorded: &str) -> Option<String> {
     let theirs = canonical::definition(recorded);
@@ -337,7 +341,7 @@ pub fn other_promise(settings: &Settings, recorded: &str) -> Option<String> {
 }
 
 /// Checks what is fixed for the life of a ledger.
-fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
+fn check_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     if let Some(why) = other_promise(settings, ledger.settings()) {
         return Err(refused(why));
     }
@@ -350,7 +354,7 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Why a ledger cannot take records as far ahead of their message timestamps as the file allows now, if it cannot: another one may have
+/// The reason why a ledger cannot take records as far ahead of their message timestamps as the file allows now, if it cannot: another one may have
 /// charged them. Whether there was one is not always known, so only a ledger that begins in the past, which is the first, is spared.
 pub fn reads_too_far_back(settings: &Settings, ledger: &Ledger) -> Option<String> {
     let genesis = ledger.genesis();
@@ -372,7 +376,7 @@ pub fn reads_too_far_back(settings: &Settings, ledger: &Ledger) -> Option<String
     })
 }
 
-/// What to say of an input that is not the one that the ledger knows.
+/// Words for an input that is not the one that the ledger knows.
 pub fn other_input(settings: &Settings) -> String {
     format!(
         "the input topic was deleted and created anew since the ledger was created, so the offsets in the ledger are void; {}",
@@ -381,26 +385,22 @@ pub fn other_input(settings: &Settings) -> String {
 }
 
 /// The settings that a worker records in its ledger.
-fn wanted(settings: &Settings, process: &Process) -> DesiredSettings {
-    let keys = || match &settings.windows.keys {
+fn desired_settings(settings: &Settings, process: &Process) -> DesiredSettings {
+    let keys: Vec<Option<&str>> = match &settings.windows.keys {
         Some(keys) => keys.iter().map(|key| Some(key.as_str())).collect(),
         None => vec![None],
     };
-    let sums = settings
-        .releases
-        .iter()
-        .filter(|release| release.is_sum_of_panes());
+    let mut slots = Vec::new();
+    for release in settings.releases.iter().filter(|one| one.is_sum_of_panes()) {
+        for key in &keys {
+            slots.push(NoiseSeries::slot(&release.name, *key));
+        }
+    }
     DesiredSettings {
         settings: canonical::recorded(settings),
         reach: settings.reach(),
         grid: settings.windows.grid,
-        continued: sums
-            .flat_map(|release| {
-                keys()
-                    .into_iter()
-                    .map(|key| NoiseSeries::slot(&release.name, key))
-            })
-            .collect(),
+        continued: slots.into_iter().collect(),
         agree: |recorded, settings| diff::differences(recorded, settings).is_empty(),
         is_chosen: settings
             .releases
@@ -414,7 +414,7 @@ fn wanted(settings: &Settings, process: &Process) -> DesiredSettings {
 /// Records changed settings in the ledger: they hold from the first window that was not closed under the old ones, and what
 /// was spent stays spent. A ledger that does not know what was left to `"auto"` learns it. A worker that follows another one
 /// does so when it acts.
-fn take_over(
+fn adopt_settings(
     settings: &Settings,
     wanted: &DesiredSettings,
     ledger: &mut Ledger,

@@ -29,7 +29,7 @@ use bernstream_worker::telemetry;
 /// The default address of the page.
 pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465);
 
-/// How far back the dashboard of a worker reads.
+/// The time back to which the dashboard of a worker reads.
 const HISTORY: History = History::Last(Duration::from_secs(7 * 24 * 3600));
 
 /// Shows the synopses of a topic or folder in a browser, as they arrive.
@@ -75,17 +75,19 @@ fn host(name: &str) -> Result<String, String> {
 
 impl Arguments {
     fn origin(&self) -> Result<Origin, Failure> {
-        match (&self.folder, &self.topic, &self.cluster) {
-            (Some(folder), _, _) => Ok(Origin::Folder(folder.clone())),
-            (None, Some(topic), Some(cluster)) => Ok(Origin::Topic(topic::Params {
+        if let Some(folder) = &self.folder {
+            return Ok(Origin::Folder(folder.clone()));
+        }
+        if let (Some(topic), Some(cluster)) = (&self.topic, &self.cluster) {
+            return Ok(Origin::Topic(topic::Params {
                 broker: cluster.broker()?,
                 topic: topic.clone(),
                 history: self.history,
-            })),
-            _ => Err(Failure::Configuration(
-                "name a folder, or a topic and its brokers".to_owned(),
-            )),
+            }));
         }
+        Err(Failure::Configuration(
+            "name a folder, or a topic and its brokers".to_owned(),
+        ))
     }
 }
 
@@ -97,8 +99,7 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let origin = arguments.origin()?;
-    let listener = serve::listen(arguments.listen, "--listen")
-        .map_err(|error| Failure::Unavailable(error.to_string()))?;
+    let listener = serve::listen(arguments.listen, "--listen")?;
     origin.check().map_err(|error| match error {
         feed::Error::Topic(kafka::Error::NoTopic { topic, servers }) => Failure::Configuration(
             format!("there is no topic '{topic}' at {servers}; check its name"),
@@ -143,7 +144,7 @@ pub fn url(listener: &TcpListener) -> Result<String, Failure> {
     Ok(format!("http://{address}"))
 }
 
-/// Where a worker's synopses can be followed.
+/// The place where a worker's synopses can be followed.
 pub fn origin(output: &Output) -> Origin {
     match output.location() {
         Location::Topic { broker, topic } => Origin::Topic(topic::Params {

@@ -1,12 +1,12 @@
 //! `demo`: a whole pipeline in one process, on simulated records and the mock cluster of librdkafka.
 
-use std::net::{SocketAddr, TcpListener};
+use std::fmt::Display;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow_ipc::writer::StreamWriter;
 use clap::Args;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -22,6 +22,7 @@ use crate::cli::chart::{self, Point};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, print};
+use crate::cli::produce::ipc_stream;
 use crate::cli::run::{self, Origin};
 use crate::cli::runtime::{runtime, stop_on_signal};
 use bernstream_config::{Input, Output, Settings, socket_address};
@@ -61,7 +62,7 @@ pub struct Arguments {
 ///
 /// If an address is taken, or if the mock cluster or the worker fails.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let page = page(arguments.dashboard)?;
+    let page = listen_for_page(arguments.dashboard)?;
     line(format_args!(
         "\n  ==>  {}  <==  open this in a browser: the curves, live\n",
         dashboard::url(&page)?
@@ -75,14 +76,22 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(not_kafka());
     };
 
-    let cluster = MockCluster::new(1).map_err(mock)?;
+    let cluster = MockCluster::new(1).map_err(mock_failed)?;
     let broker = Broker::mock(cluster.bootstrap_servers());
-    for (topic, partitions) in [(&input.topic, 2), (&sink.topic, 1), (&witness.topic, 1)] {
-        cluster.create_topic(topic, partitions, 1).map_err(mock)?;
-    }
+    cluster
+        .create_topic(&input.topic, 2, 1)
+        .map_err(mock_failed)?;
+    cluster
+        .create_topic(&sink.topic, 1, 1)
+        .map_err(mock_failed)?;
+    cluster
+        .create_topic(&witness.topic, 1, 1)
+        .map_err(mock_failed)?;
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::Other(format!("no temporary folder: {error}")))?;
-    (input.broker, sink.broker, witness.broker) = (broker.clone(), broker.clone(), broker.clone());
+    input.broker = broker.clone();
+    sink.broker = broker.clone();
+    witness.broker = broker.clone();
     let source = input.topic.clone();
     let output = sink.topic.clone();
     settings.ledger.path = folder.path().join("ledger");
@@ -111,15 +120,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         &runtime,
     )?;
     thread::scope(|scope| {
-        let simulating = scope.spawn(|| stop_at_end(&stop, simulate(&broker, &source, &stop)));
-        let showing =
-            scope.spawn(|| stop_at_end(&stop, show(&broker, &output, arguments.windows, &stop)));
+        let simulating =
+            scope.spawn(|| stop_at_end(&stop, send_simulated(&broker, &source, &stop)));
+        let showing = scope.spawn(|| {
+            stop_at_end(
+                &stop,
+                show_synopses(&broker, &output, arguments.windows, &stop),
+            )
+        });
         let worked = run::work(&settings, Origin::Simulation, &runtime, &stop);
         stop.ask();
-        let others = [simulating.join(), showing.join()];
-        others.into_iter().try_for_each(|done| {
-            done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into())))
-        })?;
+        for done in [simulating.join(), showing.join()] {
+            done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into())))?;
+        }
         worked
     })?;
     line(
@@ -129,24 +142,23 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Listens at the requested address, or else at the default one or at a free port.
-fn page(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
-    let listen = |address| {
-        serve::listen(address, "--dashboard")
-            .map_err(|error| Failure::Unavailable(error.to_string()))
-    };
-    match asked {
-        Some(address) => listen(address),
-        None => {
-            listen(dashboard::ADDRESS).or_else(|_| listen(SocketAddr::from(([127, 0, 0, 1], 0))))
-        }
+fn listen_for_page(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
+    let setting = "--dashboard";
+    if let Some(address) = asked {
+        return Ok(serve::listen(address, setting)?);
     }
+    if let Ok(listener) = serve::listen(dashboard::ADDRESS, setting) {
+        return Ok(listener);
+    }
+    let free = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+    Ok(serve::listen(free, setting)?)
 }
 
 fn not_kafka() -> Failure {
     Failure::Other("the configuration of the demo does not name Kafka".into())
 }
 
-fn mock(error: rdkafka::error::KafkaError) -> Failure {
+fn mock_failed(error: rdkafka::error::KafkaError) -> Failure {
     Failure::Other(format!("the mock broker failed: {error}"))
 }
 
@@ -156,21 +168,18 @@ fn stop_at_end(stop: &Stop, result: Result<(), Failure>) -> Result<(), Failure> 
 }
 
 /// Sends waiting times with two modes that drift over time.
-fn simulate(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
-    let failed = |error: String| Failure::Other(format!("the simulation failed: {error}"));
+fn send_simulated(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
     let producer: ThreadedProducer<DefaultProducerContext> = broker
         .client_config()
         .and_then(|config| config.create())
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(simulation_failed)?;
     let mut random = ChaCha12Rng::seed_from_u64(2017);
     let started = Instant::now();
     let mut partition = 0;
     while !stop.asked() {
         let drift = (started.elapsed().as_secs_f64() / 12.0).sin();
-        let quick =
-            Gamma::new(6.0, 0.8 + 0.2 * drift).map_err(|error| failed(error.to_string()))?;
-        let slow =
-            LogNormal::new(2.75 + 0.15 * drift, 0.2).map_err(|error| failed(error.to_string()))?;
+        let quick = Gamma::new(6.0, 0.8 + 0.2 * drift).map_err(simulation_failed)?;
+        let slow = LogNormal::new(2.75 + 0.15 * drift, 0.2).map_err(simulation_failed)?;
         let now = Timestamp::now().micros();
         let counters: Vec<&str> = (0..ROWS)
             .map(|_| {
@@ -200,62 +209,63 @@ fn simulate(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
             ("counter", Arc::new(StringArray::from(counters))),
             ("minutes", Arc::new(Float64Array::from(minutes))),
         ];
-        let payload = message(columns).map_err(|error| failed(error.to_string()))?;
+        let batch = RecordBatch::try_from_iter(columns).map_err(simulation_failed)?;
+        let payload = ipc_stream(&batch).map_err(simulation_failed)?;
         let record = BaseRecord::<(), _>::to(topic)
             .partition(partition)
             .payload(&payload);
         producer
             .send(record)
-            .map_err(|(error, _)| failed(error.to_string()))?;
+            .map_err(|(error, _)| simulation_failed(error))?;
         partition = 1 - partition;
         stop.wait(PACE);
     }
     producer
         .flush(Duration::from_secs(1))
-        .map_err(|error| failed(error.to_string()))
+        .map_err(simulation_failed)
 }
 
-/// One self-contained Arrow IPC stream.
-fn message(columns: [(&str, ArrayRef); 3]) -> Result<Vec<u8>, arrow_schema::ArrowError> {
-    let batch = RecordBatch::try_from_iter(columns)?;
-    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
-    writer.write(&batch)?;
-    writer.into_inner()
+fn simulation_failed(error: impl Display) -> Failure {
+    Failure::Other(format!("the simulation failed: {error}"))
 }
 
 /// Reads synopses like any consumer, and draws them.
-fn show(broker: &Broker, topic: &str, windows: Option<u32>, stop: &Stop) -> Result<(), Failure> {
-    let failed = |error: String| Failure::Other(format!("the synopses cannot be read: {error}"));
+fn show_synopses(
+    broker: &Broker,
+    topic: &str,
+    windows: Option<u32>,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let consumer = broker
         .consumer(&[("group.id", "demo"), ("enable.auto.commit", "false")])
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(unreadable)?;
     let mut list = TopicPartitionList::new();
     list.add_partition_offset(topic, 0, Offset::Beginning)
-        .map_err(|error| failed(error.to_string()))?;
-    consumer
-        .assign(&list)
-        .map_err(|error| failed(error.to_string()))?;
-    let mut shown = Vec::new();
+        .map_err(unreadable)?;
+    consumer.assign(&list).map_err(unreadable)?;
+    let last = windows.map(|windows| u64::from(windows) * KEYS as u64);
+    let mut shown = 0;
     while !stop.asked() {
         let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else {
             continue;
         };
-        let synopsis = Synopsis::open(message.payload().unwrap_or_default())
-            .map_err(|error| failed(error.to_string()))?;
-        shown.push(synopsis.description().window.start);
-        print(draw(&synopsis).map_err(|error| failed(error.to_string()))?)?;
+        let synopsis = Synopsis::open(message.payload().unwrap_or_default()).map_err(unreadable)?;
+        shown += 1;
+        print(draw_curve(&synopsis).map_err(unreadable)?)?;
         // All keys of a window are published before those of the next window.
-        let is_last =
-            windows.is_some_and(|windows| shown.len() as u64 >= u64::from(windows) * KEYS as u64);
-        if is_last {
+        if last.is_some_and(|last| shown >= last) {
             break;
         }
     }
     Ok(())
 }
 
+fn unreadable(error: impl Display) -> Failure {
+    Failure::Other(format!("the synopses cannot be read: {error}"))
+}
+
 /// A synopsis in the terminal: its curve, its number of records and its price.
-fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
+fn draw_curve(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
     let description = synopsis.description();
     let evaluator = synopsis.evaluator(description.order)?;
     let [axis] = &description.domain[..] else {

@@ -5,16 +5,19 @@ mod error;
 mod remarks;
 mod table;
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub use self::asked::Arguments;
 use self::asked::Point;
 pub use self::error::Error;
-pub(super) use self::remarks::incomplete;
-use self::remarks::{guarantee, what};
+pub(super) use self::remarks::source;
+use self::remarks::{guarantee, source_and_meaning};
 use self::table::{Printed, table};
+use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
+use crate::cli::newest::Topic;
 use crate::cli::print::{line, note};
 use crate::cli::progress::{counting, during};
 use crate::cli::reading::Reading;
@@ -31,10 +34,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn print(arguments: &Arguments) -> Result<(), Error> {
-    let synopsis = match (&arguments.topic, &arguments.cluster, &arguments.file) {
-        (Some(topic), Some(cluster), _) => topic.newest(&cluster.broker()?)?,
-        (_, _, file) => read(file.as_deref().unwrap_or(Path::new("-")))?,
-    };
+    let file = arguments.file.as_deref().unwrap_or(Path::new("-"));
+    let synopsis = newest_or_read(&arguments.topic, &arguments.cluster, file)?;
     let synopsis = match &arguments.bandwidths {
         Some(Point(bandwidths)) => counting("simulating the noise", |done| {
             synopsis.at_bandwidths_telling(bandwidths, &|draws, all| done.set(draws, all))
@@ -55,7 +56,10 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         form,
     } = during("evaluating", || table(&synopsis, arguments, &mut csv))?;
     io::stdout().lock().write_all(&csv)?;
-    note(format_args!("\n{}", what(synopsis.description(), divisor)));
+    note(format_args!(
+        "\n{}",
+        source_and_meaning(synopsis.description(), divisor)
+    ));
     if let Some(off) = approximation {
         note(format_args!(
             "approximation error: at most {off:.3e} at these points, if the function is as smooth as declared"
@@ -81,13 +85,29 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
     Ok(())
 }
 
+/// Reads the newest synopsis of a topic, or else that of a file.
+///
+/// # Errors
+///
+/// If the topic or the file cannot be read, or has no synopsis.
+pub(super) fn newest_or_read(
+    topic: &Option<Topic>,
+    cluster: &Option<Cluster>,
+    file: &Path,
+) -> Result<Synopsis, Error> {
+    match (topic, cluster) {
+        (Some(topic), Some(cluster)) => Ok(topic.newest(&cluster.broker()?)?),
+        _ => read_synopsis(file),
+    }
+}
+
 /// Reads a synopsis, as published or as JSON, which begins with a brace.
 ///
 /// # Errors
 ///
 /// If the file cannot be read or is not a synopsis.
-pub(super) fn read(path: &Path) -> Result<Synopsis, Error> {
-    let bytes = bytes(path)?;
+fn read_synopsis(path: &Path) -> Result<Synopsis, Error> {
+    let bytes = read_bytes(path)?;
     let synopsis = match std::str::from_utf8(&bytes) {
         Ok(text) if text.trim_start().starts_with('{') => Synopsis::from_json(text),
         _ => Synopsis::open(&bytes),
@@ -98,7 +118,7 @@ pub(super) fn read(path: &Path) -> Result<Synopsis, Error> {
     })
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
     if path.is_dir() {
         let newest = files::synopses_below(path)
             .ok()
@@ -109,17 +129,19 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
             example,
         });
     }
-    let read = || match path == Path::new("-") {
-        true => {
-            let mut bytes = Vec::new();
-            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-        }
-        false => std::fs::read(path),
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
     };
-    read().map_err(|source| Error::Read {
-        path: path.to_owned(),
-        source,
-    })
+    match read {
+        Ok(_) => Ok(bytes),
+        Err(source) => Err(Error::Read {
+            path: path.to_owned(),
+            source,
+        }),
+    }
 }
 
 #[cfg(test)]

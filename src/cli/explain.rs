@@ -45,36 +45,36 @@ pub struct Arguments {
     comparison: comparison::Arguments,
 }
 
-/// What `--json` prints.
+/// Everything that `--json` prints.
 #[derive(Debug, Serialize)]
 struct Explained {
     pipeline: String,
-    /// What a block may spend.
+    /// The most that a block may spend.
     total: Price,
-    releases: Vec<OfRelease>,
-    /// What the cap on a user's records drops; empty without a guess at how many there are, and without users.
+    releases: Vec<ExplainedRelease>,
+    /// Records that the cap on a user's records drops; empty without a guess at how many there are, and without users.
     cap: Vec<String>,
-    /// What the windows of a block are charged, and how long it lasts.
+    /// Charges of the windows of a block, and how long it lasts.
     budget: Vec<String>,
     /// Absent without a ledger that can be used with this file.
     ledger: Option<RemainingBudget>,
-    /// Why the ledger that is there cannot be used with this file.
+    /// The reason why the ledger that is there cannot be used with this file.
     refused: Option<String>,
     guarantee: Vec<String>,
     notes: Vec<String>,
 }
 
-/// What is told of one release.
+/// Everything that is told of one release.
 #[derive(Debug, Serialize)]
-struct OfRelease {
+struct ExplainedRelease {
     name: String,
     function: String,
-    /// What matters, in sentences.
+    /// The most important, in sentences.
     in_short: Vec<String>,
     accuracy: Accuracy,
     /// Everything else, in sentences.
     sections: Vec<Section>,
-    /// What only `--verbose` tells in words.
+    /// Sections that only `--verbose` tells in words.
     details: Vec<Section>,
 }
 
@@ -94,39 +94,40 @@ struct Section {
     lines: Vec<String>,
 }
 
+impl Section {
+    fn new(heading: &'static str, lines: Vec<String>) -> Self {
+        Section { heading, lines }
+    }
+}
+
 /// Prints errors and prices, budget, guarantee and the rest; or the comparison with other functions.
 ///
 /// # Errors
 ///
 /// If the configuration has a fault, if nothing in it can be compared, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = during(
-        "reading the configuration, and selecting what is automatic",
-        || settings::load(&arguments.file),
-    )?;
+    let settings = settings::load_visibly(&arguments.file)?;
     if arguments.comparison.compare {
         return print(comparison::text(&settings, &arguments.comparison)?);
     }
-    let mut explained = during("simulating the noise", || explain(&settings))?;
-    match (arguments.records_per_user, &settings.privacy.unit) {
-        (None, _) => {}
-        (Some(_), Unit::Record) => {
-            note("--records-per-user tells nothing: every record is a unit, so there is no cap")
-        }
-        (
-            Some(mean),
+    let mut explained = during("simulating the noise", || explain_settings(&settings))?;
+    if let Some(mean) = arguments.records_per_user {
+        match &settings.privacy.unit {
+            Unit::Record => {
+                note("--records-per-user tells nothing: every record is a unit, so there is no cap")
+            }
             Unit::User {
                 max_records_per_window: cap,
                 ..
-            },
-        ) => {
-            let loss = CapLoss::of_mean(u64::from(*cap), mean);
-            explained.cap = of_cap(loss, mean);
-            if loss.is_much() {
-                warning(format_args!(
-                    "the cap drops most of the records: {}",
-                    loss.alternative()
-                ));
+            } => {
+                let loss = CapLoss::of_mean(u64::from(*cap), mean);
+                explained.cap = cap_in_words(loss, mean);
+                if loss.is_much() {
+                    warning(format_args!(
+                        "the cap drops most of the records: {}",
+                        loss.alternative()
+                    ));
+                }
             }
         }
     }
@@ -136,14 +137,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn explain(settings: &Settings) -> Result<Explained, Failure> {
+fn explain_settings(settings: &Settings) -> Result<Explained, Failure> {
     Ok(Explained {
         pipeline: settings.pipeline.clone(),
         total: settings.privacy.total,
         releases: settings
             .releases
             .iter()
-            .map(|release| of_release(settings, release))
+            .map(|release| explain_release(settings, release))
             .collect::<Result<_, _>>()?,
         cap: Vec::new(),
         budget: budget(settings),
@@ -157,8 +158,8 @@ fn explain(settings: &Settings) -> Result<Explained, Failure> {
     })
 }
 
-/// What a cap drops of a geometric law.
-fn of_cap(loss: CapLoss, mean: f64) -> Vec<String> {
+/// The share of records that a cap drops of a geometric law.
+fn cap_in_words(loss: CapLoss, mean: f64) -> Vec<String> {
     let dropped = format!(
         "max_records_per_window = {} drops {} % of the records, if users with records in a window have {} of them on average, and each \
          next one is as likely as the one before",
@@ -181,40 +182,31 @@ pub fn verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
         .iter()
         .filter(|release| scale(settings, release).is_some())
     {
-        let name = if settings.releases.len() > 1 {
-            format!("{}: ", release.name)
-        } else {
-            String::new()
-        };
+        let name = settings::name_before(settings, release);
         let words = Accuracy::of(&Plan::new(settings, release)?)?.visibility_in_words();
         lines.extend(words.into_iter().map(|line| format!("{name}{line}")));
     }
     Ok(lines)
 }
 
-fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failure> {
+fn explain_release(settings: &Settings, release: &Release) -> Result<ExplainedRelease, Failure> {
     let plan = Plan::new(settings, release)?;
     let accuracy = Accuracy::of(&plan)?;
     let mut sections = Vec::new();
-    let mut add = |heading, lines: Vec<String>| {
-        if !lines.is_empty() {
-            sections.push(Section { heading, lines });
-        }
-    };
     if let Policy::Decaying { half_after, .. } = release.policy {
-        add("Later windows", accuracy.later(&plan, half_after.get()));
+        let lines = accuracy.later(&plan, half_after.get());
+        sections.push(Section::new("Later windows", lines));
     }
     if let Some(table) = &release.auto {
-        add("Choice of noise and size", candidates::list(table, release));
-        add(
-            "Readings",
-            candidates::readings(table, settings, release, &plan.band)?,
-        );
+        let lines = candidates::list(table, release);
+        sections.push(Section::new("Choice of noise and size", lines));
+        let lines = candidates::readings(table, settings, release, &plan.band)?;
+        sections.push(Section::new("Readings", lines));
     }
-    add("Private choices", choices(settings, release)?);
-    add("Noise", plan.noise()?);
+    sections.push(Section::new("Private choices", choices(settings, release)?));
+    sections.push(Section::new("Noise", plan.noise()?));
     if let Some(series) = &plan.series {
-        add("Sums", plan.sums(series));
+        sections.push(Section::new("Sums", plan.sums(series)));
     }
     let mut approximation = plan.approximation();
     if approximation.is_empty()
@@ -225,41 +217,33 @@ fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failu
             "not predicted for this function: the errors above are due to the noise alone";
         approximation.push(unknown.to_owned());
     }
-    add("Approximation", approximation);
-    let (heading, form) = plan.form();
-    let details = [
-        (heading, vec![form]),
-        ("Sensitivity", plan.sensitivity()),
-        ("Grid units", plan.noise_in_units()?),
+    sections.push(Section::new("Approximation", approximation));
+    let mut details = vec![
+        plan.form(),
+        Section::new("Sensitivity", plan.sensitivity()),
+        Section::new("Grid units", plan.noise_in_units()?),
     ];
-    let details = details.into_iter().filter(|(_, lines)| !lines.is_empty());
-    Ok(OfRelease {
+    sections.retain(|section| !section.lines.is_empty());
+    details.retain(|section| !section.lines.is_empty());
+    Ok(ExplainedRelease {
         name: release.name.clone(),
         function: release.function.meaning.clone(),
         in_short: accuracy.in_short(&plan),
         accuracy,
         sections,
-        details: details
-            .map(|(heading, lines)| Section { heading, lines })
-            .collect(),
+        details,
     })
 }
 
 impl Explained {
-    /// What matters first: errors, prices, budget.
+    /// Everything in words, the most important first: errors, prices, budget.
     fn in_words(&self, is_verbose: bool) -> String {
         let mut text = String::new();
-        let of = |what: &str, release: &OfRelease| match self.releases.len() {
-            1 => what.to_owned(),
-            _ => format!("{what} of {:?}", release.name),
-        };
         for release in &self.releases {
-            section(&mut text, &of("In short", release), &release.in_short);
-            section(
-                &mut text,
-                &of("Price and error", release),
-                &release.accuracy.table(),
-            );
+            let heading = self.heading_of("In short", release);
+            section(&mut text, &heading, &release.in_short);
+            let heading = self.heading_of("Price and error", release);
+            section(&mut text, &heading, &release.accuracy.table());
         }
         if !self.cap.is_empty() {
             section(&mut text, "Cap", &self.cap);
@@ -275,7 +259,7 @@ impl Explained {
         for release in &self.releases {
             section(
                 &mut text,
-                &of("Function", release),
+                &self.heading_of("Function", release),
                 std::slice::from_ref(&release.function),
             );
             let details = release.details.iter().filter(|_| is_verbose);
@@ -287,5 +271,13 @@ impl Explained {
             section(&mut text, "Note", &self.notes);
         }
         text
+    }
+
+    /// A heading that names the release if there are several.
+    fn heading_of(&self, heading: &str, release: &ExplainedRelease) -> String {
+        match self.releases.len() {
+            1 => heading.to_owned(),
+            _ => format!("{heading} of {:?}", release.name),
+        }
     }
 }

@@ -6,10 +6,11 @@ use bernstream_kafka::sink;
 use bernstream_kafka::sink::{deliver, output};
 use bernstream_kafka::source;
 use bernstream_ledger::{budget, log, witness};
+use bernstream_server::serve;
 use bernstream_worker::pipeline;
 use {bernstream_config as config, bernstream_kafka as kafka, bernstream_ledger as ledger};
 
-/// Why a command failed, grouped by what the caller should do about it.
+/// The reason why a command failed, grouped by what the caller should do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The configuration or the arguments must be changed.
@@ -21,7 +22,7 @@ pub enum Failure {
     /// The ledger or its witness stops the worker; what is in them may be right.
     #[error("{0}")]
     Ledger(String),
-    /// What the ledger, its witness or the output hold is wrong.
+    /// Something that the ledger, its witness or the output hold is wrong.
     #[error("{0}")]
     Unsound(String),
     /// The ledger stops the worker, and cannot go on.
@@ -203,6 +204,12 @@ impl From<sink::Error> for Failure {
             | sink::Error::Recreated { .. }
             | sink::Error::File { .. } => Failure::Unavailable(text),
         }
+    }
+}
+
+impl From<serve::Error> for Failure {
+    fn from(error: serve::Error) -> Self {
+        Failure::Unavailable(error.to_string())
     }
 }
 

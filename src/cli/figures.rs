@@ -25,6 +25,23 @@ pub fn counted(count: u64, one: &str) -> String {
     format!("{count} {one}{plural}")
 }
 
+/// Bytes as two digits each.
+pub fn hexadecimal<'b>(bytes: impl IntoIterator<Item = &'b u8>) -> String {
+    bytes
+        .into_iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Numbers with a separator between two of them.
+pub fn joined<T: ToString>(numbers: impl IntoIterator<Item = T>, separator: &str) -> String {
+    let numbers: Vec<String> = numbers
+        .into_iter()
+        .map(|number| number.to_string())
+        .collect();
+    numbers.join(separator)
+}
+
 /// Rounds to a hundredth of the noise or finer: further digits carry no information.
 #[expect(
     clippy::cast_possible_truncation,

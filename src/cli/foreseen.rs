@@ -3,6 +3,7 @@
 use crate::cli::components::{
     input_id, not_another_output, other_input, other_promise, reads_too_far_back, start_mode,
 };
+use crate::cli::ledger::FoundWitness;
 use crate::cli::open_error::{OpenError, refused};
 use crate::cli::rebuilt::no_claims;
 use bernstream_config::Settings;
@@ -14,14 +15,14 @@ use bernstream_ledger::witness::Claim;
 use bernstream_ledger::{Error, Ledger};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How a ledger that its witness does not know calls a witness that a worker would make.
+/// The name of a witness that a worker would make, in the error of a ledger that it does not know.
 const MADE_ANEW: &str = "new, because there is none and the output is empty";
 
 /// Succeeds if a worker could go on with what is there, or begin. With `is_offline` no broker is asked.
 ///
 /// # Errors
 ///
-/// What the worker would say.
+/// Those of the worker.
 pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     let recorded = match ledger::exists(&settings.ledger)? {
         true => Some(Ledger::newest_settings(&settings.ledger)?),
@@ -43,29 +44,26 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
         not_another_output(settings, false)?;
     }
     // Before the ledger: a worker that is running writes a row there before it claims it.
-    let mut witness = settings.output.look_at_witness()?;
-    let (identity, accepted) = match &mut witness {
-        // The identity after reading.
-        Some(witness) => {
-            let accepted = witness.read()?;
-            (witness.identity()?, accepted)
-        }
-        None => (MADE_ANEW.to_owned(), None),
+    let mut witness = FoundWitness {
+        identity: MADE_ANEW.to_owned(),
+        accepted: None,
     };
+    if let Some(mut found) = settings.output.look_at_witness()? {
+        // The identity after reading.
+        witness.accepted = found.read()?;
+        witness.identity = found.identity()?;
+    }
+    let accepted = witness.accepted.as_ref();
     let ledger = look_at_ledger(settings)?;
-    let asks = !is_offline;
     match &settings.ledger_log {
-        Some(log) if asks => rebuilds(
-            settings,
-            ledger.as_ref(),
-            (&identity, accepted),
-            open_log(log)?,
-        )?,
+        Some(log) if !is_offline => {
+            check_rebuilding(settings, ledger.as_ref(), &witness, open_log(log)?)?;
+        }
         _ => match &ledger {
-            Some(ledger) => ledger.recognise(&identity, accepted.as_ref())?,
+            Some(ledger) => ledger.recognise(&witness.identity, accepted)?,
             // One that is built from its log needs its broker.
             None if settings.ledger_log.is_some() && accepted.is_some() => {}
-            None => begins(settings, accepted.as_ref())?,
+            None => check_beginning(settings, accepted)?,
         },
     }
     let Some(ledger) = ledger else { return Ok(()) };
@@ -87,8 +85,8 @@ fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
     }
 }
 
-/// Whether a new ledger may begin.
-fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
+/// Checks that a new ledger may begin.
+fn check_beginning(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
     if ledger::exists(&settings.ledger)? {
         return Ok(());
     }
@@ -102,22 +100,25 @@ fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
     begun.map(drop).map_err(|error| refused(error.to_string()))
 }
 
-/// Whether the ledger that the witness follows is there, or can be built from its log.
-fn rebuilds(
+/// Checks that the ledger that the witness follows is there, or can be built from its log.
+fn check_rebuilding(
     settings: &Settings,
     ledger: Option<&Ledger>,
-    (identity, accepted): (&str, Option<Claim>),
+    witness: &FoundWitness,
     mut log: LedgerLog,
 ) -> Result<(), OpenError> {
-    let Some(accepted) = accepted else {
+    let identity = &witness.identity;
+    let Some(accepted) = &witness.accepted else {
         log.read()?;
-        return match (log.has_marks(), ledger) {
-            (true, _) => Err(no_claims(settings)),
-            (false, Some(ledger)) => Ok(ledger.recognise(identity, None)?),
-            (false, None) => begins(settings, None),
+        if log.has_marks() {
+            return Err(no_claims(settings));
+        }
+        return match ledger {
+            Some(ledger) => Ok(ledger.recognise(identity, None)?),
+            None => check_beginning(settings, None),
         };
     };
-    match ledger.map(|ledger| ledger.recognise(identity, Some(&accepted))) {
+    match ledger.map(|ledger| ledger.recognise(identity, Some(accepted))) {
         Some(Ok(())) => Ok(()),
         None | Some(Err(Error::ForeignHead { .. })) => Ok(log
             .restorable(&settings.ledger, &accepted.head, Timestamp::now())

@@ -13,7 +13,7 @@ use bernstream_worker::pipeline::{Health, Stop};
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long somebody holds the ledger before that is told. The commands of this program hold it for milliseconds.
+/// Time for which somebody holds the ledger before that is told. The commands of this program hold it for milliseconds.
 const LONG: Duration = Duration::from_secs(10);
 
 /// Has the worker wait for as long as its ledger is held, alive and not ready.
@@ -28,7 +28,8 @@ pub fn wait(ledger: &mut Ledger, health: &Arc<Health>, stop: &Stop) -> Result<()
     let mut reminder = Reminder::default();
     ledger.wait_with(move |tries| {
         if tries == 0 {
-            (since, reminder) = (Instant::now(), Reminder::default());
+            since = Instant::now();
+            reminder = Reminder::default();
         }
         if since.elapsed() > LONG && reminder.is_due(Instant::now()) {
             warn!(

@@ -1,8 +1,10 @@
 //! What a ledger at work has left, and until when that lasts under the settings of a file.
 
+use std::iter::Peekable;
+
 use serde::Serialize;
 
-use crate::cli::budget_forecast::{kept_back, windows_to_come};
+use crate::cli::budget_forecast::{LedgerStart, WindowToCome, kept_back, windows_to_come};
 use crate::cli::components::other_promise;
 use crate::cli::figures::counted;
 use bernstream_config::{Settings, Unit, canonical, diff};
@@ -14,51 +16,51 @@ use bernstream_synopsis::price::Price;
 /// The most windows of a block that are looked at.
 const MOST_WINDOWS: usize = 100_000;
 
-/// How far the budget of one block goes.
+/// Windows that the budget of one block pays for.
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockToCome {
     pub block: Span,
-    /// How many of its windows, those from the next one on, are looked at.
+    /// Number of its windows, from the next one on, that are looked at.
     pub windows: usize,
-    /// How many of these are paid for.
+    /// Number of these that are paid for.
     pub windows_paid: usize,
     /// The start of the first one that is not; absent if all are.
     pub until: Option<Timestamp>,
-    /// Where looking ended before the block does; absent if all of its windows were looked at.
+    /// The time at which looking ended before the block does; absent if all of its windows were looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looked_to: Option<Timestamp>,
 }
 
-/// How the budget stands in a ledger that exists. Nothing here depends on a record.
+/// State of the budget in a ledger that exists. Nothing here depends on a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct RemainingBudget {
     /// The start of the next window to close.
     pub next_window: Timestamp,
-    /// What one block may spend.
+    /// The most that one block may spend.
     pub total: Price,
     pub spent: Price,
-    /// What windows can still spend of the block; the same unit as `total`.
+    /// The rest that windows can still spend of the block, in the unit of `total`.
     pub left: Price,
-    /// What the file changes in the settings of the ledger: that holds from the next window on.
+    /// Changes of the file to the settings of the ledger, which hold from the next window on.
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub to_come: BlockToCome,
     /// The next block, which begins with a budget of its own; absent if there is none or nothing of it is charged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_block: Option<BlockToCome>,
-    /// Where the share of its input's total ends, if it does: no window of a block that ends later is published.
+    /// The end of the share of its input's total, if it ends: no window of a block that ends later is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_ends: Option<Timestamp>,
     /// Every window is a block of its own; whether its budget always pays for all releases that cover it.
     #[serde(skip)]
     renewed: Option<bool>,
-    /// What windows may spend of the total, if not all of it.
+    /// The part of the total that windows may spend, in words, if not all of it.
     #[serde(skip)]
     kept_back: String,
 }
 
 impl RemainingBudget {
-    /// What is left in the ledger of these settings; `None` without a ledger, if it is of another promise, or if it cannot be read,
+    /// The rest of the budget in the ledger of these settings; `None` without a ledger, if it is of another promise, or if it cannot be read,
     /// which whoever opens it tells.
     pub fn of(settings: &Settings) -> Option<Self> {
         if !exists(&settings.ledger).ok()? {
@@ -79,51 +81,25 @@ impl RemainingBudget {
         let block = settings.blocks.span_of(next.start);
         let spent = glance.spent(block);
         let limit = settings.privacy.limit();
-        let mut coming = windows_to_come(
-            settings,
-            [glance.first, glance.covered_from],
-            next,
-            |block| glance.spent(block),
-        )
-        .peekable();
-        let mut look = |block: Span| {
-            let mut found = BlockToCome {
-                block,
-                windows: 0,
-                windows_paid: 0,
-                until: None,
-                looked_to: None,
-            };
-            while let Some((window, charged)) =
-                coming.next_if(|(window, _)| window.start < block.end)
-            {
-                if found.windows == MOST_WINDOWS {
-                    found.looked_to = Some(window.start);
-                    break;
-                }
-                found.windows += 1;
-                if charged.is_empty() {
-                    found.until.get_or_insert(window.start);
-                } else {
-                    found.windows_paid += 1;
-                }
-            }
-            found
+        let start = LedgerStart {
+            first: glance.first,
+            covered_from: glance.covered_from,
         };
-        let to_come = look(block);
+        let mut coming =
+            windows_to_come(settings, start, next, |block| glance.spent(block)).peekable();
+        let to_come = BlockToCome::look(block, &mut coming);
         let is_record = matches!(settings.privacy.unit, Unit::Record);
         let next_block = match settings.blocks {
             // Of a block that was not followed to its end nothing is known of what its last windows charge the next one.
             Blocks::Every(blocks) if !is_record && to_come.looked_to.is_none() => {
-                Some(look(blocks.after(block)))
+                Some(BlockToCome::look(blocks.after(block), &mut coming))
             }
             _ => None,
         };
-        let ends = |to_come: &BlockToCome| {
-            glance
-                .share_ends
-                .is_some_and(|ends| to_come.block.end > ends)
-        };
+        let next_block = next_block.filter(|next| {
+            let is_over = glance.share_ends.is_some_and(|ends| next.block.end > ends);
+            next.windows > 0 && !is_over
+        });
         RemainingBudget {
             next_window: next.start,
             total: settings.privacy.total,
@@ -131,14 +107,14 @@ impl RemainingBudget {
             left: limit.checked_sub(spent).unwrap_or(limit.zero()),
             changes: diff::differences(recorded, &canonical::recorded(settings)),
             to_come,
-            next_block: next_block.filter(|next| next.windows > 0 && !ends(next)),
+            next_block,
             share_ends: glance.share_ends,
             renewed: is_record.then(|| settings.price_in_all().is_some()),
             kept_back: kept_back(settings),
         }
     }
 
-    /// The same in words.
+    /// The state in words.
     pub fn in_words(&self) -> Vec<String> {
         let RemainingBudget {
             next_window,
@@ -191,7 +167,7 @@ impl RemainingBudget {
             }
             _ => {}
         }
-        let of = match *block {
+        let period = match *block {
             Span::ALL => String::new(),
             Span { start, end } => format!(" for {start} to {end}"),
         };
@@ -201,7 +177,7 @@ impl RemainingBudget {
             format!("{},", self.kept_back)
         };
         lines.push(format!(
-            "{left} of {total}{kept_back} is left{of}, after {spent} was spent"
+            "{left} of {total}{kept_back} is left{period}, after {spent} was spent"
         ));
         let is_last = *block == Span::ALL || share_ends.is_some_and(|ends| block.end >= ends);
         let then = if is_last {
@@ -222,6 +198,32 @@ impl RemainingBudget {
 }
 
 impl BlockToCome {
+    /// Takes the windows of `block` from those that are coming.
+    fn look(block: Span, coming: &mut Peekable<impl Iterator<Item = WindowToCome>>) -> BlockToCome {
+        let mut found = BlockToCome {
+            block,
+            windows: 0,
+            windows_paid: 0,
+            until: None,
+            looked_to: None,
+        };
+        while let Some(WindowToCome { window, charged }) =
+            coming.next_if(|coming| coming.window.start < block.end)
+        {
+            if found.windows == MOST_WINDOWS {
+                found.looked_to = Some(window.start);
+                break;
+            }
+            found.windows += 1;
+            if charged.is_empty() {
+                found.until.get_or_insert(window.start);
+            } else {
+                found.windows_paid += 1;
+            }
+        }
+        found
+    }
+
     fn in_words(&self) -> String {
         let BlockToCome {
             windows,

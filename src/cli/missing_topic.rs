@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bernstream_kafka::UnknownTopic;
 
-/// Whether a missing topic ends an attempt to open everything.
+/// The rule by which a missing topic ends an attempt to open everything.
 #[derive(Debug)]
 pub enum MissingTopic {
     /// At the start of a process a topic may never have been made: it counts the second time in a row, so that a mistake is told at once.
@@ -22,7 +22,7 @@ impl MissingTopic {
         MissingTopic::Later(UnknownTopic::default())
     }
 
-    /// Notes whether the latest attempt failed because something `is_missing`; whether trying again may help.
+    /// Notes whether the latest attempt failed because something `is_missing`. Returns whether trying again may help.
     pub fn may_return(&mut self, is_missing: bool) -> bool {
         if !is_missing {
             if let MissingTopic::AtStart { .. } = self {

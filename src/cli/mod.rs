@@ -29,6 +29,7 @@ mod newest;
 mod newest_schema;
 mod older_stamps;
 mod open_error;
+mod parallel;
 mod print;
 pub mod produce;
 mod produce_lines;

@@ -1,6 +1,7 @@
 //! The newest synopsis of a topic.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -17,10 +18,10 @@ use bernstream_server::feed;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 
-/// How many releases and keys an error names.
+/// Number of releases and keys that an error names.
 const NAMED: usize = 10;
 
-/// Why there is no newest synopsis.
+/// The reason why there is no newest synopsis.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -68,11 +69,11 @@ pub struct Topic {
     #[arg(long, requires = "topic")]
     pub key: Option<String>,
     /// Only the window that starts at this time, for example 2013-01-01T05:00:00Z
-    #[arg(long, requires = "topic", value_name = "START", value_parser = time)]
+    #[arg(long, requires = "topic", value_name = "START", value_parser = parse_time)]
     pub window: Option<Timestamp>,
 }
 
-fn time(text: &str) -> Result<Timestamp, String> {
+fn parse_time(text: &str) -> Result<Timestamp, String> {
     Timestamp::try_from(text.to_owned())
 }
 
@@ -84,9 +85,11 @@ impl Topic {
     /// If the topic cannot be read, or if no synopsis matches, or several releases or keys do: which of them is the newest
     /// would be chance.
     pub fn newest(&self, broker: &Broker) -> Result<Synopsis, Error> {
-        let lost = |error: KafkaError| broker.failed(&self.topic, &error);
-        let consumer = feed::topic::consumer(broker).map_err(lost)?;
-        let (mut ends, all) = self.ends(broker, &consumer)?;
+        let consumer = feed::topic::consumer(broker).map_err(|e| self.failed(broker, &e))?;
+        let Unread {
+            mut ends,
+            messages: all,
+        } = self.assign_all(broker, &consumer)?;
         let mut newest: Option<Synopsis> = None;
         let mut groups = BTreeSet::new();
         let mut others = BTreeSet::new();
@@ -100,31 +103,34 @@ impl Topic {
                 messages += 1;
                 progress
                     .show(|| format!("{} messages of '{}' read", part(messages, all), self.topic));
-                ends.retain(|(partition, end)| {
+                ends.retain(|partition, end| {
                     *partition != message.partition() || message.offset() + 1 < *end
                 });
                 match Synopsis::open(message.payload().unwrap_or_default()) {
                     Ok(synopsis) if self.matches(&synopsis) => {
-                        groups.insert(group(&synopsis));
+                        groups.insert(Group::of(&synopsis));
                         if newest
                             .as_ref()
-                            .is_none_or(|newest| age(&synopsis) >= age(newest))
+                            .is_none_or(|newest| is_as_new(&synopsis, newest))
                         {
                             newest = Some(synopsis);
                         }
                     }
-                    Ok(other) => _ = others.insert(group(&other)),
+                    Ok(other) => _ = others.insert(Group::of(&other)),
                     Err(_) => unreadable += 1,
                 }
             } else {
                 // Positions pass the marks of transactions, which are never delivered.
-                let positions = consumer.position().map_err(lost)?;
-                let position = |partition| {
-                    positions
-                        .find_partition(&self.topic, partition)
-                        .map(|p| p.offset())
-                };
-                ends.retain(|(partition, end)| !matches!(position(*partition), Some(Offset::Offset(at)) if at >= *end));
+                let positions = consumer
+                    .position()
+                    .map_err(|error| self.failed(broker, &error))?;
+                ends.retain(|partition, end| {
+                    let position = positions.find_partition(&self.topic, *partition);
+                    match position.map(|position| position.offset()) {
+                        Some(Offset::Offset(offset)) => offset < *end,
+                        _ => true,
+                    }
+                });
             }
             if heard.elapsed() > REQUEST_TIMEOUT {
                 return Err(Error::Silent {
@@ -154,14 +160,16 @@ impl Topic {
         })
     }
 
-    /// Assigns every partition that has messages, from its beginning; returns where each ends now, and an upper bound of the
-    /// number of messages.
-    fn ends(
+    fn failed(&self, broker: &Broker, error: &KafkaError) -> kafka::Error {
+        broker.failed(&self.topic, error)
+    }
+
+    /// Assigns every partition that has messages, from its beginning.
+    fn assign_all(
         &self,
         broker: &Broker,
         consumer: &BaseConsumer<ErrorContext>,
-    ) -> Result<(Vec<(i32, i64)>, u64), Error> {
-        let lost = |error: KafkaError| broker.failed(&self.topic, &error);
+    ) -> Result<Unread, Error> {
         let partitions =
             topic::partitions(broker, consumer, &self.topic).map_err(|error| match error {
                 kafka::Error::NoTopic { topic, servers } => Error::NoTopic {
@@ -171,22 +179,23 @@ impl Topic {
                 error => error.into(),
             })?;
         let mut assignment = TopicPartitionList::new();
-        let mut ends = Vec::new();
-        let mut all = 0;
+        let mut unread = Unread::default();
         for partition in partitions {
             let (low, high) = consumer
                 .fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT)
-                .map_err(lost)?;
+                .map_err(|error| self.failed(broker, &error))?;
             if low < high {
                 assignment
                     .add_partition_offset(&self.topic, partition, Offset::Offset(low))
-                    .map_err(lost)?;
-                ends.push((partition, high));
-                all += low.abs_diff(high);
+                    .map_err(|error| self.failed(broker, &error))?;
+                unread.ends.insert(partition, high);
+                unread.messages += low.abs_diff(high);
             }
         }
-        consumer.assign(&assignment).map_err(lost)?;
-        Ok((ends, all))
+        consumer
+            .assign(&assignment)
+            .map_err(|error| self.failed(broker, &error))?;
+        Ok(unread)
     }
 
     fn matches(&self, candidate: &Synopsis) -> bool {
@@ -202,32 +211,52 @@ impl Topic {
     }
 }
 
-fn group(synopsis: &Synopsis) -> (String, Option<String>) {
-    let about = synopsis.description();
-    (about.release.clone(), about.key.clone())
+/// The part of a topic that is still to be read.
+#[derive(Default)]
+struct Unread {
+    /// The end of each partition when reading began.
+    ends: BTreeMap<i32, i64>,
+    /// An upper bound of the number of messages.
+    messages: u64,
+}
+
+/// A release and a key, whose synopses follow each other.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    release: String,
+    key: Option<String>,
+}
+
+impl Group {
+    fn of(synopsis: &Synopsis) -> Self {
+        let about = synopsis.description();
+        Group {
+            release: about.release.clone(),
+            key: about.key.clone(),
+        }
+    }
 }
 
 /// The first of these releases and keys, as options.
-fn named(groups: &BTreeSet<(String, Option<String>)>) -> String {
-    let name = |(release, key): &(String, Option<String>)| {
-        format!(
-            "--release {release}{}",
-            key.as_ref()
-                .map(|key| format!(" --key {key}"))
-                .unwrap_or_default()
-        )
-    };
-    groups
-        .iter()
-        .take(NAMED)
-        .map(name)
-        .collect::<Vec<_>>()
-        .join(", or ")
+fn named(groups: &BTreeSet<Group>) -> String {
+    let mut names = Vec::new();
+    for Group { release, key } in groups.iter().take(NAMED) {
+        names.push(match key {
+            Some(key) => format!("--release {release} --key {key}"),
+            None => format!("--release {release}"),
+        });
+    }
+    names.join(", or ")
 }
 
-fn age(synopsis: &Synopsis) -> (Timestamp, u64) {
+/// Tells whether a synopsis is of a later window than another, or of the same and from the same row of its ledger or a later one.
+fn is_as_new(synopsis: &Synopsis, other: &Synopsis) -> bool {
     let about = synopsis.description();
-    (about.window.end, about.ledger.sequence)
+    let other = other.description();
+    match about.window.end.cmp(&other.window.end) {
+        Ordering::Equal => about.ledger.sequence >= other.ledger.sequence,
+        order => order.is_gt(),
+    }
 }
 
 #[cfg(test)]

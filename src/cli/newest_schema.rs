@@ -12,7 +12,7 @@ use bernstream_kafka::source::registry::{NewestSchema, RegistryFailure, SchemaRe
 use bernstream_worker::metrics::Metrics;
 use bernstream_worker::pipeline::Stop;
 
-/// How often a registry is asked.
+/// Time between two questions to a registry.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Asks the registry until `stop` is asked for, in a thread that no window waits for.
@@ -27,24 +27,27 @@ pub fn follow(
 ) -> Result<BackgroundThread, Failure> {
     let registry = registry.clone();
     let metrics = metrics.clone();
-    let ask = move |stop: &Stop| {
-        let mut told = None;
-        while !stop.asked() {
-            let newest = registry.newest();
-            let is_pinned = newest.as_ref().ok().map(|newest| registry.pins(newest));
-            metrics.show_newest_schema(&registry.subject, is_pinned);
-            let wrong = judged(&registry, &newest).warning;
-            if wrong != told {
-                tell(wrong.as_ref());
-            }
-            told = wrong;
-            stop.wait(INTERVAL);
-        }
-    };
-    BackgroundThread::start("schemas", &stop.below(), ask)
+    BackgroundThread::start("schemas", &stop.below(), move |stop| {
+        ask_again_and_again(&registry, &metrics, stop);
+    })
 }
 
-fn tell(wrong: Option<&(String, String)>) {
+fn ask_again_and_again(registry: &SchemaRegistry, metrics: &Metrics, stop: &Stop) {
+    let mut told = None;
+    while !stop.asked() {
+        let newest = registry.newest();
+        let is_pinned = newest.as_ref().ok().map(|newest| registry.pins(newest));
+        metrics.show_newest_schema(&registry.subject, is_pinned);
+        let wrong = judge_newest(registry, &newest).warning;
+        if wrong != told {
+            log_change(wrong.as_ref());
+        }
+        told = wrong;
+        stop.wait(INTERVAL);
+    }
+}
+
+fn log_change(wrong: Option<&(String, String)>) {
     match wrong {
         Some((why, remedy)) => warn!("{why}; {remedy}"),
         None => info!("the registry answers, and its newest schema is pinned"),
@@ -53,10 +56,13 @@ fn tell(wrong: Option<&(String, String)>) {
 
 /// Asks the registry once.
 pub fn check(registry: &SchemaRegistry) -> Check {
-    judged(registry, &registry.newest())
+    judge_newest(registry, &registry.newest())
 }
 
-fn judged(registry: &SchemaRegistry, newest: &Result<NewestSchema, RegistryFailure>) -> Check {
+fn judge_newest(
+    registry: &SchemaRegistry,
+    newest: &Result<NewestSchema, RegistryFailure>,
+) -> Check {
     let SchemaRegistry { url, subject, .. } = registry;
     let what = format!("the newest schema of {subject} at {url} is pinned");
     let warning = match newest {

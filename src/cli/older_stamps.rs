@@ -1,6 +1,7 @@
 //! Messages from before the brokers stamped them, where a worker would read them.
 
 use crate::cli::failure::Failure;
+use crate::cli::figures::joined;
 use bernstream_config::Settings;
 use bernstream_kafka::check::Check;
 use bernstream_kafka::source::kafka::{OlderStamps, Params, older_stamps};
@@ -18,10 +19,15 @@ pub fn checks(settings: &Settings, params: &Params) -> Option<Check> {
         "the brokers have stamped what a worker reads first of {}",
         params.topic
     );
-    let since = oldest_message(settings, begins(settings)?);
+    let since = oldest_message(settings, first_window_to_read(settings)?);
     Some(match older_stamps(params, since) {
         Ok(found) if found.is_empty() => Check::passed(what),
-        Ok(found) => Check::new(what, false, told(&found), remedy(settings, since, &found)),
+        Ok(found) => Check::new(
+            what,
+            false,
+            offsets_in_words(&found),
+            remedy_in_words(settings, since, &found),
+        ),
         Err(error) => {
             let is_unanswered = error.is_transient();
             Check {
@@ -43,11 +49,7 @@ pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<
         return Ok(());
     }
     // What a job says is in the log of its pod, so offsets are not.
-    let partitions = found
-        .iter()
-        .map(|older| older.partition.to_string())
-        .collect::<Vec<_>>()
-        .join(", ");
+    let partitions = joined(found.iter().map(|older| older.partition), ", ");
     Err(Failure::Configuration(format!(
         "a worker that begins at {first} would stop: messages of topic '{}' have times that their producers set, from before it had \
          LogAppendTime (partitions: {partitions}). Leave out --from, or begin later than that change by windows.ahead; or give them up \
@@ -57,26 +59,27 @@ pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<
 }
 
 /// The start of the first window whose records a worker reads that starts now; none after the last of the grid.
-fn begins(settings: &Settings) -> Option<Timestamp> {
-    let is_to_come = |next: &Timestamp| settings.windows.end.is_none_or(|end| *next < end);
+fn first_window_to_read(settings: &Settings) -> Option<Timestamp> {
+    let end = settings.windows.end;
     if ledger::exists(&settings.ledger).ok()? {
         let ledger = Ledger::peek(&settings.ledger).ok()??;
         let oldest = ledger.genesis().first.max(ledger.live_from());
-        let next = Some(ledger.next_window()).filter(is_to_come)?;
-        return Some(next.minus(settings.reach()).max(oldest));
+        let next = ledger.next_window();
+        return match end {
+            Some(end) if next >= end => None,
+            _ => Some(next.minus(settings.reach()).max(oldest)),
+        };
     }
     let untouched = PriorState {
         claim: None,
         is_output_untouched: true,
     };
-    let begun = bootstrap(
-        settings.scheme(),
-        StartMode::Run,
-        untouched,
-        Timestamp::now(),
-    )
-    .ok()?;
-    Some(begun.first).filter(is_to_come)
+    let now = Timestamp::now();
+    let begun = bootstrap(settings.scheme(), StartMode::Run, untouched, now).ok()?;
+    match end {
+        Some(end) if begun.first >= end => None,
+        _ => Some(begun.first),
+    }
 }
 
 /// The oldest time of a message that can be in the window that starts at `first`.
@@ -86,14 +89,18 @@ fn oldest_message(settings: &Settings, first: Timestamp) -> Timestamp {
         .oldest_message(settings.windows.grid.span_of(first))
 }
 
-fn told(found: &[OlderStamps]) -> String {
+fn offsets_in_words(found: &[OlderStamps]) -> String {
     format!(
         "offsets {} have times that their producers set, from before the topic had LogAppendTime",
-        found.iter().map(offsets).collect::<Vec<_>>().join(", ")
+        found
+            .iter()
+            .map(offset_range)
+            .collect::<Vec<_>>()
+            .join(", ")
     )
 }
 
-fn offsets(
+fn offset_range(
     OlderStamps {
         partition,
         from,
@@ -105,7 +112,7 @@ fn offsets(
 }
 
 /// As an element of `lost`.
-fn lost(
+fn lost_entry(
     OlderStamps {
         partition,
         from,
@@ -116,8 +123,8 @@ fn lost(
     format!("{{ partition = {partition}, from = {from}, to = {to} }}")
 }
 
-fn remedy(settings: &Settings, since: Timestamp, found: &[OlderStamps]) -> String {
-    let lost = found.iter().map(lost).collect::<Vec<_>>().join(", ");
+fn remedy_in_words(settings: &Settings, since: Timestamp, found: &[OlderStamps]) -> String {
+    let lost = found.iter().map(lost_entry).collect::<Vec<_>>().join(", ");
     let give_up = format!(
         "lost = [{lost}] in [input.kafka] gives them up, and every later synopsis says that it is incomplete"
     );

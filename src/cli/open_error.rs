@@ -7,7 +7,7 @@ use bernstream_kafka::source;
 use bernstream_ledger as ledger;
 use bernstream_ledger::{budget, log, witness};
 
-/// Why the components could not be opened, and whether to try again.
+/// The reason why the components could not be opened, and whether to try again.
 #[derive(Debug)]
 pub struct OpenError {
     pub failure: Failure,
@@ -30,7 +30,7 @@ impl OpenError {
         }
     }
 
-    /// The same, to try again.
+    /// Makes an error after which to try again.
     pub(super) fn for_now(self) -> Self {
         OpenError {
             is_transient: true,
@@ -38,7 +38,7 @@ impl OpenError {
         }
     }
 
-    /// The same, because the file is to be read again, with what the ledger has recorded of `"auto"`.
+    /// Makes an error after which the file is to be read again, with what the ledger has recorded of `"auto"`.
     pub(super) fn about_choices(self) -> Self {
         OpenError {
             is_about_choices: true,
@@ -86,7 +86,7 @@ impl From<ledger::Error> for OpenError {
     }
 }
 
-/// From errors that know whether they pass.
+/// Converts errors that know whether they pass.
 macro_rules! transient_or_not {
     ($($error:ty),+) => {
         $(impl From<$error> for OpenError {

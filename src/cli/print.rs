@@ -18,16 +18,15 @@ use crate::cli::style::{self, Style};
 /// cannot be written.
 pub fn print(text: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    write!(out, "{text}")
-        .and_then(|()| out.flush())
-        .map_err(|error| unprinted(&error))
+    let written = write!(out, "{text}").and_then(|()| out.flush());
+    written.map_err(|error| unprinted(&error))
 }
 
 /// Prints a line on standard output.
 ///
 /// # Errors
 ///
-/// As for [`print`].
+/// Those of [`print`].
 pub fn line(text: impl Display) -> Result<(), Failure> {
     print(format_args!("{text}\n"))
 }

@@ -1,5 +1,6 @@
 //! `bernstream produce`: sends the rows of a file to a Kafka topic, in the form that a worker reads.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -25,7 +26,7 @@ use bernstream_kafka::topic;
 use bernstream_kafka::{Broker, ErrorContext};
 use bernstream_release::source::cells::times;
 
-/// How long the broker may take to store a message.
+/// The most time that the broker may take to store a message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Send a file to a Kafka topic, in the order of its rows: Parquet and Arrow as Arrow, CSV and JSON lines as JSON, a row a message
@@ -79,10 +80,10 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let broker = arguments.cluster.broker()?;
     let lines = LineMessages::open(&arguments.file, arguments.time.as_deref())?;
-    let tables = if lines.is_some() {
+    let table = if lines.is_some() {
         None
     } else {
-        Some(open(&arguments.file, arguments.rows)?)
+        Some(Table::open(&arguments.file, arguments.rows)?)
     };
     if let Some(partitions) = arguments.create {
         let settings = [
@@ -100,34 +101,35 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut progress = Progress::new();
     let mut partitions = partitions.iter().copied().cycle();
     if let Some(mut lines) = lines {
-        while let (Some((message, time)), Some(partition)) =
-            (lines.next_message()?, partitions.next())
-        {
-            if let (Some(replay), Some(time)) = (&mut replay, time) {
+        while let (Some(line), Some(partition)) = (lines.next_message()?, partitions.next()) {
+            if let (Some(replay), Some(time)) = (&mut replay, line.time) {
                 replay.wait_until(time.micros());
             }
-            sender.send(partition, &message)?;
-            (rows, messages) = (rows + 1, messages + 1);
+            sender.send(partition, &line.payload)?;
+            rows += 1;
+            messages += 1;
             progress.show(|| format!("{} rows sent", part(rows, 0)));
         }
     }
-    let (batches, all) = tables.unwrap_or_else(|| (Box::new(std::iter::empty()), 0));
-    for batch in slices(batches, arguments.rows) {
-        let batch = batch.map_err(|e| unreadable(&arguments.file, &e))?;
-        let parts = match &mut replay {
-            Some(replay) => replay.parts(&batch)?,
-            None => vec![Part {
-                rows: batch,
-                due: None,
-            }],
-        };
-        for (message, partition) in parts.into_iter().zip(&mut partitions) {
-            if let (Some(replay), Some(due)) = (&mut replay, message.due) {
-                replay.wait_until(due);
+    if let Some(Table { batches, rows: all }) = table {
+        for batch in slices(batches, arguments.rows) {
+            let batch = batch.map_err(|error| unreadable(&arguments.file, error))?;
+            let parts = match &mut replay {
+                Some(replay) => replay.parts(&batch)?,
+                None => vec![TimedRows {
+                    rows: batch,
+                    due: None,
+                }],
+            };
+            for (message, partition) in parts.into_iter().zip(&mut partitions) {
+                if let (Some(replay), Some(due)) = (&mut replay, message.due) {
+                    replay.wait_until(due);
+                }
+                sender.send(partition, &encode(&message.rows)?)?;
+                rows += message.rows.num_rows() as u64;
+                messages += 1;
+                progress.show(|| format!("{} rows sent", part(rows, all)));
             }
-            sender.send(partition, &encode(&message.rows)?)?;
-            (rows, messages) = (rows + message.rows.num_rows() as u64, messages + 1);
-            progress.show(|| format!("{} rows sent", part(rows, all)));
         }
     }
     sender.finish()?;
@@ -139,72 +141,85 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> Failure {
+fn unreadable(file: &Path, why: impl Display) -> Failure {
     Failure::Configuration(format!("cannot read {}: {why}", file.display()))
 }
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
-/// The batches of a file, and the number of rows if the file states it, else 0.
-fn open(path: &Path, rows: u32) -> Result<(Batches, u64), Failure> {
-    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
-    let ending = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or_default();
-    let mut all = 0;
-    let batches: Result<Batches, ArrowError> = match ending {
-        "parquet" => ParquetRecordBatchReaderBuilder::try_new(file)
-            .and_then(|reader| {
-                all = u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
-                reader.with_batch_size(rows as usize).build()
-            })
-            .map(|batches| Box::new(batches) as Batches)
-            .map_err(ArrowError::from),
-        "arrow" | "feather" => {
-            FileReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches)
+/// A file of Arrow or Parquet.
+struct Table {
+    batches: Batches,
+    /// The number of rows if the file states it, else 0.
+    rows: u64,
+}
+
+impl Table {
+    fn open(path: &Path, rows_at_once: u32) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        let ending = path
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .unwrap_or_default();
+        let table = match ending {
+            "parquet" => Table::from_parquet(file, rows_at_once),
+            "arrow" | "feather" => FileReader::try_new_buffered(file, None).map(Table::of_batches),
+            "arrows" => StreamReader::try_new_buffered(file, None).map(Table::of_batches),
+            _ => {
+                return Err(unreadable(
+                    path,
+                    "its name must end in .parquet, .arrow, .feather, .arrows, .csv, .jsonl or .ndjson",
+                ));
+            }
+        };
+        table.map_err(|error| unreadable(path, error))
+    }
+
+    fn from_parquet(file: File, rows_at_once: u32) -> Result<Self, ArrowError> {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
+        let rows = u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
+        let batches = reader.with_batch_size(rows_at_once as usize).build()?;
+        Ok(Table {
+            batches: Box::new(batches),
+            rows,
+        })
+    }
+
+    fn of_batches(
+        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + 'static,
+    ) -> Self {
+        Table {
+            batches: Box::new(batches),
+            rows: 0,
         }
-        "arrows" => {
-            StreamReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches)
-        }
-        _ => {
-            return Err(unreadable(
-                path,
-                &"its name must end in .parquet, .arrow, .feather, .arrows, .csv, .jsonl or .ndjson",
-            ));
-        }
-    };
-    Ok((batches.map_err(|e| unreadable(path, &e))?, all))
+    }
 }
 
 /// Cuts batches down to at most `rows` rows.
 fn slices(batches: Batches, rows: u32) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
     let rows = rows as usize;
-    batches.flat_map(move |batch| {
-        let (batch, error) = match batch {
-            Ok(batch) => (Some(batch), None),
-            Err(error) => (None, Some(Err(error))),
-        };
-        let parts = batch.into_iter().flat_map(move |batch| {
-            let starts = (0..batch.num_rows()).step_by(rows);
-            starts.map(move |start| Ok(batch.slice(start, rows.min(batch.num_rows() - start))))
-        });
-        parts.chain(error)
+    batches.flat_map(move |batch| match batch {
+        Ok(batch) => (0..batch.num_rows())
+            .step_by(rows)
+            .map(|start| Ok(batch.slice(start, rows.min(batch.num_rows() - start))))
+            .collect(),
+        Err(error) => vec![Err(error)],
     })
 }
 
-/// One self-contained Arrow IPC stream.
 fn encode(batch: &RecordBatch) -> Result<Vec<u8>, Failure> {
-    let encode = || {
-        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
-        writer.write(batch)?;
-        writer.into_inner()
-    };
-    encode().map_err(|e: ArrowError| Failure::Other(format!("cannot encode a message: {e}")))
+    ipc_stream(batch).map_err(|error| Failure::Other(format!("cannot encode a message: {error}")))
+}
+
+/// Writes a batch as one self-contained Arrow IPC stream.
+pub(super) fn ipc_stream(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+    writer.write(batch)?;
+    writer.into_inner()
 }
 
 /// Rows that are sent together, and the event time, in microseconds, at which they are.
-struct Part {
+struct TimedRows {
     rows: RecordBatch,
     due: Option<i64>,
 }
@@ -216,9 +231,16 @@ struct Part {
 struct Replay {
     pace: f64,
     column: String,
-    /// In microseconds of event time.
+    /// Length in microseconds of event time.
     interval: i64,
-    start: Option<(i64, Instant)>,
+    start: Option<ReplayStart>,
+}
+
+/// The beginning of a replay, and its event time in microseconds.
+#[derive(Clone, Copy)]
+struct ReplayStart {
+    event_time: i64,
+    at: Instant,
 }
 
 impl Replay {
@@ -239,7 +261,7 @@ impl Replay {
     }
 
     /// The rows of a batch, interval by interval. A row without a time is in that of the row before it.
-    fn parts(&mut self, batch: &RecordBatch) -> Result<Vec<Part>, Failure> {
+    fn parts(&mut self, batch: &RecordBatch) -> Result<Vec<TimedRows>, Failure> {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| {
             Failure::Configuration(format!("there is no column '{}'", self.column))
@@ -255,7 +277,7 @@ impl Replay {
         for (row, time) in times.iter().enumerate() {
             let end = time.map(|time| self.end_of_interval(time)).or(due);
             if end != due && row > from {
-                parts.push(Part {
+                parts.push(TimedRows {
                     rows: batch.slice(from, row - from),
                     due,
                 });
@@ -264,7 +286,7 @@ impl Replay {
             due = end;
         }
         if batch.num_rows() > from {
-            parts.push(Part {
+            parts.push(TimedRows {
                 rows: batch.slice(from, batch.num_rows() - from),
                 due,
             });
@@ -278,40 +300,42 @@ impl Replay {
             .saturating_mul(self.interval)
     }
 
-    /// When the replay began, and at which event time.
-    fn begin(&mut self, first: i64) -> (i64, Instant) {
-        *self.start.get_or_insert((first, Instant::now()))
+    fn begin(&mut self, event_time: i64) -> ReplayStart {
+        *self.start.get_or_insert_with(|| ReplayStart {
+            event_time,
+            at: Instant::now(),
+        })
     }
 
     /// Waits until an event time, in microseconds.
     fn wait_until(&mut self, due: i64) {
-        let (first, start) = self.begin(due);
-        let seconds = due.saturating_sub(first).max(0) as f64 / 1e6 / self.pace;
+        let start = self.begin(due);
+        let seconds = due.saturating_sub(start.event_time).max(0) as f64 / 1e6 / self.pace;
         let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        std::thread::sleep(due.saturating_sub(start.elapsed()));
+        std::thread::sleep(due.saturating_sub(start.at.elapsed()));
     }
 }
 
 /// Sends messages idempotently, and keeps the first error.
 struct Sender {
-    producer: ThreadedProducer<Failed>,
+    producer: ThreadedProducer<DeliveryFailures>,
     failed: Arc<OnceLock<KafkaError>>,
     broker: Broker,
     topic: String,
 }
 
-struct Failed {
+struct DeliveryFailures {
     first: Arc<OnceLock<KafkaError>>,
     error_context: ErrorContext,
 }
 
-impl ClientContext for Failed {
+impl ClientContext for DeliveryFailures {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         self.error_context.log(level, facility, message);
     }
 }
 
-impl ProducerContext for Failed {
+impl ProducerContext for DeliveryFailures {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
@@ -336,7 +360,7 @@ impl Sender {
             .set("message.max.bytes", "100000000")
             .set("message.timeout.ms", PATIENCE.as_millis().to_string());
         let producer = config
-            .create_with_context(Failed {
+            .create_with_context(DeliveryFailures {
                 first: failed.clone(),
                 error_context: broker.error_context(),
             })

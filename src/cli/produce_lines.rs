@@ -1,6 +1,7 @@
 //! The lines of a CSV or JSON-lines file as messages: one JSON object each.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +13,11 @@ use bernstream_kafka::source::record::{Declared, RecordForm, RecordReader, split
 use bernstream_release::source::Columns;
 use bernstream_synopsis::clock::Timestamp;
 
-/// A message, and the event time in it.
-type Timed = (Vec<u8>, Option<Timestamp>);
+/// A line as a message, and the event time in it.
+pub(super) struct LineMessage {
+    pub payload: Vec<u8>,
+    pub time: Option<Timestamp>,
+}
 
 /// The messages of a file of lines.
 pub(super) struct LineMessages {
@@ -37,12 +41,15 @@ impl LineMessages {
             Some("jsonl" | "ndjson") => false,
             _ => return Ok(None),
         };
-        let failed = |why: &dyn std::fmt::Display| unreadable(path, 1, why);
-        let mut lines = Lines::new(File::open(path).map_err(|e| failed(&e))?);
+        let file = File::open(path).map_err(|error| unreadable(path, 1, error))?;
+        let mut lines = Lines::new(file);
         let header = match is_csv {
             true => {
-                let line = lines.next_line().map_err(|e| failed(&e))?;
-                Some(header(line.unwrap_or_default()).map_err(|why| failed(&why))?)
+                let line = lines
+                    .next_line()
+                    .map_err(|error| unreadable(path, 1, error))?;
+                let names = column_names(line.unwrap_or_default());
+                Some(names.map_err(|why| unreadable(path, 1, why))?)
             }
             false => None,
         };
@@ -52,7 +59,7 @@ impl LineMessages {
             ..Columns::default()
         };
         let reader = RecordReader::new(&RecordForm::Json, &columns, &Declared::default())
-            .map_err(|e| failed(&e))?;
+            .map_err(|error| unreadable(path, 1, error))?;
         Ok(Some(LineMessages {
             path: path.to_owned(),
             lines,
@@ -66,37 +73,35 @@ impl LineMessages {
     /// # Errors
     ///
     /// If the file cannot be read, or no worker could read the line.
-    pub fn next_message(&mut self) -> Result<Option<Timed>, Failure> {
-        let LineMessages {
-            path,
-            lines,
-            header,
-            reader,
-        } = self;
-        let next = lines
-            .next_line()
-            .map_err(|e| e.to_string())
-            .map(|line| line.map(<[u8]>::to_vec));
-        let at = lines.read;
-        let failed = |why: &dyn std::fmt::Display| unreadable(path, at, why);
-        let Some(line) = next.map_err(|e| failed(&e))? else {
+    pub fn next_message(&mut self) -> Result<Option<LineMessage>, Failure> {
+        let next = match self.lines.next_line() {
+            Ok(line) => Ok(line.map(<[u8]>::to_vec)),
+            Err(error) => Err(error.to_string()),
+        };
+        let number = self.lines.read;
+        let Some(line) = next.map_err(|why| unreadable(&self.path, number, why))? else {
             return Ok(None);
         };
-        let message = match header {
-            Some(names) => object(names, &line).map_err(|why| failed(&why))?,
+        let payload = match &self.header {
+            Some(names) => {
+                object(names, &line).map_err(|why| unreadable(&self.path, number, why))?
+            }
             None => line,
         };
-        match reader.read(&message) {
+        match self.reader.read(&payload) {
             Ok(row) => {
                 let time = row.time();
-                Ok(Some((message, time)))
+                Ok(Some(LineMessage { payload, time }))
             }
-            Err(why) => Err(failed(&format_args!("no worker could read it: {why}"))),
+            Err(why) => {
+                let why = format_args!("no worker could read it: {why}");
+                Err(unreadable(&self.path, number, why))
+            }
         }
     }
 }
 
-fn unreadable(path: &Path, line: u64, why: &dyn std::fmt::Display) -> Failure {
+fn unreadable(path: &Path, line: u64, why: impl Display) -> Failure {
     Failure::Configuration(format!(
         "cannot read {}: line {line}: {why}; the lines before it were sent",
         path.display()
@@ -104,7 +109,7 @@ fn unreadable(path: &Path, line: u64, why: &dyn std::fmt::Display) -> Failure {
 }
 
 /// The names of the columns: paths to different fields.
-fn header(line: &[u8]) -> Result<Vec<String>, String> {
+fn column_names(line: &[u8]) -> Result<Vec<String>, String> {
     let names = split(line).map_err(|broken| broken.to_string())?;
     let mut seen = HashSet::new();
     for name in &names {
@@ -161,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_line_of_csv_becomes_an_object() {
-        let names = header(b"at,ride.city,ride.km,note").unwrap();
+        let names = column_names(b"at,ride.city,ride.km,note").unwrap();
         let line = object(&names, b"1,\"B\"\"e,rn\",7.25,").unwrap();
         assert_eq!(
             String::from_utf8(line).unwrap(),
@@ -174,7 +179,7 @@ mod tests {
             ("a,,b", "no name"),
             ("a..b", "no name"),
         ] {
-            let told = header(wrong.as_bytes()).unwrap_err();
+            let told = column_names(wrong.as_bytes()).unwrap_err();
             assert!(told.contains(why), "{wrong}: {told}");
         }
     }

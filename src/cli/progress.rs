@@ -2,13 +2,13 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The pause between two updates.
 const REDRAWN: Duration = Duration::from_millis(200);
-/// How long work must have run before it is said how long the rest takes.
+/// The least time of work before it is said how long the rest takes.
 const LEAST_RUN: Duration = Duration::from_secs(2);
 /// The most characters of a line: in the last column of a terminal of 80 some wrap.
 const LONGEST: usize = 79;
@@ -34,7 +34,8 @@ impl Progress {
         if !self.is_terminal || self.shown_at.elapsed() < REDRAWN {
             return;
         }
-        (self.shown_at, self.is_shown) = (Instant::now(), true);
+        self.shown_at = Instant::now();
+        self.is_shown = true;
         rewrite(&fitted(&line()));
     }
 }
@@ -54,7 +55,7 @@ fn rewrite(text: &str) {
     let _ = write!(terminal, "\r{text}\x1b[K").and_then(|()| terminal.flush());
 }
 
-/// What of a line fits a terminal: a line that wraps cannot be rewritten.
+/// The part of a line that fits a terminal: a line that wraps cannot be rewritten.
 fn fitted(line: &str) -> String {
     line.chars().take(LONGEST).collect()
 }
@@ -70,7 +71,7 @@ pub fn part(done: u64, all: u64) -> String {
     }
 }
 
-/// How much of some work is done, of how much in all; 0 in all where nobody knows.
+/// The amount of some work that is done, and of all of it; 0 in all where nobody knows.
 #[derive(Debug, Default)]
 pub struct WorkDone {
     done: AtomicU64,
@@ -104,7 +105,7 @@ impl WorkDone {
     }
 }
 
-/// How long the rest takes if it goes on as fast as the part that is done; not known in the beginning.
+/// Estimates how long the rest takes if it goes on as fast as the part that is done; not known in the beginning.
 fn time_left(elapsed: Duration, done: u64, all: u64) -> Option<Duration> {
     #[expect(clippy::cast_precision_loss, reason = "an estimate to show")]
     let rest = all.saturating_sub(done) as f64 / done as f64;
@@ -131,7 +132,7 @@ pub fn counting<T>(what: &str, work: impl FnOnce(&WorkDone) -> T) -> T {
     watched(what, None, work)
 }
 
-/// The same of work that ends at `end`, whatever is left of it.
+/// Shows the progress of work that ends at `end`, whatever is left of it.
 pub fn counting_until<T>(what: &str, end: Instant, work: impl FnOnce(&WorkDone) -> T) -> T {
     watched(what, Some(end), work)
 }
@@ -139,25 +140,27 @@ pub fn counting_until<T>(what: &str, end: Instant, work: impl FnOnce(&WorkDone) 
 fn watched<T>(what: &str, end: Option<Instant>, work: impl FnOnce(&WorkDone) -> T) -> T {
     let (working, is_done) = mpsc::channel::<()>();
     let count = WorkDone::default();
-    let watch = || {
-        // Moved in, so that it outlives what it watches.
-        let is_done = is_done;
-        let started = Instant::now();
-        let mut progress = Progress::new();
-        while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(REDRAWN) {
-            let ends = end.map(|end| end.saturating_duration_since(Instant::now()));
-            if let Some(line) = count.line(what, started.elapsed(), ends) {
-                progress.show(|| line);
-            }
-        }
-    };
+    let count = &count;
     thread::scope(|scope| {
         // Without a thread the work runs silently.
-        let _ = thread::Builder::new().spawn_scoped(scope, watch);
-        let done = work(&count);
+        let _ = thread::Builder::new()
+            .spawn_scoped(scope, move || show_until(&is_done, what, end, count));
+        let done = work(count);
         drop(working);
         done
     })
+}
+
+/// Shows how far the work is until the other end of `is_done` is dropped.
+fn show_until(is_done: &Receiver<()>, what: &str, end: Option<Instant>, count: &WorkDone) {
+    let started = Instant::now();
+    let mut progress = Progress::new();
+    while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(REDRAWN) {
+        let ends = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if let Some(line) = count.line(what, started.elapsed(), ends) {
+            progress.show(|| line);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::cli::print::{line, print};
 use crate::cli::progress::during;
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::Synopsis;
-use bernstream_synopsis::description::{Axis, Basis, Density, Description, Smoothing, Target};
+use bernstream_synopsis::description::{Basis, Density, Description, Smoothing, Target};
 use bernstream_synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
 use bernstream_synopsis::tables;
 use bernstream_synopsis::tables::{Estimate, Interval, Questions, Sides};
@@ -58,27 +58,26 @@ pub struct Arguments {
 ///
 /// If the synopsis cannot be read, if it cannot answer the query, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (synopsis, function) = match (&arguments.topic, &arguments.cluster, &arguments.file) {
-        (Some(topic), Some(cluster), function) => {
-            let function = arguments.asked(function.as_deref())?;
-            (topic.newest(&cluster.broker()?)?, function)
-        }
-        (_, _, Some(file)) => {
-            let function = arguments.asked(arguments.function.as_deref())?;
-            (evaluate::read(Path::new(file))?, function)
-        }
-        (_, _, None) => {
-            return Err(Failure::Configuration(
-                "which synopsis? Name a file, or --topic with --brokers".to_owned(),
-            ));
-        }
+    // With a topic there is no file, and the function comes first.
+    let has_topic = arguments.topic.is_some() && arguments.cluster.is_some();
+    let function = match has_topic {
+        true => &arguments.file,
+        false => &arguments.function,
     };
+    if !has_topic && arguments.file.is_none() {
+        return Err(Failure::Configuration(
+            "which synopsis? Name a file, or --topic with --brokers".to_owned(),
+        ));
+    }
+    let function = arguments.asked_function(function.as_deref())?;
+    let file = Path::new(arguments.file.as_deref().unwrap_or("-"));
+    let synopsis = evaluate::newest_or_read(&arguments.topic, &arguments.cluster, file)?;
     let Some(function) = function else {
         let questions = Questions {
             ranges: arguments.range.clone(),
             quantiles: arguments.quantile.clone(),
         };
-        let answers = synopsis.ask(&questions).map_err(failure)?;
+        let answers = synopsis.ask(&questions).map_err(unanswered)?;
         return match arguments.json {
             true => line(format_args!(
                 "{:#}",
@@ -87,29 +86,29 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             false => {
                 let about = synopsis.description();
                 print(
-                    answers.iter().map(of_tables).collect::<String>()
-                        + &blurred(about)
-                        + &source(about),
+                    answers.iter().map(estimate_in_words).collect::<String>()
+                        + &blur_in_words(about)
+                        + &source_and_guarantee(about),
                 )
             }
         };
     };
     let answer = during("computing the answer", || {
-        ask(&synopsis, function, arguments)
+        answer_expression(&synopsis, function, arguments)
     })
-    .map_err(failure)?;
+    .map_err(unanswered)?;
     match arguments.json {
         true => line(format_args!(
             "{:#}",
             answer.in_context(function, synopsis.description())
         )),
-        false => print(words(&answer, function, synopsis.description())),
+        false => print(answer_in_words(&answer, function, synopsis.description())),
     }
 }
 
 impl Arguments {
     /// The function, unless ranges or quantiles are asked for.
-    fn asked<'a>(&self, function: Option<&'a str>) -> Result<Option<&'a str>, Failure> {
+    fn asked_function<'a>(&self, function: Option<&'a str>) -> Result<Option<&'a str>, Failure> {
         let asks_tables = !self.range.is_empty() || !self.quantile.is_empty();
         match function {
             Some(function) if asks_tables => Err(Failure::Configuration(format!(
@@ -123,7 +122,7 @@ impl Arguments {
     }
 }
 
-fn ask(
+fn answer_expression(
     synopsis: &Synopsis,
     function: &str,
     arguments: &Arguments,
@@ -144,31 +143,30 @@ fn ask(
 }
 
 /// A query that cannot be answered is for the caller to change.
-fn failure(error: synopsis::Error) -> Failure {
+fn unanswered(error: synopsis::Error) -> Failure {
     match error {
         synopsis::Error::Damaged(_) => Failure::Other(error.to_string()),
         _ => Failure::Configuration(error.to_string()),
     }
 }
 
-fn words(answer: &Answer, function: &str, about: &Description) -> String {
+fn answer_in_words(answer: &Answer, function: &str, about: &Description) -> String {
     let Answer {
         sum,
         noise,
         truncation,
         mean,
     } = answer;
-    let (most, misses) = match truncation.is_proved {
-        true => ("at most", "proved"),
-        false => (
-            "about",
-            "the largest on a fine grid; between its points, as at a pole, it may be larger",
-        ),
-    };
+    let mut most = "at most";
+    let mut misses = "proved";
+    if !truncation.is_proved {
+        most = "about";
+        misses = "the largest on a fine grid; between its points, as at a pole, it may be larger";
+    }
     let mut text = format!(
         "sum of {function}: {}\n{}",
         above_noise(*sum, noise.half_width),
-        within(noise)
+        noise_in_words(noise)
     );
     text += &format!(
         "  truncation {most} {}: {} a record ({misses}), times the {} records released\n",
@@ -181,7 +179,7 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
             text += &format!(
                 "mean: {}\n{}",
                 above_noise(mean.value, mean.noise.half_width),
-                within(&mean.noise)
+                noise_in_words(&mean.noise)
             );
             text += &format!(
                 "  truncation {most} {}\n",
@@ -190,11 +188,11 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
         }
         None => text += "mean: none, because the noise exceeds the number of records\n",
     }
-    text + &source(about)
+    text + &source_and_guarantee(about)
 }
 
 /// An answer with its interval, in a line.
-fn of_tables(answer: &tables::Answer) -> String {
+fn estimate_in_words(answer: &tables::Answer) -> String {
     let tables::Answer {
         of,
         estimate: Estimate { value, interval },
@@ -218,24 +216,16 @@ fn of_tables(answer: &tables::Answer) -> String {
     }
 }
 
-/// What intervals do not cover: of a density its bandwidth, of tables of cells their step, and what less of it would cost: a count sums up as many nodes as a range has, so that
+/// Tells what intervals do not cover: of a density its bandwidth, of tables of cells their step, and what less of it would cost: a count sums up as many nodes as a range has, so that
 /// half the step has noise of the root of 2 on each axis.
-fn blurred(about: &Description) -> String {
+fn blur_in_words(about: &Description) -> String {
     if let Target::Density(Density {
         kernel: Smoothing::Bandwidths(bandwidths),
         ..
     }) = &about.target
         && !matches!(about.basis, Basis::Cosine { .. })
     {
-        let of_axis =
-            |(axis, width): (&Axis, &f64)| format!("{} of {}", ten_digits(*width), axis.column);
-        let widths = about
-            .domain
-            .iter()
-            .zip(bandwidths)
-            .map(of_axis)
-            .collect::<Vec<_>>()
-            .join(", ");
+        let widths = along_axes(about, bandwidths.iter().copied());
         return format!(
             "\nthe curve is smoothed: the ends of ranges are blurred by about a bandwidth, {widths}\n"
         );
@@ -243,14 +233,9 @@ fn blurred(about: &Description) -> String {
     let Basis::Tables(basis) = &about.basis else {
         return String::new();
     };
-    let steps = about.domain.iter().zip(&basis.steps).map(|(axis, steps)| {
-        format!(
-            "{} of {}",
-            ten_digits((axis.max - axis.min) / f64::from(*steps)),
-            axis.column
-        )
-    });
-    let steps = steps.collect::<Vec<_>>().join(", ");
+    let axes = about.domain.iter().zip(&basis.steps);
+    let steps = axes.map(|(axis, steps)| (axis.max - axis.min) / f64::from(*steps));
+    let steps = along_axes(about, steps);
     let times = 2.0_f64.powf(about.domain.len() as f64 / 2.0);
     let which = if about.domain.len() > 1 {
         " on every axis"
@@ -264,29 +249,22 @@ fn blurred(about: &Description) -> String {
     )
 }
 
-/// The window that an answer is of, and its guarantee.
-fn source(about: &Description) -> String {
-    let key = about
-        .key
-        .as_ref()
-        .map(|key| format!(", key '{key}'"))
-        .unwrap_or_default();
-    let simulated = if about.synthetic {
-        "; the records were simulated"
-    } else {
-        ""
-    };
-    let pipeline = &about.pipeline;
-    let release = &about.release;
-    let window = about.window;
-    let text = format!(
-        "\n{release} of {pipeline}{key}, {} to {}{simulated}\n",
-        window.start, window.end
-    );
-    text + evaluate::incomplete(about) + &format!("{}\n", about.privacy.in_words)
+/// A length along each axis.
+fn along_axes(about: &Description, lengths: impl Iterator<Item = f64>) -> String {
+    let mut words = Vec::new();
+    for (axis, length) in about.domain.iter().zip(lengths) {
+        words.push(format!("{} of {}", ten_digits(length), axis.column));
+    }
+    words.join(", ")
 }
 
-fn within(noise: &NoiseError) -> String {
+/// The window that an answer is of, and its guarantee.
+fn source_and_guarantee(about: &Description) -> String {
+    let source = evaluate::source(about);
+    format!("\n{source}{}\n", about.privacy.in_words)
+}
+
+fn noise_in_words(noise: &NoiseError) -> String {
     let percent = noise.level * 100.0;
     let half_width = two_digits(noise.half_width);
     let deviation = two_digits(noise.deviation);
@@ -318,7 +296,7 @@ mod tests {
     fn an_answer_tells_noise_and_truncation_apart() {
         let synopsis = query::example();
         // A thousand records at 75: the synopsis holds four frequencies, and a cubic needs no more.
-        let cubic = ask(&synopsis, "(dep_delay / 75)^3", &arguments(&["x"])).unwrap();
+        let cubic = answer_expression(&synopsis, "(dep_delay / 75)^3", &arguments(&["x"])).unwrap();
         assert!(
             (cubic.sum - 1000.0).abs() < 1e-9 && (cubic.mean.unwrap().value - 1.0).abs() < 1e-9,
             "{cubic:?}"
@@ -327,13 +305,13 @@ mod tests {
             cubic.truncation.per_record < 1e-3 && cubic.truncation.is_proved,
             "{cubic:?}"
         );
-        let text = words(&cubic, "(dep_delay / 75)^3", synopsis.description());
+        let text = answer_in_words(&cubic, "(dep_delay / 75)^3", synopsis.description());
         assert!(
             text.starts_with("sum of (dep_delay / 75)^3: 1000\n  noise within ")
                 && text.contains("(proved)"),
             "{text}"
         );
-        let wave = ask(&synopsis, "-sin(dep_delay)", &arguments(&["x"])).unwrap();
+        let wave = answer_expression(&synopsis, "-sin(dep_delay)", &arguments(&["x"])).unwrap();
         assert!(wave.truncation.per_record > 0.9, "{wave:?}");
     }
 
@@ -342,7 +320,7 @@ mod tests {
         let said = |golden: &str| {
             let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
             let about: Description = serde_json::from_value(golden["synopsis"].clone()).unwrap();
-            (blurred(&about), about)
+            (blur_in_words(&about), about)
         };
         let (text, about) = said(include_str!("../../clients/golden/cells-number-1d.json"));
         let Basis::Tables(basis) = &about.basis else {
@@ -364,13 +342,16 @@ mod tests {
                 && text.contains(" of hour, "),
             "{text}"
         );
-        assert_eq!(blurred(query::example().description()), "");
+        assert_eq!(blur_in_words(query::example().description()), "");
     }
 
     #[test]
     fn a_wrong_question_is_refused_in_words() {
         let says = |question: &str| {
-            failure(ask(&query::example(), question, &arguments(&["x"])).unwrap_err()).to_string()
+            unanswered(
+                answer_expression(&query::example(), question, &arguments(&["x"])).unwrap_err(),
+            )
+            .to_string()
         };
         assert!(
             says("dep_delya").contains("'dep_delya' is unknown: there are dep_delay"),
@@ -384,7 +365,7 @@ mod tests {
         );
         let function: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         let function = Synopsis::new(function, vec![0.0; 3]).unwrap();
-        let refused = ask(&function, "dep_delay", &arguments(&["x"]))
+        let refused = answer_expression(&function, "dep_delay", &arguments(&["x"]))
             .unwrap_err()
             .to_string();
         assert!(refused.contains("use `bernstream evaluate`"), "{refused}");
@@ -393,7 +374,8 @@ mod tests {
     #[test]
     fn coefficients_can_be_chosen() {
         let synopsis = query::example();
-        let sum = |words: &[&str]| ask(&synopsis, words[0], &arguments(words)).unwrap();
+        let sum =
+            |words: &[&str]| answer_expression(&synopsis, words[0], &arguments(words)).unwrap();
         let plain = sum(&["exp(dep_delay/50)"]);
         let jackson = sum(&["exp(dep_delay/50)", "--jackson", "2"]);
         assert!(jackson.truncation.per_record > plain.truncation.per_record);

@@ -23,9 +23,12 @@ use bernstream_synopsis::description::Definition;
 /// If the ledger belongs to another witness, or the witness follows other rows than were published; for now, while the log lacks what the
 /// witness has accepted.
 pub fn newest(
-    (settings, has_read_again): (&Settings, &AtomicBool),
+    settings: &Settings,
+    has_read_again: &AtomicBool,
     existing: Option<Ledger>,
-    (witness, log, sink): (&mut dyn Witness, &mut LedgerLog, &mut dyn Sink),
+    witness: &mut dyn Witness,
+    log: &mut LedgerLog,
+    sink: &mut dyn Sink,
 ) -> Result<Option<Ledger>, OpenError> {
     // Before the witness: whatever was published was claimed before.
     let messages = existing
@@ -33,7 +36,7 @@ pub fn newest(
         .map(Ledger::newest_messages)
         .transpose()?
         .unwrap_or_default();
-    let evidence = Evidence::gather(end(sink, &messages)?.rows(), Some(&mut *log))?;
+    let evidence = Evidence::gather(tail_of_output(sink, &messages)?.rows(), Some(&mut *log))?;
     let Some(accepted) = witness.read()? else {
         let Some(ledger) = existing else {
             return if log.has_marks() {
@@ -45,20 +48,25 @@ pub fn newest(
         ledger.recognise(&witness.identity()?, None)?;
         return Ok(Some(ledger));
     };
-    let (ledger, is_new) = match existing {
+    let mut is_new = true;
+    let ledger = match existing {
         None => {
             info!(
                 "there is no ledger in {}: building it from its log",
                 settings.ledger.path.display()
             );
-            (build(settings, accepted.head, log)?, true)
+            build_from_log(settings, accepted.head, log)?
         }
         Some(ledger) => match ledger.recognise(&witness.identity()?, Some(&accepted)) {
             Err(Error::ForeignHead { .. }) => {
                 ledger.gives_way(log, accepted.head, witness.remembered(), &evidence)?;
-                (moved_to(settings, ledger, accepted.head, log)?, true)
+                move_to(settings, ledger, accepted.head, log)?
             }
-            recognised => recognised.map(|()| (ledger, false))?,
+            recognised => {
+                recognised?;
+                is_new = false;
+                ledger
+            }
         },
     };
     log.read()?;
@@ -70,12 +78,12 @@ pub fn newest(
                  bytes, before anything is drawn",
                 newest.sequence, accepted.head.sequence
             );
-            moved_to(settings, ledger, newest, log)?
+            move_to(settings, ledger, newest, log)?
         }
         None => ledger,
     };
     if is_new || ahead.is_some() {
-        as_chosen(settings, has_read_again, ledger).map(Some)
+        refuse_other_choices(settings, has_read_again, ledger).map(Some)
     } else {
         Ok(Some(ledger))
     }
@@ -86,7 +94,7 @@ pub fn newest(
 /// # Errors
 ///
 /// If it cannot be reached.
-fn end(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Tail, OpenError> {
+fn tail_of_output(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Tail, OpenError> {
     let Some(tail) = sink.tail(newest).map_err(output::Error::from)? else {
         warn!(
             "the output may not be read by this worker, so it does not notice if the witness has lost claims on what is there: give it the \
@@ -107,7 +115,10 @@ pub fn not_behind(
     witness: &mut dyn Witness,
     sink: &mut dyn Sink,
 ) -> Result<(), OpenError> {
-    let evidence = Evidence::gather(end(sink, &ledger.newest_messages()?)?.rows(), None)?;
+    let evidence = Evidence::gather(
+        tail_of_output(sink, &ledger.newest_messages()?)?.rows(),
+        None,
+    )?;
     let accepted = witness.read()?.map(|claim| claim.head);
     // What is foreign to it is refused when it is to publish.
     if accepted.is_some_and(|head| !ledger.contains(&head).unwrap_or(false)) {
@@ -120,20 +131,20 @@ pub fn not_behind(
 }
 
 /// The ledger with the rows up to `newest`, which it did not have: appended, or built anew.
-fn moved_to(
+fn move_to(
     settings: &Settings,
     ledger: Ledger,
     newest: Head,
     log: &mut LedgerLog,
 ) -> Result<Ledger, OpenError> {
-    match caught_up(ledger, newest, log)? {
+    match catch_up_with(ledger, newest, log)? {
         Some(ledger) => Ok(ledger),
-        None => build(settings, newest, log),
+        None => build_from_log(settings, newest, log),
     }
 }
 
 /// The ledger of the disk with the rows up to `accepted`, which it did not have; `None` if a new one must be built.
-fn caught_up(
+fn catch_up_with(
     mut ledger: Ledger,
     accepted: Head,
     log: &mut LedgerLog,
@@ -162,7 +173,11 @@ fn caught_up(
     Ok(None)
 }
 
-fn build(settings: &Settings, accepted: Head, log: &mut LedgerLog) -> Result<Ledger, OpenError> {
+fn build_from_log(
+    settings: &Settings,
+    accepted: Head,
+    log: &mut LedgerLog,
+) -> Result<Ledger, OpenError> {
     let built = log.restore(&settings.ledger, &accepted, Timestamp::now())?;
     let checkpoint = built.checkpoint.unwrap_or_default();
     info!(
@@ -177,7 +192,7 @@ fn build(settings: &Settings, accepted: Head, log: &mut LedgerLog) -> Result<Led
 
 /// The ledger, which has rows that it had not when the settings were read: unless these must be read again for what it says of `"auto"`,
 /// or of a Gaussian total, of which an earlier version of the program may have derived less.
-fn as_chosen(
+fn refuse_other_choices(
     settings: &Settings,
     has_read_again: &AtomicBool,
     ledger: Ledger,
@@ -187,9 +202,10 @@ fn as_chosen(
             .releases
             .iter()
             .any(|release| release.auto.is_some());
-    let differs =
-        || !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty();
-    if is_chosen && differs() && !has_read_again.swap(true, Relaxed) {
+    if is_chosen
+        && !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty()
+        && !has_read_again.swap(true, Relaxed)
+    {
         let why = "the ledger has taken from its log what the program had chosen: start again, now with that";
         return Err(refused(why.to_owned()).about_choices());
     }

@@ -3,12 +3,12 @@
 //! A process that cannot have memory is ended by the kernel, or aborts wherever it asks next, so what is known beforehand is
 //! compared with its limits before anything else starts.
 
-use std::fs;
-use std::path::Path;
+mod limits;
+
 use std::time::Duration;
 
-use crate::cli::failure::Failure;
-use bernstream_config::{Input, Settings, synopsis_bytes};
+pub use self::limits::check_limits;
+use bernstream_config::{Input, Release, Settings, synopsis_bytes};
 use bernstream_release::window::bytes_held;
 use bernstream_synopsis::clock::{micros, show};
 
@@ -17,80 +17,26 @@ const BASE: u64 = 48 << 20;
 /// Messages that are fetched but not decoded: the queues of all readers together (64 MB), and a broker's answer to each (50 MB).
 const QUEUED: u64 = 64 << 20;
 const ANSWER: u64 = 50 << 20;
-/// What the queue of one of many readers holds at least.
+/// The least that the queue of one of many readers holds.
 const LEAST_QUEUED: u64 = 8 << 20;
-/// What a reader holds of the message that it decodes: its bytes, its columns, and the schema that is kept. With messages of a megabyte,
+/// Bytes that a reader holds of the message that it decodes: its bytes, its columns, and the schema that is kept. With messages of a megabyte,
 /// the most that Kafka accepts by default.
 const DECODED: u64 = 8 << 20;
-/// What stays of a window's message until the window is in the ledger, beside its bytes: key, headers and digests, and its part of a
+/// Bytes that stay of a window's message until the window is in the ledger, beside its payload: key, headers and digests, and its part of a
 /// row, which is written, read again and compared. It has something to spare: with it `check` promises 261 MB for 20,000 keys of 41
 /// values and 122 MB for 5,000 of 401, where 170 and 102 were measured (a program that is not optimized); that is some 2 KB a message.
 const BESIDE_MESSAGE: u64 = 4500;
 /// Windows between readers and the output: joined, queued (`pipeline.rs`), and being released.
 const RELEASED_LATER: u64 = 6;
-/// Threads of a worker whose cluster has three brokers, each with a stack of [`STACK`]. Measured: 27 with one broker.
-const THREADS: u64 = 48;
-/// Threads of each further reader: its own, and those of its client.
-const MORE_THREADS: u64 = 7;
-const STACK: u64 = 8 << 20;
-/// What the allocator of the C library reserves for an arena; it has up to eight for each processor, but one for each thread.
-const ARENA: u64 = 64 << 20;
-/// What the ledger keeps of a message and of a window until they are archived. Measured: 342 and 102 bytes.
+/// Bytes that the ledger keeps of a message and of a window until they are archived. Measured: 342 and 102 bytes.
 const MESSAGE_ROW: u64 = 350;
 const WINDOW_ROW: u64 = 500;
 
-/// Compares what a worker needs with what this process may have.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if a limit is too low.
-pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
-    let resident = least(settings);
-    let arenas = std::env::var("MALLOC_ARENA_MAX")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let readers = readers(settings);
-    let address_space = address_space(resident, readers, arenas.unwrap_or(8 * processors));
-    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    if let Some(limit) = address_space_limit(&limits).filter(|limit| *limit < address_space) {
-        return Err(Failure::Other(format!(
-            "the address space of this process is limited to {} (`ulimit -v`), and a worker needs {}, most of which it reserves \
-             without using it: limit the memory that is used instead (memory.max of a cgroup), or raise the limit; with \
-             MALLOC_ARENA_MAX=1 in its environment it needs {}",
-            bytes(limit),
-            bytes(address_space),
-            bytes(self::address_space(resident, readers, 1)),
-        )));
-    }
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    if let Some(limit) =
-        cgroup_limit(Path::new("/sys/fs/cgroup"), &groups).filter(|limit| *limit < resident)
-    {
-        return Err(Failure::Other(format!(
-            "the memory of this process is limited to {} (memory.max of its cgroup), and its windows need {} in all: raise the \
-             limit, or let fewer windows, keys or cells be open at once, or fewer readers (input.kafka.readers) hold them; `bernstream \
-             check` shows what they need",
-            bytes(limit),
-            bytes(resident),
-        )));
-    }
-    Ok(())
-}
-
-/// Address space of a worker that uses `resident` bytes and has up to `arenas`.
-fn address_space(resident: u64, readers: u64, arenas: u64) -> u64 {
-    let threads = THREADS + MORE_THREADS * (readers - 1);
-    resident
-        .saturating_add(fetched(readers))
-        .saturating_add(threads * STACK + arenas.min(threads) * ARENA)
-}
-
-fn fetched(readers: u64) -> u64 {
+fn bytes_fetched(readers: u64) -> u64 {
     QUEUED.max(LEAST_QUEUED * readers) + ANSWER * readers
 }
 
-/// How many readers hold windows, at most: a topic with fewer partitions has fewer.
+/// The most readers that hold windows: a topic with fewer partitions has fewer.
 fn readers(settings: &Settings) -> u64 {
     match &settings.input {
         Input::Kafka(kafka) => u64::from(kafka.most_readers()),
@@ -98,48 +44,8 @@ fn readers(settings: &Settings) -> u64 {
     }
 }
 
-/// The soft limit of the address space in the text of `/proc/self/limits`, if there is one.
-fn address_space_limit(limits: &str) -> Option<u64> {
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max address space"))?;
-    line.split_whitespace().next()?.parse().ok()
-}
-
-/// The lowest limit of memory of the cgroups that this process is in, if there is one: `groups` is the text of
-/// `/proc/self/cgroup`, and `root` is where cgroups are mounted.
-fn cgroup_limit(root: &Path, groups: &str) -> Option<u64> {
-    let of_line = |line: &str| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let controllers = parts.next()?;
-        let path = parts.next()?;
-        // Version 2 has one hierarchy, without names of controllers.
-        let (root, file) = match controllers {
-            "" => (root.to_owned(), "memory.max"),
-            names if names.split(',').any(|name| name == "memory") => {
-                (root.join("memory"), "memory.limit_in_bytes")
-            }
-            _ => return None,
-        };
-        let group = root.join(path.trim_start_matches('/'));
-        let limit = |group: &Path| {
-            fs::read_to_string(group.join(file))
-                .ok()?
-                .trim()
-                .parse::<u64>()
-                .ok()
-        };
-        group
-            .ancestors()
-            .take_while(|at| at.starts_with(&root))
-            .filter_map(limit)
-            .min()
-    };
-    groups.lines().filter_map(of_line).min()
-}
-
-/// What a worker needs that keeps up with its input.
-fn least(settings: &Settings) -> u64 {
+/// Memory of a worker that keeps up with its input.
+fn least_memory(settings: &Settings) -> u64 {
     let open = open_windows(settings)
         .or(windows_in_all(settings))
         .unwrap_or(1);
@@ -147,46 +53,44 @@ fn least(settings: &Settings) -> u64 {
     let windows = bytes_of_each(settings)
         .saturating_mul(settings.groups() as u64)
         .saturating_mul(held);
-    let released = of_messages(settings).saturating_mul(settings.groups() as u64);
+    let released = bytes_of_messages(settings).saturating_mul(settings.groups() as u64);
     BASE.saturating_add(windows)
-        .saturating_add(work(settings))
+        .saturating_add(bytes_of_work(settings))
         .saturating_add(released)
         .saturating_add(DECODED * readers(settings))
 }
 
-/// What is kept of the records of a window and key.
+/// Bytes that are kept of the records of a window and key.
 fn bytes_of_each(settings: &Settings) -> u64 {
-    let kept = |release: &bernstream_config::Release| {
-        bytes_held(&release.function.target.accumulator(), settings.groups())
-    };
     settings
         .releases
         .iter()
-        .map(kept)
+        .map(|release| bytes_held(&release.function.target.accumulator(), settings.groups()))
         .fold(0, u64::saturating_add)
 }
 
-/// What is kept of the messages of a window and key while the window is released: they are paid for in one transaction.
-fn of_messages(settings: &Settings) -> u64 {
-    let one = |release: &bernstream_config::Release| {
-        let values = release.shape().values();
-        let state = settings
-            .series(release)
-            .ok()
-            .flatten()
-            .map_or(0, |series| series.state_bytes(values) as u64);
-        // A state is read, continued, and written.
-        synopsis_bytes(&release.shape()) as u64 + BESIDE_MESSAGE + 3 * state
-    };
+/// Bytes that are kept of the messages of a window and key while the window is released: they are paid for in one transaction.
+fn bytes_of_messages(settings: &Settings) -> u64 {
     settings
         .releases
         .iter()
-        .map(one)
+        .map(|release| bytes_of_message(settings, release))
         .fold(0, u64::saturating_add)
 }
 
-/// What the computation of a window and key needs.
-fn work(settings: &Settings) -> u64 {
+fn bytes_of_message(settings: &Settings, release: &Release) -> u64 {
+    let values = release.shape().values();
+    let state = settings
+        .series(release)
+        .ok()
+        .flatten()
+        .map_or(0, |series| series.state_bytes(values) as u64);
+    // A state is read, continued, and written.
+    synopsis_bytes(&release.shape()) as u64 + BESIDE_MESSAGE + 3 * state
+}
+
+/// Bytes that the computation of a window and key needs.
+fn bytes_of_work(settings: &Settings) -> u64 {
     settings
         .releases
         .iter()
@@ -195,94 +99,88 @@ fn work(settings: &Settings) -> u64 {
         .unwrap_or(0)
 }
 
-/// What a worker writes in a day, in words.
+/// Tells what a worker writes in a day.
 pub fn disk(settings: &Settings) -> Vec<String> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let groups = settings.groups() as u64;
     let messages = groups.saturating_mul(settings.releases.len() as u64);
-    let size = |release: &bernstream_config::Release| synopsis_bytes(&release.shape()) as u64;
     let window = settings
         .releases
         .iter()
-        .map(size)
+        .map(|release| synopsis_bytes(&release.shape()) as u64)
         .fold(0, u64::saturating_add)
         .saturating_mul(groups);
     let rows = messages
         .saturating_mul(MESSAGE_ROW)
         .saturating_add(WINDOW_ROW);
-    let windows = |span: Duration| {
-        micros(span)
-            .unsigned_abs()
-            .div_ceil(micros(settings.windows.grid.length()).unsigned_abs())
-    };
-    let all = windows_in_all(settings).unwrap_or(u64::MAX);
-    let per_day = |of_each: u64| of_each.saturating_mul(windows(DAY).min(all));
-    let kept = window.saturating_mul(windows(settings.ledger.keep_published).min(all));
+    let in_a_day = windows_in(settings, DAY);
+    let kept = window.saturating_mul(windows_in(settings, settings.ledger.keep_published));
     vec![
         format!(
             "a window is one row of the ledger, of about {}, and {messages} {}, of about {} in all",
-            bytes(rows),
+            bytes_in_words(rows),
             if messages == 1 { "message" } else { "messages" },
-            bytes(window)
+            bytes_in_words(window)
         ),
         format!(
             "the output takes about {} a day, times its replicas, for as long as it keeps them",
-            bytes(per_day(window))
+            bytes_in_words(window.saturating_mul(in_a_day))
         ),
         format!(
             "the ledger keeps them for {}: about {}",
             show(settings.ledger.keep_published),
-            bytes(kept)
+            bytes_in_words(kept)
         ),
         format!(
             "and about {} a day, {} a year, until `bernstream ledger archive` moves its old rows away",
-            bytes(per_day(rows)),
-            bytes(rows.saturating_mul(windows(365 * DAY).min(all)))
+            bytes_in_words(rows.saturating_mul(in_a_day)),
+            bytes_in_words(rows.saturating_mul(windows_in(settings, 365 * DAY)))
         ),
     ]
 }
 
-/// What a worker keeps in memory, in words.
+/// Number of windows in a time so long, as many as the grid has at most.
+fn windows_in(settings: &Settings, time: Duration) -> u64 {
+    let length = micros(settings.windows.grid.length()).unsigned_abs();
+    let windows = micros(time).unsigned_abs().div_ceil(length);
+    windows.min(windows_in_all(settings).unwrap_or(u64::MAX))
+}
+
+/// Tells what a worker keeps in memory.
 pub fn memory(settings: &Settings) -> Vec<String> {
     let groups = settings.groups() as u64;
     let kept = bytes_of_each(settings);
     let readers = readers(settings);
-    let window = groups.saturating_mul(kept).saturating_mul(readers);
-    let for_windows = |windows: u64| {
-        let bytes = bytes(window.saturating_mul(windows));
-        match readers {
-            1 => format!(
-                "open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}"
-            ),
-            _ => {
-                let product = format!("{readers} x {windows} x {groups} x {kept}");
-                format!("readers x open windows x keys x bytes of each = {product} = {bytes}")
-            }
-        }
+    let open = OpenWindows {
+        readers,
+        groups,
+        kept,
     };
     let mut lines = Vec::new();
-    if let Some(open) = open_windows(settings) {
-        lines.push(format!("in normal operation: {}", for_windows(open)));
+    if let Some(windows) = open_windows(settings) {
+        lines.push(format!("in normal operation: {}", open.in_words(windows)));
     }
-    match (windows_in_all(settings), &settings.input) {
-        (Some(all), Input::Kafka(_)) => lines.push(format!(
-            "in a backfill of all windows: {}",
-            for_windows(all)
-        )),
-        (Some(all), Input::Files(_)) => lines.push(for_windows(all)),
-        (None, _) => lines.push(format!("in a backfill: {} for each window", bytes(window))),
-    }
-    let work = work(settings);
+    lines.push(match windows_in_all(settings) {
+        None => format!(
+            "in a backfill: {} for each window",
+            bytes_in_words(open.total_bytes(1))
+        ),
+        Some(all) => match settings.input {
+            Input::Kafka(_) => format!("in a backfill of all windows: {}", open.in_words(all)),
+            Input::Files(_) => open.in_words(all),
+        },
+    });
+    let work = bytes_of_work(settings);
     if work > 0 {
         lines.push(format!(
             "and, while a full window and key is computed: {}",
-            bytes(work)
+            bytes_in_words(work)
         ));
     }
-    let messages = of_messages(settings);
+    let messages = bytes_of_messages(settings);
     lines.push(format!(
         "and, while a window is released: keys x bytes of each one's messages = {groups} x {messages} = {}",
-        bytes(groups.saturating_mul(messages))
+        bytes_in_words(groups.saturating_mul(messages))
     ));
     if let Some(cap) = &settings.windows.cap {
         lines.push(format!(
@@ -296,17 +194,17 @@ pub fn memory(settings: &Settings) -> Vec<String> {
         } else {
             ""
         };
-        let most = bytes(scale.most);
+        let most = bytes_in_words(scale.most);
         lines.push(format!(
             "and up to {most} of what absorbers send of a window (scale.most_megabytes){users}"
         ));
     }
-    let least = least(settings);
+    let least = least_memory(settings);
     if let Input::Files(_) = &settings.input {
         // All windows are open until the files are read.
         lines.push(format!(
             "in all {}: with less it does not start",
-            bytes(least)
+            bytes_in_words(least)
         ));
         return lines;
     }
@@ -316,18 +214,50 @@ pub fn memory(settings: &Settings) -> Vec<String> {
         .saturating_mul(2 * readers + RELEASED_LATER);
     let absorbed = settings.scale.as_ref().map_or(0, |scale| scale.most);
     let full = least
-        .saturating_add(fetched(readers))
+        .saturating_add(bytes_fetched(readers))
         .saturating_add(waiting)
         .saturating_add(absorbed);
     lines.push(format!(
         "in all {} for a worker that keeps up, and {} while it reads what it has missed: with less than the first it does not start",
-        bytes(least),
-        bytes(full)
+        bytes_in_words(least),
+        bytes_in_words(full)
     ));
     lines
 }
 
-/// How many windows can be open at once while the worker keeps up with Kafka; `None` for files, which have no pace.
+/// The factors of what open windows take.
+struct OpenWindows {
+    readers: u64,
+    groups: u64,
+    /// Bytes of a window and key.
+    kept: u64,
+}
+
+impl OpenWindows {
+    fn total_bytes(&self, windows: u64) -> u64 {
+        self.groups
+            .saturating_mul(self.kept)
+            .saturating_mul(self.readers)
+            .saturating_mul(windows)
+    }
+
+    fn in_words(&self, windows: u64) -> String {
+        let OpenWindows {
+            readers,
+            groups,
+            kept,
+        } = self;
+        let bytes = bytes_in_words(self.total_bytes(windows));
+        if *readers == 1 {
+            format!("open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}")
+        } else {
+            let product = format!("{readers} x {windows} x {groups} x {kept}");
+            format!("readers x open windows x keys x bytes of each = {product} = {bytes}")
+        }
+    }
+}
+
+/// Number of windows that can be open at once while the worker keeps up with Kafka; `None` for files, which have no pace.
 ///
 /// A window is open from `start - max_future_skew` until `end + allowed_lateness + clock_slack + publish_delay`, and as long as
 /// later windows overlap it. A span of length `w` contains at most `floor(w / length) + 1` starts.
@@ -347,15 +277,15 @@ fn open_windows(settings: &Settings) -> Option<u64> {
         settings.reach(),
     ];
     let open = spans
-        .iter()
-        .fold(Duration::ZERO, |sum, span| sum.saturating_add(*span));
+        .into_iter()
+        .fold(Duration::ZERO, Duration::saturating_add);
     let count = (micros(open) / micros(length))
         .unsigned_abs()
         .saturating_add(1);
     Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
 }
 
-/// How many windows the grid has from origin to end.
+/// Number of windows of the grid from origin to end.
 pub fn windows_in_all(settings: &Settings) -> Option<u64> {
     let grid = &settings.windows.grid;
     settings
@@ -364,7 +294,7 @@ pub fn windows_in_all(settings: &Settings) -> Option<u64> {
         .map(|end| grid.count(grid.origin(), end))
 }
 
-fn bytes(count: u64) -> String {
+fn bytes_in_words(count: u64) -> String {
     match count {
         0..10_000 => format!("{count} bytes"),
         10_000..10_000_000 => format!("{} KB", count.div_ceil(1000)),
@@ -396,10 +326,8 @@ mod tests {
         let settings = with_readers(4, FLIGHTS);
         let line = "in normal operation: readers x open windows x keys x bytes of each = 4 x 2 x 3 x 696 = 17 KB";
         assert_eq!(memory(&settings)[0], line);
-        let [one, four] = [1, 4].map(|readers| least(&with_readers(readers, FLIGHTS)));
+        let [one, four] = [1, 4].map(|readers| least_memory(&with_readers(readers, FLIGHTS)));
         assert_eq!(four - one, 3 * (2 * 3 * 696 + DECODED));
-        let [one, four] = [1, 4].map(|readers| address_space(0, readers, 1000));
-        assert_eq!(four - one, 3 * (ANSWER + MORE_THREADS * (STACK + ARENA)));
     }
 
     const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
@@ -516,35 +444,5 @@ mod tests {
         assert!(!is_slow(
             &text.replace("publish_delay = \"1m\"", "publish_delay = \"12h\"")
         ));
-    }
-
-    #[test]
-    fn the_limit_of_the_address_space_is_read() {
-        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
-                      Max address space         157286400            unlimited            bytes     \n";
-        assert_eq!(address_space_limit(limits), Some(157_286_400));
-        assert_eq!(
-            address_space_limit(&limits.replace("157286400", "unlimited")),
-            None
-        );
-        assert_eq!(address_space_limit(""), None);
-    }
-
-    #[test]
-    fn the_limit_of_every_cgroup_above_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
-        fs::create_dir_all(root.join("pod/worker")).unwrap();
-        fs::create_dir_all(root.join("memory/old")).unwrap();
-        let limit = |groups: &str| cgroup_limit(root, groups);
-        assert_eq!(limit("0::/pod/worker\n"), None);
-        fs::write(root.join("pod/worker/memory.max"), "max\n").unwrap();
-        assert_eq!(limit("0::/pod/worker\n"), None);
-        fs::write(root.join("pod/memory.max"), "300\n").unwrap();
-        assert_eq!(limit("0::/pod/worker\n"), Some(300));
-        fs::write(root.join("pod/worker/memory.max"), "200\n").unwrap();
-        assert_eq!(limit("9:cpu:/\n0::/pod/worker\n"), Some(200));
-        fs::write(root.join("memory/old/memory.limit_in_bytes"), "100\n").unwrap();
-        assert_eq!(limit("4:cpu,memory:/old\n0::/pod\n"), Some(100));
     }
 }

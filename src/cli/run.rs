@@ -1,37 +1,33 @@
 //! `run`: the worker, from a configuration to the last window.
 
-use std::convert::Infallible;
-use std::fs;
+mod bands;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
-use crate::cli::components::{Components, Process};
+pub use self::bands::bands;
+use crate::cli::components::{Components, OpenError, Process};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
+use crate::cli::figures::hexadecimal;
 use crate::cli::missing_topic::MissingTopic;
-use crate::cli::progress::counting;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::watch::Watch;
 use crate::cli::{absorb, held, newest_schema, resources, settings};
-use bernstream_config::{Input, Release, Settings};
+use bernstream_config::{Input, Settings};
 use bernstream_kafka::sink::Output;
 use bernstream_kafka::sink::output::Location;
 use bernstream_ledger::{Ledger, private};
 use bernstream_noise::noise::Generator;
-use bernstream_release::choice::Candidates;
 use bernstream_release::window::Rules;
 use bernstream_server::feed::FeedReader;
 use bernstream_server::serve;
-use bernstream_synopsis::NoiseDistribution;
-use bernstream_synopsis::Shape;
-use bernstream_synopsis::band::Band;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::metrics::{Detail, Metrics};
@@ -57,7 +53,7 @@ pub struct Arguments {
 ///
 /// # Errors
 ///
-/// As for [`work`].
+/// Those of [`work`].
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let settings = settings::load(&arguments.configuration)?;
@@ -75,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     work(&settings, origin, &runtime, &stop).map_err(|failure| failure.advised(&settings))
 }
 
-/// Where the settings of a worker are from.
+/// The source of the settings of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin<'a> {
     /// This file, which can be read again.
@@ -95,32 +91,26 @@ pub fn work(
     runtime: &tokio::runtime::Runtime,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    let front = HttpEndpoints::open(settings, runtime)?;
+    let endpoints = HttpEndpoints::open(settings, runtime)?;
     let process = Process::default();
     let mut read_again = None;
     loop {
-        match (
-            go(
-                read_again.as_ref().unwrap_or(settings),
-                origin,
-                &front,
-                &process,
-                stop,
-            )?,
-            origin,
-        ) {
-            (Ended::OtherChoices, Origin::File(path)) => {
-                info!(
-                    "the ledger has taken from its log what the program had chosen: reading the configuration again with that"
-                );
-                read_again = Some(settings::load(path)?);
-            }
-            _ => return Ok(()),
+        let settings = read_again.as_ref().unwrap_or(settings);
+        let ended = run_with(settings, origin, &endpoints, &process, stop)?;
+        let Origin::File(path) = origin else {
+            return Ok(());
+        };
+        if ended == Ended::Done {
+            return Ok(());
         }
+        info!(
+            "the ledger has taken from its log what the program had chosen: reading the configuration again with that"
+        );
+        read_again = Some(settings::load(path)?);
     }
 }
 
-/// What others see of the worker, for as long as its process lives.
+/// Endpoints by which others see the worker, for as long as its process lives.
 struct HttpEndpoints<'r> {
     runtime: &'r tokio::runtime::Runtime,
     probes: Option<TcpListener>,
@@ -130,35 +120,27 @@ struct HttpEndpoints<'r> {
 
 impl<'r> HttpEndpoints<'r> {
     fn open(settings: &Settings, runtime: &'r tokio::runtime::Runtime) -> Result<Self, Failure> {
-        let listen = |address, setting| {
-            serve::listen(address, setting).map_err(|error| Failure::Unavailable(error.to_string()))
+        let hosts: Arc<[String]> = settings.hosts.as_slice().into();
+        let mut endpoints = HttpEndpoints {
+            runtime,
+            probes: None,
+            hosts: Arc::clone(&hosts),
+            _dashboard: None,
         };
-        let probes = settings
-            .serve
-            .map(|address| listen(address, "serve.listen"))
-            .transpose()?;
-        if let (Some(asked), Some(probes)) = (settings.serve, &probes) {
+        if let Some(asked) = settings.serve {
+            let probes = serve::listen(asked, "serve.listen")?;
             // Port 0 stands for any that is free.
             let address = probes.local_addr().unwrap_or(asked);
             info!("serving http://{address}/metrics, /healthz and /readyz");
+            endpoints.probes = Some(probes);
         }
-        let hosts: Arc<[String]> = settings.hosts.as_slice().into();
-        let dashboard = settings.dashboard.map(|address| {
-            let listener = listen(address, "serve.dashboard")?;
+        if let Some(address) = settings.dashboard {
+            let listener = serve::listen(address, "serve.dashboard")?;
             info!("serving the dashboard at {}", dashboard::url(&listener)?);
-            dashboard::open(
-                listener,
-                Arc::clone(&hosts),
-                dashboard::origin(&settings.output),
-                runtime,
-            )
-        });
-        Ok(HttpEndpoints {
-            runtime,
-            probes,
-            hosts: Arc::clone(&hosts),
-            _dashboard: dashboard.transpose()?,
-        })
+            let origin = dashboard::origin(&settings.output);
+            endpoints._dashboard = Some(dashboard::open(listener, hosts, origin, runtime)?);
+        }
+        Ok(endpoints)
     }
 
     /// Answers the probes of a worker until the returned value is dropped.
@@ -191,7 +173,7 @@ impl Drop for Answering {
     }
 }
 
-/// How a worker has ended.
+/// The way in which a worker has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Done,
@@ -200,10 +182,10 @@ enum Ended {
 }
 
 /// Runs a worker with these settings to its end.
-fn go(
+fn run_with(
     settings: &Settings,
     origin: Origin<'_>,
-    front: &HttpEndpoints<'_>,
+    endpoints: &HttpEndpoints<'_>,
     process: &Process,
     stop: &Stop,
 ) -> Result<Ended, Failure> {
@@ -223,19 +205,23 @@ fn go(
         |release| bands(release, &settings.ledger.path),
         origin == Origin::Simulation,
     )?;
-    let digest: String = settings
-        .digest()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = hexadecimal(&settings.digest());
     let definition = settings.privacy.definition.name();
     let metrics = Metrics::new(settings.detail, &settings.pipeline, definition, &digest)
         .map_err(|error| Failure::Other(error.to_string()))?;
     let health = Arc::new(Health::default());
-    let _until_the_end = front.answer(&metrics, &health)?;
+    let _until_the_end = endpoints.answer(&metrics, &health)?;
     // What ends this worker ends no other one that comes after it.
     let stop = &stop.below();
-    let first = match open(settings, process, &metrics, stop, MissingTopic::at_start())? {
+    let worker = WorkerRun {
+        settings,
+        process,
+        plan: &plan,
+        metrics: &metrics,
+        health: &health,
+        stop,
+    };
+    let first = match worker.open(MissingTopic::at_start())? {
         Opened::Parts(parts) => *parts,
         Opened::OtherChoices => return Ok(Ended::OtherChoices),
         Opened::Stopped => return Ok(Ended::Done),
@@ -246,42 +232,8 @@ fn go(
     let _beside = registry
         .map(|registry| newest_schema::follow(registry, &metrics, stop))
         .transpose()?;
-    let mut parts = Some(first);
-    while let Some((components, absorbed)) = parts.take() {
-        match carry_out(
-            settings, &plan, components, absorbed, &metrics, &health, stop,
-        ) {
-            // The witness follows another disk, whose rows this one takes from the log, or what was read is of no use.
-            Err(error)
-                if error.is_hanging() || settings.ledger_log.is_some() && error.begins_again() =>
-            {
-                // Then another worker goes on with the pipeline.
-                if stop.asked() {
-                    break;
-                }
-                health.stand_still();
-                if !error.is_overtaken() {
-                    warn!("{error}");
-                }
-                stop.wait(RETRY);
-                parts = match open(settings, process, &metrics, stop, MissingTopic::later())? {
-                    Opened::Parts(parts) => Some(*parts),
-                    Opened::OtherChoices => return Ok(Ended::OtherChoices),
-                    Opened::Stopped => None,
-                };
-            }
-            done => {
-                // The exit message is for everyone.
-                if let Err(pipeline::Error::Source(failure)) = &done
-                    && let Some(in_full) = failure
-                        .in_full()
-                        .filter(|_| settings.detail == Detail::Operator)
-                {
-                    error!("{in_full}");
-                }
-                done?;
-            }
-        }
+    if worker.run(first)? == Ended::OtherChoices {
+        return Ok(Ended::OtherChoices);
     }
     if let Some(failure) = watch.failure() {
         return Err(failure);
@@ -298,105 +250,161 @@ fn go(
     Ok(Ended::Done)
 }
 
-/// What came of opening everything.
+/// Everything that a worker has opened.
+struct Parts {
+    components: Components,
+    /// Absent without `[scale]`.
+    absorbed: Option<Absorbed>,
+}
+
+/// The result of opening everything.
 enum Opened {
-    Parts(Box<(Components, Option<Absorbed>)>),
+    Parts(Box<Parts>),
     /// The ledger was built from its log, and says otherwise than these settings what was left to the program.
     OtherChoices,
     /// A stop was requested before.
     Stopped,
 }
 
-/// Opens everything, once it can be reached, and once another worker has claimed again what only that one has.
-fn open(
-    settings: &Settings,
-    process: &Process,
-    metrics: &Metrics,
-    stop: &Stop,
-    mut missing: MissingTopic,
-) -> Result<Opened, Failure> {
-    let mut outage = Outage::default();
-    let mut lost_since = None;
-    loop {
-        let error = match Components::open_in(settings, process)
-            .and_then(|parts| Ok((parts, absorb::absorbed(settings)?)))
-        {
-            Ok(parts) => return Ok(Opened::Parts(Box::new(parts))),
-            Err(error) if error.is_about_choices() => return Ok(Opened::OtherChoices),
-            Err(error) => error,
-        };
-        let may_be_elsewhere = error.is_of_lost_claims && settings.ledger_log.is_some();
-        if may_be_elsewhere {
-            metrics.witness_lost_claims.set(1);
-        }
-        let is_awaited = may_be_elsewhere
-            && lost_since.get_or_insert_with(Instant::now).elapsed() < CLAIMED_AGAIN_WITHIN;
-        let may_return = missing.may_return(error.is_missing);
-        if !(error.is_transient || may_return || is_awaited) {
-            return Err(error.failure);
-        }
-        if stop.asked() {
-            return Ok(Opened::Stopped);
-        }
-        let why = error.failure.to_string();
-        // The client says after how many milliseconds a connection has failed.
-        let reason = why.replace(|c: char| c.is_ascii_digit(), "");
-        if outage.fails(reason, Instant::now()) {
-            match is_awaited {
-                true => error!("{why}; waiting for such a worker for a minute"),
-                false => warn!("{why}; trying again"),
+/// A worker with one plan, which may have to open everything several times.
+struct WorkerRun<'a> {
+    settings: &'a Settings,
+    process: &'a Process,
+    plan: &'a Plan,
+    metrics: &'a Metrics,
+    health: &'a Arc<Health>,
+    stop: &'a Stop,
+}
+
+impl WorkerRun<'_> {
+    /// Opens everything, once it can be reached, and once another worker has claimed again what only that one has.
+    fn open(&self, mut missing: MissingTopic) -> Result<Opened, Failure> {
+        let mut outage = Outage::default();
+        let mut lost_since = None;
+        loop {
+            let error = match self.open_once() {
+                Ok(parts) => return Ok(Opened::Parts(Box::new(parts))),
+                Err(error) if error.is_about_choices() => return Ok(Opened::OtherChoices),
+                Err(error) => error,
+            };
+            let may_be_elsewhere = error.is_of_lost_claims && self.settings.ledger_log.is_some();
+            if may_be_elsewhere {
+                self.metrics.witness_lost_claims.set(1);
             }
+            let is_awaited = may_be_elsewhere
+                && lost_since.get_or_insert_with(Instant::now).elapsed() < CLAIMED_AGAIN_WITHIN;
+            let may_return = missing.may_return(error.is_missing);
+            if !(error.is_transient || may_return || is_awaited) {
+                return Err(error.failure);
+            }
+            if self.stop.asked() {
+                return Ok(Opened::Stopped);
+            }
+            let why = error.failure.to_string();
+            // The client says after how many milliseconds a connection has failed.
+            let reason = why.replace(|c: char| c.is_ascii_digit(), "");
+            if outage.fails(reason, Instant::now()) {
+                match is_awaited {
+                    true => error!("{why}; waiting for such a worker for a minute"),
+                    false => warn!("{why}; trying again"),
+                }
+            }
+            self.stop.wait(RETRY);
         }
-        stop.wait(RETRY);
+    }
+
+    fn open_once(&self) -> Result<Parts, OpenError> {
+        Ok(Parts {
+            components: Components::open_in(self.settings, self.process)?,
+            absorbed: absorb::absorbed(self.settings)?,
+        })
+    }
+
+    /// Runs a worker on `first`, and on what is opened again wherever it has to begin again, to its end.
+    fn run(&self, first: Parts) -> Result<Ended, Failure> {
+        let mut parts = first;
+        loop {
+            let error = match self.run_once(parts) {
+                Ok(()) => return Ok(Ended::Done),
+                Err(error) => error,
+            };
+            // The witness follows another disk, whose rows this one takes from the log, or what was read is of no use.
+            let begins_again =
+                error.is_hanging() || self.settings.ledger_log.is_some() && error.begins_again();
+            if !begins_again {
+                self.log_in_full(&error);
+                return Err(error.into());
+            }
+            // Then another worker goes on with the pipeline.
+            if self.stop.asked() {
+                return Ok(Ended::Done);
+            }
+            self.health.stand_still();
+            if !error.is_overtaken() {
+                warn!("{error}");
+            }
+            self.stop.wait(RETRY);
+            parts = match self.open(MissingTopic::later())? {
+                Opened::Parts(parts) => *parts,
+                Opened::OtherChoices => return Ok(Ended::OtherChoices),
+                Opened::Stopped => return Ok(Ended::Done),
+            };
+        }
+    }
+
+    /// Logs what the exit message, which is for everyone, leaves out.
+    fn log_in_full(&self, error: &pipeline::Error) {
+        if self.settings.detail == Detail::Operator
+            && let pipeline::Error::Source(failure) = error
+            && let Some(in_full) = failure.in_full()
+        {
+            error!("{in_full}");
+        }
+    }
+
+    fn run_once(&self, parts: Parts) -> Result<(), pipeline::Error> {
+        let Parts {
+            mut components,
+            absorbed,
+        } = parts;
+        let ledger = &components.ledger;
+        let instance = ledger
+            .instance()
+            .map(|instance| instance.to_string())
+            .unwrap_or_default();
+        info!(ledger = %ledger.genesis().ledger, row = ledger.head().sequence, instance, "ledger verified");
+        log_next_window(self.settings, &components.ledger);
+        held::wait(&mut components.ledger, self.health, self.stop)?;
+        let worker = Worker {
+            plan: self.plan,
+            readers: components.readers,
+            ledger: components.ledger,
+            witness: components.witness,
+            sink: components.sink,
+            generators: Box::new(Generator::from_entropy),
+            metrics: self.metrics.clone(),
+            health: self.health,
+            // One loop that fails stops the others, and not the program.
+            stop: self.stop.below(),
+        };
+        worker.run_with(absorbed)
     }
 }
 
-/// Runs a worker on what is open.
-fn carry_out(
-    settings: &Settings,
-    plan: &Plan,
-    mut components: Components,
-    absorbed: Option<Absorbed>,
-    metrics: &Metrics,
-    health: &Arc<Health>,
-    stop: &Stop,
-) -> Result<(), pipeline::Error> {
-    let ledger = &components.ledger;
-    let instance = ledger
-        .instance()
-        .map(|instance| instance.to_string())
-        .unwrap_or_default();
-    info!(ledger = %ledger.genesis().ledger, row = ledger.head().sequence, instance, "ledger verified");
-    log_next_window(settings, &components.ledger);
-    held::wait(&mut components.ledger, health, stop)?;
-    let worker = Worker {
-        plan,
-        readers: components.readers,
-        ledger: components.ledger,
-        witness: components.witness,
-        sink: components.sink,
-        generators: Box::new(Generator::from_entropy),
-        metrics: metrics.clone(),
-        health,
-        // One loop that fails stops the others, and not the program.
-        stop: stop.below(),
-    };
-    worker.run_with(absorbed)
-}
-
-/// Where the synopses are, and how to look at them.
+/// The place of the synopses, and how to look at them.
 fn where_it_is(output: &Output) -> String {
-    let (place, asked) = match output.location() {
-        Location::Folder(path) => (
-            format!("in the folder {}", path.display()),
-            path.display().to_string(),
+    match output.location() {
+        Location::Folder(path) => {
+            let path = path.display();
+            format!(
+                "the synopses are in the folder {path}: `bernstream dashboard {path}` shows them in a browser"
+            )
+        }
+        Location::Topic { broker, topic } => format!(
+            "the synopses are in the topic {topic}: `bernstream dashboard --topic {topic} --brokers {}` shows them in a browser",
+            broker.servers
         ),
-        Location::Topic { broker, topic } => (
-            format!("in the topic {topic}"),
-            format!("--topic {topic} --brokers {}", broker.servers),
-        ),
-    };
-    format!("the synopses are {place}: `bernstream dashboard {asked}` shows them in a browser")
+    }
 }
 
 /// Logs when the next window is due.
@@ -420,78 +428,11 @@ fn log_next_window(settings: &Settings, ledger: &Ledger) {
     }
 }
 
-/// How many windows from `next` on are closed together, when everything sent until `backfill` has been read.
+/// Number of windows from `next` on that are closed together, when everything sent until `backfill` has been read.
 fn history(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
     let last = backfill.minus(rules.allowed_lateness);
     rules
         .grid
         .count(next.start, rules.end.map_or(last, |end| last.min(end)))
         .max(1)
-}
-
-/// The noise band for each order that a window can have: simulated once per plan from public quantities, and cached in
-/// `folder`, beside the ledger.
-pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
-    let shape = release.shape();
-    let law = release.noise.law();
-    let of_order = |order| {
-        let one = band(&shape, law, order, folder);
-        match release.is_sum_of_panes() && law.is_pure() {
-            true => one.of_sums(
-                law,
-                shape.values(),
-                &band(&shape, NoiseDistribution::DiscreteGaussian, order, folder),
-            ),
-            false => one,
-        }
-    };
-    let bands = release
-        .orders()
-        .try_map(|order| Ok::<_, Infallible>(of_order(*order)));
-    bands.unwrap_or_else(|never| match never {})
-}
-
-fn band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path) -> Band {
-    // The name identifies everything that determines the band.
-    let about = serde_json::json!([
-        env!("CARGO_PKG_VERSION"),
-        shape.dimensions,
-        shape.degree,
-        shape.basis,
-        law,
-        order
-    ]);
-    let digest: String = Sha256::digest(about.to_string())
-        .iter()
-        .take(12)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let name = format!("band-{digest}.json");
-    let cached = folder.join(name);
-    if let Some(band) = fs::read(&cached)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-    {
-        return band;
-    }
-    info!(
-        values = shape.values(),
-        "simulating the noise band; it is cached beside the ledger"
-    );
-    let band = counting("simulating the noise band", |done| {
-        Band::simulate_telling(shape, law, order, &|draws, all| done.set(draws, all))
-    });
-    // How long it took is seen from the two lines' times: a log that is compared has no other times of its own.
-    info!(values = shape.values(), "simulated the noise band");
-    // Only a cache: without it the same band is simulated again.
-    if let Err(error) = serde_json::to_vec(&band)
-        .map_err(std::io::Error::from)
-        .and_then(|bytes| private::write(&cached, &bytes))
-    {
-        warn!(
-            "cannot cache the noise band in {}: {error}",
-            cached.display()
-        );
-    }
-    band
 }

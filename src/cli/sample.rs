@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread;
 
 use crate::cli::failure::Failure;
+use crate::cli::parallel::on_all_processors;
 use crate::cli::print::{note, print};
 use crate::cli::progress::{WorkDone, counting};
 use bernstream_config::Study;
@@ -70,28 +70,19 @@ fn changes(
     done: &WorkDone,
 ) -> Result<Vec<SampledChange>, Failure> {
     let next = AtomicU32::new(0);
-    let draw = || {
-        let mut drawn = Vec::new();
-        loop {
-            let pair = next.fetch_add(1, Relaxed);
-            if pair >= samples {
-                return drawn;
+    let drawn = on_all_processors(
+        || {
+            let mut drawn = Vec::new();
+            loop {
+                let pair = next.fetch_add(1, Relaxed);
+                if pair >= samples {
+                    return Ok(drawn);
+                }
+                drawn.push(neighbours.change(pair));
+                done.set(u64::from(pair) + 1, u64::from(samples));
             }
-            drawn.push(neighbours.change(pair));
-            done.set(u64::from(pair) + 1, u64::from(samples));
-        }
-    };
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        let drawing: Vec<_> = (0..workers).map(|_| scope.spawn(draw)).collect();
-        let mut changes = Vec::new();
-        for worker in drawing {
-            changes.extend(
-                worker
-                    .join()
-                    .map_err(|_| Failure::Other("the function panicked".to_owned()))?,
-            );
-        }
-        Ok(changes)
-    })
+        },
+        "the function panicked",
+    )?;
+    Ok(drawn.into_iter().flatten().collect())
 }

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use crate::cli::progress::during;
 use bernstream_config::{Faults, Release, Settings};
 use bernstream_ledger::{Ledger, Pending};
 use bernstream_synopsis::description::Definition;
+
+const READING: &str = "reading the configuration, and selecting what is automatic";
 
 /// Reads the file. Where the ledger that it names can be read, the choices of `"auto"` that it has recorded hold until the
 /// file changes, and its total as long as the promise is the same.
@@ -17,34 +20,52 @@ pub fn load(path: &Path) -> Result<Settings, Faults> {
     Settings::load_keeping(path, |params| Ledger::newest_settings(params).ok())
 }
 
-/// The same, for whoever may not change the ledger: one that a crash has left in the middle of a write is not read, because only a
+/// Reads the file, like [`load`], while a terminal shows that this may take its time.
+///
+/// # Errors
+///
+/// Those of [`load`].
+pub fn load_visibly(path: &Path) -> Result<Settings, Faults> {
+    during(READING, || load(path))
+}
+
+/// Reads the file for whoever may not change the ledger: one that a crash has left in the middle of a write is not read, because only a
 /// writer can roll that back.
 ///
 /// # Errors
 ///
-/// As for [`load`].
+/// Those of [`load`].
 pub fn load_only_looking(path: &Path) -> Result<Settings, Faults> {
-    Settings::load_keeping(path, |params| match Ledger::pending(params) {
-        Ok(Some(Pending::Unfinished)) => None,
-        _ => Ledger::newest_settings(params).ok(),
+    during(READING, || {
+        Settings::load_keeping(path, |params| match Ledger::pending(params) {
+            Ok(Some(Pending::Unfinished)) => None,
+            _ => Ledger::newest_settings(params).ok(),
+        })
     })
 }
 
-/// That a ledger keeps the total of its promise, where a new one would have more; `None` where it has this version's.
+/// Tells that a ledger keeps the total of its promise, where a new one would have more; `None` where it has this version's.
 pub fn kept_total(settings: &Settings, path: &Path) -> Option<String> {
     if settings.privacy.definition != Definition::Gaussian {
         return None;
     }
-    let (total, today) = (
-        settings.privacy.total,
-        Settings::load(path).ok()?.privacy.total,
-    );
+    let total = settings.privacy.total;
+    let today = Settings::load(path).ok()?.privacy.total;
     (today != total).then(|| {
         format!("the ledger keeps its total, {total}; a new one would have {today} for the same epsilon and delta")
     })
 }
 
-/// That a release goes on with the choice of an earlier version; `None` if it has this version's.
+/// The name of a release with a colon, for a line that several releases have; empty for the only one.
+pub fn name_before(settings: &Settings, release: &Release) -> String {
+    if settings.releases.len() > 1 {
+        format!("{}: ", release.name)
+    } else {
+        String::new()
+    }
+}
+
+/// Tells that a release goes on with the choice of an earlier version; `None` if it has this version's.
 pub fn kept(release: &Release) -> Option<String> {
     let table = release.auto.as_ref().filter(|table| table.is_kept())?;
     Some(format!(

@@ -21,11 +21,11 @@ use bernstream_synopsis::clock::Timestamp;
 pub struct ShareRequest<'b> {
     /// The id of its witness.
     pub owner: &'b str,
-    /// Whether its witness has accepted anything.
+    /// True if its witness has accepted anything.
     pub was_claimed: bool,
     /// The start of its first window.
     pub first: Timestamp,
-    /// Whether it may begin later.
+    /// True if it may begin later.
     pub may_wait: bool,
 }
 
@@ -48,21 +48,29 @@ pub fn create(params: &Params) -> Result<bool, OpenError> {
 ///
 /// # Errors
 ///
-/// As for [`begin`].
+/// Those of [`begin`].
 pub fn foresee(
     settings: &Settings,
     input: &str,
     beginner: &ShareRequest<'_>,
 ) -> Result<(), OpenError> {
-    match wanted(settings, input, beginner)? {
-        Some((wanted, mut topic)) => Ok(next(topic.read()?, &wanted, None).map(drop)?),
-        None => Ok(()),
-    }
+    let Some(mut budget) = open(settings, input)? else {
+        return Ok(());
+    };
+    let wanted = budget.asked_share(settings, beginner);
+    Ok(next(budget.topic.read()?, &wanted, None).map(drop)?)
 }
 
-/// What a new ledger begins with, if its total is a share: where that stands, and its first window, the asked one or a later one.
-///
-/// The entry was read back when this returns, so that the ledger may be created.
+/// A share that a new ledger begins with.
+pub struct BegunShare {
+    /// Its place in the budget topic; `None` if the pipeline shares with nobody.
+    pub holding: Option<Holding>,
+    /// The first window of the ledger: the asked one, or a later one.
+    pub first: Timestamp,
+}
+
+/// Takes the share that a new ledger begins with, if its total is one. The entry was read back when this returns, so that the ledger may be
+/// created.
 ///
 /// # Errors
 ///
@@ -71,11 +79,15 @@ pub fn begin(
     settings: &Settings,
     input: &str,
     beginner: &ShareRequest<'_>,
-) -> Result<(Option<Holding>, Timestamp), OpenError> {
-    let Some((wanted, mut topic)) = wanted(settings, input, beginner)? else {
-        return Ok((None, beginner.first));
+) -> Result<BegunShare, OpenError> {
+    let Some(mut budget) = open(settings, input)? else {
+        return Ok(BegunShare {
+            holding: None,
+            first: beginner.first,
+        });
     };
-    let (holder, begins) = topic.join(&wanted)?;
+    let wanted = budget.asked_share(settings, beginner);
+    let (holder, begins) = budget.topic.join(&wanted)?;
     if begins > wanted.from {
         info!(
             "the budget topic {} has a share of {} only from {begins} on",
@@ -87,13 +99,13 @@ pub fn begin(
         .grid
         .first_from(beginner.first.max(begins))
         .start;
-    Ok((
-        Some(Holding {
-            topic: topic.id().to_owned(),
+    Ok(BegunShare {
+        holding: Some(Holding {
+            topic: budget.topic.id().to_owned(),
             generation: holder.generation,
         }),
         first,
-    ))
+    })
 }
 
 /// The witness of `ledger`, which takes its claims only while its share holds; the same witness if it shares with nobody.
@@ -106,10 +118,10 @@ pub fn guarded(
     ledger: &Ledger,
     witness: Box<dyn Witness + Send>,
 ) -> Result<Box<dyn Witness + Send>, OpenError> {
-    let Some((topic, held)) = held(settings, ledger)? else {
+    let Some(HeldShare { topic, share }) = held(settings, ledger)? else {
         return Ok(witness);
     };
-    if let Some(until) = held.until.or(ledger.until()) {
+    if let Some(until) = share.until.or(ledger.until()) {
         warn!(
             "the share of this ledger in the budget topic {} ends: no block from {until} on is released",
             topic.name()
@@ -118,101 +130,86 @@ pub fn guarded(
     Ok(Box::new(GuardedWitness::new(
         witness,
         topic,
-        held.entry.holder,
+        share.entry.holder,
     )))
 }
 
-/// The share of `ledger`, and the topic that says so; `None` if it shares with nobody.
+/// The share of a ledger, and the topic that says so.
+pub struct HeldShare {
+    pub topic: BudgetTopic,
+    pub share: ActiveShare,
+}
+
+/// The share of `ledger`; `None` if it shares with nobody.
 ///
 /// # Errors
 ///
-/// As for [`guarded`].
-pub fn held(
-    settings: &Settings,
-    ledger: &Ledger,
-) -> Result<Option<(BudgetTopic, ActiveShare)>, OpenError> {
+/// Those of [`guarded`].
+pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldShare>, OpenError> {
     let genesis = ledger.genesis();
     let (Some(holding), Some(holder)) = (&genesis.budget, genesis.holder()) else {
         return Ok(None);
     };
     // With other settings it was refused before.
-    let Some((budget, of, mut topic)) = open(settings, &genesis.input)? else {
+    let Some(OpenBudget {
+        budget,
+        shared,
+        mut topic,
+    }) = open(settings, &genesis.input)?
+    else {
         return Ok(None);
     };
-    let name = || budget.topic.clone();
+    let name = budget.topic.clone();
     if topic.id() != holding.topic {
-        return Err(Error::Elsewhere {
-            name: name(),
-            id: holding.topic.clone(),
-        }
-        .into());
+        let id = holding.topic.clone();
+        return Err(Error::Elsewhere { name, id }.into());
     }
-    let held = standing(&mut topic, &holder)?;
-    if let Some(what) = of.difference(&held.entry.of) {
-        return Err(Error::OtherBudget { name: name(), what }.into());
+    let share = standing(&mut topic, &holder)?;
+    if let Some(what) = shared.difference(&share.entry.of) {
+        return Err(Error::OtherBudget { name, what }.into());
     }
-    if held.entry.share != budget.share
-        || settings.blocks.span_of(genesis.first).start < held.entry.from
+    if share.entry.share != budget.share
+        || settings.blocks.span_of(genesis.first).start < share.entry.from
     {
-        return Err(Error::Unheld { name: name() }.into());
+        return Err(Error::Unheld { name }.into());
     }
-    Ok(Some((topic, held)))
+    Ok(Some(HeldShare { topic, share }))
 }
 
-/// The share that a pipeline asks for, from the block of its first window on, and the topic; `None` if it asks for none.
-///
-/// # Errors
-///
-/// As for [`open`].
-fn wanted(
-    settings: &Settings,
-    input: &str,
-    beginner: &ShareRequest<'_>,
-) -> Result<Option<(Wanted, BudgetTopic)>, OpenError> {
-    let Some((budget, of, topic)) = open(settings, input)? else {
-        return Ok(None);
-    };
-    let SharedBudget {
-        topic: name, share, ..
-    } = budget.clone();
-    let ShareRequest {
-        owner,
-        was_claimed,
-        first,
-        may_wait,
-    } = *beginner;
-    let owner = owner.to_owned();
-    let pipeline = settings.pipeline.clone();
-    let from = settings.blocks.span_of(first).start;
-    Ok(Some((
+/// The budget of some settings, and its topic, of which nothing is read yet.
+pub struct OpenBudget<'s> {
+    pub budget: &'s SharedBudget,
+    /// Settings that its pipelines must say alike.
+    pub shared: Shared,
+    pub topic: BudgetTopic,
+}
+
+impl OpenBudget<'_> {
+    /// The share that a pipeline asks for, from the block of its first window on.
+    fn asked_share(&self, settings: &Settings, beginner: &ShareRequest<'_>) -> Wanted {
         Wanted {
-            topic: name,
-            owner,
-            pipeline,
-            share,
-            of,
-            from,
-            may_wait,
-            was_claimed,
-        },
-        topic,
-    )))
+            topic: self.budget.topic.clone(),
+            owner: beginner.owner.to_owned(),
+            pipeline: settings.pipeline.clone(),
+            share: self.budget.share,
+            of: self.shared.clone(),
+            from: settings.blocks.span_of(beginner.first).start,
+            may_wait: beginner.may_wait,
+            was_claimed: beginner.was_claimed,
+        }
+    }
 }
 
-/// The budget of `settings`, what its pipelines must say alike where the input topic has the id `input`, and its topic, of which
-/// nothing is read yet.
+/// Opens the budget of `settings`, whose input topic has the id `input`; `None` if the pipeline shares with nobody.
 ///
 /// # Errors
 ///
 /// If the topic is missing, is not set up as it must be, or cannot be reached.
-pub fn open<'s>(
-    settings: &'s Settings,
-    input: &str,
-) -> Result<Option<(&'s SharedBudget, Shared, BudgetTopic)>, OpenError> {
+pub fn open<'s>(settings: &'s Settings, input: &str) -> Result<Option<OpenBudget<'s>>, OpenError> {
     let (Some(budget), Some(params)) = (&settings.privacy.budget, settings.budget_topic()) else {
         return Ok(None);
     };
-    let Some(of) = settings.shared(input.to_owned()) else {
+    let Some(shared) = settings.shared(input.to_owned()) else {
         return Ok(None);
     };
     let topic = BudgetTopic::open(&params)?;
@@ -223,5 +220,9 @@ pub fn open<'s>(
         }
         .into());
     }
-    Ok(Some((budget, of, topic)))
+    Ok(Some(OpenBudget {
+        budget,
+        shared,
+        topic,
+    }))
 }

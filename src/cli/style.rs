@@ -2,13 +2,13 @@
 
 use std::io::{self, IsTerminal};
 
-/// How a word stands out.
+/// The way in which a word stands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Bold,
     Error,
     Warning,
-    /// Where something is wrong.
+    /// The place where something is wrong.
     Place,
 }
 
@@ -36,31 +36,35 @@ pub fn on_stderr(style: Style, text: &str) -> String {
 /// Faults for standard error, as a compiler shows them: on a terminal the marks under what is wrong are red, the gutter blue, and
 /// where it stands bold.
 pub fn faults(text: &str) -> String {
-    let line = |line: &str| match line.split_once('|') {
-        Some((gutter, rest))
-            if gutter
-                .chars()
-                .all(|sign| sign == ' ' || sign.is_ascii_digit()) =>
-        {
-            let marks = rest.trim_start();
-            let rest = match !marks.is_empty() && marks.chars().all(|sign| sign == '^') {
-                true => rest.replace(marks, &on_stderr(Style::Error, marks)),
-                false => rest.to_owned(),
-            };
-            on_stderr(Style::Place, &format!("{gutter}|")) + &rest
-        }
-        _ if line.starts_with("  = ") || line.is_empty() => line.to_owned(),
-        _ => on_stderr(Style::Bold, line),
-    };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    let lines: Vec<String> = text.split('\n').map(fault_line).collect();
+    lines.join("\n")
 }
 
-/// By `NO_COLOR` (<https://no-color.org>: set and not empty) and by what the terminal is.
+fn fault_line(line: &str) -> String {
+    if let Some((gutter, rest)) = line.split_once('|')
+        && gutter
+            .chars()
+            .all(|sign| sign == ' ' || sign.is_ascii_digit())
+    {
+        let marks = rest.trim_start();
+        let rest = match !marks.is_empty() && marks.chars().all(|sign| sign == '^') {
+            true => rest.replace(marks, &on_stderr(Style::Error, marks)),
+            false => rest.to_owned(),
+        };
+        return on_stderr(Style::Place, &format!("{gutter}|")) + &rest;
+    }
+    if line.starts_with("  = ") || line.is_empty() {
+        line.to_owned()
+    } else {
+        on_stderr(Style::Bold, line)
+    }
+}
+
+/// Decides by `NO_COLOR` (<https://no-color.org>: set and not empty) and by what the terminal is.
 fn is_wanted() -> bool {
-    let is = |name: &str, wanted: fn(&str) -> bool| {
-        std::env::var(name).is_ok_and(|value| wanted(&value))
-    };
-    !is("NO_COLOR", |value| !value.is_empty()) && !is("TERM", |value| value == "dumb")
+    let is_refused = std::env::var("NO_COLOR").is_ok_and(|value| !value.is_empty());
+    let is_dumb = std::env::var("TERM").is_ok_and(|value| value == "dumb");
+    !is_refused && !is_dumb
 }
 
 fn styled(style: Style, text: &str, is_styled: bool) -> String {

@@ -1,11 +1,11 @@
 //! What the values of a release are counted in, by the names that its file declares.
 
 use bernstream_config::Release;
-use bernstream_synopsis::description::{AxisNames, Description, Names, Target};
+use bernstream_synopsis::description::{Description, Names, Target};
 
-/// What records are called, in the plural: "flights".
+/// The name of records, in the plural: "flights".
 pub fn records(names: Option<&Names>) -> String {
-    several(
+    plural_of(
         names
             .and_then(|names| names.record.as_deref())
             .unwrap_or("record"),
@@ -17,22 +17,21 @@ pub fn quantity(release: &Release) -> String {
     if !matches!(release.function.about, Target::Density(_)) {
         return release.function.quantity.clone();
     }
-    let axes = release.columns.iter().take(release.axes.len()).enumerate();
-    let unit = |(i, column): (usize, &String)| {
-        let axis = release.names.as_ref().and_then(|names| names.axes.get(i));
-        axis.and_then(|axis| axis.unit.clone())
-            .unwrap_or_else(|| format!("unit of {column}"))
-    };
-    format!(
-        "{} per {}",
-        records(release.names.as_ref()),
-        axes.map(unit).collect::<Vec<_>>().join(" and ")
-    )
+    let mut units = Vec::new();
+    for (number, column) in release.columns.iter().take(release.axes.len()).enumerate() {
+        let names = release.names.as_ref();
+        let unit = names
+            .and_then(|names| names.axes.get(number))
+            .and_then(|axis| axis.unit.clone());
+        units.push(unit.unwrap_or_else(|| format!("unit of {column}")));
+    }
+    let records = records(release.names.as_ref());
+    format!("{records} per {}", units.join(" and "))
 }
 
-/// What the values of a synopsis mean, by its names where it has some: "flights per minute of departure delay". As on the page.
+/// The meaning of the values of a synopsis, by its names where it has some: "flights per minute of departure delay". As on the page.
 pub fn meaning(about: &Description) -> String {
-    let columns: Vec<_> = about
+    let columns: Vec<&str> = about
         .domain
         .iter()
         .map(|axis| axis.column.as_str())
@@ -41,20 +40,19 @@ pub fn meaning(about: &Description) -> String {
     let (Some(names), Some(rest)) = (&about.names, about.meaning.strip_prefix(&plain)) else {
         return about.meaning.clone();
     };
-    let of = |pick: fn(&AxisNames) -> Option<&str>| {
-        (0..columns.len()).map(move |i| names.axes.get(i).and_then(pick))
-    };
-    let labels: Vec<_> = of(|axis| axis.label.as_deref())
-        .zip(&columns)
-        .map(|(label, column)| label.unwrap_or(column))
-        .collect();
-    let units: Vec<_> = of(|axis| axis.unit.as_deref()).collect();
-    let units = match units.iter().any(Option::is_some) {
-        true => units
-            .into_iter()
-            .map(|unit| unit.unwrap_or("unit"))
-            .collect::<Vec<_>>()
-            .join(" and "),
+    let mut labels = Vec::new();
+    let mut units = Vec::new();
+    let mut has_units = false;
+    for (number, column) in columns.into_iter().enumerate() {
+        let axis = names.axes.get(number);
+        let label = axis.and_then(|axis| axis.label.as_deref());
+        let unit = axis.and_then(|axis| axis.unit.as_deref());
+        has_units |= unit.is_some();
+        labels.push(label.unwrap_or(column));
+        units.push(unit.unwrap_or("unit"));
+    }
+    let units = match has_units {
+        true => units.join(" and "),
         false => "unit".to_owned(),
     };
     format!(
@@ -65,24 +63,25 @@ pub fn meaning(about: &Description) -> String {
 }
 
 /// The plural of an English noun; of an abbreviation such as "km" itself. As on the page (`names.js`).
-fn several(noun: &str) -> String {
-    let is_vowel = |letter: char| "aeiou".contains(letter);
-    let end = |back: usize| noun.chars().rev().nth(back);
+fn plural_of(noun: &str) -> String {
     let is_word = noun.chars().all(|letter| letter.is_ascii_lowercase())
         && noun.chars().rev().skip(1).any(is_vowel);
     if noun.chars().count() < 4 && !is_word {
         return noun.to_owned();
     }
-    match noun.strip_suffix('y') {
-        Some(stem) if end(1).is_some_and(|letter| !is_vowel(letter)) => {
-            return format!("{stem}ies");
-        }
-        _ => {}
+    if let Some(stem) = noun.strip_suffix('y')
+        && stem.chars().last().is_some_and(|letter| !is_vowel(letter))
+    {
+        return format!("{stem}ies");
     }
     let hisses = ["s", "x", "z", "ch", "sh"]
         .iter()
         .any(|hiss| noun.ends_with(hiss));
     format!("{noun}{}", if hisses { "es" } else { "s" })
+}
+
+fn is_vowel(letter: char) -> bool {
+    "aeiou".contains(letter)
 }
 
 #[cfg(test)]
@@ -95,7 +94,7 @@ mod tests {
         let shown = [
             "flight", "journey", "delivery", "box", "km", "bus", "record",
         ]
-        .map(several);
+        .map(plural_of);
         assert_eq!(
             shown,
             [

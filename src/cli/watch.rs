@@ -12,6 +12,7 @@ use crate::cli::failure::Failure;
 use bernstream_config::{Input, Settings};
 use bernstream_kafka::broker_clock;
 use bernstream_kafka::check::setting;
+use bernstream_kafka::ledger::budget::topic as budget_topic;
 use bernstream_kafka::ledger::witness;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Output;
@@ -22,7 +23,7 @@ use bernstream_kafka::{Broker, Error, UnknownTopic};
 use bernstream_ledger::budget;
 use bernstream_worker::pipeline::Stop;
 
-/// How often the topics are looked at.
+/// Time between two looks at the topics.
 const INTERVAL: Duration = Duration::from_secs(15);
 /// The settings whose changes are told.
 const SETTINGS: [&str; 7] = [
@@ -50,25 +51,25 @@ impl Watch {
     /// If the thread cannot be started.
     pub fn start(settings: &Settings, stop: &Stop) -> Result<Self, Failure> {
         let found = Arc::<Mutex<Option<Failure>>>::default();
-        let told = Arc::clone(&found);
+        let shared = Arc::clone(&found);
         let mut topics = topics(settings);
-        let follow = move |stop: &Stop| {
+        let thread = BackgroundThread::start("topics", stop, move |stop| {
             while !topics.is_empty() && !stop.asked() {
                 let mut looks = topics.iter_mut().take_while(|_| !stop.asked());
                 if let Some(failure) = looks.find_map(|topic| topic.look().err()) {
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                    *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
                     stop.ask();
                 }
                 stop.wait(INTERVAL);
             }
-        };
+        })?;
         Ok(Watch {
             found,
-            _until_the_end: BackgroundThread::start("topics", stop, follow)?,
+            _until_the_end: thread,
         })
     }
 
-    /// Why the worker had to end, if it had to.
+    /// The reason why the worker had to end, if it had to.
     pub fn failure(&self) -> Option<Failure> {
         self.found
             .lock()
@@ -77,7 +78,7 @@ impl Watch {
     }
 }
 
-/// What a worker refuses at its start.
+/// A condition without which a worker does not start.
 type Condition = Box<dyn Fn(&Topic) -> Result<(), Failure> + Send>;
 
 /// A topic of the worker.
@@ -86,7 +87,7 @@ struct Watched {
     broker: Broker,
     name: String,
     check: Condition,
-    /// Why a worker ends whose topic is gone, and where it was created again.
+    /// The failure of a worker whose topic is gone or was created again.
     gone: Box<dyn Fn(Gone) -> Failure + Send>,
     unknown: UnknownTopic,
     last: Option<Topic>,
@@ -102,14 +103,50 @@ enum Gone {
 fn topics(settings: &Settings) -> Vec<Watched> {
     let mut topics = Vec::new();
     if let Input::Kafka(input) = &settings.input {
+        topics.push(Watched::input(input));
+        if !input.trust_producer_time {
+            topics.push(Watched::clock(input));
+        }
+    }
+    if let Output::Kafka { sink, witness } = &settings.output {
+        topics.push(Watched::output(sink));
+        topics.push(Watched::witness(witness));
+    }
+    if let Some(params) = settings.budget_topic() {
+        topics.push(Watched::budget(params));
+    }
+    topics.retain(|topic| !topic.broker.is_mock);
+    topics
+}
+
+impl Watched {
+    fn new(
+        role: &'static str,
+        broker: &Broker,
+        name: &str,
+        check: impl Fn(&Topic) -> Result<(), Failure> + Send + 'static,
+        gone: impl Fn(Gone) -> Failure + Send + 'static,
+    ) -> Self {
+        Watched {
+            role,
+            broker: broker.clone(),
+            name: name.to_owned(),
+            check: Box::new(check),
+            gone: Box::new(gone),
+            unknown: UnknownTopic::default(),
+            last: None,
+        }
+    }
+
+    fn input(input: &source::kafka::Params) -> Self {
         let params = input.clone();
-        let topic = input.topic.clone();
-        topics.push(Watched {
-            role: "input",
-            broker: input.broker.clone(),
-            name: input.topic.clone(),
-            check: Box::new(move |topic| Ok(source::kafka::check(&params, topic)?)),
-            gone: Box::new(move |gone| {
+        let name = input.topic.clone();
+        Watched::new(
+            "input",
+            &input.broker,
+            &input.topic,
+            move |topic| Ok(source::kafka::check(&params, topic)?),
+            move |gone| {
                 let why = match gone {
                     Gone::Deleted => {
                         "it is not there any more, or this user has lost the right Read on it"
@@ -117,94 +154,82 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                     Gone::Recreated => "it has another id",
                 };
                 source::Error::Recreated {
-                    topic: topic.clone(),
+                    topic: name.clone(),
                     why: why.to_owned().into(),
                 }
                 .into()
-            }),
-            unknown: UnknownTopic::default(),
-            last: None,
-        });
-        if !input.trust_producer_time {
-            let clock = input.clock.clone();
-            let servers = input.broker.servers.clone();
-            let name = clock.clone();
-            topics.push(Watched {
-                role: "clock",
-                broker: input.broker.clone(),
-                name: input.clock.clone(),
-                check: Box::new(move |topic| Ok(broker_clock::check(&name, topic)?)),
-                gone: Box::new(move |_| {
-                    Error::ClockGone {
-                        topic: clock.clone(),
-                        servers: servers.clone(),
-                    }
-                    .into()
-                }),
-                unknown: UnknownTopic::default(),
-                last: None,
-            });
-        }
+            },
+        )
     }
-    if let Output::Kafka { sink, witness } = &settings.output {
+
+    fn clock(input: &source::kafka::Params) -> Self {
+        let clock = input.clock.clone();
+        let name = input.clock.clone();
+        let servers = input.broker.servers.clone();
+        Watched::new(
+            "clock",
+            &input.broker,
+            &input.clock,
+            move |topic| Ok(broker_clock::check(&clock, topic)?),
+            move |_| {
+                Error::ClockGone {
+                    topic: name.clone(),
+                    servers: servers.clone(),
+                }
+                .into()
+            },
+        )
+    }
+
+    fn output(sink: &sink::kafka::Params) -> Self {
         let params = sink.clone();
-        let topic = sink.topic.clone();
-        topics.push(Watched {
-            role: "output",
-            broker: sink.broker.clone(),
-            name: sink.topic.clone(),
-            check: Box::new(move |topic| Ok(sink::kafka::check(&params, topic)?)),
-            gone: Box::new(move |gone| match gone {
-                Gone::Deleted => sink::Error::Deleted {
-                    topic: topic.clone(),
+        let name = sink.topic.clone();
+        Watched::new(
+            "output",
+            &sink.broker,
+            &sink.topic,
+            move |topic| Ok(sink::kafka::check(&params, topic)?),
+            move |gone| {
+                let topic = name.clone();
+                match gone {
+                    Gone::Deleted => sink::Error::Deleted { topic }.into(),
+                    Gone::Recreated => sink::Error::Recreated { topic }.into(),
                 }
-                .into(),
-                Gone::Recreated => sink::Error::Recreated {
-                    topic: topic.clone(),
-                }
-                .into(),
-            }),
-            unknown: UnknownTopic::default(),
-            last: None,
-        });
+            },
+        )
+    }
+
+    fn witness(witness: &witness::kafka::Params) -> Self {
         let params = witness.clone();
         let name = witness.topic.clone();
-        topics.push(Watched {
-            role: "witness",
-            broker: witness.broker.clone(),
-            name: witness.topic.clone(),
-            check: Box::new(move |topic| Ok(witness::kafka::check(&params, topic)?)),
-            gone: Box::new(move |_| {
-                bernstream_ledger::witness::Error::Missing { name: name.clone() }.into()
-            }),
-            unknown: UnknownTopic::default(),
-            last: None,
-        });
+        Watched::new(
+            "witness",
+            &witness.broker,
+            &witness.topic,
+            move |topic| Ok(witness::kafka::check(&params, topic)?),
+            move |_| bernstream_ledger::witness::Error::Missing { name: name.clone() }.into(),
+        )
     }
-    if let Some(params) = settings.budget_topic() {
-        let name = params.topic.clone();
-        topics.push(Watched {
-            role: "budget",
-            broker: params.broker.clone(),
-            name: params.topic.clone(),
-            check: Box::new(move |topic| {
-                Ok(bernstream_kafka::ledger::budget::topic::check(
-                    &params, topic,
-                )?)
-            }),
-            gone: Box::new(move |gone| match gone {
-                Gone::Deleted => budget::error::Error::Missing { name: name.clone() }.into(),
-                Gone::Recreated => budget::error::Error::Remade { name: name.clone() }.into(),
-            }),
-            unknown: UnknownTopic::default(),
-            last: None,
-        });
-    }
-    topics.retain(|topic| !topic.broker.is_mock);
-    topics
-}
 
-impl Watched {
+    fn budget(params: budget_topic::Params) -> Self {
+        let broker = params.broker.clone();
+        let topic = params.topic.clone();
+        let name = params.topic.clone();
+        Watched::new(
+            "budget",
+            &broker,
+            &topic,
+            move |topic| Ok(budget_topic::check(&params, topic)?),
+            move |gone| {
+                let name = name.clone();
+                match gone {
+                    Gone::Deleted => budget::error::Error::Missing { name }.into(),
+                    Gone::Recreated => budget::error::Error::Remade { name }.into(),
+                }
+            },
+        )
+    }
+
     /// # Errors
     ///
     /// If the worker must end.
@@ -237,28 +262,31 @@ impl Watched {
     }
 }
 
-/// What is told of `topic`: every change, and at first what endangers records.
+/// Remarks on `topic`: every change, and at first what endangers records.
 fn changes(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<String> {
-    let values = |topic: &Topic| {
-        let mut values: BTreeMap<&str, String> = SETTINGS
-            .into_iter()
-            .map(|key| (key, setting(topic, key).to_owned()))
-            .collect();
-        values.insert("partitions", topic.partitions.len().to_string());
-        values
-    };
-    let now = values(topic);
-    let before = last.map(values);
-    let told = now.into_iter().filter_map(|(key, value)| {
+    let before = last.map(watched_values);
+    let mut told = Vec::new();
+    for (key, value) in watched_values(topic) {
         let what = format!("the {role} topic '{name}' has {key} = {value}");
         let danger = if is_unclean(key, &value) { UNCLEAN } else { "" };
         match before.as_ref().and_then(|before| before.get(key)) {
-            Some(before) if *before != value => Some(format!("{what}, which was {before}{danger}")),
-            None if !danger.is_empty() => Some(format!("{what}{danger}")),
-            _ => None,
+            Some(before) if *before != value => {
+                told.push(format!("{what}, which was {before}{danger}"));
+            }
+            None if !danger.is_empty() => told.push(format!("{what}{danger}")),
+            _ => {}
         }
-    });
-    told.collect()
+    }
+    told
+}
+
+fn watched_values(topic: &Topic) -> BTreeMap<&'static str, String> {
+    let mut values = BTreeMap::new();
+    for key in SETTINGS {
+        values.insert(key, setting(topic, key).to_owned());
+    }
+    values.insert("partitions", topic.partitions.len().to_string());
+    values
 }
 
 const UNCLEAN: &str =

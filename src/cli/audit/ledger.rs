@@ -1,4 +1,4 @@
-//! Ledger and output, where they are.
+//! Ledger and output, where there are some.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use bernstream_audit::Deadline;
 use bernstream_config::Settings;
 use bernstream_ledger::{Ledger, Pending, exists};
 
-/// What `ledger verify` says.
+/// The words of `ledger verify`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verified {
     pub state: State,
@@ -44,15 +44,15 @@ pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
                 lines: vec![line],
             };
         }
-        Err(error) => return after(Vec::new(), error.into()),
+        Err(error) => return judge_failure(Vec::new(), error.into()),
     }
     if deadline.is_stopped() {
         return not_verified("the audit was ended before it; `bernstream ledger verify` does it");
     }
     match Ledger::pending(&settings.ledger) {
         Ok(None) => {}
-        Ok(Some(pending)) => return not_verified(&of_pending(pending, &path.to_string())),
-        Err(error) => return after(Vec::new(), error.into()),
+        Ok(Some(pending)) => return not_verified(&pending_in_words(pending, &path.to_string())),
+        Err(error) => return judge_failure(Vec::new(), error.into()),
     }
     let mut lines = Vec::new();
     let done = ledger::verify(settings, &mut |line| {
@@ -64,26 +64,29 @@ pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
             state: State::Verified,
             lines,
         },
-        Err(why) => after(lines, why),
+        Err(why) => judge_failure(lines, why),
     }
 }
 
-/// That a ledger cannot be looked at, because its worker holds it or the disk fails, is no fault of what is in it.
-fn after(mut lines: Vec<String>, why: Failure) -> Verified {
-    let (state, line) = match why {
-        Failure::Unsound(why) | Failure::LostLedger(why) => (State::Failed, why),
-        Failure::Unavailable(why) => (State::Unreachable, why),
-        why => (State::NotVerified, format!("not verified: {why}")),
+/// Judges why verification ended. A ledger that cannot be looked at, because its worker holds it or the disk fails, is not wrong for that.
+fn judge_failure(mut lines: Vec<String>, why: Failure) -> Verified {
+    let state = match &why {
+        Failure::Unsound(_) | Failure::LostLedger(_) => State::Failed,
+        Failure::Unavailable(_) => State::Unreachable,
+        _ => State::NotVerified,
     };
-    lines.push(line);
+    lines.push(match state {
+        State::NotVerified => format!("not verified: {why}"),
+        _ => why.to_string(),
+    });
     Verified { state, lines }
 }
 
 fn not_verified(why: &str) -> Verified {
-    after(Vec::new(), Failure::Other(why.to_owned()))
+    judge_failure(Vec::new(), Failure::Other(why.to_owned()))
 }
 
-fn of_pending(pending: Pending, path: &str) -> String {
+fn pending_in_words(pending: Pending, path: &str) -> String {
     let what = match pending {
         Pending::Older { format } => {
             format!("the ledger in {path} has format {format}, of an older program")
@@ -123,7 +126,7 @@ mod tests {
             },
         ];
         for error in cannot_look {
-            let verified = after(vec!["seen so far".to_owned()], error.into());
+            let verified = judge_failure(vec!["seen so far".to_owned()], error.into());
             assert_eq!(
                 (verified.state, verified.lines.len()),
                 (State::NotVerified, 2),
@@ -139,7 +142,7 @@ mod tests {
             .into(),
             Failure::Unsound("the output holds what this ledger never paid for".to_owned()),
         ] {
-            assert_eq!(after(Vec::new(), wrong).state, State::Failed);
+            assert_eq!(judge_failure(Vec::new(), wrong).state, State::Failed);
         }
     }
 }

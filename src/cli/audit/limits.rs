@@ -17,9 +17,9 @@ pub fn cannot_show(
     sampled: &[Sampled],
     attacks: &[Outcome],
 ) -> Vec<String> {
-    let mut lines = of_replays(settings, replayed);
-    lines.extend(of_samplers(sampled));
-    lines.extend(of_attacks(settings, attacks));
+    let mut lines = limits_of_replays(settings, replayed);
+    lines.extend(limits_of_samplers(sampled));
+    lines.extend(limits_of_attacks(settings, attacks));
     lines.extend(
         [
             "that the prices of several windows, keys and releases add up to no more than the total: that is proved \
@@ -34,7 +34,7 @@ pub fn cannot_show(
     lines
 }
 
-fn of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
+fn limits_of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
     let mut lines = vec![
         "a pair of streams that is worse than those replayed: they are made from the words of the promise, with records at \
          corners, edges and a few places between, not at every place"
@@ -102,7 +102,7 @@ fn is_solved(target: &dyn Target) -> bool {
     !target.is_sum() && target.cost().products > 0
 }
 
-fn of_samplers(sampled: &[Sampled]) -> Vec<String> {
+fn limits_of_samplers(sampled: &[Sampled]) -> Vec<String> {
     let mut lines = Vec::new();
     let largest = sampled
         .iter()
@@ -127,7 +127,7 @@ fn of_samplers(sampled: &[Sampled]) -> Vec<String> {
     lines
 }
 
-fn of_attacks(settings: &Settings, attacks: &[Outcome]) -> Vec<String> {
+fn limits_of_attacks(settings: &Settings, attacks: &[Outcome]) -> Vec<String> {
     let mut lines = Vec::new();
     for outcome in attacks {
         match outcome {
@@ -183,7 +183,7 @@ fn of_attacks(settings: &Settings, attacks: &[Outcome]) -> Vec<String> {
     lines
 }
 
-/// Whether nothing that is calculated was compared with the price.
+/// Tells whether nothing that is calculated was compared with the price.
 fn has_no_cost(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Attacked { attacked, .. } if attacked.tests.iter().all(|test| test.draws > 0))
 }

@@ -22,10 +22,10 @@ td.number{font-variant-numeric:tabular-nums}figure{margin:1em 0}figcaption{font-
 ///
 /// If a picture cannot be drawn.
 pub fn page(report: &Report) -> Result<String, Failure> {
-    let (class, verdict) = if report.passed {
-        ("passed", report.passed_in_words())
-    } else {
-        ("failed", "failed".to_owned())
+    let class = if report.passed { "passed" } else { "failed" };
+    let verdict = match report.passed {
+        true => report.passed_in_words(),
+        false => "failed".to_owned(),
     };
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Audit of {name}</title><style>{STYLE}</style></head>\
@@ -33,20 +33,19 @@ pub fn page(report: &Report) -> Result<String, Failure> {
         name = escaped(&report.configuration),
         verdict = escaped(&verdict)
     );
-    let about = [
+    let mut about = vec![
         format!("audited at {}, by {}", report.audited, report.program),
         format!("digest of its privacy settings: {}", report.digest),
         "no data was read: all streams are made up".to_owned(),
     ];
     // The heading has the verdict, but not what failed.
-    let said = report
-        .verdict()
-        .into_iter()
-        .skip(usize::from(report.passed));
-    list(
-        &mut page,
-        &about.into_iter().chain(said).collect::<Vec<_>>(),
+    about.extend(
+        report
+            .verdict()
+            .into_iter()
+            .skip(usize::from(report.passed)),
     );
+    list(&mut page, &about);
     heading(&mut page, "What is promised");
     list(&mut page, &report.promise);
     heading(&mut page, "Not protected");
@@ -77,18 +76,17 @@ fn replays(page: &mut String, report: &Report) {
         [release, of, format!("{:.3}", change.of_sensitivity), pair]
     });
     let columns = [
-        ("release", ""),
-        ("of", ""),
-        ("largest change / sensitivity", NUMBER),
-        ("pair of streams that shows it", ""),
+        Column::Words("release"),
+        Column::Words("of"),
+        Column::Numbers("largest change / sensitivity"),
+        Column::Words("pair of streams that shows it"),
     ];
     table(page, columns, rows);
-    let found = report
-        .replay
-        .violations
-        .iter()
-        .map(|found| format!("{}: {}", found.pair, found.what));
-    list(page, &found.collect::<Vec<_>>());
+    let violations = report.replay.violations.iter();
+    let found: Vec<String> = violations
+        .map(|found| format!("{}: {}", found.pair, found.what))
+        .collect();
+    list(page, &found);
 }
 
 fn samplers(page: &mut String, report: &Report) -> Result<(), Failure> {
@@ -160,32 +158,52 @@ fn tests(page: &mut String, tests: &[Test]) {
         ]
     });
     let columns = [
-        ("test", ""),
-        ("off by", NUMBER),
-        ("allowed", NUMBER),
-        ("fails for noise of this part of its scale, or less", NUMBER),
-        ("verdict", ""),
+        Column::Words("test"),
+        Column::Numbers("off by"),
+        Column::Numbers("allowed"),
+        Column::Numbers("fails for noise of this part of its scale, or less"),
+        Column::Words("verdict"),
     ];
     table(page, columns, rows);
 }
 
-const NUMBER: &str = " class=\"number\"";
+/// A column of a table, with its name.
+enum Column {
+    Words(&'static str),
+    Numbers(&'static str),
+}
 
-/// Columns have a name and attributes; cells are HTML.
+impl Column {
+    fn name(&self) -> &'static str {
+        match self {
+            Column::Words(name) | Column::Numbers(name) => name,
+        }
+    }
+
+    /// The attributes of its cells.
+    fn attributes(&self) -> &'static str {
+        match self {
+            Column::Words(_) => "",
+            Column::Numbers(_) => " class=\"number\"",
+        }
+    }
+}
+
+/// Adds a table to a page; cells are HTML.
 fn table<const N: usize>(
     page: &mut String,
-    columns: [(&str, &str); N],
+    columns: [Column; N],
     rows: impl Iterator<Item = [String; N]>,
 ) {
     page.push_str("<table><thead><tr>");
-    for (name, attributes) in columns {
-        let _ = write!(page, "<th{attributes}>{name}</th>");
+    for column in &columns {
+        let _ = write!(page, "<th{}>{}</th>", column.attributes(), column.name());
     }
     page.push_str("</tr></thead><tbody>\n");
     for row in rows {
         page.push_str("<tr>");
-        for (cell, (_, attributes)) in row.iter().zip(columns) {
-            let _ = write!(page, "<td{attributes}>{cell}</td>");
+        for (cell, column) in row.iter().zip(&columns) {
+            let _ = write!(page, "<td{}>{cell}</td>", column.attributes());
         }
         page.push_str("</tr>\n");
     }

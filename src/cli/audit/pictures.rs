@@ -52,18 +52,17 @@ pub fn sizes(sampled: &Sampled) -> Result<String, Failure> {
         .flat_map(|bar| [bar[2], bar[3]])
         .fold(0.0, f64::max)
         * 1.15;
-    picture((WIDTH, HEIGHT), |area| {
+    picture(|area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10 * GRAIN)
             .x_label_area_size(40 * GRAIN)
             .y_label_area_size(54 * GRAIN)
             .build_cartesian_2d(range.clone(), 0.0..most.max(1e-12))?;
-        mesh(&mut chart, (size_of(sampled.noise), "density of draws"))?;
-        let rectangle = |bar: &[f64; 4]| {
-            Rectangle::new([(bar[0], 0.0), (bar[1], bar[2])], SKY.mix(0.35).filled())
-        };
-        let drawn = chart.draw_series(bars.iter().map(rectangle))?;
-        drawn.label("drawn").legend(|(x, y)| swatch((x, y), SKY));
+        mesh(&mut chart, size_of(sampled.noise), "density of draws")?;
+        let drawn = chart.draw_series(bars.iter().map(|[from, to, drawn, _]| {
+            Rectangle::new([(*from, 0.0), (*to, *drawn)], SKY.mix(0.35).filled())
+        }))?;
+        drawn.label("drawn").legend(|place| swatch(place, SKY));
         let declared = bars
             .iter()
             .map(|bar| (f64::midpoint(bar[0], bar[1]), bar[3]));
@@ -71,12 +70,12 @@ pub fn sizes(sampled: &Sampled) -> Result<String, Failure> {
             chart.draw_series(LineSeries::new(declared, BRICK.stroke_width(2 * GRAIN)))?;
         declared
             .label("declared")
-            .legend(|(x, y)| swatch((x, y), BRICK));
+            .legend(|place| swatch(place, BRICK));
         legend(&mut chart)
     })
 }
 
-/// What the size of a draw is, of which the density of the noise is a function.
+/// The size of a draw in words, of which the density of the noise is a function.
 fn size_of(noise: NoiseDistribution) -> &'static str {
     match noise {
         NoiseDistribution::DiscreteLaplace => "sum of the absolute values of a draw / scale",
@@ -93,57 +92,56 @@ fn size_of(noise: NoiseDistribution) -> &'static str {
 /// If it cannot be drawn.
 pub fn trade_off(attacked: &Attacked) -> Result<String, Failure> {
     let band = attacked.tests.first().map_or(0.0, |test| test.allowed);
-    let unit = |y: f64| y.clamp(0.0, 1.0);
-    let of =
-        |rates: &dyn Fn(&Point) -> (f64, f64)| attacked.curve.iter().map(rates).collect::<Vec<_>>();
-    let measured = of(&|p| (p.false_positives, p.false_negatives));
-    let calculated = of(&|p| (p.calculated_false_positives, p.calculated_false_negatives));
-    let promised = of(&|p| (p.false_positives, p.promised_false_negatives));
+    let curve = &attacked.curve;
     // Chance moves both errors.
-    let low = measured
-        .iter()
-        .map(|(x, y)| (unit(x - band), unit(y - band)));
-    let high = measured
-        .iter()
-        .rev()
-        .map(|(x, y)| (unit(x + band), unit(y + band)));
-    let outline: Vec<(f64, f64)> = low.chain(high).collect();
-    picture((WIDTH, HEIGHT), |area| {
+    let low = curve.iter().map(|point| moved(point, -band));
+    let high = curve.iter().rev().map(|point| moved(point, band));
+    let outline: Vec<_> = low.chain(high).collect();
+    picture(|area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10 * GRAIN)
             .x_label_area_size(40 * GRAIN)
             .y_label_area_size(54 * GRAIN)
             .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
-        mesh(&mut chart, ("false positive rate", "false negative rate"))?;
+        mesh(&mut chart, "false positive rate", "false negative rate")?;
         chart.draw_series([Polygon::new(outline.clone(), SKY.mix(0.2))])?;
-        let line = LineSeries::new(promised.iter().copied(), BRICK.stroke_width(2 * GRAIN));
+        let promised = curve
+            .iter()
+            .map(|point| (point.false_positives, point.promised_false_negatives));
         chart
-            .draw_series(line)?
+            .draw_series(LineSeries::new(promised, BRICK.stroke_width(2 * GRAIN)))?
             .label("lowest that is promised")
-            .legend(|(x, y)| swatch((x, y), BRICK));
+            .legend(|place| swatch(place, BRICK));
         // The one lies on the other: wide and pale below, dashed and dark above.
-        let line = LineSeries::new(
-            measured.iter().copied(),
-            SKY.mix(0.6).stroke_width(5 * GRAIN),
-        );
+        let measured = curve
+            .iter()
+            .map(|point| (point.false_positives, point.false_negatives));
+        let wide = SKY.mix(0.6).stroke_width(5 * GRAIN);
         chart
-            .draw_series(line)?
+            .draw_series(LineSeries::new(measured, wide))?
             .label("measured")
-            .legend(|(x, y)| swatch((x, y), SKY));
+            .legend(|place| swatch(place, SKY));
+        let calculated = curve.iter().map(|point| {
+            let positives = point.calculated_false_positives;
+            (positives, point.calculated_false_negatives)
+        });
         let dash = 6 * GRAIN;
         let gap = 5 * GRAIN;
-        let line = DashedLineSeries::new(
-            calculated.iter().copied(),
-            dash,
-            gap,
-            DARK.stroke_width(2 * GRAIN),
-        );
+        let line = DashedLineSeries::new(calculated, dash, gap, DARK.stroke_width(2 * GRAIN));
         chart
             .draw_series(line)?
             .label("calculated")
-            .legend(|(x, y)| swatch((x, y), DARK));
+            .legend(|place| swatch(place, DARK));
         legend(&mut chart)
     })
+}
+
+/// The measured error rates, both moved by so much, within what rates can be.
+fn moved(point: &Point, by: f64) -> (f64, f64) {
+    (
+        (point.false_positives + by).clamp(0.0, 1.0),
+        (point.false_negatives + by).clamp(0.0, 1.0),
+    )
 }
 
 type Chart<'a, 'b> = ChartContext<
@@ -152,7 +150,7 @@ type Chart<'a, 'b> = ChartContext<
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
 >;
 
-fn mesh(chart: &mut Chart<'_, '_>, (x, y): (&str, &str)) -> Drawn {
+fn mesh(chart: &mut Chart<'_, '_>, x: &str, y: &str) -> Drawn {
     let mut mesh = chart.configure_mesh();
     mesh.light_line_style(TRANSPARENT)
         .bold_line_style(DARK.mix(0.12).stroke_width(GRAIN));
@@ -191,24 +189,23 @@ fn font(size: u32) -> TextStyle<'static> {
     ("sans-serif", size * GRAIN).into_font().color(&DARK)
 }
 
-fn picture(
-    (width, height): (u32, u32),
-    draw: impl Fn(&Area<'_>) -> Drawn,
-) -> Result<String, Failure> {
-    let size = (width * GRAIN, height * GRAIN);
+fn picture(draw: impl Fn(&Area<'_>) -> Drawn) -> Result<String, Failure> {
+    let width = WIDTH * GRAIN;
+    let height = HEIGHT * GRAIN;
     let mut picture = String::new();
-    let drawn = || -> Drawn {
-        let root = SVGBackend::with_string(&mut picture, size).into_drawing_area();
-        root.fill(&WHITE)?;
-        draw(&root)?;
-        root.present()?;
-        Ok(())
-    };
-    let mut drawn = drawn;
-    drawn().map_err(|error| Failure::Other(format!("cannot draw a picture: {error}")))?;
+    draw_into(&mut picture, (width, height), draw)
+        .map_err(|error| Failure::Other(format!("cannot draw a picture: {error}")))?;
     // Shown at its size, in the page that it is a part of.
-    let large = format!("width=\"{}\" height=\"{}\"", size.0, size.1);
-    let shown = format!("width=\"{width}\" height=\"{height}\"");
+    let large = format!("width=\"{width}\" height=\"{height}\"");
+    let shown = format!("width=\"{WIDTH}\" height=\"{HEIGHT}\"");
     let start = picture.find("<svg").unwrap_or(0);
     Ok(picture.split_off(start).replacen(&large, &shown, 1))
+}
+
+fn draw_into(picture: &mut String, size: (u32, u32), draw: impl Fn(&Area<'_>) -> Drawn) -> Drawn {
+    let root = SVGBackend::with_string(picture, size).into_drawing_area();
+    root.fill(&WHITE)?;
+    draw(&root)?;
+    root.present()?;
+    Ok(())
 }

@@ -5,16 +5,16 @@ use serde::Serialize;
 use crate::cli::failure::Failure;
 use crate::cli::progress::WorkDone;
 use bernstream_audit as audit;
-use bernstream_audit::compare::Part;
-use bernstream_audit::{Deadline, Pair, Subject, neighbours};
+use bernstream_audit::compare::{Largest, Part};
+use bernstream_audit::{Deadline, Pair, Subject};
 
-/// What the replays found.
+/// Findings of the replays.
 #[derive(Clone, Debug, Serialize)]
 pub struct Replayed {
-    /// How many pairs there are for this configuration, and how many there was time for.
+    /// Number of pairs for this configuration, and of those that there was time for.
     pub pairs: usize,
     pub replayed: usize,
-    /// What the promise rules out, with the pair that showed it.
+    /// Changes that the promise rules out, with the pair that showed them.
     pub violations: Vec<Violation>,
     pub changes: Vec<Change>,
 }
@@ -47,42 +47,61 @@ pub struct Change {
 /// Pairs that are replayed however little time there is.
 const LEAST: u32 = 4;
 
-/// Replays until there are no more pairs, or until `deadline`, and counts them in `done`. Under random differential privacy a change beyond the declared one is no
-/// fault: it may happen, with a probability that is stated.
+/// Replays `pairs` until there are no more, or until `deadline`, and counts them in `done`. Under random differential privacy a change
+/// beyond the declared one is no fault: it may happen, with a probability that is stated.
 ///
 /// # Errors
 ///
 /// If a replay could not be carried out.
 pub fn replay(
     subject: &Subject<'_>,
+    pairs: &[Pair],
     seed: u64,
     is_random: bool,
     deadline: &Deadline,
     done: &WorkDone,
-) -> Result<(Replayed, Vec<Pair>), Failure> {
-    let pairs = neighbours::pairs(subject);
+) -> Result<Replayed, Failure> {
     let mut begun = 0;
-    let go_on = || {
+    let report = audit::run(subject, pairs, seed, || {
         done.set(u64::from(begun), pairs.len() as u64);
         begun += 1;
         !deadline.is_stopped() && (begun <= LEAST || !deadline.is_over())
-    };
-    let report = audit::run(subject, &pairs, seed, go_on)
-        .map_err(|error| Failure::Other(error.to_string()))?;
-    let change = |((place, part), largest): (&(usize, Part), &audit::compare::Largest)| {
-        let (of, variant) = match part {
-            Part::Values { variant } => ("values", *variant),
-            Part::Counts => ("the counts that bandwidths are chosen from", 0),
-            Part::Scores { variant } => ("the scores that an order is chosen from", *variant),
-        };
+    })
+    .map_err(|error| Failure::Other(error.to_string()))?;
+    let beyond = if is_random { Vec::new() } else { report.beyond };
+    let violations = report.violations.into_iter().chain(beyond);
+    let changes = report.largest.iter();
+    Ok(Replayed {
+        pairs: pairs.len(),
+        replayed: report.pairs,
+        violations: violations
+            .map(|(pair, what)| Violation { pair, what })
+            .collect(),
+        changes: changes
+            .map(|((place, part), largest)| Change::new(subject, *place, part, largest))
+            .collect(),
+    })
+}
+
+impl Change {
+    fn new(subject: &Subject<'_>, place: usize, part: &Part, largest: &Largest) -> Self {
         let release = subject
             .plan
             .releases
-            .get(*place)
+            .get(place)
             .map(|release| release.description().release.clone());
+        let of = match part {
+            Part::Values { .. } => "values",
+            Part::Counts => "the counts that bandwidths are chosen from",
+            Part::Scores { .. } => "the scores that an order is chosen from",
+        };
+        let variant = match part {
+            Part::Values { variant } | Part::Scores { variant } => *variant,
+            Part::Counts => 0,
+        };
         Change {
             release: release.unwrap_or_default(),
-            place: *place,
+            place,
             of,
             variant,
             found_in_grid_units: largest.found,
@@ -90,20 +109,5 @@ pub fn replay(
             of_sensitivity: largest.part(),
             pair: largest.pair.clone(),
         }
-    };
-    let beyond = if is_random { Vec::new() } else { report.beyond };
-    let violations = report.violations.into_iter().chain(beyond);
-    let violations = violations
-        .map(|(pair, what)| Violation { pair, what })
-        .collect();
-    let changes = report.largest.iter().map(change).collect();
-    Ok((
-        Replayed {
-            pairs: pairs.len(),
-            replayed: report.pairs,
-            violations,
-            changes,
-        },
-        pairs,
-    ))
+    }
 }

@@ -19,19 +19,19 @@ pub struct Report {
     pub format: u32,
     pub program: String,
     pub configuration: String,
-    /// Of the normalised privacy settings, as in every synopsis.
+    /// The digest of the normalised privacy settings, as in every synopsis.
     pub digest: String,
     pub audited: Timestamp,
     pub seed: u64,
-    /// How long it took, and was to take.
+    /// The time that it took, and that it was to take.
     pub seconds: f64,
     pub planned_seconds: f64,
-    /// Whether a signal ended it before that.
+    /// True if a signal ended it before that.
     pub ended_early: bool,
     pub passed: bool,
-    /// What failed; nothing where everything passed.
+    /// Tests that have failed; none where everything passed.
     pub failed: Vec<String>,
-    /// What was not tested: nothing where everything was.
+    /// Parts that were not tested; none where everything was.
     pub left_out: Vec<String>,
     pub promise: Vec<String>,
     pub not_protected: Vec<String>,
@@ -43,25 +43,22 @@ pub struct Report {
 }
 
 impl Report {
-    /// With its verdict.
+    /// Adds the verdict.
     #[must_use]
     pub fn judged(mut self, took: Duration) -> Self {
         let violations = self.replay.violations.iter();
         let mut failed: Vec<String> = violations
             .map(|found| format!("replay of \"{}\": {}", found.pair, found.what))
             .collect();
-        let of_tests = |of: String, tests: &[Test]| -> Vec<String> {
-            let tests = tests.iter().filter(|test| test.has_failed());
-            tests.map(|test| format!("{of}: {}", test.what)).collect()
-        };
         for one in &self.samplers {
-            failed.extend(of_tests(format!("noise of {}", one.of), &one.tests));
+            for test in one.tests.iter().filter(|test| test.has_failed()) {
+                failed.push(format!("noise of {}: {}", one.of, test.what));
+            }
         }
         for attacked in self.attacked() {
-            failed.extend(of_tests(
-                format!("attack on {}", attacked.release),
-                &attacked.tests,
-            ));
+            for test in attacked.tests.iter().filter(|test| test.has_failed()) {
+                failed.push(format!("attack on {}: {}", attacked.release, test.what));
+            }
         }
         if self.ledger.state == State::Failed {
             let why = self.ledger.lines.last().map_or("", String::as_str);
@@ -69,26 +66,25 @@ impl Report {
         }
         let pairs = self.replay.pairs.saturating_sub(self.replay.replayed);
         let attacks = self.attacks.len() - self.attacked().count();
-        let left_out = [
-            (pairs > 0).then(|| format!("{pairs} pairs of streams")),
-            (attacks > 0).then(|| {
-                if attacks == 1 {
-                    "an attack".to_owned()
-                } else {
-                    format!("{attacks} attacks")
-                }
-            }),
-            matches!(self.ledger.state, State::NotVerified | State::Unreachable)
-                .then(|| "the ledger".to_owned()),
-        ];
-        self.left_out = left_out.into_iter().flatten().collect();
+        self.left_out = Vec::new();
+        if pairs > 0 {
+            self.left_out.push(format!("{pairs} pairs of streams"));
+        }
+        match attacks {
+            0 => {}
+            1 => self.left_out.push("an attack".to_owned()),
+            _ => self.left_out.push(format!("{attacks} attacks")),
+        }
+        if matches!(self.ledger.state, State::NotVerified | State::Unreachable) {
+            self.left_out.push("the ledger".to_owned());
+        }
         self.passed = failed.is_empty();
         self.failed = failed;
         self.seconds = took.as_secs_f64();
         self
     }
 
-    /// As it is printed.
+    /// The report as it is printed.
     pub fn in_words(&self) -> String {
         let mut text = String::new();
         section(&mut text, "Promise", &self.promise);
@@ -97,27 +93,19 @@ impl Report {
             violations,
             ..
         } = &self.replay;
-        let replays = std::iter::once(self.replays()).chain(changes.iter().map(of_change));
-        let replays = replays.chain(
-            violations
-                .iter()
-                .map(|found| format!("FAILED  {}: {}", found.pair, found.what)),
-        );
+        let mut replays = vec![self.replays()];
+        replays.extend(changes.iter().map(change_in_words));
+        for found in violations {
+            replays.push(format!("FAILED  {}: {}", found.pair, found.what));
+        }
         section(
             &mut text,
             "Neighbouring streams, replayed with the same random numbers",
-            &replays.collect::<Vec<_>>(),
+            &replays,
         );
-        section(
-            &mut text,
-            "Noise",
-            &self
-                .samplers
-                .iter()
-                .flat_map(of_sampler)
-                .collect::<Vec<_>>(),
-        );
-        let attacks = self.attacks.iter().flat_map(of_attack).collect::<Vec<_>>();
+        let noise: Vec<String> = self.samplers.iter().flat_map(sampler_in_words).collect();
+        section(&mut text, "Noise", &noise);
+        let attacks: Vec<String> = self.attacks.iter().flat_map(attack_in_words).collect();
         section(
             &mut text,
             "Attack: is the unit in the window that was released?",
@@ -129,7 +117,7 @@ impl Report {
         text
     }
 
-    /// How many pairs were replayed, and whether anything differed.
+    /// Tells how many pairs were replayed, and whether anything differed.
     pub fn replays(&self) -> String {
         let Replayed {
             pairs,
@@ -164,18 +152,11 @@ impl Report {
         }
     }
 
-    /// Whether it passed, and how to repeat it.
+    /// Tells whether it passed, and how to repeat it.
     pub fn verdict(&self) -> Vec<String> {
-        let tests = self
-            .samplers
-            .iter()
-            .map(|one| one.tests.len())
-            .sum::<usize>();
-        let tests = tests
-            + self
-                .attacked()
-                .map(|attacked| attacked.tests.len())
-                .sum::<usize>();
+        let of_noise: usize = self.samplers.iter().map(|one| one.tests.len()).sum();
+        let of_attacks: usize = self.attacked().map(|attacked| attacked.tests.len()).sum();
+        let tests = of_noise + of_attacks;
         let verdict = match self.failed.as_slice() {
             [] => self.passed_in_words(),
             failed => format!("FAILED: {}", failed.join("; ")),
@@ -201,7 +182,7 @@ impl Report {
     }
 }
 
-/// Of what the change is: the values, or what a private choice is made from.
+/// The part of a release that has changed: the values, or what a private choice is made from.
 pub fn part_of(change: &Change) -> String {
     let variant = if change.variant > 0 {
         format!(", variant {}", change.variant + 1)
@@ -211,7 +192,7 @@ pub fn part_of(change: &Change) -> String {
     format!("{}{variant}", change.of)
 }
 
-fn of_change(change: &Change) -> String {
+fn change_in_words(change: &Change) -> String {
     format!(
         "{}, {}: the largest change was {:.3} of the declared sensitivity, for the pair \"{}\"",
         change.release,
@@ -221,7 +202,7 @@ fn of_change(change: &Change) -> String {
     )
 }
 
-/// Which noise was drawn, and how often.
+/// Names the noise that was drawn, and how often.
 pub fn drawn(one: &Sampled) -> String {
     format!(
         "{}: {} noise of scale {} grid units on {} values, {} draws",
@@ -229,30 +210,28 @@ pub fn drawn(one: &Sampled) -> String {
     )
 }
 
-fn of_sampler(one: &Sampled) -> Vec<String> {
-    std::iter::once(drawn(one))
-        .chain(one.tests.iter().map(of_test))
-        .collect()
+fn sampler_in_words(one: &Sampled) -> Vec<String> {
+    let mut lines = vec![drawn(one)];
+    lines.extend(one.tests.iter().map(test_in_words));
+    lines
 }
 
-fn of_attack(outcome: &Outcome) -> Vec<String> {
+fn attack_in_words(outcome: &Outcome) -> Vec<String> {
     match outcome {
         Outcome::NotAttacked { release, why } => vec![format!("{release}: not attacked: {why}")],
         Outcome::Attacked { pair, attacked } => {
-            let heading = format!(
+            let mut lines = vec![format!(
                 "{}: {} windows with the unit and {} without, of the pair \"{pair}\"",
                 attacked.release, attacked.windows, attacked.windows
-            );
-            let shown = shown(attacked).map(|line| format!("  {line}"));
-            std::iter::once(heading)
-                .chain(shown)
-                .chain(attacked.tests.iter().map(of_test))
-                .collect()
+            )];
+            lines.extend(shown(attacked).map(|line| format!("  {line}")));
+            lines.extend(attacked.tests.iter().map(test_in_words));
+            lines
         }
     }
 }
 
-/// What the attacker had to tell apart, what it achieved, and how weak the noise would have to be for it to break the promise.
+/// Tells what the attacker had to tell apart, what it achieved, and how weak the noise would have to be for it to break the promise.
 pub fn shown(attacked: &Attacked) -> [String; 3] {
     let apart = format!(
         "with and without the unit, the {} values are {} of the scale of the {} noise apart",
@@ -267,12 +246,13 @@ pub fn shown(attacked: &Attacked) -> [String; 3] {
     );
     let detects = match attacked.detects {
         Some(detects) => {
-            let cost = detects.cost.zip(detects.of);
-            let cost = cost.map(|(cost, of)| format!(", a real {of} of about {} or more", three_digits(cost)));
+            let cost = match (detects.cost, detects.of) {
+                (Some(cost), Some(of)) => format!(", a real {of} of about {} or more", three_digits(cost)),
+                _ => String::new(),
+            };
             format!(
-                "in as many windows, the error rates would break the promise for noise of {} of its declared scale or less{}",
-                three_digits(detects.scale),
-                cost.unwrap_or_default()
+                "in as many windows, the error rates would break the promise for noise of {} of its declared scale or less{cost}",
+                three_digits(detects.scale)
             )
         }
         None => {
@@ -291,7 +271,7 @@ pub fn verdict_of(test: &Test) -> &'static str {
     }
 }
 
-fn of_test(test: &Test) -> String {
+fn test_in_words(test: &Test) -> String {
     let verdict = verdict_of(test);
     let difference = three_digits(test.difference);
     let allowed = three_digits(test.allowed);

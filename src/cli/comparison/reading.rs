@@ -1,6 +1,7 @@
 //! How the synopses of a comparison are read, and how far what they tell is from what is true.
 
-use crate::cli::comparison::world::Truth;
+use crate::cli::comparison::world::{JudgedPlace, Truth};
+use crate::cli::figures::joined;
 use bernstream_release::window::Label;
 use bernstream_synopsis::description::{
     Axis, Basis, CellLabel, Classifier, Method, Regression, Target,
@@ -19,17 +20,17 @@ const FEW: usize = 100;
 pub enum Reading {
     Published,
     Posterior,
-    /// Of tables of cells, with these bandwidths in natural units, or the smallest.
+    /// The kernel over tables of cells, with these bandwidths in natural units, or the smallest.
     Cells {
         bandwidths: Option<Vec<f64>>,
         fit: Fit,
     },
-    /// Of tables of cells: what holds of all records holds at every point.
+    /// The mean of all records of tables of cells, at every point.
     Whole,
 }
 
 impl Reading {
-    /// Those that are tried of the file's own release: of cells with wider bandwidths too.
+    /// Readings that are tried of the file's own release: of cells with wider bandwidths too.
     pub fn of_own(
         basis: &Basis,
         values: usize,
@@ -41,8 +42,10 @@ impl Reading {
         if matches!(basis, Basis::Tables(_)) {
             let fit = default_fit(label);
             for times in [2.0, 4.0] {
-                let wider = |(b, axis): (&f64, &Axis)| (times * b).min(axis.max - axis.min);
-                let bandwidths: Vec<f64> = narrowest.iter().zip(domain).map(wider).collect();
+                let axes = narrowest.iter().zip(domain);
+                let bandwidths: Vec<f64> = axes
+                    .map(|(bandwidth, axis)| (times * bandwidth).min(axis.max - axis.min))
+                    .collect();
                 let reading = Reading::Cells {
                     bandwidths: Some(bandwidths),
                     fit,
@@ -56,7 +59,7 @@ impl Reading {
         readings
     }
 
-    /// Those that are tried of any release.
+    /// Readings that are tried of any release.
     pub fn of(basis: &Basis, values: usize, label: &Label) -> Vec<Reading> {
         match basis {
             Basis::Tables(_) => {
@@ -80,31 +83,26 @@ impl Reading {
         }
     }
 
-    /// In a table.
+    /// The name in a table.
     pub fn name(&self) -> String {
-        let fit = |fit: &Fit| match fit {
-            Fit::Constant => "local means",
-            Fit::Linear => "local lines",
-            Fit::Naive => "naive Bayes",
-        };
         match self {
             Reading::Published => "as published".to_owned(),
             Reading::Posterior => "posterior".to_owned(),
             Reading::Cells {
                 bandwidths: None,
-                fit: by,
-            } => fit(by).to_owned(),
+                fit,
+            } => fit_name(*fit).to_owned(),
             Reading::Cells {
                 bandwidths: Some(bandwidths),
-                fit: by,
+                fit,
             } => {
-                format!("{}, bandwidths {}", fit(by), joined(bandwidths))
+                format!("{}, bandwidths {}", fit_name(*fit), joined(bandwidths, ","))
             }
             Reading::Whole => "the mean of all records".to_owned(),
         }
     }
 
-    /// How to ask for it.
+    /// The command that asks for it.
     pub fn command(&self, label: &Label, domain: &[Axis]) -> String {
         match self {
             Reading::Published => "`bernstream evaluate`".to_owned(),
@@ -112,7 +110,10 @@ impl Reading {
             Reading::Cells { bandwidths, fit } if *fit == default_fit(label) => match bandwidths {
                 None => "`bernstream evaluate`".to_owned(),
                 Some(bandwidths) => {
-                    format!("`bernstream evaluate --bandwidths {}`", joined(bandwidths))
+                    format!(
+                        "`bernstream evaluate --bandwidths {}`",
+                        joined(bandwidths, ",")
+                    )
                 }
             },
             Reading::Cells { bandwidths, fit } => {
@@ -123,7 +124,7 @@ impl Reading {
                 };
                 let wider = bandwidths
                     .as_ref()
-                    .map(|bandwidths| format!(" --bandwidths {}", joined(bandwidths)));
+                    .map(|bandwidths| format!(" --bandwidths {}", joined(bandwidths, ",")));
                 format!(
                     "`bernstream evaluate --fit {fit}{}`",
                     wider.unwrap_or_default()
@@ -140,7 +141,15 @@ impl Reading {
     }
 }
 
-/// What readers of cells get without asking for another.
+fn fit_name(fit: Fit) -> &'static str {
+    match fit {
+        Fit::Constant => "local means",
+        Fit::Linear => "local lines",
+        Fit::Naive => "naive Bayes",
+    }
+}
+
+/// The fit that readers of cells get without asking for another.
 fn default_fit(label: &Label) -> Fit {
     if matches!(label, Label::Number(_)) {
         Fit::Linear
@@ -149,16 +158,8 @@ fn default_fit(label: &Label) -> Fit {
     }
 }
 
-fn joined(numbers: &[f64]) -> String {
-    numbers
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(",")
-}
-
-/// What a reading tells at a place.
-enum Told {
+/// Value of a reading at a place.
+enum Prediction {
     Number(f64),
     /// The probability of each class.
     Classes(Vec<f64>),
@@ -166,7 +167,7 @@ enum Told {
     Class(usize),
 }
 
-/// How far a reading is off, a mean over places.
+/// Error of a reading, a mean over places.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Off {
     /// The error of a number in its units, or the log loss of a probability; `None` where only a class is told.
@@ -175,16 +176,12 @@ pub struct Off {
     pub wrong: Option<f64>,
 }
 
-/// How far this reading of a synopsis is off.
+/// Compares a reading of a synopsis with what is true.
 ///
 /// # Errors
 ///
 /// If the synopsis cannot be read so.
-pub fn off(
-    synopsis: &Synopsis,
-    reading: &Reading,
-    judged: &[(Vec<f64>, Truth)],
-) -> Result<Off, Error> {
+pub fn off(synopsis: &Synopsis, reading: &Reading, judged: &[JudgedPlace]) -> Result<Off, Error> {
     let tables = match reading {
         Reading::Cells { .. } | Reading::Whole => Some(synopsis.tables()?),
         Reading::Published | Reading::Posterior => None,
@@ -192,22 +189,29 @@ pub fn off(
     let reader = Reader::new(synopsis, tables.as_ref(), reading)?;
     let mut error = Some(0.0);
     let mut wrong = Some(0.0);
-    for (place, truth) in judged {
-        let (lost, missed) = lost(&reader.at(place)?, truth);
-        error = error.zip(lost).map(|(sum, lost)| sum + lost);
-        wrong = wrong.zip(missed).map(|(sum, missed)| sum + missed);
+    for JudgedPlace { place, truth } in judged {
+        let off = off_at_place(&reader.predict_at(place)?, truth);
+        error = sum_if_both(error, off.error);
+        wrong = sum_if_both(wrong, off.wrong);
     }
-    let mean = |sum: f64| sum / judged.len().max(1) as f64;
+    let places = judged.len().max(1) as f64;
     Ok(Off {
-        error: error.map(mean),
-        wrong: wrong.map(mean),
+        error: error.map(|sum| sum / places),
+        wrong: wrong.map(|sum| sum / places),
     })
 }
 
-fn lost(told: &Told, truth: &Truth) -> (Option<f64>, Option<f64>) {
+fn sum_if_both(sum: Option<f64>, more: Option<f64>) -> Option<f64> {
+    Some(sum? + more?)
+}
+
+fn off_at_place(told: &Prediction, truth: &Truth) -> Off {
     match (told, truth) {
-        (Told::Number(told), Truth::Number(truth)) => (Some((told - truth).abs()), None),
-        (Told::Classes(told), Truth::Classes(truth)) => {
+        (Prediction::Number(told), Truth::Number(truth)) => Off {
+            error: Some((told - truth).abs()),
+            wrong: None,
+        },
+        (Prediction::Classes(told), Truth::Classes(truth)) => {
             let loss = told
                 .iter()
                 .zip(truth)
@@ -218,17 +222,23 @@ fn lost(told: &Told, truth: &Truth) -> (Option<f64>, Option<f64>) {
                 .enumerate()
                 .max_by(|a, b| a.1.total_cmp(b.1))
                 .map_or(0, |(class, _)| class);
-            (Some(loss), truth.get(likeliest).map(|q| 1.0 - q))
+            Off {
+                error: Some(loss),
+                wrong: truth.get(likeliest).map(|q| 1.0 - q),
+            }
         }
-        (Told::Class(class), Truth::Classes(truth)) => (None, truth.get(*class).map(|q| 1.0 - q)),
-        _ => (None, None),
+        (Prediction::Class(class), Truth::Classes(truth)) => Off {
+            error: None,
+            wrong: truth.get(*class).map(|q| 1.0 - q),
+        },
+        _ => Off::default(),
     }
 }
 
 enum Reader<'t> {
     Function(Box<Evaluator>, Target),
     Cells(Kernel<'t>, &'t Tables, Fit),
-    /// The same everywhere.
+    /// One value for every place.
     Whole(Vec<f64>),
 }
 
@@ -239,55 +249,61 @@ impl<'t> Reader<'t> {
         reading: &Reading,
     ) -> Result<Self, Error> {
         let about = synopsis.description();
-        let function = |by: By| {
-            Ok(Reader::Function(
-                Box::new(synopsis.evaluator(by)?),
-                about.target.clone(),
-            ))
-        };
-        match (reading, tables) {
-            (Reading::Published, _) => function(By::Bernstein(about.order)),
-            (Reading::Posterior, _) => function(By::Posterior),
-            (Reading::Cells { bandwidths, fit }, Some(tables)) => Ok(Reader::Cells(
-                tables.kernel(bandwidths.as_deref())?,
-                tables,
-                *fit,
-            )),
-            (Reading::Whole, Some(tables)) => {
+        match reading {
+            Reading::Published => Reader::of_function(synopsis, By::Bernstein(about.order)),
+            Reading::Posterior => Reader::of_function(synopsis, By::Posterior),
+            Reading::Cells { bandwidths, fit } => {
+                let tables = tables.ok_or(Error::NoTables)?;
+                let kernel = tables.kernel(bandwidths.as_deref())?;
+                Ok(Reader::Cells(kernel, tables, *fit))
+            }
+            Reading::Whole => {
+                let tables = tables.ok_or(Error::NoTables)?;
                 let sides: Vec<[f64; 2]> = about
                     .domain
                     .iter()
                     .map(|axis| [axis.min, axis.max])
                     .collect();
                 let range = tables.range(&sides)?;
-                let part = |table| Ok(range.probability(table)?.value);
-                Ok(Reader::Whole(match tables.label() {
-                    Some(CellLabel::Number { .. }) => vec![range.mean()?.value],
-                    _ => (0..tables.count())
-                        .map(part)
-                        .collect::<Result<_, Error>>()?,
-                }))
+                if let Some(CellLabel::Number { .. }) = tables.label() {
+                    return Ok(Reader::Whole(vec![range.mean()?.value]));
+                }
+                let mut probabilities = Vec::new();
+                for table in 0..tables.count() {
+                    probabilities.push(range.probability(table)?.value);
+                }
+                Ok(Reader::Whole(probabilities))
             }
-            (Reading::Cells { .. } | Reading::Whole, None) => Err(Error::NoTables),
         }
     }
 
-    fn at(&self, place: &[f64]) -> Result<Told, Error> {
+    fn of_function(synopsis: &Synopsis, by: By) -> Result<Self, Error> {
+        let evaluator = Box::new(synopsis.evaluator(by)?);
+        Ok(Reader::Function(
+            evaluator,
+            synopsis.description().target.clone(),
+        ))
+    }
+
+    fn predict_at(&self, place: &[f64]) -> Result<Prediction, Error> {
         Ok(match self {
             Reader::Whole(told) => match told[..] {
-                [mean] => Told::Number(mean),
-                _ => Told::Classes(told.clone()),
+                [mean] => Prediction::Number(mean),
+                _ => Prediction::Classes(told.clone()),
             },
             Reader::Cells(kernel, tables, fit) => match tables.label() {
-                Some(CellLabel::Number { .. }) => Told::Number(kernel.expected(place, *fit)?.value),
-                Some(CellLabel::Above { .. }) => two(kernel.probability(place, 1, *fit)?.value),
+                Some(CellLabel::Number { .. }) => {
+                    Prediction::Number(kernel.expected(place, *fit)?.value)
+                }
+                Some(CellLabel::Above { .. }) => {
+                    two_classes(kernel.probability(place, 1, *fit)?.value)
+                }
                 _ => {
-                    let probability = |table| Ok(kernel.probability(place, table, *fit)?.value);
-                    Told::Classes(
-                        (0..tables.count())
-                            .map(probability)
-                            .collect::<Result<_, Error>>()?,
-                    )
+                    let mut probabilities = Vec::new();
+                    for table in 0..tables.count() {
+                        probabilities.push(kernel.probability(place, table, *fit)?.value);
+                    }
+                    Prediction::Classes(probabilities)
                 }
             },
             Reader::Function(evaluator, about) => {
@@ -295,9 +311,9 @@ impl<'t> Reader<'t> {
                 match about {
                     // The bounds of a label and of a probability are public.
                     Target::Regression(Regression { min, max, .. }) => {
-                        Told::Number(value.clamp(*min, *max))
+                        Prediction::Number(value.clamp(*min, *max))
                     }
-                    Target::Probability(_) => two(value.clamp(0.0, 1.0)),
+                    Target::Probability(_) => two_classes(value.clamp(0.0, 1.0)),
                     // A score of these is the logarithm of the odds.
                     Target::Classifier(Classifier {
                         method:
@@ -307,8 +323,8 @@ impl<'t> Reader<'t> {
                                 ..
                             },
                         ..
-                    }) => two(1.0 / (1.0 + (-value).exp())),
-                    _ => Told::Class(usize::from(value > 0.0)),
+                    }) => two_classes(1.0 / (1.0 + (-value).exp())),
+                    _ => Prediction::Class(usize::from(value > 0.0)),
                 }
             }
         })
@@ -316,6 +332,6 @@ impl<'t> Reader<'t> {
 }
 
 /// Two classes, of which the second has this probability.
-fn two(p: f64) -> Told {
-    Told::Classes(vec![1.0 - p, p])
+fn two_classes(p: f64) -> Prediction {
+    Prediction::Classes(vec![1.0 - p, p])
 }

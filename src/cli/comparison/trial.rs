@@ -1,11 +1,12 @@
 //! Releases that are built, noised and read on the same records: each with fresh noise, through the mechanism of a worker.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::thread;
 
 use crate::cli::comparison::reading::{Off, Reading, off};
 use crate::cli::comparison::world::World;
 use crate::cli::failure::Failure;
+use crate::cli::parallel::on_all_processors;
+use crate::cli::progress::WorkDone;
 use bernstream_config::{Payment, Release, Settings};
 use bernstream_noise::Exact;
 use bernstream_noise::noise::Generator;
@@ -24,23 +25,40 @@ const PLENTY: u64 = 1_000_000_000_000_000;
 /// A release to compare, and how it is read.
 pub struct Contender {
     pub title: String,
-    /// What to write in `[release]`; `None` of the file's own.
+    /// Lines to write in `[release]`; `None` of the file's own.
     pub lines: Option<String>,
     pub readings: Vec<Reading>,
     variant: ReleaseVariant,
-    /// The same for a price that leaves next to no noise, where there is one.
+    /// The release at a price that leaves next to no noise, where there is one.
     quiet: Option<ReleaseVariant>,
 }
 
-/// The errors of one reading on one window: of each draw of noise, and with next to none.
-type Errors = (Vec<Off>, Option<Off>);
+/// The errors of one reading on one window.
+struct WindowErrors {
+    /// One for each draw of noise.
+    noisy: Vec<Off>,
+    /// The error with next to no noise.
+    quiet: Option<Off>,
+}
 
-/// How far one reading of a release is off.
+/// The errors of all readings of a contender on one window.
+struct WindowTrial {
+    contender: usize,
+    readings: Vec<WindowErrors>,
+}
+
+/// A mean over windows and noise, and its standard deviation by the noise.
+#[derive(Clone, Copy, Debug)]
+pub struct MeanError {
+    pub mean: f64,
+    pub deviation: f64,
+}
+
+/// Errors of one reading of a release.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// A mean over windows and noise, and its standard deviation by the noise.
-    pub error: Option<(f64, f64)>,
-    pub wrong: Option<(f64, f64)>,
+    pub error: Option<MeanError>,
+    pub wrong: Option<MeanError>,
     /// The error where there is next to no noise.
     pub without_noise: Option<f64>,
 }
@@ -56,14 +74,15 @@ impl Contender {
         lines: Option<String>,
         readings: Vec<Reading>,
     ) -> Result<Self, Failure> {
-        let bands = Candidates::new(unread(), Vec::new());
-        let of = |release: &Release| settings.variant(release, &release.function, &bands, true);
-        let variant = of(release)?;
-        let quiet = of(&Release {
+        let bands = Candidates::new(unread_band(), Vec::new());
+        let variant = settings.variant(release, &release.function, &bands, true)?;
+        let costly = Release {
             payment: plenty(release.payment),
             ..release.clone()
-        })
-        .ok();
+        };
+        let quiet = settings
+            .variant(&costly, &costly.function, &bands, true)
+            .ok();
         Ok(Contender {
             title,
             lines,
@@ -73,8 +92,8 @@ impl Contender {
         })
     }
 
-    /// Of every reading, on one window.
-    fn on(&self, world: &World) -> Result<Vec<Errors>, Failure> {
+    /// The errors of every reading on one window.
+    fn window_errors(&self, world: &World) -> Result<Vec<WindowErrors>, Failure> {
         let exact = self
             .variant
             .target
@@ -87,19 +106,27 @@ impl Contender {
             .as_ref()
             .map(|variant| released(variant, &exact))
             .transpose()?;
-        let of = |reading: &Reading| {
-            let off =
-                |synopsis: &Synopsis| off(synopsis, reading, &world.judged).map_err(unreadable);
-            Ok((
-                noisy.iter().map(off).collect::<Result<_, Failure>>()?,
-                quiet.as_ref().map(off).transpose()?,
-            ))
-        };
-        self.readings.iter().map(of).collect()
+        let mut errors = Vec::new();
+        for reading in &self.readings {
+            let mut of_reading = WindowErrors {
+                noisy: Vec::new(),
+                quiet: None,
+            };
+            for synopsis in &noisy {
+                let error = off(synopsis, reading, &world.judged).map_err(unreadable)?;
+                of_reading.noisy.push(error);
+            }
+            if let Some(synopsis) = &quiet {
+                let error = off(synopsis, reading, &world.judged).map_err(unreadable)?;
+                of_reading.quiet = Some(error);
+            }
+            errors.push(of_reading);
+        }
+        Ok(errors)
     }
 }
 
-/// Measures every reading of every contender; `done` is told after each window of each.
+/// Measures every reading of every contender, and counts in `done` each window of each.
 ///
 /// # Errors
 ///
@@ -107,82 +134,101 @@ impl Contender {
 pub fn measured(
     contenders: &[Contender],
     worlds: &[World],
-    done: impl Fn(usize) + Sync,
+    done: &WorkDone,
 ) -> Result<Vec<Vec<Measured>>, Failure> {
-    let jobs: Vec<(usize, usize)> = (0..contenders.len())
-        .flat_map(|c| (0..worlds.len()).map(move |w| (c, w)))
-        .collect();
-    let next = AtomicUsize::new(0);
-    let finished = AtomicUsize::new(0);
-    let work = || {
-        let mut found = Vec::new();
-        while let Some((c, w)) = jobs.get(next.fetch_add(1, Relaxed)) {
-            if let (Some(contender), Some(world)) = (contenders.get(*c), worlds.get(*w)) {
-                found.push((*c, contender.on(world)?));
-                done(finished.fetch_add(1, Relaxed) + 1);
-            }
-        }
-        Ok(found)
+    let jobs = Jobs {
+        contenders,
+        worlds,
+        next: AtomicUsize::new(0),
+        finished: AtomicUsize::new(0),
+        done,
     };
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    let found = thread::scope(|scope| {
-        let working: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let mut found = Vec::new();
-        for worker in working {
-            let panicked = |_| Err(Failure::Other("a function panicked".to_owned()));
-            found.extend(worker.join().unwrap_or_else(panicked)?);
-        }
-        Ok::<_, Failure>(found)
-    })?;
-    let of_reading = |c: usize, reading: usize| {
-        let windows = found
+    let found = on_all_processors(|| jobs.work(), "a function panicked")?;
+    let trials: Vec<WindowTrial> = found.into_iter().flatten().collect();
+    let mut measured = Vec::new();
+    for (number, contender) in contenders.iter().enumerate() {
+        let own: Vec<&WindowTrial> = trials
             .iter()
-            .filter(|(of, _)| *of == c)
-            .filter_map(|(_, readings)| readings.get(reading));
-        Measured::of(&windows.collect::<Vec<_>>())
-    };
-    let of = |(c, contender): (usize, &Contender)| {
-        (0..contender.readings.len())
-            .map(|r| of_reading(c, r))
-            .collect()
-    };
-    Ok(contenders.iter().enumerate().map(of).collect())
+            .filter(|trial| trial.contender == number)
+            .collect();
+        let of_reading = (0..contender.readings.len()).map(|reading| {
+            let windows = own.iter().filter_map(|trial| trial.readings.get(reading));
+            Measured::new(&windows.collect::<Vec<_>>())
+        });
+        measured.push(of_reading.collect());
+    }
+    Ok(measured)
+}
+
+/// Every contender on every world, from which threads take one after the other.
+struct Jobs<'a> {
+    contenders: &'a [Contender],
+    worlds: &'a [World],
+    next: AtomicUsize,
+    finished: AtomicUsize,
+    done: &'a WorkDone,
+}
+
+impl Jobs<'_> {
+    /// Takes jobs until there are no more.
+    fn work(&self) -> Result<Vec<WindowTrial>, Failure> {
+        let all = self.contenders.len() * self.worlds.len();
+        let mut trials = Vec::new();
+        loop {
+            let job = self.next.fetch_add(1, Relaxed);
+            if job >= all {
+                return Ok(trials);
+            }
+            let contender = job / self.worlds.len();
+            let world = &self.worlds[job % self.worlds.len()];
+            trials.push(WindowTrial {
+                contender,
+                readings: self.contenders[contender].window_errors(world)?,
+            });
+            let finished = self.finished.fetch_add(1, Relaxed) + 1;
+            self.done.set(finished as u64, all as u64);
+        }
+    }
 }
 
 impl Measured {
-    fn of(windows: &[&(Vec<Off>, Option<Off>)]) -> Self {
-        let mean = |pick: fn(&Off) -> Option<f64>| {
-            let window = |(draws, _): &&(Vec<Off>, Option<Off>)| {
-                let values = draws.iter().map(pick).collect::<Option<Vec<f64>>>()?;
-                let count = values.len() as f64;
-                let sum = values.iter().sum::<f64>();
-                let mean = sum / count;
-                let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-                Some((mean, squares / (count - 1.0) / count))
-            };
-            let each = windows
-                .iter()
-                .map(window)
-                .collect::<Option<Vec<(f64, f64)>>>()?;
-            let count = each.len() as f64;
-            let variance = each.iter().map(|(_, variance)| variance).sum::<f64>() / (count * count);
-            Some((
-                each.iter().map(|(mean, _)| mean).sum::<f64>() / count,
-                variance.sqrt(),
-            ))
-        };
+    fn new(windows: &[&WindowErrors]) -> Self {
         let quiet = windows
             .iter()
-            .map(|(_, quiet)| quiet.and_then(|quiet| quiet.error));
+            .map(|window| window.quiet.and_then(|quiet| quiet.error));
         let without_noise = quiet
             .collect::<Option<Vec<f64>>>()
             .map(|errors| errors.iter().sum::<f64>() / errors.len() as f64);
         Measured {
-            error: mean(|off| off.error),
-            wrong: mean(|off| off.wrong),
+            error: mean_error(windows, |off| off.error),
+            wrong: mean_error(windows, |off| off.wrong),
             without_noise,
         }
     }
+}
+
+/// The mean of a figure over windows and noise; `None` where a reading does not have it.
+fn mean_error(windows: &[&WindowErrors], figure: fn(&Off) -> Option<f64>) -> Option<MeanError> {
+    let mut means = 0.0;
+    let mut variances = 0.0;
+    for window in windows {
+        let values = window
+            .noisy
+            .iter()
+            .map(figure)
+            .collect::<Option<Vec<f64>>>()?;
+        let draws = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / draws;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        means += mean;
+        variances += squares / (draws - 1.0) / draws;
+    }
+    let count = windows.len() as f64;
+    let variance: f64 = variances / (count * count);
+    Some(MeanError {
+        mean: means / count,
+        deviation: variance.sqrt(),
+    })
 }
 
 /// A window as a worker would publish it: the noise is drawn anew each time, and never used for anything else.
@@ -203,18 +249,9 @@ fn unreadable(error: bernstream_synopsis::Error) -> Failure {
 
 /// A price of the same kind that leaves next to no noise; that of one window of a plan is the price of its noise.
 fn plenty(payment: Payment) -> Payment {
-    let more = |price: Price| match price {
-        Price::Pure(_) => Price::Pure(Epsilon::from_trillionths(PLENTY)),
-        Price::Approximate { delta, .. } => Price::Approximate {
-            epsilon: Epsilon::from_trillionths(PLENTY),
-            delta,
-        },
-        Price::Concentrated(_) => Price::Concentrated(Rho::from_trillionths(PLENTY)),
-        slots @ Price::Slots(_) => slots,
-    };
     match payment {
-        Payment::Own(price) => Payment::Own(more(price)),
-        Payment::Planned(price) => Payment::Planned(more(price)),
+        Payment::Own(price) => Payment::Own(plentiful_price(price)),
+        Payment::Planned(price) => Payment::Planned(plentiful_price(price)),
         Payment::Converted { rho, .. } => Payment::Converted {
             epsilon: Epsilon::from_trillionths(PLENTY),
             rho,
@@ -222,19 +259,27 @@ fn plenty(payment: Payment) -> Payment {
     }
 }
 
+fn plentiful_price(price: Price) -> Price {
+    match price {
+        Price::Pure(_) => Price::Pure(Epsilon::from_trillionths(PLENTY)),
+        Price::Approximate { delta, .. } => Price::Approximate {
+            epsilon: Epsilon::from_trillionths(PLENTY),
+            delta,
+        },
+        Price::Concentrated(_) => Price::Concentrated(Rho::from_trillionths(PLENTY)),
+        slots @ Price::Slots(_) => slots,
+    }
+}
+
 /// A band that nothing looks at: simulating one takes its time.
-fn unread() -> Band {
-    let half_width = 1.0;
-    let pointwise = 1.0;
-    let expected_sup = 1.0;
-    let norm = 1.0;
+fn unread_band() -> Band {
     Band {
         level: 0.95,
-        half_width,
+        half_width: 1.0,
         weights: vec![1.0],
-        pointwise,
+        pointwise: 1.0,
         draws: 1,
-        expected_sup,
-        norm,
+        expected_sup: 1.0,
+        norm: 1.0,
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::failure::Failure;
 use bernstream_config::{Release, Settings};
 use bernstream_kafka::source::files::{Files, Params};
 use bernstream_kafka::source::record::Declared;
-use bernstream_kafka::source::{Event, Source};
+use bernstream_kafka::source::{self, Event, Source};
 use bernstream_release::source::Columns;
 use bernstream_release::window::Label;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
@@ -20,30 +20,44 @@ use bernstream_synopsis::PointKernel;
 use bernstream_synopsis::machine::Kernel;
 use bernstream_synopsis::rough::{Kind, Sum, WorstCaseFunctions};
 
-/// How wide the bends of a curve are, as parts of an axis: a law each.
+/// Widths of the bends of a curve, as parts of an axis: a law each.
 pub const BENDS: [f64; 4] = [0.5, 0.3, 0.2, 0.1];
-/// How wide the cluster of places is.
+/// Width of the cluster of places.
 const CLUSTER: f64 = 0.15;
-/// How far the expected label is from its middle at most, and how far a label is from what is expected, as parts of half its range.
+/// The most that the expected label is from its middle, and a label from what is expected, as parts of half its range.
 const HEIGHT: f64 = 0.6;
 const SCATTER: f64 = 0.35;
-/// How far the logarithms of two probabilities are apart at most.
+/// The most that the logarithms of two probabilities are apart.
 const ODDS: f64 = 2.0;
-/// Where a reading is judged.
+/// Number of places where a reading is judged: drawn from a law, or rows.
 const PLACES: usize = 200;
 const ROWS: usize = 1000;
-/// Of the laws, which are public: every comparison draws the same records.
+/// The seed of the laws, which are public: every comparison draws the same records.
 const SEED: u64 = 0x636f_6d70_6172_6500;
 
 /// Records, and what readings are judged by.
 pub struct World {
-    /// Places in the unit cube, each with its label as [`AccumulatorSpec::record`] takes it.
-    records: Vec<(Vec<f64>, f64)>,
-    /// Places in natural units.
-    pub judged: Vec<(Vec<f64>, Truth)>,
+    records: Vec<Record>,
+    pub judged: Vec<JudgedPlace>,
 }
 
-/// What is true at a place.
+/// A record as a window keeps it: drawn from a law, or a row of a public file.
+#[derive(Clone)]
+pub struct Record {
+    /// Coordinates in the unit cube.
+    place: Vec<f64>,
+    /// The label as [`AccumulatorSpec::record`] takes it.
+    label: f64,
+}
+
+/// A place where readings are judged.
+pub struct JudgedPlace {
+    /// Coordinates in natural units.
+    pub place: Vec<f64>,
+    pub truth: Truth,
+}
+
+/// The truth at a place.
 pub enum Truth {
     /// The expected label, or that of a record.
     Number(f64),
@@ -52,7 +66,7 @@ pub enum Truth {
 }
 
 impl World {
-    /// What a window keeps of the records.
+    /// The accumulator of a window that holds the records.
     pub fn accumulated(&self, spec: &AccumulatorSpec) -> Accumulator {
         let most = match spec {
             AccumulatorSpec::Records { most } => *most as usize,
@@ -62,75 +76,76 @@ impl World {
             self.records
                 .iter()
                 .take(most)
-                .map(|(x, label)| spec.record(x, *label)),
+                .map(|record| spec.record(&record.place, record.label)),
         )
     }
 
-    /// So many records of the law of this number, and the law itself at places of records.
+    /// Draws so many records of the law of this number, and the law itself at places of records.
     pub fn drawn(release: &Release, label: &Label, records: u64, number: usize) -> World {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(number as u64);
         let law = Law::new(release, label, number, &mut rng);
         let records = (0..records).map(|_| law.record(&mut rng)).collect();
-        let judged = (0..PLACES)
-            .map(|_| {
-                let y = law.place(&mut rng);
-                let truth = law.truth(&y, label);
-                (natural(release, &y), truth)
-            })
-            .collect();
+        let mut judged = Vec::new();
+        for _ in 0..PLACES {
+            let place = law.place(&mut rng);
+            judged.push(JudgedPlace {
+                truth: law.truth(&place, label),
+                place: natural_units(release, &place),
+            });
+        }
         World { records, judged }
     }
 
-    /// So many records of one half of the rows, drawn with repetition, and some of the other half to judge by.
+    /// Draws so many records of one half of the rows, with repetition, and some of the other half to judge by.
     pub fn resampled(
         release: &Release,
         label: &Label,
-        rows: &[Row],
+        rows: &[Record],
         records: u64,
         number: usize,
     ) -> World {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(number as u64);
         // Rows of a file are in some order: halves take turns.
-        let half = |odd: usize| rows.iter().skip(odd).step_by(2).collect::<Vec<&Row>>();
-        let given = half(0);
-        let held_out = half(1);
-        let mut any = |of: &[&Row]| {
-            of.get(rng.random_range(0..of.len().max(1)))
-                .map(|row| (row.x.clone(), row.label))
-        };
-        let records = (0..records).filter_map(|_| any(&given)).collect();
-        let judge = |(x, kept): (Vec<f64>, f64)| {
-            let truth = match label {
-                Label::Number(bounds) => {
-                    Truth::Number(bounds.min + (bounds.max - bounds.min) * (kept + 1.0) / 2.0)
-                }
-                Label::Above(_) => Truth::Classes(if kept > 0.0 {
-                    vec![0.0, 1.0]
-                } else {
-                    vec![1.0, 0.0]
-                }),
-                Label::Classes(values) => Truth::Classes(
-                    (0..values.len())
-                        .map(|class| f64::from(u8::from(class as f64 == kept)))
-                        .collect(),
-                ),
-            };
-            (natural(release, &x), truth)
-        };
-        let judged = (0..ROWS)
-            .filter_map(|_| any(&held_out))
-            .map(judge)
+        let given: Vec<&Record> = rows.iter().step_by(2).collect();
+        let held_out: Vec<&Record> = rows.iter().skip(1).step_by(2).collect();
+        let records = (0..records)
+            .filter_map(|_| draw_record(&given, &mut rng))
             .collect();
+        let mut judged = Vec::new();
+        for _ in 0..ROWS {
+            if let Some(record) = draw_record(&held_out, &mut rng) {
+                judged.push(JudgedPlace {
+                    place: natural_units(release, &record.place),
+                    truth: truth_of_record(label, record.label),
+                });
+            }
+        }
         World { records, judged }
     }
 }
 
-/// A row of a public file, as a window keeps it.
-pub struct Row {
-    x: Vec<f64>,
-    label: f64,
+/// One of the records, each with the same probability; `None` if there are none.
+fn draw_record(records: &[&Record], rng: &mut ChaCha12Rng) -> Option<Record> {
+    let number = rng.random_range(0..records.len().max(1));
+    records.get(number).map(|record| (*record).clone())
+}
+
+/// The truth that a record with this label, as a window keeps it, tells for certain.
+fn truth_of_record(label: &Label, kept: f64) -> Truth {
+    match label {
+        Label::Number(bounds) => {
+            Truth::Number(bounds.min + (bounds.max - bounds.min) * (kept + 1.0) / 2.0)
+        }
+        Label::Above(_) if kept > 0.0 => Truth::Classes(vec![0.0, 1.0]),
+        Label::Above(_) => Truth::Classes(vec![1.0, 0.0]),
+        Label::Classes(values) => Truth::Classes(
+            (0..values.len())
+                .map(|class| f64::from(u8::from(class as f64 == kept)))
+                .collect(),
+        ),
+    }
 }
 
 /// The rows of a public file, or of a folder of them, that a window of the release would keep, whatever their time and key.
@@ -143,9 +158,7 @@ pub fn rows(
     settings: &Settings,
     release: &Release,
     label: &Label,
-) -> Result<Vec<Row>, Failure> {
-    let unavailable =
-        |error: bernstream_kafka::source::Error| Failure::Unavailable(error.to_string());
+) -> Result<Vec<Record>, Failure> {
     let columns = Columns {
         key: None,
         unit: None,
@@ -159,17 +172,14 @@ pub fn rows(
     let mut files = Files::open(&params, columns).map_err(unavailable)?;
     let mut rows = Vec::new();
     while let Event::Batch(batch) = files.next(None, Duration::ZERO).map_err(unavailable)? {
-        for at in 0..batch.times.len() {
-            let number = |column: &Float64Array| {
-                (column.is_valid(at) && !column.value(at).is_nan()).then(|| column.value(at))
-            };
-            let mut values = batch.values.iter().map(number);
+        for row in 0..batch.times.len() {
+            let mut values = batch.values.iter().map(|column| number_at(column, row));
             let axes = release.axes.iter().map(|axis| axis.unit(values.next()??));
-            let Some(x) = axes.collect::<Option<Vec<f64>>>() else {
+            let Some(place) = axes.collect::<Option<Vec<f64>>>() else {
                 continue;
             };
             if let Some(label) = values.next().flatten().and_then(|value| label.of(value)) {
-                rows.push(Row { x, label });
+                rows.push(Record { place, label });
             }
         }
     }
@@ -186,6 +196,15 @@ pub fn rows(
     Ok(rows)
 }
 
+fn unavailable(error: source::Error) -> Failure {
+    Failure::Unavailable(error.to_string())
+}
+
+/// The value of a row; `None` where it is null or no number.
+fn number_at(column: &Float64Array, row: usize) -> Option<f64> {
+    (column.is_valid(row) && !column.value(row).is_nan()).then(|| column.value(row))
+}
+
 /// A law of places and labels, which resembles no records in particular.
 struct Law {
     centre: Vec<f64>,
@@ -197,10 +216,14 @@ struct Law {
 impl Law {
     fn new(release: &Release, label: &Label, number: usize, rng: &mut ChaCha12Rng) -> Law {
         let axes = release.axes.len();
-        let (count, height) = match label {
-            Label::Number(_) => (1, HEIGHT),
-            Label::Above(_) => (1, ODDS),
-            Label::Classes(values) => (values.len(), ODDS / 2.0),
+        let count = match label {
+            Label::Number(_) | Label::Above(_) => 1,
+            Label::Classes(values) => values.len(),
+        };
+        let height = match label {
+            Label::Number(_) => HEIGHT,
+            Label::Above(_) => ODDS,
+            Label::Classes(_) => ODDS / 2.0,
         };
         let bandwidth = BENDS.get(number % BENDS.len()).copied().unwrap_or(1.0);
         let rough = WorstCaseFunctions {
@@ -228,20 +251,25 @@ impl Law {
     /// Half of the places are in a cluster, the others anywhere.
     fn place<R: Rng>(&self, rng: &mut R) -> Vec<f64> {
         let is_clustered = rng.random::<bool>();
-        let along = |centre: &f64| match is_clustered {
-            true => (centre + CLUSTER * rng.sample::<f64, _>(StandardNormal)).clamp(0.0, 1.0),
-            false => rng.random(),
-        };
-        self.centre.iter().map(along).collect()
+        let mut place = Vec::new();
+        for centre in &self.centre {
+            place.push(if is_clustered {
+                (centre + CLUSTER * rng.sample::<f64, _>(StandardNormal)).clamp(0.0, 1.0)
+            } else {
+                rng.random()
+            });
+        }
+        place
     }
 
-    fn record<R: Rng>(&self, rng: &mut R) -> (Vec<f64>, f64) {
-        let y = self.place(rng);
+    fn record<R: Rng>(&self, rng: &mut R) -> Record {
+        let place = self.place(rng);
         if self.is_number {
             let scatter = SCATTER * (2.0 * rng.random::<f64>() - 1.0);
-            return (y.clone(), self.curve(0, &y) + scatter);
+            let label = self.curve(0, &place) + scatter;
+            return Record { place, label };
         }
-        let probabilities = self.probabilities(&y);
+        let probabilities = self.probabilities(&place);
         let mut left = rng.random::<f64>();
         let mut class = 0;
         while class + 1 < probabilities.len() && left >= probabilities[class] {
@@ -258,14 +286,14 @@ impl Law {
             }
             _ => class as f64,
         };
-        (y, label)
+        Record { place, label }
     }
 
     fn curve(&self, number: usize, y: &[f64]) -> f64 {
         self.curves.get(number).map_or(0.0, |curve| curve.at(y))
     }
 
-    /// Of two classes the curve is the logarithm of the odds of the second.
+    /// Probabilities of the classes. Of two classes the curve is the logarithm of the odds of the second.
     fn probabilities(&self, y: &[f64]) -> Vec<f64> {
         let mut weights: Vec<f64> = self.curves.iter().map(|curve| curve.at(y).exp()).collect();
         if let [odds] = weights[..] {
@@ -285,23 +313,28 @@ impl Law {
     }
 }
 
-/// Where a curve is bounded.
+/// Points at which a curve is bounded.
 fn grid(axes: usize) -> Vec<Vec<f64>> {
     let steps: u32 = match axes {
         1 => 100,
         2 => 20,
         _ => 8,
     };
-    let along = || (0..=steps).map(|i| f64::from(i) / f64::from(steps));
-    (0..axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
-        points
-            .iter()
-            .flat_map(|p| along().map(move |y| [&p[..], &[y]].concat()))
-            .collect()
-    })
+    let mut points: Vec<Vec<f64>> = vec![Vec::new()];
+    for _ in 0..axes {
+        let mut longer = Vec::new();
+        for point in &points {
+            for step in 0..=steps {
+                longer.push([&point[..], &[f64::from(step) / f64::from(steps)]].concat());
+            }
+        }
+        points = longer;
+    }
+    points
 }
 
-fn natural(release: &Release, y: &[f64]) -> Vec<f64> {
+/// A place of the unit cube in the units of the axes.
+fn natural_units(release: &Release, y: &[f64]) -> Vec<f64> {
     release
         .axes
         .iter()

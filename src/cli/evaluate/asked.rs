@@ -58,13 +58,10 @@ pub struct Arguments {
 pub(super) struct Point(pub Vec<f64>);
 
 fn point(text: &str) -> Result<Point, String> {
-    let number = |part: &str| {
-        part.trim()
-            .parse::<f64>()
-            .map_err(|_| format!("'{part}' is not a number"))
-    };
-    text.split(',')
-        .map(number)
-        .collect::<Result<_, _>>()
-        .map(Point)
+    let mut coordinates = Vec::new();
+    for part in text.split(',') {
+        let number = part.trim().parse();
+        coordinates.push(number.map_err(|_| format!("'{part}' is not a number"))?);
+    }
+    Ok(Point(coordinates))
 }

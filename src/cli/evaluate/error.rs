@@ -8,7 +8,7 @@ use crate::cli::newest;
 use crate::cli::print::unprinted;
 use bernstream_synopsis as synopsis;
 
-/// Why nothing, or not everything, was printed.
+/// The reason why nothing, or not everything, was printed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{} is a folder: name one of the synopses in it, such as {}", path.display(), example.display())]

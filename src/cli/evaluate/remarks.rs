@@ -3,17 +3,9 @@
 use super::table::Divisor;
 use crate::cli::reading::Width;
 use crate::cli::units;
-use bernstream_synopsis::description::{Choice, Definition, Description};
+use bernstream_synopsis::description::{Definition, Description};
 
-pub(super) fn what(about: &Description, divisor: Divisor) -> String {
-    let key = about
-        .key
-        .as_ref()
-        .map(|key| format!(", key '{key}'"))
-        .unwrap_or_default();
-    let pipeline = &about.pipeline;
-    let release = &about.release;
-    let window = about.window;
+pub(super) fn source_and_meaning(about: &Description, divisor: Divisor) -> String {
     // Behind the semicolon stands how to divide, which is done already.
     let meaning = units::meaning(about);
     let quantity = meaning.split(';').next().unwrap_or_default();
@@ -32,15 +24,29 @@ pub(super) fn what(about: &Description, divisor: Divisor) -> String {
             "the share of records at or below a point, which rises from 0 to 1".to_owned()
         }
     };
+    format!("{}value: {value}", source(about))
+}
+
+/// The release and the window that a synopsis is of, as lines; also that records are missing, where the operator has said so.
+pub(in crate::cli) fn source(about: &Description) -> String {
+    let key = about
+        .key
+        .as_ref()
+        .map(|key| format!(", key '{key}'"))
+        .unwrap_or_default();
     let simulated = if about.synthetic {
         "; the records were simulated"
     } else {
         ""
     };
-    let span = format!("{} to {}", window.start, window.end);
+    let incomplete = if about.incomplete {
+        "incomplete: the operator has accepted that records of this window may be missing\n"
+    } else {
+        ""
+    };
     format!(
-        "{release} of {pipeline}{key}, {span}{simulated}\n{}value: {value}",
-        incomplete(about)
+        "{} of {}{key}, {} to {}{simulated}\n{incomplete}",
+        about.release, about.pipeline, about.window.start, about.window.end
     )
 }
 
@@ -63,19 +69,9 @@ pub(super) fn guarantee(about: &Description, band: &Width, pointwise: bool) -> S
         random @ Definition::Random(_) => format!("{random}, epsilon {}: ", privacy.price),
         other => format!("{other}, {}: ", privacy.price),
     };
-    let choice = |choice: &Choice| {
-        format!("\nchosen privately from the records of this window and key: {choice}")
-    };
-    let choices: String = about.choices.iter().map(choice).collect();
-    format!("{band}{choices}\n{definition}{}", privacy.in_words)
-}
-
-/// That records are missing, where the operator has said so.
-pub(in crate::cli) fn incomplete(about: &Description) -> &'static str {
-    match about.incomplete {
-        true => {
-            "incomplete: the operator has accepted that records of this window may be missing\n"
-        }
-        false => "",
+    let mut choices = String::new();
+    for choice in &about.choices {
+        choices += &format!("\nchosen privately from the records of this window and key: {choice}");
     }
+    format!("{band}{choices}\n{definition}{}", privacy.in_words)
 }

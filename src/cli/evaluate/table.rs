@@ -9,12 +9,12 @@ use crate::cli::reading::{LabelFit, Reading, Width};
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::approximation::ApproximationBand;
 use bernstream_synopsis::description::{Axis, Classifier, Density, Description, Target};
-use bernstream_synopsis::tables::Interval;
+use bernstream_synopsis::tables::{Estimate, Interval, Tables};
 use bernstream_synopsis::{Evaluator, Synopsis};
 
 const DEFAULT_POINTS: u32 = 25;
 
-/// What the values were divided by.
+/// The divisor of the values.
 #[derive(Clone, Copy)]
 pub(super) enum Divisor {
     Nothing,
@@ -26,6 +26,16 @@ pub(super) enum Divisor {
     Cumulative,
 }
 
+impl Divisor {
+    fn value(self) -> f64 {
+        match self {
+            Divisor::Nothing | Divisor::Cumulative => 1.0,
+            Divisor::Records(records) => records as f64,
+            Divisor::Mass(mass) | Divisor::Clipped(mass) => mass,
+        }
+    }
+}
+
 pub(super) fn table(
     synopsis: &Synopsis,
     arguments: &Arguments,
@@ -33,58 +43,43 @@ pub(super) fn table(
 ) -> Result<Printed, Error> {
     let about = synopsis.description();
     if let Some(fit) = arguments.fit {
-        return fitted(synopsis, fit, arguments, out);
+        return fitted_table(synopsis, fit, arguments, out);
     }
     let order = arguments.order.unwrap_or(about.order);
     let evaluator = synopsis.evaluator(arguments.by.at_order(order))?;
     if let Target::Cells(_) = about.target
         && (arguments.density || arguments.cumulative)
     {
-        return of_tables(synopsis, arguments, out);
+        return table_of_cells(synopsis, arguments, out);
     }
     if arguments.cumulative {
-        return cumulative(about, evaluator, arguments, out);
+        return cumulative_table(about, evaluator, arguments, out);
     }
-    let (divisor, by) = match (arguments.density, &about.target, evaluator.mass()) {
-        (false, ..) => (Divisor::Nothing, 1.0),
-        (true, Target::Density(_), _) if arguments.proper => {
-            let mass = evaluator.clone().proper()?.mass();
-            (Divisor::Clipped(mass), mass)
-        }
-        (
-            true,
-            Target::Density(Density {
-                divide_by: Some(records),
-                ..
-            }),
-            _,
-        ) => (Divisor::Records(*records), *records as f64),
-        (true, Target::Density(_), mass) if mass > 0.0 => (Divisor::Mass(mass), mass),
-        (true, Target::Density(_), mass) => return Err(synopsis::Error::NoMass { mass }.into()),
-        (true, ..) => return Err(Error::NoDensity),
-    };
+    let divisor = divisor(about, &evaluator, arguments)?;
+    let by = divisor.value();
     let band = Width::new(synopsis, arguments.by, arguments.pointwise, order)?;
     // Evaluated before the first line is written: a wrong point leaves no partial table.
     let mut rows = Vec::new();
     let mut widest = 0.0_f64;
-    for point in points(about, arguments) {
+    for point in points_to_print(about, arguments) {
         let value = evaluator.evaluate(&point)?;
         let half = band.at(&evaluator, &point)?;
         widest = widest.max(half.unwrap_or(0.0));
         let ends = half
             .map(|half| evaluator.interval(&point, half))
             .transpose()?;
-        let possible = |x: f64| if arguments.proper { x.max(0.0) } else { x };
-        let shown = |x: f64| above_noise(possible(x) / by, half.unwrap_or(value.abs() / 1e3) / by);
-        let values = std::iter::once(value).chain(ends.into_iter().flatten());
-        let mut cells: Vec<String> = point
-            .iter()
-            .map(|x| ten_digits(*x))
-            .chain(values.map(shown))
-            .map(|x| x.to_string())
-            .collect();
+        let precision = half.unwrap_or(value.abs() / 1e3) / by;
+        let mut cells = coordinates(&point);
+        for number in std::iter::once(value).chain(ends.into_iter().flatten()) {
+            let possible = if arguments.proper {
+                number.max(0.0)
+            } else {
+                number
+            };
+            cells.push(above_noise(possible / by, precision).to_string());
+        }
         if let Target::Classifier(classifier) = &about.target {
-            cells.push(class(classifier, value, half.unwrap_or(0.0)));
+            cells.push(class_in_words(classifier, value, half.unwrap_or(0.0)));
         }
         rows.push(cells.join(","));
     }
@@ -98,34 +93,76 @@ pub(super) fn table(
     } else {
         ""
     };
-    writeln!(out, "{},value{bounds}{class}", columns(about))?;
-    rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
-    let bound = synopsis
-        .approximation()
-        .filter(|_| arguments.by == Reading::Bernstein && order == about.order);
-    let largest = |bound: ApproximationBand| {
-        let widths = points(about, arguments)
-            .into_iter()
-            .map(|point| bound.half_width(&point));
-        widths
-            .collect::<Result<Vec<f64>, _>>()
-            .map(|widths| widths.into_iter().fold(0.0, f64::max) / by)
+    write_rows(
+        out,
+        &format!("{},value{bounds}{class}", column_names(about)),
+        &rows,
+    )?;
+    let is_published = arguments.by == Reading::Bernstein && order == about.order;
+    let approximation = match synopsis.approximation().filter(|_| is_published) {
+        Some(bound) => Some(largest_error(&bound, &points_to_print(about, arguments))? / by),
+        None => None,
     };
-    let is_published =
-        arguments.by == Reading::Bernstein && order == about.order && !arguments.proper;
     let form = synopsis
         .form_error()
-        .filter(|_| is_published)
+        .filter(|_| is_published && !arguments.proper)
         .map(|error| with_form(error / by, widest / by, arguments.pointwise));
     Ok(Printed {
         divisor,
         band,
-        approximation: bound.map(largest).transpose()?,
+        approximation,
         form,
     })
 }
 
-fn cumulative(
+fn largest_error(bound: &ApproximationBand, points: &[Vec<f64>]) -> Result<f64, Error> {
+    let mut largest = 0.0_f64;
+    for point in points {
+        largest = largest.max(bound.half_width(point)?);
+    }
+    Ok(largest)
+}
+
+/// The divisor that is asked for, if the synopsis has it.
+fn divisor(
+    about: &Description,
+    evaluator: &Evaluator,
+    arguments: &Arguments,
+) -> Result<Divisor, Error> {
+    if !arguments.density {
+        return Ok(Divisor::Nothing);
+    }
+    let Target::Density(Density { divide_by, .. }) = &about.target else {
+        return Err(Error::NoDensity);
+    };
+    if arguments.proper {
+        return Ok(Divisor::Clipped(evaluator.clone().proper()?.mass()));
+    }
+    if let Some(records) = divide_by {
+        return Ok(Divisor::Records(*records));
+    }
+    let mass = evaluator.mass();
+    if mass > 0.0 {
+        Ok(Divisor::Mass(mass))
+    } else {
+        Err(synopsis::Error::NoMass { mass }.into())
+    }
+}
+
+fn write_rows(out: &mut impl Write, header: &str, rows: &[String]) -> Result<(), Error> {
+    writeln!(out, "{header}")?;
+    for row in rows {
+        writeln!(out, "{row}")?;
+    }
+    Ok(())
+}
+
+/// The cells of a point: its coordinates.
+fn coordinates(point: &[f64]) -> Vec<String> {
+    point.iter().map(|x| ten_digits(*x).to_string()).collect()
+}
+
+fn cumulative_table(
     about: &Description,
     evaluator: Evaluator,
     by: &Arguments,
@@ -136,37 +173,23 @@ fn cumulative(
     }
     let function = evaluator.cumulative()?;
     let mut rows = Vec::new();
-    for point in points(about, by) {
-        let value = above_noise(function.evaluate(&point)?, 1e-2);
-        rows.push(
-            point
-                .iter()
-                .map(|x| ten_digits(*x))
-                .chain([value])
-                .map(|x| x.to_string())
-                .collect::<Vec<_>>()
-                .join(","),
-        );
+    for point in points_to_print(about, by) {
+        let mut cells = coordinates(&point);
+        cells.push(above_noise(function.evaluate(&point)?, 1e-2).to_string());
+        rows.push(cells.join(","));
     }
-    writeln!(out, "{},value", columns(about))?;
-    rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
-    Ok(Printed {
-        divisor: Divisor::Cumulative,
-        band: Width::None,
-        approximation: None,
-        form: None,
-    })
+    write_rows(out, &format!("{},value", column_names(about)), &rows)?;
+    Ok(Printed::new(Divisor::Cumulative, Width::None))
 }
 
 /// The density, or the share at or below a point, of tables of cells.
-fn of_tables(
+fn table_of_cells(
     synopsis: &Synopsis,
     arguments: &Arguments,
     out: &mut impl Write,
 ) -> Result<Printed, Error> {
     let tables = synopsis.tables()?;
     let about = synopsis.description();
-    let ends = |pick: fn(&Axis) -> f64| about.domain.iter().map(pick).collect::<Vec<f64>>();
     let whole: Vec<[f64; 2]> = about
         .domain
         .iter()
@@ -174,29 +197,9 @@ fn of_tables(
         .collect();
     let mass = tables.range(&whole)?.count().value;
     let mut rows = Vec::new();
-    for point in points(about, arguments) {
-        let (value, interval) = if arguments.cumulative {
-            // The quotient of sums that the noise allows.
-            let sides = ends(|axis| axis.min)
-                .into_iter()
-                .zip(&point)
-                .map(|(low, high)| [low, *high])
-                .collect::<Vec<_>>();
-            let share = if point == ends(|axis| axis.min) {
-                None
-            } else {
-                Some(tables.range(&sides)?.share())
-            };
-            share.map_or(
-                (
-                    0.0,
-                    Some(Interval {
-                        lower: 0.0,
-                        upper: 0.0,
-                    }),
-                ),
-                |share| (share.value, share.interval),
-            )
+    for point in points_to_print(about, arguments) {
+        let estimate = if arguments.cumulative {
+            share_below(&tables, &about.domain, &point)?
         } else if mass > 0.0 {
             let read = tables.kernel(None)?.density(&point)?;
             let within = if arguments.pointwise {
@@ -204,48 +207,69 @@ fn of_tables(
             } else {
                 read.simultaneous
             };
-            (
-                read.value / mass,
-                within.map(|Interval { lower, upper }| Interval {
+            Estimate {
+                value: read.value / mass,
+                interval: within.map(|Interval { lower, upper }| Interval {
                     lower: lower / mass,
                     upper: upper / mass,
                 }),
-            )
+            }
         } else {
             return Err(synopsis::Error::NoMass { mass }.into());
         };
-        let half = interval.map_or(value.abs() / 1e3, |Interval { lower, upper }| {
-            (upper - lower) / 2.0
-        });
-        let told = |x: f64| above_noise(x, half).to_string();
-        let ends = interval.map_or(
-            ["".to_owned(), "".to_owned()],
-            |Interval { lower, upper }| [told(lower), told(upper)],
-        );
-        let row = point
-            .iter()
-            .map(|x| ten_digits(*x).to_string())
-            .chain([told(value)])
-            .chain(ends);
-        rows.push(row.collect::<Vec<_>>().join(","));
+        rows.push(row_of_estimate(&point, estimate));
     }
-    writeln!(out, "{},value,lower,upper", columns(about))?;
-    rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
+    write_rows(
+        out,
+        &format!("{},value,lower,upper", column_names(about)),
+        &rows,
+    )?;
     let divisor = if arguments.cumulative {
         Divisor::Cumulative
     } else {
         Divisor::Mass(mass)
     };
-    Ok(Printed {
-        divisor,
-        band: Width::None,
-        approximation: None,
-        form: None,
-    })
+    Ok(Printed::new(divisor, Width::None))
+}
+
+/// The share of records at or below a point: the quotient of sums that the noise allows.
+fn share_below(tables: &Tables, domain: &[Axis], point: &[f64]) -> Result<Estimate, Error> {
+    let sides: Vec<[f64; 2]> = domain
+        .iter()
+        .zip(point)
+        .map(|(axis, high)| [axis.min, *high])
+        .collect();
+    if domain.len() == point.len() && sides.iter().all(|[low, high]| low == high) {
+        return Ok(Estimate {
+            value: 0.0,
+            interval: Some(Interval {
+                lower: 0.0,
+                upper: 0.0,
+            }),
+        });
+    }
+    Ok(tables.range(&sides)?.share())
+}
+
+/// A point, a value and its interval, which is empty where the noise may be all that there is.
+fn row_of_estimate(point: &[f64], Estimate { value, interval }: Estimate) -> String {
+    let half = interval.map_or(value.abs() / 1e3, |Interval { lower, upper }| {
+        (upper - lower) / 2.0
+    });
+    let mut cells = coordinates(point);
+    cells.push(above_noise(value, half).to_string());
+    match interval {
+        Some(Interval { lower, upper }) => {
+            cells.push(above_noise(lower, half).to_string());
+            cells.push(above_noise(upper, half).to_string());
+        }
+        None => cells.extend([String::new(), String::new()]),
+    }
+    cells.join(",")
 }
 
 /// The label of tables of cells, fitted so; without ends where the noise may be all that there is.
-fn fitted(
+fn fitted_table(
     synopsis: &Synopsis,
     fit: LabelFit,
     arguments: &Arguments,
@@ -254,36 +278,26 @@ fn fitted(
     let about = synopsis.description();
     let function = synopsis.tables()?.fitted(fit.into())?;
     let mut rows = Vec::new();
-    for point in points(about, arguments) {
+    for point in points_to_print(about, arguments) {
         let read = function.read(&point)?;
         let interval = if arguments.pointwise {
             read.pointwise
         } else {
             read.simultaneous
         };
-        let half = interval.map_or(read.value.abs() / 1e3, |Interval { lower, upper }| {
-            (upper - lower) / 2.0
-        });
-        let told = |x: f64| above_noise(x, half).to_string();
-        let ends = interval.map_or([const { String::new() }; 2], |interval| {
-            [told(interval.lower), told(interval.upper)]
-        });
-        let row = point
-            .iter()
-            .map(|x| ten_digits(*x).to_string())
-            .chain([told(read.value)])
-            .chain(ends);
-        rows.push(row.collect::<Vec<_>>().join(","));
+        let estimate = Estimate {
+            value: read.value,
+            interval,
+        };
+        rows.push(row_of_estimate(&point, estimate));
     }
-    writeln!(out, "{},value,lower,upper", columns(about))?;
-    rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
+    write_rows(
+        out,
+        &format!("{},value,lower,upper", column_names(about)),
+        &rows,
+    )?;
     let band = Width::new(synopsis, arguments.by, arguments.pointwise, about.order)?;
-    Ok(Printed {
-        divisor: Divisor::Nothing,
-        band,
-        approximation: None,
-        form: None,
-    })
+    Ok(Printed::new(Divisor::Nothing, band))
 }
 
 /// The band holds in 19 of 20 windows, and so does the sum of the values that the form is reckoned with.
@@ -299,7 +313,7 @@ fn with_form(error: f64, widest: f64, pointwise: bool) -> String {
     )
 }
 
-fn columns(about: &Description) -> String {
+fn column_names(about: &Description) -> String {
     about
         .domain
         .iter()
@@ -308,18 +322,29 @@ fn columns(about: &Description) -> String {
         .join(",")
 }
 
-/// What was printed beside the values.
+/// Everything that is to be said beside the printed values.
 pub(super) struct Printed {
     pub divisor: Divisor,
     pub band: Width,
     /// The most that the function differs from that of the exact values, where its smoothness is declared.
     pub approximation: Option<f64>,
-    /// What noise and form together stay within, in words, where the description says how far the form is off.
+    /// The bound of noise and form together, in words, where the description says how far the form is off.
     pub form: Option<String>,
 }
 
+impl Printed {
+    fn new(divisor: Divisor, band: Width) -> Self {
+        Printed {
+            divisor,
+            band,
+            approximation: None,
+            form: None,
+        }
+    }
+}
+
 /// The class that a score predicts, unless the noise is larger than the score.
-fn class(classifier: &Classifier, score: f64, half_width: f64) -> String {
+fn class_in_words(classifier: &Classifier, score: f64, half_width: f64) -> String {
     let Classifier { label, above, .. } = classifier;
     if score.abs() <= half_width {
         "too close to call".to_owned()
@@ -331,7 +356,7 @@ fn class(classifier: &Classifier, score: f64, half_width: f64) -> String {
 }
 
 /// The points asked for, or a grid over the domain, the last axis fastest.
-fn points(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
+fn points_to_print(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
     if !arguments.at.is_empty() {
         return arguments.at.iter().map(|point| point.0.clone()).collect();
     }

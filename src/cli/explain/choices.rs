@@ -3,14 +3,12 @@
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
-use bernstream_config as config;
 use bernstream_config::{Release, Settings};
 use bernstream_release::marginals::BINS;
 use bernstream_synopsis::description::{Density, Smoothing, Target};
 
-/// What each window and key chooses privately from its own records, and how accurately.
+/// The private choices of each window and key from its own records, and how accurate they are.
 pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failure> {
-    let refused = |e: config::Error| Failure::Configuration(e.to_string());
     let quantity = units::quantity(release);
     let protected = settings.protected();
     let mut lines = Vec::new();
@@ -19,16 +17,10 @@ pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<Stri
             "bandwidths, for {}: from counts of records in {BINS} parts of each axis, each off by about {} records; the selected \
              candidate is the nearest to 0.9 (interquartile range / 1.34) n^(-1 / (axes + 4))",
             choice.price,
-            three_digits(choice.mechanism(protected).map_err(refused)?.noise())
+            three_digits(choice.mechanism(protected)?.noise())
         ));
         for function in choice.candidates.iter() {
-            let scale = float(
-                settings
-                    .mechanism_of(release, function)
-                    .map_err(refused)?
-                    .scale()
-                    .units(),
-            );
+            let scale = float(settings.mechanism_of(release, function)?.scale().units());
             if let Target::Density(Density {
                 kernel: Smoothing::Bandwidths(lengths),
                 ..
@@ -42,12 +34,8 @@ pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<Stri
         }
     }
     if let Some(choice) = &release.private_order {
-        let noise = settings
-            .mechanism_of(release, &release.function)
-            .map_err(refused)?;
-        let order = choice
-            .mechanism(&release.function, &noise, protected)
-            .map_err(refused)?;
+        let noise = settings.mechanism_of(release, &release.function)?;
+        let order = choice.mechanism(&release.function, &noise, protected)?;
         lines.push(format!(
             "order, for {}: the one with the smallest expected noise + approximation error at the lattice, each known to about {} \
              {quantity}",

@@ -2,30 +2,30 @@
 
 use serde::Serialize;
 
-use crate::cli::explain::plan::{Plan, named};
+use crate::cli::explain::plan::{LaterPrice, Plan, named};
 use crate::cli::explain::visibility::{
     CurveScale, CurveVisibility, ExpectedCurve, without_verdict,
 };
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
-use bernstream_config::{Release, Selection, Settings};
+use bernstream_config::{Release, Settings};
 use bernstream_synopsis::Basis;
 use bernstream_synopsis::calibrate::{Epsilon, Rho};
 use bernstream_synopsis::description::{CellLabel, Cells, Target};
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::rough::Kind;
 
-/// How accurate a release is, and would be at other prices. Computed from public quantities alone.
+/// Accuracy of a release at its price and at others. Computed from public quantities alone.
 #[derive(Debug, Serialize)]
 pub struct Accuracy {
     /// The unit of every error here, such as "flights per minute".
     pub quantity: String,
     /// The price of the noise of a window.
     pub price: Price,
-    /// What an error of noise alone stays within, at this price and at others.
+    /// Bounds of the error of noise alone, at this price and at others.
     pub at_prices: Vec<AtPrice>,
-    /// What noise and form together stay within, everywhere, in 9 of 10 windows even of the roughest functions; only where the file
+    /// Bound of noise and form together, everywhere, in 9 of 10 windows even of the roughest functions; only where the file
     /// leaves a size to "auto".
     pub noise_and_form: Option<f64>,
     /// The curve that is read off tables of cells: what noise and form together stay within, everywhere, in most windows of the expected
@@ -33,13 +33,13 @@ pub struct Accuracy {
     pub curve: Option<Within>,
     /// The mean height of a curve of the expected number of records, to compare the errors with.
     pub mean_height: Option<f64>,
-    /// Whether readers will see anything; absent where the file does not say how many records it expects and that matters, or leaves its noise
+    /// The detail that readers will see; absent where the file does not say how many records it expects and that matters, or leaves its noise
     /// to a private choice, and of what has neither a height nor a range.
     pub visibility: Option<CurveVisibility>,
     #[serde(skip)]
     expectation: Option<ExpectedCurve>,
     #[serde(skip)]
-    what: What,
+    objects: Objects,
 }
 
 /// The noise at one price: with 95 % probability it is within this, everywhere at once.
@@ -47,7 +47,7 @@ pub struct Accuracy {
 pub struct AtPrice {
     pub price: Price,
     pub in_the_middle: f64,
-    /// In a corner of the domain.
+    /// Bound in a corner of the domain.
     pub at_the_ends: f64,
 }
 
@@ -58,9 +58,9 @@ pub struct Within {
     pub quantity: String,
 }
 
-/// What 95 % of are within an error.
+/// Objects of which 95 % are within an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum Objects {
     Curves,
     Maps,
     Functions,
@@ -70,50 +70,40 @@ enum What {
 }
 
 impl Accuracy {
-    /// What is known of a release.
+    /// Everything that is known of the error of a release.
     ///
     /// # Errors
     ///
     /// If the noise of its own price cannot be drawn.
     pub(super) fn of(plan: &Plan<'_>) -> Result<Self, Failure> {
-        let (release, own) = (plan.release, plan.release.payment.own());
+        let release = plan.release;
+        let own = release.payment.own();
         let shape = release.shape();
-        let what = match (&shape.basis, shape.dimensions) {
-            (Basis::Tables(_), _) => What::Counts,
-            (Basis::Cosine { .. }, _) => What::Moments,
-            (_, 1) => What::Curves,
-            (_, 2) => What::Maps,
-            _ => What::Functions,
+        let objects = match &shape.basis {
+            Basis::Tables(_) => Objects::Counts,
+            Basis::Cosine { .. } => Objects::Moments,
+            _ => match shape.dimensions {
+                1 => Objects::Curves,
+                2 => Objects::Maps,
+                _ => Objects::Functions,
+            },
         };
-        let at = |price: Price| {
-            plan.half_widths_at(price)
-                .map(|(in_the_middle, at_the_ends)| AtPrice {
-                    price,
-                    in_the_middle,
-                    at_the_ends,
-                })
-        };
-        let at_own = at(own)?;
+        let at_own = AtPrice::new(plan, own)?;
         // Half of the lowest possible price is impossible.
-        let at_prices = around(own)
+        let at_prices = prices_around(own)
             .into_iter()
-            .filter_map(|price| at(price).ok())
+            .filter_map(|price| AtPrice::new(plan, price).ok())
             .collect();
-        let of_curve = |auto: &Selection| Within {
-            within: auto.taken.expected.within,
-            quantity: units::quantity(release),
-        };
-        let curve = release
-            .auto
-            .as_ref()
-            .filter(|_| what == What::Counts && !release.is_sum_of_panes())
-            .map(of_curve);
-        let auto = release
-            .auto
-            .as_ref()
-            .filter(|_| what != What::Counts && !release.is_sum_of_panes());
-        let scale = scale(plan.settings, release)
-            .filter(|_| !release.is_sum_of_panes() && (what != What::Counts || curve.is_some()));
+        let auto = release.auto.as_ref().filter(|_| !release.is_sum_of_panes());
+        let curve = auto
+            .filter(|_| objects == Objects::Counts)
+            .map(|auto| Within {
+                within: auto.taken.expected.within,
+                quantity: units::quantity(release),
+            });
+        let scale = scale(plan.settings, release).filter(|_| {
+            !release.is_sum_of_panes() && (objects != Objects::Counts || curve.is_some())
+        });
         let expectation = scale.map(|scale| {
             let noise = at_own.in_the_middle.max(at_own.at_the_ends);
             let error = curve.as_ref().map_or(noise, |curve| curve.within);
@@ -129,14 +119,16 @@ impl Accuracy {
         let visibility =
             judged.map(|expected| CurveVisibility::new(plan.settings, release, expected));
         Ok(Accuracy {
-            quantity: if what == What::Counts {
+            quantity: if objects == Objects::Counts {
                 units::records(release.names.as_ref())
             } else {
                 units::quantity(release)
             },
             price: own,
             at_prices,
-            noise_and_form: auto.map(|auto| auto.taken.expected.within),
+            noise_and_form: auto
+                .filter(|_| objects != Objects::Counts)
+                .map(|auto| auto.taken.expected.within),
             curve,
             mean_height: expectation.and_then(|expected| match expected.scale {
                 CurveScale::MeanHeight { height, .. } => Some(height),
@@ -144,11 +136,11 @@ impl Accuracy {
             }),
             visibility,
             expectation,
-            what,
+            objects,
         })
     }
 
-    /// What matters, in two or three sentences.
+    /// The most important, in two or three sentences.
     pub(super) fn in_short(&self, plan: &Plan<'_>) -> Vec<String> {
         let Some(own) = self.at_prices.iter().find(|at| at.price == self.price) else {
             return Vec::new();
@@ -160,12 +152,12 @@ impl Accuracy {
         } else {
             ""
         };
-        let many = match self.what {
-            What::Curves => "95 % of curves are within",
-            What::Maps => "95 % of maps are within",
-            What::Functions => "95 % of functions are within",
-            What::Moments => "95 % of windows have every moment within",
-            What::Counts => "95 % of counts of all records are within",
+        let many = match self.objects {
+            Objects::Curves => "95 % of curves are within",
+            Objects::Maps => "95 % of maps are within",
+            Objects::Functions => "95 % of functions are within",
+            Objects::Moments => "95 % of windows have every moment within",
+            Objects::Counts => "95 % of counts of all records are within",
         };
         let [middle, ends] = [own.in_the_middle, own.at_the_ends].map(three_digits);
         let ends = if middle == ends {
@@ -193,15 +185,14 @@ impl Accuracy {
             ));
         }
         if let Some(Within { within, quantity }) = &self.curve {
-            let (many, of_label) = match &plan.release.function.about {
-                Target::Cells(Cells { label: Some(_) }) => (
-                    "most windows",
-                    ", where the expected records are spread evenly; where there are fewer it grows in proportion",
-                ),
-                _ => ("at least 9 of 10 windows, even of the roughest", ""),
+            let how_often = match &plan.release.function.about {
+                Target::Cells(Cells { label: Some(_) }) => {
+                    "most windows, where the expected records are spread evenly; where there are fewer it grows in proportion"
+                }
+                _ => "at least 9 of 10 windows, even of the roughest",
             };
             lines.push(format!(
-                "The curve that is read off the counts, counting noise and form: within ± {} {quantity} in {many}{of_label}.",
+                "The curve that is read off the counts, counting noise and form: within ± {} {quantity} in {how_often}.",
                 three_digits(*within)
             ));
         }
@@ -212,7 +203,7 @@ impl Accuracy {
         lines
     }
 
-    /// Whether readers will see anything; empty where nothing is known of it.
+    /// Tells whether readers will see anything; empty where nothing is known of it.
     pub(super) fn visibility_in_words(&self) -> Vec<String> {
         match (&self.visibility, self.expectation) {
             (Some(visibility), Some(expected)) => visibility.in_words(expected),
@@ -231,7 +222,8 @@ impl Accuracy {
             true => format!("error ({})", self.quantity),
             false => format!("{:<17}at the ends ({})", "in the middle", self.quantity),
         };
-        let line = |at: &AtPrice| {
+        let mut lines = vec![format!("  {head}")];
+        for at in &self.at_prices {
             let mark = if at.price == self.price { "*" } else { " " };
             let [middle, ends] = [at.in_the_middle, at.at_the_ends]
                 .map(|error| format!("± {}", three_digits(error)));
@@ -240,30 +232,38 @@ impl Accuracy {
             } else {
                 format!("{middle:<17}{ends}")
             };
-            format!("{mark} {:<36}{errors}", named(at.price))
-        };
-        std::iter::once(format!("  {head}"))
-            .chain(self.at_prices.iter().map(line))
-            .collect()
+            lines.push(format!("{mark} {:<36}{errors}", named(at.price)));
+        }
+        lines
     }
 
     /// The noise of later windows, whose prices fall.
     pub(super) fn later(&self, plan: &Plan<'_>, half_after: u64) -> Vec<String> {
-        let line = |(number, price): (u64, Price)| {
-            let (middle, _) = plan.half_widths_at(price).ok()?;
-            Some(format!(
-                "window {number} of a block: {} pays for ± {}",
-                named(price),
-                three_digits(middle)
-            ))
-        };
-        let told = format!(
+        let mut lines = vec![format!(
             "the noise of windows counted from 0, in the middle ({}):",
             self.quantity
-        );
-        std::iter::once(told)
-            .chain(plan.later(half_after).into_iter().filter_map(line))
-            .collect()
+        )];
+        for LaterPrice { window, price } in plan.later_prices(half_after) {
+            if let Ok(band) = plan.half_widths_at(price) {
+                lines.push(format!(
+                    "window {window} of a block: {} pays for ± {}",
+                    named(price),
+                    three_digits(band.middle)
+                ));
+            }
+        }
+        lines
+    }
+}
+
+impl AtPrice {
+    fn new(plan: &Plan<'_>, price: Price) -> Result<Self, Failure> {
+        let band = plan.half_widths_at(price)?;
+        Ok(AtPrice {
+            price,
+            in_the_middle: band.middle,
+            at_the_ends: band.corner,
+        })
     }
 }
 
@@ -297,32 +297,30 @@ pub(super) fn scale(settings: &Settings, release: &Release) -> Option<CurveScale
 }
 
 /// A quarter, half, the same, twice and four times the price; delta stays the same.
-fn around(price: Price) -> Vec<Price> {
-    let of = |count: u64| {
-        [
-            (count / 4).max(1),
-            (count / 2).max(1),
-            count,
-            count.saturating_mul(2),
-            count.saturating_mul(4),
-        ]
+fn prices_around(price: Price) -> Vec<Price> {
+    let count = match price {
+        Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => epsilon.trillionths(),
+        Price::Concentrated(rho) => rho.trillionths(),
+        Price::Slots(count) => count,
     };
-    let all = match price {
-        Price::Pure(epsilon) => {
-            of(epsilon.trillionths()).map(|count| Price::Pure(Epsilon::from_trillionths(count)))
-        }
-        Price::Approximate { epsilon, delta } => {
-            of(epsilon.trillionths()).map(|count| Price::Approximate {
+    let counts = [
+        (count / 4).max(1),
+        (count / 2).max(1),
+        count,
+        count.saturating_mul(2),
+        count.saturating_mul(4),
+    ];
+    let mut prices = counts
+        .map(|count| match price {
+            Price::Pure(_) => Price::Pure(Epsilon::from_trillionths(count)),
+            Price::Approximate { delta, .. } => Price::Approximate {
                 epsilon: Epsilon::from_trillionths(count),
                 delta,
-            })
-        }
-        Price::Concentrated(rho) => {
-            of(rho.trillionths()).map(|count| Price::Concentrated(Rho::from_trillionths(count)))
-        }
-        Price::Slots(count) => of(count).map(Price::Slots),
-    };
-    let mut all = all.to_vec();
-    all.dedup();
-    all
+            },
+            Price::Concentrated(_) => Price::Concentrated(Rho::from_trillionths(count)),
+            Price::Slots(_) => Price::Slots(count),
+        })
+        .to_vec();
+    prices.dedup();
+    prices
 }

@@ -1,7 +1,8 @@
 //! What is known of a release before any record is read, from public quantities: sensitivity, noise, form.
 
+use crate::cli::explain::Section;
 use crate::cli::failure::Failure;
-use crate::cli::figures::{float, three_digits};
+use crate::cli::figures::{float, joined, three_digits};
 use crate::cli::units;
 use bernstream_config::{Release, Settings, WindowKind};
 use bernstream_noise::continual::Series;
@@ -36,38 +37,30 @@ impl<'s> Plan<'s> {
     pub(super) fn new(settings: &'s Settings, release: &'s Release) -> Result<Self, Failure> {
         let target = &release.function.target;
         let adjacency = settings.privacy.adjacency;
-        let unbounded = |e: targets::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
         let sensitivity = target
             .sensitivity_in(release.noise.law().norm(), adjacency, contributions)
             .map_err(unbounded)?;
-        let sup = float(
-            target
-                .sup_sensitivity(adjacency, contributions)
-                .map_err(unbounded)?,
-        );
-        let a_record = float(
-            target
-                .sup_sensitivity(Adjacency::AddRemove, 1)
-                .map_err(unbounded)?,
-        );
+        let sup = target
+            .sup_sensitivity(adjacency, contributions)
+            .map_err(unbounded)?;
+        let a_record = target
+            .sup_sensitivity(Adjacency::AddRemove, 1)
+            .map_err(unbounded)?;
         let band = Band::simulate(&release.shape(), release.noise.law(), release.order);
-        let series = settings
-            .series(release)
-            .map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(Plan {
             settings,
             release,
             sensitivity,
-            sup,
-            a_record,
+            sup: float(sup),
+            a_record: float(a_record),
             band,
-            series,
+            series: settings.series(release)?,
         })
     }
 
-    /// What the noise is added to: its name, and how much of it there is.
-    pub(super) fn form(&self) -> (&'static str, String) {
+    /// The values that the noise is added to: their name, and how many there are.
+    pub(super) fn form(&self) -> Section {
         let Shape {
             dimensions,
             degree,
@@ -76,31 +69,20 @@ impl<'s> Plan<'s> {
         let count = self.release.shape().values();
         match basis {
             Basis::Bernstein => {
-                let orders = self
-                    .release
-                    .orders()
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(" or ");
-                (
+                let orders = joined(self.release.orders().iter(), " or ");
+                one_line(
                     "Lattice",
                     format!(
                         "degree {degree}, dimensions {dimensions}: {count} points; Bernstein operator of order {orders}"
                     ),
                 )
             }
-            Basis::Affine => (
+            Basis::Affine => one_line(
                 "Coefficients",
                 format!("an affine function of {dimensions} columns: {count} coefficients"),
             ),
             Basis::Cells(basis) => {
-                let steps = basis
-                    .steps
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(" x ");
+                let steps = joined(basis.steps.iter(), " x ");
                 let beyond = if count > basis.steps.iter().map(|m| *m as usize).product() {
                     ", and those that reach beyond the domain"
                 } else {
@@ -115,24 +97,19 @@ impl<'s> Plan<'s> {
                         "each record is shared by the nearest cells, by a quadratic spline"
                     }
                 };
-                (
+                one_line(
                     "Cells",
                     format!("{count} counts, of {steps} cells of the domain{beyond}; {shared}"),
                 )
             }
             Basis::Tables(basis) => {
-                let steps = basis
-                    .steps
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(" x ");
+                let steps = joined(basis.steps.iter(), " x ");
                 let tables = if basis.tables == 1 {
                     "one table".to_owned()
                 } else {
                     format!("{} tables", basis.tables)
                 };
-                (
+                one_line(
                     "Cells",
                     format!(
                         "{count} counts: {tables} of {steps} cells of the domain, {} spline",
@@ -140,11 +117,11 @@ impl<'s> Plan<'s> {
                     ),
                 )
             }
-            Basis::Kernel(_) => (
+            Basis::Kernel(_) => one_line(
                 "Kernel points",
                 format!("kernel functions at {count} points, dimensions {dimensions}"),
             ),
-            Basis::Cosine { frequencies } => (
+            Basis::Cosine { frequencies } => one_line(
                 "Moments",
                 format!(
                     "{count} cosine moments: {frequencies} frequencies, dimensions {dimensions}"
@@ -226,16 +203,16 @@ impl<'s> Plan<'s> {
             ]);
         }
         let quantity = units::quantity(self.release);
-        let natural = |units: f64| three_digits(self.in_natural_units(units));
+        let largest = self.in_natural_units(self.band.expected_sup * scale);
         Ok(vec![
             format!(
                 "{} noise of scale {} {quantity}",
                 self.release.noise.law(),
-                natural(scale)
+                three_digits(self.in_natural_units(scale))
             ),
             format!(
                 "expected largest error due to the noise: {} {quantity}",
-                natural(self.band.expected_sup * scale)
+                three_digits(largest)
             ),
         ])
     }
@@ -246,8 +223,9 @@ impl<'s> Plan<'s> {
             return Ok(Vec::new());
         }
         let scale = self.scale(self.release.payment.own())?;
-        let (middle, corner) = self.half_widths(scale);
-        let units = |units: f64| three_digits(units / self.sup);
+        let law = self.release.noise.law();
+        let deviation = scale * law.deviation(self.release.shape().values());
+        let band = self.half_widths(scale);
         Ok(vec![
             format!(
                 "scale {} grid units; below, one is the most that a privacy unit can change a value",
@@ -255,53 +233,54 @@ impl<'s> Plan<'s> {
             ),
             format!(
                 "standard deviation of the noise on one value: {}",
-                units(
-                    scale
-                        * self
-                            .release
-                            .noise
-                            .law()
-                            .deviation(self.release.shape().values())
-                )
+                three_digits(deviation / self.sup)
             ),
             format!(
                 "expected largest error due to the noise: {}",
-                units(self.band.expected_sup * scale)
+                three_digits(self.band.expected_sup * scale / self.sup)
             ),
             format!(
                 "half width of the simultaneous 95 % band: {} in the middle and {} at a corner of the domain",
-                units(middle),
-                units(corner)
+                three_digits(band.middle / self.sup),
+                three_digits(band.corner / self.sup)
             ),
         ])
     }
 
     /// The prices of the first window of a block, and of some later ones, that pay for noise.
-    pub(super) fn later(&self, half_after: u64) -> Vec<(u64, Price)> {
-        let price_schedule = self.settings.price_schedule(self.release);
-        let numbers = [0, 1, 3, 9].map(|times| half_after.saturating_mul(times));
-        let own = |n: u64| price_schedule.price(n)?.checked_sub(price_schedule.choices);
-        numbers
-            .into_iter()
-            .filter_map(|n| Some((n, own(n)?)))
-            .collect()
+    pub(super) fn later_prices(&self, half_after: u64) -> Vec<LaterPrice> {
+        let schedule = self.settings.price_schedule(self.release);
+        let mut later = Vec::new();
+        for times in [0, 1, 3, 9] {
+            let window = half_after.saturating_mul(times);
+            let price = schedule.price(window);
+            let price = price.and_then(|price| price.checked_sub(schedule.choices));
+            later.extend(price.map(|price| LaterPrice { window, price }));
+        }
+        later
     }
 
-    /// What 95 % of the noise stays within at this price, in the middle and at a corner of the domain, in the units of the release:
-    /// everywhere at once, or in the number of all records of tables of cells.
+    /// The bounds that 95 % of the noise stays within at this price, in the units of the release: everywhere at once, or in the number of
+    /// all records of tables of cells.
     ///
     /// # Errors
     ///
     /// If the price pays for no noise that can be drawn.
-    pub(super) fn half_widths_at(&self, price: Price) -> Result<(f64, f64), Failure> {
+    pub(super) fn half_widths_at(&self, price: Price) -> Result<HalfWidths, Failure> {
         let scale = self.scale(price)?;
         if let Basis::Tables(tables) = self.release.shape().basis {
             let root = f64::from(tables.tables).sqrt() * (tables.count() as f64).sqrt();
             let of_all = self.in_natural_units(root * self.band.pointwise * scale);
-            return Ok((of_all, of_all));
+            return Ok(HalfWidths {
+                middle: of_all,
+                corner: of_all,
+            });
         }
-        let (middle, corner) = self.half_widths(scale);
-        Ok((self.in_natural_units(middle), self.in_natural_units(corner)))
+        let band = self.half_widths(scale);
+        Ok(HalfWidths {
+            middle: self.in_natural_units(band.middle),
+            corner: self.in_natural_units(band.corner),
+        })
     }
 
     /// The approximation error for one record, without noise, if it is known before any record is read.
@@ -333,40 +312,41 @@ impl<'s> Plan<'s> {
             .collect();
         let shares =
             predict::approximation(&in_cube, self.release.shape().degree, &[self.release.order]);
-        let say = |share: f64| {
-            format!(
+        let mut lines = Vec::new();
+        for share in shares {
+            lines.push(format!(
                 "without noise, a synopsis of one record is off by up to {} % of its peak (the worst on a grid of positions)",
                 three_digits(100.0 * share)
-            )
-        };
-        shares.into_iter().map(say).collect()
+            ));
+        }
+        lines
     }
 
-    /// In grid units.
+    /// The scale of the noise at a price, in grid units.
     pub(super) fn scale(&self, price: Price) -> Result<f64, Failure> {
         let noise = self
             .settings
-            .mechanism_at(self.release, &self.release.function, price);
-        let noise = noise.map_err(|e| Failure::Configuration(e.to_string()))?;
+            .mechanism_at(self.release, &self.release.function, price)?;
         // Relative to the noise of a single window; the factor does not depend on the price.
-        let factor = self
-            .series
-            .as_ref()
-            .map_or(Ok(1.0), |series| self.factor(series))?;
+        let factor = match &self.series {
+            Some(series) => self.series_factor(series)?,
+            None => 1.0,
+        };
         Ok(factor * float(noise.scale().units()))
     }
 
     /// The noise of a running sum's first synopsis, relative to that of a single window.
-    fn factor(&self, series: &Series) -> Result<f64, Failure> {
-        let (release, values) = (self.release, self.release.shape().values());
-        let own = self.settings.mechanism_of(release, &release.function);
-        let own = own.map_err(|e| Failure::Configuration(e.to_string()))?;
-        let one = float(own.scale().units()) * own.distribution().deviation(values);
-        Ok(series.deviation(values, 0) / one)
+    fn series_factor(&self, series: &Series) -> Result<f64, Failure> {
+        let values = self.release.shape().values();
+        let own = self
+            .settings
+            .mechanism_of(self.release, &self.release.function)?;
+        let single = float(own.scale().units()) * own.distribution().deviation(values);
+        Ok(series.deviation(values, 0) / single)
     }
 
     /// The largest deviation in `count` synopses. That of a tree goes up and down; all others only grow.
-    fn worst(&self, series: &Series, count: u64) -> f64 {
+    fn worst_deviation(&self, series: &Series, count: u64) -> f64 {
         let values = self.release.shape().values();
         let is_tree = self.release.noise.law().is_pure();
         let first = if is_tree {
@@ -379,7 +359,7 @@ impl<'s> Plan<'s> {
             .fold(0.0, f64::max)
     }
 
-    /// How the noise grows from synopsis to synopsis, relative to the first one.
+    /// Tells how the noise grows from synopsis to synopsis, relative to the first one.
     pub(super) fn sums(&self, series: &Series) -> Vec<String> {
         let values = self.release.shape().values();
         let last = match self.release.window_kind {
@@ -401,7 +381,7 @@ impl<'s> Plan<'s> {
             format!("  {:<10} {:<12} relative to the first", "windows", "deviation"),
         ];
         lines.extend(counts.into_iter().map(|count| {
-            let deviation = self.worst(series, count);
+            let deviation = self.worst_deviation(series, count);
             format!(
                 "  {count:<10} {:<12} {} times",
                 three_digits(deviation / self.sup),
@@ -411,21 +391,49 @@ impl<'s> Plan<'s> {
         lines
     }
 
-    /// Half the width of the band in the middle of the domain and at a corner, in grid units.
-    pub(super) fn half_widths(&self, scale: f64) -> (f64, f64) {
+    /// Half the width of the band for noise of this scale, in grid units.
+    fn half_widths(&self, scale: f64) -> HalfWidths {
+        HalfWidths {
+            middle: self.half_width_where_all_are(0.5, scale),
+            corner: self.half_width_where_all_are(0.0, scale),
+        }
+    }
+
+    /// Half the width of the band at the point of the unit cube all of whose coordinates are `x`.
+    fn half_width_where_all_are(&self, x: f64, scale: f64) -> f64 {
         let axes = i32::try_from(self.release.shape().dimensions).unwrap_or(i32::MAX);
         let weights = &self.band.weights;
         let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let at = |x: f64| {
-            let weight = bernstein::evaluate(weights, &[bernstein::basis(degree, x)]);
-            scale * self.band.half_width / weight.powi(axes)
-        };
-        (at(0.5), at(0.0))
+        let weight = bernstein::evaluate(weights, &[bernstein::basis(degree, x)]);
+        scale * self.band.half_width / weight.powi(axes)
     }
 
     pub(super) fn in_natural_units(&self, units: f64) -> f64 {
         units * self.release.function.unit()
     }
+}
+
+/// Half the width of a band, in the middle of the domain and at a corner.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HalfWidths {
+    pub middle: f64,
+    pub corner: f64,
+}
+
+/// The price of a later window of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaterPrice {
+    /// Its number, from 0.
+    pub window: u64,
+    pub price: Price,
+}
+
+fn unbounded(error: targets::Error) -> Failure {
+    Failure::Configuration(error.to_string())
+}
+
+fn one_line(heading: &'static str, line: String) -> Section {
+    Section::new(heading, vec![line])
 }
 
 /// A price with the name of what it is.

@@ -12,12 +12,12 @@ use bernstream_synopsis::clock;
 use bernstream_synopsis::description::{Cells, Density, Smoothing, Target};
 use bernstream_synopsis::price::Price;
 
-/// How many times its error a mean height is of whose band that of half or one and a half of it stays clear; and half of a range, where the
-/// bands of its middle and of a value a quarter of it away do.
+/// Least ratio of a mean height to its error at which its band stays clear of those of half and of one and a half of it; and of half of a
+/// range, at which the bands of its middle and of a value a quarter of it away are apart.
 const OF_THE_SHAPE: f64 = 4.0;
 
-/// How many times its error a mean height is whose band is told from that of a tenth more or less; and half of a range, where values are
-/// told apart that differ by a twentieth of it.
+/// Least ratio of a mean height to its error at which its band is told from that of a tenth more or less; and of half of a range, at which
+/// values are told apart that differ by a twentieth of it.
 const OF_DETAILS: f64 = 20.0;
 
 /// For more records, or at a higher price, "auto" chooses a size with less error of form and more noise.
@@ -30,7 +30,7 @@ const WIDEST_KERNEL: f64 = 0.25;
 #[derive(Clone, Debug, Serialize)]
 pub struct CurveVisibility {
     pub visible: VisibleDetail,
-    /// How many times the error the mean height of a curve of the expected records is, or half of the range of its values.
+    /// Ratio to the error of the mean height of a curve of the expected records, or of half of the range of its values.
     pub height_to_error: f64,
     /// Changes that would show the shape, each by itself; estimates, which take the noise to be in proportion. Only of a density of which
     /// nothing is visible, where the error is that of noise alone.
@@ -70,17 +70,17 @@ pub(super) struct ExpectedCurve {
     pub is_of_noise_alone: bool,
 }
 
-/// How large the differences of a curve are.
+/// Size of the differences of a curve.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CurveScale {
     /// The mean height of a density of so many records of a window and key.
     MeanHeight { records: u64, height: f64 },
-    /// From the least possible value to the greatest.
+    /// The length from the least possible value to the greatest.
     Range(f64),
 }
 
 impl ExpectedCurve {
-    /// How many times the error it is.
+    /// Ratio of the height, or of half of the range, to the error.
     fn height_to_error(self) -> f64 {
         match self.scale {
             CurveScale::MeanHeight { height, .. } => height / self.error,
@@ -126,12 +126,12 @@ impl CurveVisibility {
         let verdict = match expected.scale {
             CurveScale::MeanHeight { records, height } => format!(
                 "{} (the mean height of a curve of the expected {records} records is {}, {times} times {error}).",
-                of_records(self.visible),
+                records_in_words(self.visible),
                 three_digits(height)
             ),
             CurveScale::Range(range) => format!(
                 "{} (half of the range of values is {}, {times} times {error}, where the expected records are spread evenly).",
-                of_values(self.visible),
+                values_in_words(self.visible),
                 three_digits(range / 2.0)
             ),
         };
@@ -140,7 +140,7 @@ impl CurveVisibility {
     }
 }
 
-/// Why it is not told whether readers of a release will see anything, and what to look at instead.
+/// Tells why nothing is known of what readers of a release will see, and what to look at instead.
 pub(super) fn without_verdict(release: &Release) -> &'static str {
     if release.private_order.is_some() || release.private_bandwidths.is_some() {
         return "Whether anything will be seen is not told: which noise a private choice leads to is not known before. Compare the error of \
@@ -178,7 +178,7 @@ pub(super) fn without_verdict(release: &Release) -> &'static str {
     }
 }
 
-fn of_records(visible: VisibleDetail) -> &'static str {
+fn records_in_words(visible: VisibleDetail) -> &'static str {
     match visible {
         VisibleDetail::Nothing => {
             "Nothing will be seen: bands are too wide to tell a place with half as many records as in the mean, or half as many again, \
@@ -194,7 +194,7 @@ fn of_records(visible: VisibleDetail) -> &'static str {
     }
 }
 
-fn of_values(visible: VisibleDetail) -> &'static str {
+fn values_in_words(visible: VisibleDetail) -> &'static str {
     match visible {
         VisibleDetail::Nothing => {
             "Nothing will be seen: bands are too wide to tell values apart that differ by a quarter of the range"
@@ -209,19 +209,19 @@ fn of_values(visible: VisibleDetail) -> &'static str {
 }
 
 impl ShapeNeeds {
-    /// What makes the height `factor` times as large beside the noise.
+    /// Changes that make the height `factor` times as large beside the noise.
     fn new(settings: &Settings, release: &Release, records: u64, factor: f64) -> Self {
-        let windows = u32::try_from(times(1, factor)).ok();
+        let windows = u32::try_from(rounded_times(1, factor)).ok();
         let length =
             windows.and_then(|windows| settings.windows.grid.length().checked_mul(windows));
         ShapeNeeds {
-            records: times(records, factor),
+            records: rounded_times(records, factor),
             price: Some(price_times(release.payment.own(), factor))
                 .filter(|price| price.is_within(settings.privacy.total)),
             window: length
                 .filter(|length| *length < Duration::MAX)
                 .map(clock::show),
-            bandwidths: wider(release, factor),
+            bandwidths: wider_bandwidths(release, factor),
         }
     }
 
@@ -254,7 +254,7 @@ impl ShapeNeeds {
     clippy::cast_precision_loss,
     reason = "an estimate to show; a cast saturates"
 )]
-fn times(count: u64, factor: f64) -> u64 {
+fn rounded_times(count: u64, factor: f64) -> u64 {
     rounded_up((count as f64 * factor).ceil()).round() as u64
 }
 
@@ -271,24 +271,24 @@ fn rounded_up(value: f64) -> f64 {
 /// A price at which the noise is about `factor` times smaller.
 fn price_times(price: Price, factor: f64) -> Price {
     match price {
-        Price::Pure(epsilon) => Price::Pure(Epsilon::from_trillionths(times(
+        Price::Pure(epsilon) => Price::Pure(Epsilon::from_trillionths(rounded_times(
             epsilon.trillionths(),
             factor,
         ))),
         Price::Approximate { epsilon, delta } => Price::Approximate {
-            epsilon: Epsilon::from_trillionths(times(epsilon.trillionths(), factor)),
+            epsilon: Epsilon::from_trillionths(rounded_times(epsilon.trillionths(), factor)),
             delta,
         },
-        Price::Concentrated(rho) => Price::Concentrated(Rho::from_trillionths(times(
+        Price::Concentrated(rho) => Price::Concentrated(Rho::from_trillionths(rounded_times(
             rho.trillionths(),
             factor * factor,
         ))),
-        Price::Slots(count) => Price::Slots(times(count, factor)),
+        Price::Slots(count) => Price::Slots(rounded_times(count, factor)),
     }
 }
 
 /// Bandwidths of a kernel that is `factor` times lower.
-fn wider(release: &Release, factor: f64) -> Option<Vec<f64>> {
+fn wider_bandwidths(release: &Release, factor: f64) -> Option<Vec<f64>> {
     let Target::Density(Density {
         kernel: Smoothing::Bandwidths(bandwidths),
         ..

@@ -10,7 +10,7 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::Unit;
 use bernstream_synopsis::grid::Span;
 
-/// How many lines of each kind are shown.
+/// Number of lines of each kind that are shown.
 const SHOWN: usize = 10;
 
 /// Reads the whole output, and nothing else.
@@ -36,12 +36,17 @@ pub fn run(output: &Output) -> Result<(), Failure> {
     let findings = audit.finish();
     let mut text = String::new();
     for statement in &findings.statements {
-        say(&mut text, statement);
+        write_statement(&mut text, statement);
     }
     if findings.statements.is_empty() && unreadable.is_empty() {
-        let (kind, name) = match output.location() {
-            Location::Topic { topic, .. } => ("topic", topic.to_owned()),
-            Location::Folder(path) => ("folder", path.display().to_string()),
+        let location = output.location();
+        let kind = match &location {
+            Location::Topic { .. } => "topic",
+            Location::Folder(_) => "folder",
+        };
+        let name = match location {
+            Location::Topic { topic, .. } => topic.to_owned(),
+            Location::Folder(path) => path.display().to_string(),
         };
         return Err(Failure::Unavailable(format!(
             "there is no synopsis in the {kind} {name}, so there is nothing to verify: nothing was published yet, everything \
@@ -54,13 +59,13 @@ pub fn run(output: &Output) -> Result<(), Failure> {
         return Ok(());
     }
     let found = unreadable.len();
-    let shown = few(&unreadable).join("\n  ");
+    let shown = first_few(&unreadable).join("\n  ");
     Err(Failure::Unsound(format!(
         "the output contradicts itself or what it promises, in {found} places:\n  {shown}"
     )))
 }
 
-fn say(text: &mut String, statement: &Statement) {
+fn write_statement(text: &mut String, statement: &Statement) {
     let Statement {
         pipeline,
         ledger,
@@ -72,8 +77,6 @@ fn say(text: &mut String, statement: &Statement) {
         until,
         ..
     } = statement;
-    let worst = statement.worst;
-    let newest = statement.newest;
     let definition = &promise.definition;
     let total = promise.total;
     let unit = match &promise.unit {
@@ -95,19 +98,14 @@ fn say(text: &mut String, statement: &Statement) {
         in_words.clone(),
     ];
     section(text, "Promised", &promised);
-    let spent = |(block, spent): (Span, _)| {
-        let block = match block == Span::ALL {
-            true => "all of time".to_owned(),
-            false => format!("{} to {}", block.start, block.end),
-        };
-        format!("{block}: {spent} of {total}")
-    };
+    let (worst, most) = statement.worst;
+    let (newest, last) = statement.newest;
     section(
         text,
         "Spent",
         &[
-            format!("most, {}", spent(worst)),
-            format!("newest, {}", spent(newest)),
+            format!("most, {}: {most} of {total}", block_in_words(worst)),
+            format!("newest, {}: {last} of {total}", block_in_words(newest)),
         ],
     );
     let holds = [
@@ -120,10 +118,18 @@ fn say(text: &mut String, statement: &Statement) {
         ),
     ];
     section(text, "Holds", &holds);
-    section(text, "Missing", &missing(&statement.missing));
+    section(text, "Missing", &missing_in_words(&statement.missing));
 }
 
-fn missing(missing: &Missing) -> Vec<String> {
+fn block_in_words(block: Span) -> String {
+    if block == Span::ALL {
+        "all of time".to_owned()
+    } else {
+        format!("{} to {}", block.start, block.end)
+    }
+}
+
+fn missing_in_words(missing: &Missing) -> Vec<String> {
     let Missing {
         unaccounted,
         messages,
@@ -141,14 +147,14 @@ fn missing(missing: &Missing) -> Vec<String> {
             "{} messages of rows whose other keys are there:",
             messages.len()
         ));
-        lines.extend(few(messages));
+        lines.extend(first_few(messages));
     }
     if !unaccounted.is_empty() {
         lines.push(format!(
             "{} claims that exceed the prices on the output:",
             unaccounted.len()
         ));
-        lines.extend(few(unaccounted));
+        lines.extend(first_few(unaccounted));
     }
     if lines.is_empty() {
         lines.push(
@@ -159,7 +165,7 @@ fn missing(missing: &Missing) -> Vec<String> {
 }
 
 /// The first of `lines`, and how many more there are.
-fn few(lines: &[String]) -> Vec<String> {
+fn first_few(lines: &[String]) -> Vec<String> {
     let mut few: Vec<String> = lines.iter().take(SHOWN).cloned().collect();
     if lines.len() > SHOWN {
         few.push(format!("and {} more", lines.len() - SHOWN));

@@ -1,7 +1,7 @@
 //! `ledger init`: creates the ledger, and what it needs of topics.
 
 use super::log;
-use super::witnessed::claim;
+use super::witnessed::{FoundWitness, claim, find_witness};
 use crate::cli::components::{genesis, input_id, not_another_output};
 use crate::cli::failure::Failure;
 use crate::cli::older_stamps;
@@ -19,7 +19,7 @@ use bernstream_ledger::witness::Claim;
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::Timestamp;
 
-/// Whether the new ledger may take over from another one.
+/// Permission of the new ledger to take over from another one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Replaced {
     pub is_asked_for: bool,
@@ -44,7 +44,7 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
     if let Input::Kafka(params) = &settings.input {
         kafka::check(params, &topic::describe(&params.broker, &params.topic)?)?;
     }
-    foresee(settings, &input, mode, replaced)?;
+    foresee_refusal(settings, &input, mode, replaced)?;
     let mut created = Vec::new();
     if let Input::Kafka(kafka) = &settings.input
         && !kafka.trust_producer_time
@@ -74,7 +74,7 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
     line(format_args!(
         "the first window starts at {}{}",
         genesis.first,
-        because(&settings.privacy.unit, mode)
+        wait_in_words(&settings.privacy.unit, mode)
     ))?;
     if let Some(until) = genesis.backfill_until {
         line(format_args!(
@@ -84,8 +84,8 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
     Ok(())
 }
 
-/// Why the first window may start later than the next one.
-fn because(unit: &Unit, mode: StartMode) -> String {
+/// The reason why the first window may start later than the next one.
+fn wait_in_words(unit: &Unit, mode: StartMode) -> String {
     match unit {
         Unit::User {
             per: Period::Every(per),
@@ -117,17 +117,16 @@ fn not_restorable(settings: &Settings, log: &Params, claim: &Claim) -> Result<()
 }
 
 /// Refuses what would be refused once topics are created, and a ledger that nobody asked to be replaced.
-fn foresee(
+fn foresee_refusal(
     settings: &Settings,
     input: &str,
     mode: StartMode,
     replaced: Replaced,
 ) -> Result<(), Failure> {
-    let (witness, claim) = match settings.output.open_witness() {
-        Ok(mut witness) => (Some(witness.identity()?), witness.read()?),
-        Err(error) if error.is_missing() => (None, None),
-        Err(error) => return Err(error.into()),
-    };
+    let FoundWitness {
+        identity: owner,
+        accepted: claim,
+    } = find_witness(settings)?;
     let is_output_untouched = match settings.output.is_untouched() {
         Ok(is_untouched) => is_untouched,
         Err(error) if error.is_missing() => true,
@@ -167,10 +166,11 @@ fn foresee(
     if let Input::Kafka(params) = &settings.input {
         older_stamps::refuse(settings, params, start.first)?;
     }
-    if let (Some(claim), Some(log), false) = (&claim, &settings.ledger_log, replaced.is_abandoned) {
+    if let (Some(claim), Some(log)) = (&claim, &settings.ledger_log)
+        && !replaced.is_abandoned
+    {
         not_restorable(settings, log, claim)?;
     }
-    let owner = witness.unwrap_or_default();
     let was_claimed = claim.is_some();
     let may_wait = mode.may_wait();
     Ok(shares::foresee(

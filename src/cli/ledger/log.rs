@@ -11,7 +11,7 @@ use bernstream_ledger as ledger;
 use bernstream_ledger::{Error, Head, Ledger};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How many rows are named.
+/// Number of rows that are named.
 const NAMED: usize = 5;
 
 /// The log of the configuration.
@@ -92,23 +92,19 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
         }
     }
     let now = Timestamp::now();
-    let (built, verb) = match is_dry {
-        true => (
-            counting("reading the ledger log", |done| {
-                log.restorable_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
-                    done.set(read, all)
-                })
-            })?,
-            "would build",
-        ),
-        false => (
-            counting("building the ledger from its log", |done| {
-                log.restore_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
-                    done.set(read, all)
-                })
-            })?,
-            "built",
-        ),
+    let verb = if is_dry { "would build" } else { "built" };
+    let built = if is_dry {
+        counting("reading the ledger log", |done| {
+            log.restorable_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
+                done.set(read, all)
+            })
+        })?
+    } else {
+        counting("building the ledger from its log", |done| {
+            log.restore_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
+                done.set(read, all)
+            })
+        })?
     };
     let from = built.checkpoint.map_or(String::new(), |row| {
         format!(" from the checkpoint of row {row} on")

@@ -19,7 +19,7 @@ use clap::{Args, Subcommand};
 use self::init::Replaced;
 use self::rows::verified;
 pub use self::verify::verify;
-pub(super) use self::witnessed::{claim, recognised};
+pub(super) use self::witnessed::{FoundWitness, claim, find_witness, recognised};
 use crate::cli::failure::Failure;
 use crate::cli::figures::counted;
 use crate::cli::ledger::spending::By;
@@ -31,7 +31,7 @@ use bernstream_ledger::bootstrap::StartMode;
 use bernstream_ledger::{Head, Ledger, Paid, Step};
 use bernstream_synopsis::clock::Timestamp;
 
-/// What `ledger archive` says where it has nothing to do.
+/// The words of `ledger archive` where it has nothing to do.
 const NOTHING_TO_MOVE: &str = "nothing to move yet: the newest rows stay, and all whose messages are kept (ledger.keep_published)";
 
 #[derive(Debug, Args)]
@@ -154,17 +154,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             abandon,
             ..
         } => {
-            let mode = match (*from, &settings.input) {
-                (Some(from), _) => StartMode::From {
+            let mode = match *from {
+                Some(from) => StartMode::From {
                     from,
                     backfill_until: *backfill_until,
                 },
-                // Files are history: their windows are all over.
-                (None, Input::Files(_)) => StartMode::From {
-                    from: settings.windows.grid.origin(),
-                    backfill_until: None,
+                None => match &settings.input {
+                    // Files are history: their windows are all over.
+                    Input::Files(_) => StartMode::From {
+                        from: settings.windows.grid.origin(),
+                        backfill_until: None,
+                    },
+                    Input::Kafka(_) => StartMode::Init,
                 },
-                (None, Input::Kafka(_)) => StartMode::Init,
             };
             init::run(
                 &settings,
@@ -194,7 +196,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             window: None,
             all: false,
             ..
-        } => Err(unasked(&settings)),
+        } => Err(refuse_unasked(&settings)),
         Action::Republish { window, .. } => republish(&settings, *window),
     };
     done.map_err(|failure| failure.advised(&settings))
@@ -298,31 +300,33 @@ fn each_kept(
     Ok(())
 }
 
-/// What to say of publishing everything again that nobody has asked for: how much it is.
-fn unasked(settings: &Settings) -> Failure {
-    let count = || -> Result<Failure, Failure> {
-        let ledger = verified(settings)?;
-        let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
-        let mut messages = 0;
-        let mut windows = BTreeSet::new();
-        each_kept(&ledger, accepted.as_ref(), |kept| {
-            messages += kept.len() as u64;
-            windows.extend(kept.iter().map(|paid| paid.window().start));
-            Ok(())
-        })?;
-        let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
-            return Ok(Failure::Configuration(
-                "no message is kept, so there is nothing to publish again".to_owned(),
-            ));
-        };
-        Ok(Failure::Configuration(format!(
-            "that would publish {} of {} again, those that start from {first} to {last}: add --all for all of them, or --window START \
-             for the window that starts then",
-            counted(messages, "message"),
-            counted(windows.len() as u64, "window"),
-        )))
+/// Refuses to publish everything again unasked, and says how much that would be.
+fn refuse_unasked(settings: &Settings) -> Failure {
+    match kept_in_words(settings) {
+        Ok(what) => Failure::Configuration(what),
+        Err(failure) => failure,
+    }
+}
+
+fn kept_in_words(settings: &Settings) -> Result<String, Failure> {
+    let ledger = verified(settings)?;
+    let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
+    let mut messages = 0;
+    let mut windows = BTreeSet::new();
+    each_kept(&ledger, accepted.as_ref(), |kept| {
+        messages += kept.len() as u64;
+        windows.extend(kept.iter().map(|paid| paid.window().start));
+        Ok(())
+    })?;
+    let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
+        return Ok("no message is kept, so there is nothing to publish again".to_owned());
     };
-    count().unwrap_or_else(|failure| failure)
+    Ok(format!(
+        "that would publish {} of {} again, those that start from {first} to {last}: add --all for all of them, or --window START \
+         for the window that starts then",
+        counted(messages, "message"),
+        counted(windows.len() as u64, "window"),
+    ))
 }
 
 /// Publishes kept bytes again: only what the witness has accepted, and only from the ledger that it has accepted.

@@ -12,7 +12,7 @@ pub(super) fn promised(genesis: &Genesis) -> String {
     }
 }
 
-/// What a total promises that is not pure.
+/// The promise of a total that is not pure.
 pub(super) fn meaning(total: Price) -> Vec<String> {
     let promise = format!(
         "the guarantee of a block is its total, {total}; what it has spent is a guarantee of its own only if no price was changed \

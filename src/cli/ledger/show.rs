@@ -13,7 +13,7 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-/// How many blocks are listed.
+/// Number of blocks that are listed.
 const SHOWN: usize = 10;
 
 /// A ledger at a glance; what `--json` prints.
@@ -24,7 +24,7 @@ struct Shown {
     created: Timestamp,
     /// The definition of privacy that it accounts for.
     definition: String,
-    /// What a block may spend.
+    /// The most that a block may spend.
     total: Price,
     first_window: Timestamp,
     next_window: Timestamp,
@@ -71,7 +71,7 @@ struct Spent {
 ///
 /// If the ledger is missing, damaged or cannot be read, or if standard output cannot be written.
 pub(super) fn run(settings: &Settings, is_json: bool) -> Result<(), Failure> {
-    let shown = look(settings)?;
+    let shown = read_ledger(settings)?;
     if is_json {
         line(as_json(&shown)?)
     } else {
@@ -79,7 +79,7 @@ pub(super) fn run(settings: &Settings, is_json: bool) -> Result<(), Failure> {
     }
 }
 
-fn look(settings: &Settings) -> Result<Shown, Failure> {
+fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
     let ledger = rows::verified(settings)?;
     let genesis = ledger.genesis();
     let mut released = 0;
@@ -127,11 +127,11 @@ fn look(settings: &Settings) -> Result<Shown, Failure> {
         blocks,
         left: RemainingBudget::of(settings),
         meaning: meaning(genesis.total),
-        share: genesis.budget.as_ref().map(|_| share(settings)),
+        share: genesis.budget.as_ref().map(|_| share_in_words(settings)),
     })
 }
 
-/// What to say of rows that a ledger does not have.
+/// Words for rows that a ledger does not have.
 pub(super) fn not_here(Missing { first, last, .. }: Missing) -> String {
     format!(
         "rows {first} to {last} are not in it: it was built from a checkpoint of its log, which has what they have spent, and not what \
@@ -139,8 +139,8 @@ pub(super) fn not_here(Missing { first, last, .. }: Missing) -> String {
     )
 }
 
-/// Of which total the ledger's own is a share.
-fn share(settings: &Settings) -> String {
+/// Tells of which total the ledger's own is a share.
+fn share_in_words(settings: &Settings) -> String {
     let total = settings.privacy.total;
     match &settings.privacy.budget {
         Some(SharedBudget { topic, share, whole }) => format!(
@@ -175,12 +175,17 @@ impl Shown {
                 self.head.sequence, self.head.digest
             ),
         ]);
-        let until = |until| format!("past windows accept records that were sent until {until}");
-        lines.extend(self.backfill_until.map(until));
-        lines.extend(
-            self.previous
-                .map(|head| format!("follows the ledger that ended with row {}", head.sequence)),
-        );
+        if let Some(until) = self.backfill_until {
+            lines.push(format!(
+                "past windows accept records that were sent until {until}"
+            ));
+        }
+        if let Some(head) = self.previous {
+            lines.push(format!(
+                "follows the ledger that ended with row {}",
+                head.sequence
+            ));
+        }
         lines.extend(self.missing.map(not_here));
         section(&mut text, "Ledger", &lines);
         if let Some(left) = &self.left {
@@ -203,10 +208,11 @@ impl Shown {
         if !changes.is_empty() {
             section(&mut text, "Changes of the configuration", &changes);
         }
-        let told = |Spent { block, spent }: &Spent| {
-            format!("{} - {}  {spent} of {}", block.start, block.end, self.total)
-        };
-        let blocks: Vec<String> = self.blocks.iter().map(told).collect();
+        let mut blocks = Vec::new();
+        for Spent { block, spent } in &self.blocks {
+            let Span { start, end } = block;
+            blocks.push(format!("{start} - {end}  {spent} of {}", self.total));
+        }
         if !blocks.is_empty() {
             let parts = match self.total {
                 Price::Pure(_) => "epsilon",

@@ -18,7 +18,7 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Grid, Span};
 use bernstream_synopsis::price::Price;
 
-/// How many days or blocks are listed, the newest ones.
+/// Number of days or blocks that are listed, the newest ones.
 const SHOWN: usize = 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,30 +31,30 @@ pub enum By {
     Block,
 }
 
-/// What windows cost.
+/// Cost of some windows.
 #[derive(Debug, Default)]
 struct Tally {
     released: u64,
     withheld: u64,
-    /// The first and the last window.
-    windows: Option<(Span, Span)>,
+    /// The time from the start of the first window to the end of the last.
+    windows: Option<Span>,
     first_withheld: Option<Timestamp>,
-    /// By release; what cannot be attributed has no name.
+    /// Charges by release; what cannot be attributed has no name.
     charged: BTreeMap<Option<String>, Price>,
 }
 
 impl Tally {
-    fn add(&mut self, window: Span) {
-        self.windows = Some((self.windows.map_or(window, |(first, _)| first), window));
+    fn add_window(&mut self, window: Span) {
+        self.windows.get_or_insert(window).end = window.end;
     }
 
     fn release(&mut self, window: Span) {
-        self.add(window);
+        self.add_window(window);
         self.released += 1;
     }
 
     fn withhold(&mut self, window: Span) {
-        self.add(window);
+        self.add_window(window);
         self.withheld += 1;
         self.first_withheld.get_or_insert(window.start);
     }
@@ -68,18 +68,21 @@ impl Tally {
         *sum = sum.checked_add(price).unwrap_or(price.map(|_| u64::MAX));
     }
 
-    fn spans(&self) -> String {
-        self.windows.map_or(String::new(), |(first, last)| {
-            format!("windows from {} to {}", first.start, last.end)
+    fn windows_in_words(&self) -> String {
+        self.windows.map_or(String::new(), |Span { start, end }| {
+            format!("windows from {start} to {end}")
         })
     }
 
-    fn parts(&self) -> String {
-        let one = |(name, price): (&Option<String>, &Price)| match name {
-            Some(name) => format!("{price} for {name}"),
-            None => format!("{price} that cannot be attributed"),
-        };
-        self.charged.iter().map(one).collect::<Vec<_>>().join(", ")
+    fn charges_in_words(&self) -> String {
+        let mut parts = Vec::new();
+        for (name, price) in &self.charged {
+            parts.push(match name {
+                Some(name) => format!("{price} for {name}"),
+                None => format!("{price} that cannot be attributed"),
+            });
+        }
+        parts.join(", ")
     }
 }
 
@@ -92,7 +95,12 @@ struct Spending {
 }
 
 impl Spending {
-    fn take(&mut self, closed: &Closed, since: [Timestamp; 2], recorded: Option<&paid::Recorded>) {
+    fn add_row(
+        &mut self,
+        closed: &Closed,
+        since: [Timestamp; 2],
+        recorded: Option<&paid::Recorded>,
+    ) {
         let window = closed.window;
         let day = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
         let day = self
@@ -166,35 +174,31 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
             Row::Genesis(genesis) => recorded = paid::Recorded::read(&genesis.settings),
             Row::Configuration(row) => {
                 recorded = paid::Recorded::read(&row.settings);
-                (reach, covered_from) = (row.reach, live_from);
+                reach = row.reach;
+                covered_from = live_from;
             }
             Row::Window(closed) => {
-                spending.take(closed, [genesis.first, covered_from], recorded.as_ref());
+                spending.add_row(closed, [genesis.first, covered_from], recorded.as_ref());
                 live_from = live_from.max(closed.window.end.minus(reach));
             }
         }
         Ok(())
     })?;
-    let (title, lines) = match by {
-        By::Release => (
-            "Spent by release, a window after the other",
-            by_release(&spending),
-        ),
-        By::Day => (
-            "Spent by day (UTC), a window after the other, the newest 30 days",
-            by_day(&spending),
-        ),
-        By::Block => (
-            "Newest blocks: what of the total, and for which release",
-            by_block(&spending, total),
-        ),
+    let title = match by {
+        By::Release => "Spent by release, a window after the other",
+        By::Day => "Spent by day (UTC), a window after the other, the newest 30 days",
+        By::Block => "Newest blocks: what of the total, and for which release",
     };
+    let mut lines = match by {
+        By::Release => by_release(&spending),
+        By::Day => by_day(&spending),
+        By::Block => by_block(&spending, total),
+    };
+    if lines.is_empty() {
+        lines.push("nothing yet".to_owned());
+    }
     let mut text = String::new();
-    section(
-        &mut text,
-        title,
-        if lines.is_empty() { &NOTHING } else { &lines },
-    );
+    section(&mut text, title, &lines);
     if by != By::Block {
         let note =
             "sums of windows: a unit has lost only what was charged to its own block (--by block)";
@@ -203,7 +207,7 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
     if let Some(missing) = ledger.missing() {
         section(&mut text, "Not counted", &[not_here(missing)]);
     }
-    let outlook = outlook(settings, &ledger);
+    let outlook = outlook_in_words(settings, &ledger);
     if !outlook.is_empty() {
         section(&mut text, "Outlook", &outlook);
     }
@@ -211,7 +215,7 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
 }
 
 /// Until when it lasts, with the settings as they are now.
-fn outlook(settings: &Settings, ledger: &Ledger) -> Vec<String> {
+fn outlook_in_words(settings: &Settings, ledger: &Ledger) -> Vec<String> {
     if let Some(why) = other_promise(settings, ledger.settings()) {
         return vec![why];
     }
@@ -221,56 +225,61 @@ fn outlook(settings: &Settings, ledger: &Ledger) -> Vec<String> {
         .collect()
 }
 
-static NOTHING: std::sync::LazyLock<Vec<String>> =
-    std::sync::LazyLock::new(|| vec!["nothing yet".to_owned()]);
-
 fn by_release(spending: &Spending) -> Vec<String> {
-    let one = |tally: &Tally| format!("{}: {}, {}", tally.parts(), count(tally), tally.spans());
-    spending.releases.values().map(one).collect()
+    let mut lines = Vec::new();
+    for tally in spending.releases.values() {
+        lines.push(format!(
+            "{}: {}, {}",
+            tally.charges_in_words(),
+            counts_in_words(tally),
+            tally.windows_in_words()
+        ));
+    }
+    lines
 }
 
 fn by_day(spending: &Spending) -> Vec<String> {
-    let newest = spending.days.iter().rev().take(SHOWN);
-    let one = |(day, tally): (&Timestamp, &Tally)| {
+    let mut lines = Vec::new();
+    for (day, tally) in spending.days.iter().rev().take(SHOWN) {
         let day = day.to_string();
         let day = day.split('T').next().unwrap_or_default();
         let parts = if tally.charged.is_empty() {
             "nothing".to_owned()
         } else {
-            tally.parts()
+            tally.charges_in_words()
         };
-        format!("{day}: {parts}; {}", count(tally))
-    };
-    newest.map(one).collect()
+        lines.push(format!("{day}: {parts}; {}", counts_in_words(tally)));
+    }
+    lines
 }
 
 fn by_block(spending: &Spending, total: Price) -> Vec<String> {
-    let newest = spending.blocks.iter().rev().take(SHOWN);
-    let one = |(block, tally): (&Span, &Tally)| {
+    let mut lines = Vec::new();
+    for (block, tally) in spending.blocks.iter().rev().take(SHOWN) {
         let sum = tally
             .charged
             .values()
             .try_fold(total.zero(), |sum, price| sum.checked_add(*price));
         let sum = sum.map_or("more than is known".to_owned(), |sum| sum.to_string());
-        let of = if tally.charged.is_empty() {
+        let parts = if tally.charged.is_empty() {
             String::new()
         } else {
-            format!(": {}", tally.parts())
+            format!(": {}", tally.charges_in_words())
         };
         let withheld = tally
             .first_withheld
             .map_or(String::new(), |first| format!(", the first at {first}"));
-        format!(
-            "{} - {}  {sum} of {total}{of}; {}{withheld}",
+        lines.push(format!(
+            "{} - {}  {sum} of {total}{parts}; {}{withheld}",
             block.start,
             block.end,
-            count(tally)
-        )
-    };
-    newest.map(one).collect()
+            counts_in_words(tally)
+        ));
+    }
+    lines
 }
 
-fn count(tally: &Tally) -> String {
+fn counts_in_words(tally: &Tally) -> String {
     let withheld = if tally.withheld > 0 {
         format!(", {} withheld", tally.withheld)
     } else {

@@ -6,22 +6,23 @@ use super::log;
 use super::promised::promised;
 use super::rows;
 use super::show::not_here;
-use super::witnessed::recognised_or_behind;
+use super::witnessed::{Recognised, recognised_or_behind};
 use crate::cli::failure::Failure;
 use crate::cli::progress::counting;
-use crate::cli::shares;
+use crate::cli::shares::{self, HeldShare};
 use bernstream_config::Settings;
 use bernstream_kafka::sink::output::Extent;
-use bernstream_kafka::sink::{PaidMessages, Published, Tail};
+use bernstream_kafka::sink::{PaidMessages, Published, Sink, Tail};
 use bernstream_ledger::{Closed, Evidence, Head, Ledger, Missing, Outcome, Row, Standing};
 use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
 
-/// What was found, and nothing was wrong.
+/// Findings of a verification, of which nothing was wrong.
 #[derive(Debug, Serialize)]
 pub struct Verified {
     pub ledger: String,
     pub rows: u64,
-    /// Of the newest row, in hexadecimal.
+    /// Digest of the newest row, in hexadecimal.
     pub digest: String,
     /// The definition of privacy that the ledger accounts for.
     pub definition: String,
@@ -37,7 +38,7 @@ pub struct Verified {
     /// Published messages that are missing at the end of the output, and that the worker sends again at its next start.
     #[serde(skip_serializing_if = "is_zero")]
     pub missing_at_end: u64,
-    /// Those whose bytes the ledger does not keep any more.
+    /// Messages whose bytes the ledger does not keep any more.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost: u64,
     pub from_earlier_ledgers: u64,
@@ -74,7 +75,7 @@ pub fn verify(
     let end = sink.tail(&[])?.unwrap_or_default();
     // This verifies all of the ledger; the rest is a comparison with the output.
     let ledger = rows::verified(settings)?;
-    let (rows, mut paid) = paid(&ledger, &published)?;
+    let PaidRows { rows, mut paid } = paid_rows(&ledger, &published)?;
     tell(format!(
         "the ledger has {rows} rows, newest {}",
         ledger.head().digest
@@ -84,11 +85,89 @@ pub fn verify(
     if let Some(missing) = missing_rows {
         tell(not_here(missing))?;
     }
+    let witnessed = verify_witness(settings, &ledger, &end, tell)?;
+    verify_share(settings, &ledger, witnessed.head, tell)?;
+    let genesis = ledger.genesis();
+    let found = compare_output(&ledger, &witnessed, &published, &mut paid)?;
+    refuse_unpaid(settings, &published, found.unpaid)?;
+    tell(format!(
+        "every message on the output was paid for, byte for byte: {}",
+        paid.found()
+    ))?;
+    let missing = paid.missing();
+    if missing > 0 {
+        tell(format!(
+            "and {missing} that were paid for are missing: not published yet, or removed since; `bernstream ledger republish --all` \
+             sends what is kept"
+        ))?;
+    }
+    let at_end = verify_end(&ledger, &mut *sink, tell)?;
+    if found.of_missing_rows > 0 {
+        tell(format!(
+            "and {} of rows that are not in the ledger, which it cannot verify",
+            found.of_missing_rows
+        ))?;
+    }
+    if found.of_rows_behind > 0 {
+        tell(format!(
+            "and {} of rows that it does not have yet, which it cannot verify",
+            found.of_rows_behind
+        ))?;
+    }
+    if found.from_earlier_ledgers > 0 {
+        tell(format!(
+            "and {} from earlier ledgers, which this ledger cannot verify",
+            found.from_earlier_ledgers
+        ))?;
+    }
+    // Once nothing contradicts it any more.
+    tell("verified: ledger, witness and output agree".to_owned())?;
+    Ok(Verified {
+        ledger: genesis.ledger.clone(),
+        rows,
+        digest: ledger.head().digest.to_string(),
+        definition: promised(genesis),
+        witness_row: witnessed.row,
+        stray_records: witnessed.strays,
+        published: paid.found(),
+        missing,
+        missing_at_end: at_end.missing,
+        lost: at_end.lost,
+        from_earlier_ledgers: found.from_earlier_ledgers,
+        missing_rows,
+        of_missing_rows: found.of_missing_rows,
+        rows_behind: witnessed.rows_behind,
+        of_rows_behind: found.of_rows_behind,
+    })
+}
+
+/// The witness of a ledger, as it was found.
+struct Witnessed {
+    /// The newest accepted row that the ledger has.
+    head: Option<Head>,
+    /// The newest row that the witness has accepted.
+    row: Option<u64>,
+    rows_behind: u64,
+    strays: u64,
+}
+
+/// Verifies that the witness follows the ledger, and its log with it.
+fn verify_witness(
+    settings: &Settings,
+    ledger: &Ledger,
+    end: &Tail,
+    tell: &mut dyn FnMut(String) -> Result<(), Failure>,
+) -> Result<Witnessed, Failure> {
     let mut witness = settings.output.open_witness()?;
-    let (head, behind) = recognised_or_behind(settings, &ledger, &mut *witness)?;
-    let witness_row = head.map(|head| head.sequence);
-    let accepted =
-        witness_row.map_or_else(|| "none of its rows yet".into(), |row| format!("row {row}"));
+    let Recognised {
+        head,
+        rows_behind: behind,
+    } = recognised_or_behind(settings, ledger, &mut *witness)?;
+    let row = head.map(|head| head.sequence);
+    let accepted = match row {
+        Some(row) => format!("row {row}"),
+        None => "none of its rows yet".to_owned(),
+    };
     tell(format!("the witness has accepted {accepted}"))?;
     let strays = witness.strays().witness;
     if strays > 0 {
@@ -102,7 +181,7 @@ pub fn verify(
         ))?;
     }
     if behind == 0 {
-        not_lost(&ledger, head, &end, tell)?;
+        verify_claims(ledger, head, end, tell)?;
     }
     // Of the rows that are accepted, it has those up to this one.
     let head = if behind > 0 {
@@ -111,95 +190,139 @@ pub fn verify(
         head
     };
     if let (Some(head), Some(log)) = (head, &settings.ledger_log) {
-        tell(log::verify(&ledger, head, log)?)?;
+        tell(log::verify(ledger, head, log)?)?;
     }
-    if let Some((topic, held)) = shares::held(settings, &ledger)? {
-        let until = held
-            .until
-            .map_or(String::new(), |until| format!(" until {until}"));
-        let share = held.entry.share;
-        let from = held.entry.from;
-        if let Some((first, last)) = held
-            .until
-            .map_or(Ok(None), |until| claimed_after(&ledger, head, until))?
-        {
+    Ok(Witnessed {
+        head,
+        row,
+        rows_behind: behind,
+        strays,
+    })
+}
+
+/// Verifies that the ledger has kept to its share of a budget, if it has one.
+fn verify_share(
+    settings: &Settings,
+    ledger: &Ledger,
+    accepted: Option<Head>,
+    tell: &mut dyn FnMut(String) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let Some(HeldShare { topic, share: held }) = shares::held(settings, ledger)? else {
+        return Ok(());
+    };
+    let mut until = String::new();
+    if let Some(end) = held.until {
+        until = format!(" until {end}");
+        if let Some(Span { start, end }) = claimed_after(ledger, accepted, end)? {
             return Err(Failure::Unsound(format!(
-                "the share of this ledger in the budget topic {} ended{until}, and it has charged blocks after that, from {first} to \
-                 {last}: others may have charged them too",
+                "the share of this ledger in the budget topic {} ended{until}, and it has charged blocks after that, from {start} to \
+                 {end}: others may have charged them too",
                 topic.name()
             )));
         }
-        tell(format!(
-            "the budget topic {} knows its share, {share} from {from} on{until}",
-            topic.name()
-        ))?;
     }
-    let mut others = 0;
-    let mut of_missing_rows = 0;
-    let mut of_rows_behind = 0;
-    let mut unpaid = Vec::new();
+    tell(format!(
+        "the budget topic {} knows its share, {} from {} on{until}",
+        topic.name(),
+        held.entry.share,
+        held.entry.from
+    ))
+}
+
+/// Messages on the output that the ledger has not paid for, by why.
+#[derive(Default)]
+struct Unpaid {
+    from_earlier_ledgers: u64,
+    of_missing_rows: u64,
+    of_rows_behind: u64,
+    /// Messages for which there is no reason.
+    unpaid: Vec<Published>,
+}
+
+/// Finds what is published among what was paid for.
+fn compare_output(
+    ledger: &Ledger,
+    witnessed: &Witnessed,
+    published: &Extent<'_>,
+    paid: &mut PaidMessages,
+) -> Result<Unpaid, Failure> {
     let genesis = ledger.genesis();
-    let next_rows = ledger.next_sequence()..=witness_row.unwrap_or(0);
+    let missing_rows = ledger.missing();
+    let next_rows = ledger.next_sequence()..=witnessed.row.unwrap_or(0);
+    let mut unpaid = Unpaid::default();
     let mut read = 0;
     let all = published.most();
-    let mut compare = |found: Published| {
-        let is_other = || genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger);
-        match paid.find(&found) {
-            true => {}
-            false if is_other() => others += 1,
-            false
-                if missing_rows
-                    .is_some_and(|m| found.is_of_rows(&genesis.ledger, m.first..=m.last)) =>
-            {
-                of_missing_rows += 1;
-            }
-            false if behind > 0 && found.is_of_rows(&genesis.ledger, next_rows.clone()) => {
-                of_rows_behind += 1
-            }
-            false => unpaid.push(found),
-        }
-    };
     counting("comparing the output with the ledger", |done| {
         published.each_published(|found| {
             read += 1;
             done.set(read, all);
-            compare(found);
+            if paid.find(&found) {
+                return;
+            }
+            if genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger) {
+                unpaid.from_earlier_ledgers += 1;
+            } else if let Some(missing) = missing_rows
+                && found.is_of_rows(&genesis.ledger, missing.first..=missing.last)
+            {
+                unpaid.of_missing_rows += 1;
+            } else if witnessed.rows_behind > 0
+                && found.is_of_rows(&genesis.ledger, next_rows.clone())
+            {
+                unpaid.of_rows_behind += 1;
+            } else {
+                unpaid.unpaid.push(found);
+            }
         })
     })?;
-    if !unpaid.is_empty() {
-        // Before anyone is accused, the ledger is read again.
-        let (_, mut paid) = self::paid(&rows::verified(settings)?, &published)?;
-        unpaid.retain(|found| !paid.find(found));
+    Ok(unpaid)
+}
+
+/// Refuses messages that the ledger has not paid for. Before anyone is accused, it is read again.
+fn refuse_unpaid(
+    settings: &Settings,
+    published: &Extent<'_>,
+    mut unpaid: Vec<Published>,
+) -> Result<(), Failure> {
+    if unpaid.is_empty() {
+        return Ok(());
     }
-    if !unpaid.is_empty() {
-        let places: Vec<String> = unpaid.into_iter().map(|found| found.place).collect();
-        let places = places.join(", ");
-        return Err(Failure::Unsound(format!(
-            "the output holds what this ledger never paid for: {places}"
-        )));
+    let mut paid = paid_rows(&rows::verified(settings)?, published)?.paid;
+    unpaid.retain(|found| !paid.find(found));
+    if unpaid.is_empty() {
+        return Ok(());
     }
-    tell(format!(
-        "every message on the output was paid for, byte for byte: {}",
-        paid.found()
-    ))?;
-    let missing = paid.missing();
-    if missing > 0 {
-        tell(format!(
-            "and {missing} that were paid for are missing: not published yet, or removed since; `bernstream ledger republish --all` \
-             sends what is kept"
-        ))?;
-    }
+    let places: Vec<String> = unpaid.into_iter().map(|found| found.place).collect();
+    let places = places.join(", ");
+    Err(Failure::Unsound(format!(
+        "the output holds what this ledger never paid for: {places}"
+    )))
+}
+
+/// Numbers of published messages that are missing at the end of the output.
+struct EndOfOutput {
+    /// Messages that the ledger keeps.
+    missing: u64,
+    /// Messages whose bytes it does not keep any more.
+    lost: u64,
+}
+
+/// Tells what the end of the output has lost.
+fn verify_end(
+    ledger: &Ledger,
+    sink: &mut dyn Sink,
+    tell: &mut dyn FnMut(String) -> Result<(), Failure>,
+) -> Result<EndOfOutput, Failure> {
     let newest = ledger.newest_published()?;
     // The output is read again, now that the newest row is known; messages that arrived meanwhile change nothing here.
     let end = sink.tail(&ledger.newest_messages()?)?.unwrap_or_default();
     let lost = newest
-        .map(|newest| end.lost(&ledger, &newest))
+        .map(|newest| end.lost(ledger, &newest))
         .transpose()?
         .unwrap_or_default();
-    let missing_at_end = lost.kept.len() as u64;
-    if missing_at_end > 0 {
+    let missing = lost.kept.len() as u64;
+    if missing > 0 {
         tell(format!(
-            "and {missing_at_end} that were published are missing at the end of the output, which has lost them: the worker sends them again at \
+            "and {missing} that were published are missing at the end of the output, which has lost them: the worker sends them again at \
              its next start"
         ))?;
     }
@@ -215,44 +338,14 @@ pub fn verify(
             lost.unknown
         ))?;
     }
-    if of_missing_rows > 0 {
-        tell(format!(
-            "and {of_missing_rows} of rows that are not in the ledger, which it cannot verify"
-        ))?;
-    }
-    if of_rows_behind > 0 {
-        tell(format!(
-            "and {of_rows_behind} of rows that it does not have yet, which it cannot verify"
-        ))?;
-    }
-    if others > 0 {
-        tell(format!(
-            "and {others} from earlier ledgers, which this ledger cannot verify"
-        ))?;
-    }
-    // Once nothing contradicts it any more.
-    tell("verified: ledger, witness and output agree".to_owned())?;
-    Ok(Verified {
-        ledger: genesis.ledger.clone(),
-        rows,
-        digest: ledger.head().digest.to_string(),
-        definition: promised(genesis),
-        witness_row,
-        stray_records: strays,
-        published: paid.found(),
+    Ok(EndOfOutput {
         missing,
-        missing_at_end,
         lost: lost.gone,
-        from_earlier_ledgers: others,
-        missing_rows,
-        of_missing_rows,
-        rows_behind: behind,
-        of_rows_behind,
     })
 }
 
 /// Tells whether the witness has lost claims: rows were published that it has not accepted, or not any more.
-fn not_lost(
+fn verify_claims(
     ledger: &Ledger,
     accepted: Option<Head>,
     end: &Tail,
@@ -273,17 +366,21 @@ fn not_lost(
     }
 }
 
-/// The starts of the first and the last block that end after `until` and were charged by a row that the witness has accepted.
+/// The time between the starts of the first and the last block that end after `until` and were charged by a row that the witness has
+/// accepted.
 fn claimed_after(
     ledger: &Ledger,
     accepted: Option<Head>,
     until: Timestamp,
-) -> Result<Option<(Timestamp, Timestamp)>, Failure> {
+) -> Result<Option<Span>, Failure> {
     // Of the rows that are missing, and were accepted, only the newest block is known.
     let newest = ledger
         .charged_by_missing()
         .filter(|block| block.end > until);
-    let mut found: Option<(Timestamp, Timestamp)> = newest.map(|block| (block.start, block.start));
+    let mut found = newest.map(|block| Span {
+        start: block.start,
+        end: block.start,
+    });
     ledger.each_row(|stored| {
         let is_accepted = accepted.is_some_and(|head| stored.head.sequence <= head.sequence);
         if let Row::Window(Closed {
@@ -293,8 +390,12 @@ fn claimed_after(
             && is_accepted
         {
             for (block, _) in charges.iter().filter(|(block, _)| block.end > until) {
-                let (first, last) = found.unwrap_or((block.start, block.start));
-                found = Some((first.min(block.start), last.max(block.start)));
+                let starts = found.get_or_insert(Span {
+                    start: block.start,
+                    end: block.start,
+                });
+                starts.start = starts.start.min(block.start);
+                starts.end = starts.end.max(block.start);
             }
         }
         Ok::<(), Failure>(())
@@ -302,8 +403,13 @@ fn claimed_after(
     Ok(found)
 }
 
-/// How many rows there are, and what they paid for.
-fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), Failure> {
+/// Number of rows of a ledger, and the messages that they paid for.
+struct PaidRows {
+    rows: u64,
+    paid: PaidMessages,
+}
+
+fn paid_rows(ledger: &Ledger, published: &Extent<'_>) -> Result<PaidRows, Failure> {
     let mut rows = 0;
     let paid = PaidMessages::gather(published.has_envelope(), |each| {
         rows::each_row("adding up what the ledger paid for", ledger, |stored| {
@@ -318,5 +424,5 @@ fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), 
             Ok(())
         })
     })?;
-    Ok((rows, paid))
+    Ok(PaidRows { rows, paid })
 }

@@ -3,7 +3,7 @@
 use crate::cli::failure::Failure;
 use bernstream_config::Settings;
 use bernstream_kafka::ledger::log::open_log;
-use bernstream_ledger::witness::Witness;
+use bernstream_ledger::witness::{Claim, Witness};
 use bernstream_ledger::{Error, Head, Ledger};
 
 /// Claims the newest row at once, the first of which fences earlier ledgers; then checks whether another ledger was faster. Where
@@ -37,25 +37,55 @@ pub(in crate::cli) fn recognised(
     Ok(accepted.map(|claim| claim.head))
 }
 
-/// The same. A ledger that only lacks what another worker has claimed since, and its log has, may go on too: also by how many rows it is behind.
-pub(in crate::cli) fn recognised_or_behind(
+/// A witness as it was found.
+#[derive(Default)]
+pub(in crate::cli) struct FoundWitness {
+    pub identity: String,
+    pub accepted: Option<Claim>,
+}
+
+/// Reads the witness of a pipeline. One that is missing has no identity, and has accepted nothing.
+pub(in crate::cli) fn find_witness(settings: &Settings) -> Result<FoundWitness, Failure> {
+    match settings.output.open_witness() {
+        Ok(mut witness) => Ok(FoundWitness {
+            identity: witness.identity()?,
+            accepted: witness.read()?,
+        }),
+        Err(error) if error.is_missing() => Ok(FoundWitness::default()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The head of a witness that a ledger may continue from.
+pub(super) struct Recognised {
+    pub head: Option<Head>,
+    /// Number of rows of another worker between the ledger and the head.
+    pub rows_behind: u64,
+}
+
+/// The head of the witness, if this ledger may continue from it, or only lacks what another worker has claimed since and its log has.
+pub(super) fn recognised_or_behind(
     settings: &Settings,
     ledger: &Ledger,
     witness: &mut dyn Witness,
-) -> Result<(Option<Head>, u64), Failure> {
+) -> Result<Recognised, Failure> {
     let accepted = witness.read()?;
-    match ledger.recognise(&witness.identity()?, accepted.as_ref()) {
-        Ok(()) => Ok((accepted.map(|claim| claim.head), 0)),
-        Err(error) => {
-            let (Error::ForeignHead { .. }, Some(claim), Some(log)) =
-                (&error, accepted, &settings.ledger_log)
-            else {
-                return Err(error.into());
-            };
-            match ledger.rows_behind(&mut open_log(log)?, claim.head)? {
-                Some(rows) => Ok((Some(claim.head), rows)),
-                None => Err(error.into()),
-            }
+    let head = accepted.as_ref().map(|claim| claim.head);
+    let error = match ledger.recognise(&witness.identity()?, accepted.as_ref()) {
+        Ok(()) => {
+            return Ok(Recognised {
+                head,
+                rows_behind: 0,
+            });
         }
+        Err(error) => error,
+    };
+    if let Error::ForeignHead { .. } = error
+        && let Some(accepted) = head
+        && let Some(log) = &settings.ledger_log
+        && let Some(rows_behind) = ledger.rows_behind(&mut open_log(log)?, accepted)?
+    {
+        return Ok(Recognised { head, rows_behind });
     }
+    Err(error.into())
 }

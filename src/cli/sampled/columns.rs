@@ -8,7 +8,7 @@ use crate::cli::figures::counted;
 use bernstream_kafka::check::Check;
 use bernstream_release::source::{Batch, Columns, FoundColumn, FoundColumns};
 
-/// How many records lack which of the columns that are read: the event time, the key, the user, the values.
+/// Numbers of records that lack each of the columns that are read: the event time, the key, the user, the values.
 pub struct ColumnTally<'a> {
     columns: &'a Columns,
     records: u64,
@@ -26,46 +26,34 @@ impl<'a> ColumnTally<'a> {
 
     pub fn count(&mut self, batch: &Batch) {
         self.records += batch.times.len() as u64;
-        let Columns {
-            time,
-            key,
-            unit,
-            values,
-            ..
-        } = self.columns;
-        let mut lacking = vec![(time, batch.times.null_count())];
-        for (name, ids) in [(key, &batch.keys), (unit, &batch.units)] {
-            if let (Some(name), Some(ids)) = (name, ids) {
-                lacking.push((
-                    name,
-                    (0..batch.times.len())
-                        .filter(|row| ids.get(*row).is_none())
-                        .count(),
-                ));
-            }
+        let rows = batch.times.len();
+        let mut nulls = NullCounts::default();
+        nulls.add(&self.columns.time, batch.times.null_count());
+        if let (Some(name), Some(keys)) = (&self.columns.key, &batch.keys) {
+            let without = (0..rows).filter(|row| keys.get(*row).is_none());
+            nulls.add(name, without.count());
         }
-        lacking.extend(
-            values
-                .iter()
-                .zip(&batch.values)
-                .map(|(name, column)| (name, column.null_count())),
-        );
-        // A column that is read as two things counts once.
-        let mut most: BTreeMap<&str, usize> = BTreeMap::new();
-        for (name, nulls) in lacking {
-            let most = most.entry(name).or_default();
-            *most = nulls.max(*most);
+        if let (Some(name), Some(users)) = (&self.columns.unit, &batch.units) {
+            let without = (0..rows).filter(|row| users.get(*row).is_none());
+            nulls.add(name, without.count());
         }
-        for (name, nulls) in most {
+        for (name, column) in self.columns.values.iter().zip(&batch.values) {
+            nulls.add(name, column.null_count());
+        }
+        for (name, nulls) in nulls.most {
             *self.lacking.entry(name).or_default() += nulls as u64;
         }
     }
 
-    /// Whether any record has each column.
+    /// Checks that some record has each column.
     pub fn checks(&self) -> Vec<Check> {
         let records = self.records;
-        let of_column = |(column, without): (&&str, &u64)| {
-            Check::new(
+        if records == 0 {
+            return Vec::new();
+        }
+        let mut checks = Vec::new();
+        for (column, without) in &self.lacking {
+            checks.push(Check::new(
                 format!(
                     "records in them have {column:?}: {} of {records}",
                     records - without
@@ -73,74 +61,102 @@ impl<'a> ColumnTally<'a> {
                 *without < records,
                 "none has it: it is missing or null, or of another type than is declared",
                 "correct the name of the column, or its type",
-            )
-        };
-        self.lacking
-            .iter()
-            .filter(|_| records > 0)
-            .map(of_column)
-            .collect()
+            ));
+        }
+        checks
     }
 }
 
-/// In how many messages the columns are there, with which types, for messages that say it.
+/// Numbers of records of a batch that lack each column.
+#[derive(Default)]
+struct NullCounts<'a> {
+    most: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> NullCounts<'a> {
+    /// Adds the nulls of a column; one that is read as two things counts once.
+    fn add(&mut self, column: &'a str, nulls: usize) {
+        let most = self.most.entry(column).or_default();
+        *most = nulls.max(*most);
+    }
+}
+
+/// Numbers of messages that have the columns, with which types, for messages that say it.
 #[derive(Default)]
 pub struct TypeTally {
     kinds: BTreeMap<String, BTreeMap<&'static str, u64>>,
-    /// In how many messages a column is missing or has a type that it may not have, and why in the first of them.
-    unread: BTreeMap<String, (u64, String)>,
+    unread: BTreeMap<String, UnreadColumn>,
+}
+
+/// A column that is missing in some messages, or has a type that it may not have.
+struct UnreadColumn {
+    messages: u64,
+    /// The reason in the first of them.
+    why: String,
 }
 
 impl TypeTally {
     /// Counts how a message has the columns.
     pub fn count(&mut self, found: &FoundColumns) {
-        // One that is needed for two things is one column.
-        let columns: BTreeMap<&str, &FoundColumn> = found
-            .columns()
-            .iter()
-            .map(|column| (column.name(), column))
-            .collect();
-        for (name, column) in columns {
-            *self
-                .kinds
-                .entry(name.to_owned())
-                .or_default()
-                .entry(column.cells())
-                .or_default() += 1;
+        for (name, column) in by_name(found.columns()) {
+            let kinds = self.kinds.entry(name.to_owned()).or_default();
+            *kinds.entry(column.cells()).or_default() += 1;
         }
-        let unread: BTreeMap<&str, &FoundColumn> = found
-            .unread()
-            .map(|column| (column.name(), column))
-            .collect();
-        for (name, column) in unread {
-            let why = || (0, found.fault(column).to_string());
-            self.unread.entry(name.to_owned()).or_insert_with(why).0 += 1;
+        for (name, column) in by_name(found.unread()) {
+            let unread = self.unread.entry(name.to_owned());
+            let unread = unread.or_insert_with(|| UnreadColumn {
+                messages: 0,
+                why: found.fault(column).to_string(),
+            });
+            unread.messages += 1;
         }
     }
 
-    /// Whether all messages have the columns, with types that they may have, and each column with the same.
+    /// Checks that all messages have the columns, with types that they may have, and each column with the same.
     pub fn checks(&self) -> Vec<Check> {
-        let unread = self.unread.iter().map(|(column, (count, why))| {
-            let all: u64 = self.kinds.get(column).into_iter().flat_map(BTreeMap::values).sum();
-            Check::new(
-                format!("messages in which {column:?} can be read: {} of {all}", all - count),
+        let mut checks = Vec::new();
+        for (column, UnreadColumn { messages, why }) in &self.unread {
+            let all: u64 = self
+                .kinds
+                .get(column)
+                .into_iter()
+                .flat_map(BTreeMap::values)
+                .sum();
+            checks.push(Check::new(
+                format!("messages in which {column:?} can be read: {} of {all}", all - messages),
                 false,
                 format!("{why}; there it counts as null in every record"),
                 "correct the name of the column, or its type; a record must not decide which columns a message has",
-            )
-        });
-        let differ = self.kinds.iter().filter(|(_, kinds)| kinds.len() > 1).map(|(column, kinds)| {
-            let of_kind = |(kind, count): (&&str, &u64)| format!("{kind} in {}", counted(*count, "message"));
-            Check::new(
+            ));
+        }
+        for (column, kinds) in &self.kinds {
+            if kinds.len() < 2 {
+                continue;
+            }
+            let mut in_words = Vec::new();
+            for (kind, messages) in kinds {
+                in_words.push(format!("{kind} in {}", counted(*messages, "message")));
+            }
+            checks.push(Check::new(
                 format!("the type of {column:?} is the same in all messages"),
                 false,
                 format!(
                     "it is {}: where a program takes the type of a column from the records in it, one record can change what others become",
-                    kinds.iter().map(of_kind).collect::<Vec<_>>().join(", ")
+                    in_words.join(", ")
                 ),
                 "give the producer a schema: pyarrow.schema, schema= of Polars, or the nullable types of pandas",
-            )
-        });
-        unread.chain(differ).collect()
+            ));
+        }
+        checks
     }
+}
+
+/// Columns in the order of their names; one that is needed for two things is one column.
+fn by_name<'c>(
+    columns: impl IntoIterator<Item = &'c FoundColumn>,
+) -> BTreeMap<&'c str, &'c FoundColumn> {
+    columns
+        .into_iter()
+        .map(|column| (column.name(), column))
+        .collect()
 }

@@ -13,30 +13,28 @@ use self::columns::ColumnTally;
 use self::of_cap::CapTally;
 use self::tally::Tally;
 pub use self::trial::Trial;
-use crate::cli::progress::counting;
+use crate::cli::progress::{WorkDone, counting};
 use bernstream_config::{Input, Settings};
 use bernstream_kafka::check::Check;
 use bernstream_release::source::Batch;
 
-/// Reads records of the input: what was found, and what is wrong with it.
+/// Reads records of the input, and tells what was found and what is wrong with it.
 pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
     let mut columns = ColumnTally::new(&settings.columns);
     let mut tally = Tally::new(settings);
     let mut cap = CapTally::new(settings);
-    let mut take = |batch: &Batch| {
-        columns.count(batch);
-        tally.count(batch);
-        cap.count(batch);
-    };
-    let read = match &settings.input {
-        Input::Kafka(params) => counting("trying messages", |done| {
-            of_topic::checks(params, &settings.columns, trial, &mut take, done)
-        }),
-        Input::Files(params) => counting("trying records, bytes of files", |done| {
-            of_files::checks(params, &settings.columns, trial, &mut take, done)
-        }),
-    };
     let is_part = matches!(settings.input, Input::Kafka(_));
+    let what = match is_part {
+        true => "trying messages",
+        false => "trying records, bytes of files",
+    };
+    let read = counting(what, |done| {
+        read_sample(settings, trial, done, |batch| {
+            columns.count(batch);
+            tally.count(batch);
+            cap.count(batch);
+        })
+    });
     [
         read,
         columns.checks(),
@@ -44,4 +42,18 @@ pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
         cap.checks(is_part),
     ]
     .concat()
+}
+
+/// Reads records and hands them to `take`; returns whether they can be read.
+fn read_sample(
+    settings: &Settings,
+    trial: Trial,
+    done: &WorkDone,
+    mut take: impl FnMut(&Batch),
+) -> Vec<Check> {
+    let columns = &settings.columns;
+    match &settings.input {
+        Input::Kafka(params) => of_topic::checks(params, columns, trial, &mut take, done),
+        Input::Files(params) => of_files::checks(params, columns, trial, &mut take, done),
+    }
 }

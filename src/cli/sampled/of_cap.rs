@@ -13,10 +13,10 @@ use bernstream_release::source::Batch;
 use bernstream_release::window::{Cap, Rules};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How many users are followed, each of their windows counting as one. Records of others are not looked at.
+/// Number of users that are followed, each of their windows counting as one. Records of others are not looked at.
 const MOST_USER_WINDOWS: usize = 1_000_000;
 
-/// How many records of a sample each user has in each window and period: a cap is for these.
+/// Numbers of records of a sample that each user has in each window and period: a cap is for these.
 pub struct CapTally<'a> {
     rules: &'a Rules,
     counts: HashMap<UserWindow, u64>,
@@ -44,7 +44,7 @@ impl<'a> CapTally<'a> {
     pub fn count(&mut self, batch: &Batch) {
         let Some(cap) = &self.rules.cap else { return };
         for row in 0..batch.times.len() {
-            if let Some(user) = of_record(self.rules, cap, batch, row) {
+            if let Some(user) = user_window_of(self.rules, cap, batch, row) {
                 if let Some(records) = self.counts.get_mut(&user) {
                     *records += 1;
                 } else if self.counts.len() < MOST_USER_WINDOWS {
@@ -56,7 +56,7 @@ impl<'a> CapTally<'a> {
         }
     }
 
-    /// How many records the cap keeps, with a warning where it drops most of them; `is_part` if not all records are tried.
+    /// Tells how many records the cap keeps, with a warning where it drops most of them; `is_part` if not all records are tried.
     pub fn checks(&self, is_part: bool) -> Vec<Check> {
         let Some(cap) = &self.rules.cap else {
             return Vec::new();
@@ -84,25 +84,22 @@ impl<'a> CapTally<'a> {
             what += "; a user may have more records than are in the sample, and the cap then keeps less of them";
         }
         let loss = CapLoss::of_counts(u64::from(cap.records), &counts);
-        let why = || {
-            (
-                "the cap drops more than half".to_owned(),
-                format!(
-                    "{}; or keep it, if the earliest records of each user tell enough. It is part of what a ledger promises: \
-                     decide before there is one",
-                    loss.alternative()
-                ),
-            )
-        };
-        vec![Check {
-            warning: loss.is_much().then(why),
-            ..Check::passed(what)
-        }]
+        let mut check = Check::passed(what);
+        if loss.is_much() {
+            let why = "the cap drops more than half".to_owned();
+            let remedy = format!(
+                "{}; or keep it, if the earliest records of each user tell enough. It is part of what a ledger promises: \
+                 decide before there is one",
+                loss.alternative()
+            );
+            check.warning = Some((why, remedy));
+        }
+        vec![check]
     }
 }
 
-/// Whose record it is, if a window takes it: the releases may drop it all the same.
-fn of_record(rules: &Rules, cap: &Cap, batch: &Batch, row: usize) -> Option<UserWindow> {
+/// The user of a record, if a window takes it: the releases may drop it all the same.
+fn user_window_of(rules: &Rules, cap: &Cap, batch: &Batch, row: usize) -> Option<UserWindow> {
     let time = batch
         .times
         .is_valid(row)

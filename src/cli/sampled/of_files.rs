@@ -12,7 +12,7 @@ use bernstream_kafka::source::lines::BrokenLines;
 use bernstream_kafka::source::{Event, Source as _, folder};
 use bernstream_release::source::{Batch, Columns};
 
-/// How many lines are listed that cannot be read.
+/// Number of lines that are listed and cannot be read.
 const MOST_LISTED: usize = 5;
 
 /// Reads all files and hands their records to `take`. What keeps them from being opened, and which columns each has, is told elsewhere.
@@ -35,7 +35,7 @@ pub fn checks(
                 take(&batch);
                 done.set(files.bytes_read(), bytes);
             }
-            Ok(_) => return vec![readable(params, &files, records, trial.least)],
+            Ok(_) => return vec![readable_check(params, &files, records, trial.least)],
             Err(error) => {
                 let what = format!(
                     "records of the files at {} can be read",
@@ -54,14 +54,14 @@ pub fn checks(
 }
 
 /// A line that is no record is dropped by itself.
-fn readable(params: &Params, files: &Files, records: u64, least: u64) -> Check {
+fn readable_check(params: &Params, files: &Files, records: u64, least: u64) -> Check {
     let broken: u64 = files.broken_lines().map(|(_, lines)| lines.count).sum();
     let path = params.path.display();
     let part = records.saturating_sub(broken);
     let mut what = format!("records of the files at {path} can be read: {part} of {records}");
     let listed: Vec<String> = files
         .broken_lines()
-        .flat_map(of_file)
+        .flat_map(|(path, lines)| named_lines(path, lines))
         .take(MOST_LISTED)
         .collect();
     if !listed.is_empty() {
@@ -78,7 +78,7 @@ fn readable(params: &Params, files: &Files, records: u64, least: u64) -> Check {
     )
 }
 
-fn of_file((path, lines): (&Path, &BrokenLines)) -> Vec<String> {
+fn named_lines(path: &Path, lines: &BrokenLines) -> Vec<String> {
     let name = folder::shown(std::iter::once(path));
     lines
         .first

@@ -3,6 +3,7 @@
 use super::columns::TypeTally;
 use super::share::Share;
 use super::trial::Trial;
+use crate::cli::figures::joined;
 use crate::cli::progress::WorkDone;
 use bernstream_kafka::check::Check;
 use bernstream_kafka::source::kafka::{OnBadMessage, Params, Sample, sample};
@@ -18,14 +19,18 @@ pub fn checks(
     done: &WorkDone,
 ) -> Vec<Check> {
     let mut types = TypeTally::default();
-    let mut take = |batch: &Batch| {
-        batch.found.iter().for_each(|found| types.count(found));
-        take(batch);
-    };
-    match sample(params, columns, trial.most, &mut take, &mut |read, all| {
-        done.set(read, all)
-    }) {
-        Ok(found) => [of_messages(params, &found, trial.least), types.checks()].concat(),
+    let found = sample(
+        params,
+        columns,
+        trial.most,
+        &mut |batch: &Batch| {
+            batch.found.iter().for_each(|found| types.count(found));
+            take(batch);
+        },
+        &mut |read, all| done.set(read, all),
+    );
+    match found {
+        Ok(found) => [message_checks(params, &found, trial.least), types.checks()].concat(),
         Err(error) => {
             let what = format!("messages of {} can be read", params.topic);
             vec![Check::new(
@@ -38,7 +43,7 @@ pub fn checks(
     }
 }
 
-fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
+fn message_checks(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
     let Sample {
         messages,
         by_producers,
@@ -52,7 +57,7 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
             "{topic} has no messages to try: it is empty, or all of them are given up"
         ))];
     }
-    let mut checks = vec![readable(params, found, least)];
+    let mut checks = vec![readable_check(params, found, least)];
     if let Some(why) = unpacked {
         let remedy = "the worker names the offsets of the batch when it comes to it; see `lost` in [input.kafka]";
         let what = format!("batches of {topic} can be unpacked");
@@ -64,11 +69,7 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
         ));
     }
     if unpacked.is_none() && !silent.is_empty() {
-        let numbers = silent
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", ");
+        let numbers = joined(silent.iter(), ", ");
         checks.push(Check::new(
             format!("all that was asked for has arrived from {topic}"),
             false,
@@ -77,9 +78,11 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
         ));
     }
     if !by_producers.is_empty() {
-        let last =
-            |(partition, offset): (&i32, &i64)| format!("offset {offset} of partition {partition}");
-        let last = by_producers.iter().map(last).collect::<Vec<_>>().join(", ");
+        let mut last = Vec::new();
+        for (partition, offset) in by_producers {
+            last.push(format!("offset {offset} of partition {partition}"));
+        }
+        let last = last.join(", ");
         let why =
             "they were written before the topic had LogAppendTime, and a worker that comes to them stops".to_owned();
         let remedy = "let the ledger begin behind them, without --from, or give them up: see `lost` in [input.kafka]";
@@ -93,7 +96,7 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
 }
 
 /// A broken message of many records stops the worker, unless it may pass it; one of a single record is dropped by itself.
-fn readable(params: &Params, found: &Sample, least: u64) -> Check {
+fn readable_check(params: &Params, found: &Sample, least: u64) -> Check {
     let share = Share {
         part: found.messages - found.broken.len() as u64,
         whole: found.messages,

@@ -1,15 +1,15 @@
 //! How many of the records that can be read are of use.
 
 use super::share::Share;
-use super::tally::{ReleaseTally, Tally, UnlistedKey};
+use super::tally::{EventTimes, ReleaseTally, Tally, UnlistedKey};
 use bernstream_kafka::check::Check;
 use bernstream_release::window::{Label, Outside};
 
-/// How many keys are named that are not listed, and how much of each.
+/// Number of keys that are named and not listed, and of the characters of each.
 const MOST_NAMED: usize = 5;
 const LONGEST_NAME: usize = 40;
 
-/// Whether enough of the records lie in a window, have a listed key, and have what the releases read where they read it.
+/// Checks that enough of the records lie in a window, have a listed key, and have what the releases read where they read it.
 pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
     let Tally {
         records,
@@ -20,7 +20,7 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
         ..
     } = *tally;
     let mut checks = Vec::new();
-    if let Some((first, last)) = times {
+    if let Some(EventTimes { first, last }) = times {
         let what = format!(
             "records in them lie in a window: {in_window} of {records}, with times from {first} to {last}"
         );
@@ -49,7 +49,7 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
         );
     }
     if tally.has_keys() && records > 0 {
-        let others = named(&tally.commonest_unlisted());
+        let others = unlisted_in_words(&tally.commonest_unlisted());
         let what =
             format!("records in them have a listed key: {with_listed_key} of {records}{others}");
         let remedy = "correct the keys of [input.key], or its column";
@@ -62,14 +62,14 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
         );
     }
     for release in tally.releases.iter().filter(|_| records > 0) {
-        checks.push(complete(release, records, least));
-        checks.push(inside(release, least));
+        checks.push(complete_check(release, records, least));
+        checks.push(inside_check(release, least));
     }
     checks
 }
 
-/// Whether enough of the records have what a release reads.
-fn complete(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check {
+/// Checks that enough of the records have what a release reads.
+fn complete_check(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check {
     let ReleaseTally { name, complete, .. } = release;
     let what = format!("records in them have all that {name} reads: {complete} of {records}");
     let remedy = "correct the names of the columns, or their types";
@@ -80,8 +80,8 @@ fn complete(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check {
     .judged(what, least, remedy)
 }
 
-/// Whether enough of those lie inside its domain. An end belongs to it: it may be a value of its own.
-fn inside(release: &ReleaseTally<'_>, least: u64) -> Check {
+/// Checks that enough of the complete records lie inside the domain of a release. An end belongs to it: it may be a value of its own.
+fn inside_check(release: &ReleaseTally<'_>, least: u64) -> Check {
     let ReleaseTally {
         name,
         form,
@@ -113,15 +113,13 @@ fn inside(release: &ReleaseTally<'_>, least: u64) -> Check {
 }
 
 /// The first of the keys that are not listed.
-fn named(unlisted: &[UnlistedKey<'_>]) -> String {
-    let one = |UnlistedKey { key, records }: &UnlistedKey<'_>| {
-        let name: String = String::from_utf8_lossy(key)
-            .chars()
-            .take(LONGEST_NAME)
-            .collect();
-        format!("{name:?} in {records}")
-    };
-    let named: Vec<String> = unlisted.iter().take(MOST_NAMED).map(one).collect();
+fn unlisted_in_words(unlisted: &[UnlistedKey<'_>]) -> String {
+    let mut named = Vec::new();
+    for UnlistedKey { key, records } in unlisted.iter().take(MOST_NAMED) {
+        let name = String::from_utf8_lossy(key);
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        named.push(format!("{name:?} in {records}"));
+    }
     if named.is_empty() {
         String::new()
     } else {

@@ -5,7 +5,7 @@ use bernstream_kafka::check::Check;
 /// Below this share of records, in percent, something is worth a look.
 const USUAL: u64 = 90;
 
-/// How many of some records, or messages, are of use.
+/// The part of some records, or messages, that is of use.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     pub part: u64,
@@ -27,11 +27,11 @@ impl Share {
                 remedy,
             );
         }
-        let why = || (format!("less than {USUAL} %"), remedy.to_owned());
-        Check {
-            warning: self.is_below(USUAL).then(why),
-            ..Check::passed(what)
+        let mut check = Check::passed(what);
+        if self.is_below(USUAL) {
+            check.warning = Some((format!("less than {USUAL} %"), remedy.to_owned()));
         }
+        check
     }
 }
 

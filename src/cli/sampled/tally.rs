@@ -9,36 +9,42 @@ use bernstream_release::source::Batch;
 use bernstream_release::window::{LONGEST_UNIT, Label, ReleaseInput, Rules};
 use bernstream_synopsis::clock::Timestamp;
 
-/// How many different keys are counted that are not listed. Those that come later are none of the commonest, most often.
+/// Number of different keys that are counted and not listed. Those that come later are none of the commonest, most often.
 const MOST_KEYS: usize = 10_000;
 
-/// How many records of a sample are of use. Counts without noise.
+/// Numbers of records of a sample that are of use. Counts without noise.
 pub struct Tally<'a> {
     rules: &'a Rules,
     pub records: u64,
     pub in_window: u64,
     /// Records in a window that came before its cutoff.
     pub in_time: u64,
-    /// The first and the last event time.
-    pub times: Option<(Timestamp, Timestamp)>,
+    pub times: Option<EventTimes>,
     pub with_listed_key: u64,
-    /// How many have which other key.
+    /// Number of records with each other key.
     unlisted: BTreeMap<Vec<u8>, u64>,
     pub releases: Vec<ReleaseTally<'a>>,
 }
 
-/// How many records of a sample one release can use.
+/// The first and the last event time.
+#[derive(Clone, Copy)]
+pub struct EventTimes {
+    pub first: Timestamp,
+    pub last: Timestamp,
+}
+
+/// Numbers of records of a sample that one release can use.
 pub struct ReleaseTally<'a> {
     pub name: &'a str,
     pub form: ReleaseInput,
-    /// Those that have all values, and the user.
+    /// Records that have all values, and the user.
     pub complete: u64,
     /// Complete records inside the domain, and those exactly at one of its ends.
     pub inside: u64,
     pub at_ends: u64,
 }
 
-/// Where the values of a record lie.
+/// Position of the values of a record.
 enum Place {
     Inside,
     AtEnd,
@@ -79,8 +85,12 @@ impl<'a> Tally<'a> {
                 self.in_window += 1;
                 self.in_time += u64::from(self.is_in_time(time, batch.message_time));
             }
-            let (first, last) = self.times.unwrap_or((time, time));
-            self.times = Some((first.min(time), last.max(time)));
+            let times = self.times.get_or_insert(EventTimes {
+                first: time,
+                last: time,
+            });
+            times.first = times.first.min(time);
+            times.last = times.last.max(time);
         }
         for row in 0..batch.times.len() {
             self.count_key(batch, row);
@@ -91,7 +101,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Whether a record comes before the cutoff of its window, where none is for the past.
+    /// Tells whether a record comes before the cutoff of its window, where none is for the past.
     fn is_in_time(&self, time: Timestamp, message: Option<Timestamp>) -> bool {
         let cutoff = self.rules.cutoff(self.rules.grid.span_of(time), None);
         message.is_none_or(|message| message < cutoff)
@@ -113,7 +123,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Whether keys are listed.
+    /// Tells whether keys are listed.
     pub fn has_keys(&self) -> bool {
         self.rules.keys.is_some()
     }
@@ -139,11 +149,11 @@ impl ReleaseTally<'_> {
             .form
             .columns
             .iter()
-            .map(|column| value(batch, *column, row))
+            .map(|column| number_at(batch, *column, row))
             .collect();
         let Some(values) = values else { return };
         self.complete += 1;
-        match place(&self.form, &values) {
+        match place_of_values(&self.form, &values) {
             Place::Inside => self.inside += 1,
             Place::AtEnd => self.at_ends += 1,
             Place::Outside => {}
@@ -151,7 +161,7 @@ impl ReleaseTally<'_> {
     }
 }
 
-/// Whether a record has a key that is listed, where keys are.
+/// Tells whether a record has a key that is listed, where keys are.
 pub(super) fn is_listed(rules: &Rules, batch: &Batch, row: usize) -> bool {
     let Some(listed) = &rules.keys else {
         return true;
@@ -160,7 +170,7 @@ pub(super) fn is_listed(rules: &Rules, batch: &Batch, row: usize) -> bool {
     key.is_some_and(|key| listed.iter().any(|listed| listed.as_bytes() == key))
 }
 
-/// Whether a record has a user who can be told apart.
+/// Tells whether a record has a user who can be told apart.
 pub(super) fn has_user(batch: &Batch, row: usize) -> bool {
     batch
         .units
@@ -169,24 +179,33 @@ pub(super) fn has_user(batch: &Batch, row: usize) -> bool {
         .is_some_and(|user| user.len() <= LONGEST_UNIT)
 }
 
-fn value(batch: &Batch, column: usize, row: usize) -> Option<f64> {
+fn number_at(batch: &Batch, column: usize, row: usize) -> Option<f64> {
     let column = batch.values.get(column)?;
     (row < column.len() && column.is_valid(row))
         .then(|| column.value(row))
         .filter(|value| !value.is_nan())
 }
 
-/// Where the values of the axes and of the label lie. A label has no ends of its own: most often it is one of two numbers.
-fn place(form: &ReleaseInput, values: &[f64]) -> Place {
-    let is_label = match (&form.label, values.get(form.axes.len())) {
-        (Some(Label::Number(axis)), Some(label)) => axis.contains(*label),
-        (Some(label), Some(value)) => label.of(*value).is_some(),
-        _ => true,
-    };
-    let axes = || form.axes.iter().zip(values);
-    match () {
-        () if !is_label || !axes().all(|(axis, value)| axis.contains(*value)) => Place::Outside,
-        () if axes().all(|(axis, value)| *value > axis.min && *value < axis.max) => Place::Inside,
-        () => Place::AtEnd,
+/// Compares the values of the axes and of the label with the domain. A label has no ends of its own: most often it is one of two numbers.
+fn place_of_values(form: &ReleaseInput, values: &[f64]) -> Place {
+    let mut is_label = true;
+    if let (Some(label), Some(value)) = (&form.label, values.get(form.axes.len())) {
+        is_label = match label {
+            Label::Number(axis) => axis.contains(*value),
+            label => label.of(*value).is_some(),
+        };
     }
+    if !is_label {
+        return Place::Outside;
+    }
+    let mut place = Place::Inside;
+    for (axis, value) in form.axes.iter().zip(values) {
+        if !axis.contains(*value) {
+            return Place::Outside;
+        }
+        if *value <= axis.min || *value >= axis.max {
+            place = Place::AtEnd;
+        }
+    }
+    place
 }

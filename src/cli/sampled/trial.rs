@@ -1,10 +1,10 @@
 //! What is to be tried.
 
-/// How many messages are tried, and the least share of records, in percent, that must be of use.
+/// Number of messages that are tried, and the least share of records, in percent, that must be of use.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    /// So many messages of each partition; of files all records.
+    /// Messages of each partition; of files all records are tried.
     pub most: u32,
-    /// In percent.
+    /// The least share in percent.
     pub least: u64,
 }

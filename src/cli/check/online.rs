@@ -1,0 +1,348 @@
+//! What a worker needs of its input, its output, and what its ledger has beside it: whether it is there.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cli::components::input_id;
+use crate::cli::failure::Failure;
+use crate::cli::ledger::find_witness;
+use crate::cli::shares::{self, ShareRequest};
+use crate::cli::{alone, older_stamps};
+use bernstream_config::{Input, Settings, synopsis_bytes};
+use bernstream_kafka::check::{Check, Needed, check_topic, setting};
+use bernstream_kafka::ledger::budget::topic;
+use bernstream_kafka::ledger::log;
+use bernstream_kafka::right::Right;
+use bernstream_kafka::source;
+use bernstream_kafka::source::files::{Files, Params};
+use bernstream_kafka::source::{folder, kafka};
+use bernstream_kafka::topic::Topic;
+use bernstream_kafka::{broker_clock, ordered, replica_lag};
+use bernstream_ledger as ledger;
+use bernstream_ledger::log::Key;
+use bernstream_synopsis::clock::{Timestamp, show};
+use bernstream_synopsis::grid::Span;
+
+/// Checks the input, the output, the witness, and what the ledger has beside it.
+pub(super) fn online(settings: &Settings) -> Vec<Check> {
+    let mut checks = Vec::new();
+    match &settings.input {
+        Input::Files(params) => check_files(settings, params, &mut checks),
+        Input::Kafka(kafka) => {
+            let answers = check_input(settings, kafka, &mut checks);
+            // Wait only once for a broker that is down.
+            if !answers && settings.output.broker() == Some(&kafka.broker) {
+                return checks;
+            }
+            if let Some(scale) = &settings.scale {
+                checks.extend(alone::checks(scale, kafka));
+            }
+        }
+    }
+    let bytes = settings
+        .releases
+        .iter()
+        .map(|release| synopsis_bytes(&release.shape()))
+        .max()
+        .unwrap_or(0);
+    let mut of_output = settings.output.checks(bytes);
+    created_by_init(settings, &mut of_output);
+    checks.extend(of_output);
+    if let Some(budget) = settings.budget_topic() {
+        check_budget(settings, &budget, &mut checks);
+    }
+    if let Some(log) = &settings.ledger_log {
+        check_log(settings, log, &mut checks);
+    }
+    checks
+}
+
+fn check_files(settings: &Settings, params: &Params, checks: &mut Vec<Check>) {
+    let what = format!("files at {}", params.path.display());
+    let error = match Files::open(params, settings.columns.clone()) {
+        Ok(files) => {
+            checks.push(Check::passed(what));
+            checks.extend(files_checks(&files));
+            return;
+        }
+        Err(error) => error,
+    };
+    let is_unanswered = matches!(error, source::Error::Disk { .. });
+    let remedy = match is_unanswered {
+        true => "look after the disk, or wait for it",
+        false => "correct `files` or the names of the columns",
+    };
+    checks.push(Check {
+        is_unanswered,
+        ..Check::new(what, false, error.to_string(), remedy)
+    });
+}
+
+/// Checks the topic of the input and that of its clock. Returns false if the broker does not answer.
+fn check_input(settings: &Settings, kafka: &kafka::Params, checks: &mut Vec<Check>) -> bool {
+    let input = Needed {
+        broker: &kafka.broker,
+        name: &kafka.topic,
+        rights: &[Right::Read],
+        wishes: &[],
+        origin: "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does",
+        replicas: 1,
+    };
+    let answers = check_topic(checks, input, |topic| {
+        let mut of_topic = input_checks(kafka, topic);
+        let may_look = topic.rights.contains(&Right::Read)
+            && of_topic.iter().all(|check| check.fault.is_none());
+        if may_look {
+            of_topic.extend(older_stamps::checks(settings, kafka));
+        }
+        of_topic
+    });
+    if answers && !kafka.broker.is_mock {
+        let lag = replica_lag::longest(&kafka.broker, &kafka.topic);
+        checks.push(lag_check(kafka, lag.ok().flatten()));
+    }
+    if answers && !kafka.trust_producer_time {
+        let clock = Needed {
+            broker: &kafka.broker,
+            name: &kafka.clock,
+            rights: &[Right::Write],
+            wishes: &[],
+            origin: "`bernstream ledger init` creates it, and a worker that may",
+            replicas: 1,
+        };
+        let mut of_clock = Vec::new();
+        check_topic(&mut of_clock, clock, |topic| {
+            clock_checks(&kafka.clock, topic)
+        });
+        created_by_init(settings, &mut of_clock);
+        checks.extend(of_clock);
+    }
+    answers
+}
+
+fn check_budget(settings: &Settings, budget: &topic::Params, checks: &mut Vec<Check>) {
+    let origin =
+        "`bernstream budget init` creates it, before the first pipeline of the input is started";
+    let mut of_topic = Vec::new();
+    check_topic(&mut of_topic, budget.needed(origin), |topic| {
+        ordered::checks(budget, topic)
+    });
+    // What the topic lacks is told already.
+    let is_sound = of_topic.iter().all(|check| check.fault.is_none());
+    checks.extend(of_topic);
+    if is_sound {
+        checks.push(share_check(settings, &budget.topic));
+    }
+}
+
+fn check_log(settings: &Settings, log: &log::Params, checks: &mut Vec<Check>) {
+    let log::Params { records, key_file } = log;
+    checks.push(key_check(key_file));
+    let origin = match has_ledger(settings) {
+        true => "`bernstream ledger log init` creates it",
+        false => "`bernstream ledger init` creates it",
+    };
+    let needed = Needed {
+        wishes: &[(Right::Delete, "what nobody needs any more stays there")],
+        ..records.needed(origin)
+    };
+    let mut of_topic = Vec::new();
+    check_topic(&mut of_topic, needed, |topic| {
+        ordered::checks(records, topic)
+    });
+    created_by_init(settings, &mut of_topic);
+    checks.extend(of_topic);
+}
+
+/// Tells whether there is a ledger. That a disk does not say is told by who looks at the ledger.
+pub(super) fn has_ledger(settings: &Settings) -> bool {
+    ledger::exists(&settings.ledger).unwrap_or(true)
+}
+
+/// The files of a folder that are passed over, although somebody may think that they are read.
+fn files_checks(files: &Files) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for (path, why) in files.unread() {
+        checks.push(Check::new(
+            format!("the columns of {}", path.display()),
+            false,
+            why.to_string(),
+            "give the file the column; until then it counts as null in all of its records",
+        ));
+    }
+    if files.passed_over().len() > 0 {
+        checks.push(Check::passed(format!(
+            "passed over in the folder: {}",
+            folder::shown(files.passed_over())
+        )));
+    }
+    if files.empty().next().is_some() {
+        checks.push(Check::passed(format!(
+            "empty, so without records: {}",
+            folder::shown(files.empty())
+        )));
+    }
+    checks
+}
+
+/// Notes that what `ledger init` creates is not missing before it was run.
+fn created_by_init(settings: &Settings, checks: &mut [Check]) {
+    let is_to_come = !has_ledger(settings);
+    for check in checks {
+        check.is_to_come = is_to_come && check.is_absent;
+    }
+}
+
+/// Checks that the key of the ledger log can be used.
+fn key_check(path: &Path) -> Check {
+    let why = match Key::load(path) {
+        Ok(_) => None,
+        Err(bernstream_ledger::log::Error::KeyFile { why, .. }) => Some(why),
+        Err(error) => Some(error.to_string()),
+    };
+    Check::new(
+        format!("{} is a key of the ledger log", path.display()),
+        why.is_none(),
+        format!("it {}", why.unwrap_or_default()),
+        "put the key there with which the log was written; a new log gets a new one (`head -c 32 /dev/urandom`), the same for all workers",
+    )
+}
+
+/// Checks that the pipeline holds the share that it asks for, or could take it.
+fn share_check(settings: &Settings, name: &str) -> Check {
+    let why = foresee_share(settings).err().map(|why| why.to_string());
+    let what = format!("{name} has a share for this pipeline");
+    Check::new(
+        what,
+        why.is_none(),
+        why.unwrap_or_default(),
+        "`bernstream budget show` says who holds what",
+    )
+}
+
+fn foresee_share(settings: &Settings) -> Result<(), Failure> {
+    let witness = find_witness(settings)?;
+    let first = settings
+        .blocks
+        .first_from(Timestamp::now())
+        .map_or(Span::ALL.start, |block| block.start);
+    let beginner = ShareRequest {
+        owner: &witness.identity,
+        was_claimed: witness.accepted.is_some(),
+        first,
+        may_wait: true,
+    };
+    Ok(shares::foresee(settings, &input_id(settings)?, &beginner)?)
+}
+
+fn input_checks(kafka: &kafka::Params, topic: &Topic) -> Vec<Check> {
+    let name = &kafka.topic;
+    let kind = setting(topic, "message.timestamp.type");
+    if kafka.trust_producer_time {
+        return vec![Check::passed(format!(
+            "{name} has {kind}, producers are trusted"
+        ))];
+    }
+    vec![Check::new(
+        format!("{name} has LogAppendTime"),
+        kind == "LogAppendTime",
+        format!("message.timestamp.type is {kind}"),
+        "set it to LogAppendTime before records are written, or trust_producer_time = true",
+    )]
+}
+
+/// Checks that no record can turn up after its window has closed because a replica lags by `lag`.
+fn lag_check(kafka: &kafka::Params, lag: Option<Duration>) -> Check {
+    let setting = replica_lag::SETTING;
+    let slack = show(kafka.clock_slack);
+    let Some(lag) = lag else {
+        return Check::passed(format!(
+            "the brokers do not tell {setting}; clock_slack, {slack}, must be longer"
+        ));
+    };
+    let longest = show(lag);
+    Check::new(
+        format!("input.kafka.clock_slack is longer than {setting} of the brokers, {longest}"),
+        kafka.clock_slack > lag,
+        format!(
+            "it is {slack}: a record that is stamped before a cutoff can turn up when its window has closed, and is lost"
+        ),
+        format!(
+            "raise clock_slack above {longest} (and windows.publish_delay above it), or lower {setting}"
+        ),
+    )
+}
+
+fn clock_checks(name: &str, topic: &Topic) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for (key, value) in broker_clock::SETTINGS {
+        let found = setting(topic, key);
+        checks.push(Check::new(
+            format!("{name} has {key} = {value}"),
+            found == value,
+            format!("it is {found}"),
+            format!("set {key}={value}, or name another topic as input.kafka.clock"),
+        ));
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn settings(text: &str) -> Settings {
+        Settings::parse(text, "test").unwrap()
+    }
+
+    const FLIGHTS: &str = include_str!("../../../tests/data/lattice.toml");
+
+    fn topic(partitions: usize, settings: &[(&str, &str)]) -> Topic {
+        Topic {
+            id: String::new(),
+            partitions: (0..).take(partitions).collect(),
+            settings: settings
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
+            rights: Right::ALL.into(),
+        }
+    }
+
+    fn faults(checks: &[Check]) -> usize {
+        checks.iter().filter(|check| check.fault.is_some()).count()
+    }
+
+    #[test]
+    fn the_slack_must_be_longer_than_a_replica_may_lag() {
+        let settings = settings(FLIGHTS);
+        let Input::Kafka(kafka) = settings.input else {
+            panic!()
+        };
+        assert_eq!(kafka.clock_slack, Duration::from_secs(10));
+        for (millis, expected) in [(9_999, 0), (10_000, 1), (30_000, 1)] {
+            assert_eq!(
+                faults(&[lag_check(&kafka, Some(Duration::from_millis(millis)))]),
+                expected,
+                "{millis}"
+            );
+        }
+        assert_eq!(faults(&[lag_check(&kafka, None)]), 0);
+    }
+
+    #[test]
+    fn the_input_must_have_the_brokers_time_unless_producers_are_trusted() {
+        let settings = settings(FLIGHTS);
+        let Input::Kafka(mut kafka) = settings.input else {
+            panic!()
+        };
+        let [create, append] = ["CreateTime", "LogAppendTime"]
+            .map(|kind| topic(1, &[("message.timestamp.type", kind)]));
+        assert_eq!(faults(&input_checks(&kafka, &append)), 0);
+        assert_eq!(faults(&input_checks(&kafka, &create)), 1);
+        kafka.trust_producer_time = true;
+        assert_eq!(faults(&input_checks(&kafka, &create)), 0);
+    }
+}

@@ -1,0 +1,79 @@
+//! The noise bands of a worker, cached beside its ledger.
+
+use std::convert::Infallible;
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use tracing::{info, warn};
+
+use crate::cli::figures::hexadecimal;
+use crate::cli::progress::counting;
+use bernstream_config::Release;
+use bernstream_ledger::private;
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Shape;
+use bernstream_synopsis::band::Band;
+
+/// The noise band for each order that a window can have: simulated once per plan from public quantities, and cached in
+/// `folder`, beside the ledger.
+pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
+    let bands = release
+        .orders()
+        .try_map(|order| Ok::<_, Infallible>(band_of_order(release, *order, folder)));
+    bands.unwrap_or_else(|never| match never {})
+}
+
+fn band_of_order(release: &Release, order: u32, folder: &Path) -> Band {
+    let shape = release.shape();
+    let law = release.noise.law();
+    let band = cached_band(&shape, law, order, folder);
+    if release.is_sum_of_panes() && law.is_pure() {
+        let gaussian = cached_band(&shape, NoiseDistribution::DiscreteGaussian, order, folder);
+        band.of_sums(law, shape.values(), &gaussian)
+    } else {
+        band
+    }
+}
+
+fn cached_band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path) -> Band {
+    // The name identifies everything that determines the band.
+    let about = serde_json::json!([
+        env!("CARGO_PKG_VERSION"),
+        shape.dimensions,
+        shape.degree,
+        shape.basis,
+        law,
+        order
+    ]);
+    let digest = Sha256::digest(about.to_string());
+    let name = format!("band-{}.json", hexadecimal(digest.iter().take(12)));
+    let cached = folder.join(name);
+    if let Some(band) = fs::read(&cached)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    {
+        return band;
+    }
+    info!(
+        values = shape.values(),
+        "simulating the noise band; it is cached beside the ledger"
+    );
+    let band = counting("simulating the noise band", |done| {
+        Band::simulate_telling(shape, law, order, &|draws, all| done.set(draws, all))
+    });
+    // How long it took is seen from the two lines' times: a log that is compared has no other times of its own.
+    info!(values = shape.values(), "simulated the noise band");
+    // Only a cache: without it the same band is simulated again.
+    if let Err(error) = serde_json::to_vec(&band)
+        .map_err(std::io::Error::from)
+        .and_then(|bytes| private::write(&cached, &bytes))
+    {
+        warn!(
+            "cannot cache the noise band in {}: {error}",
+            cached.display()
+        );
+    }
+    band
+}
