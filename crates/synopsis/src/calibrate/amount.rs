@@ -81,6 +81,11 @@ impl<K: Kind> Amount<K> {
         }
     }
 
+    /// `self + other`, `None` where it does not fit.
+    pub fn checked_add(self, other: Self) -> Option<Self> {
+        self.count.checked_add(other.count).map(Self::from_units)
+    }
+
     /// `self + other`, the largest amount where it would be more.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
@@ -205,9 +210,9 @@ mod tests {
     #[test]
     fn decimal_prices_add_up_exactly() {
         let tenth: Epsilon = "0.1".parse().unwrap();
-        let ten = (0..10).fold(Epsilon::ZERO, |sum, _| sum.saturating_add(tenth));
-        assert_eq!(Ok(ten), "1".parse());
-        assert_eq!(ten.to_string(), "1");
+        let ten = (0..10).try_fold(Epsilon::ZERO, |sum, _| sum.checked_add(tenth));
+        assert_eq!(ten, Some("1".parse().unwrap()));
+        assert_eq!(ten.unwrap().to_string(), "1");
     }
 
     #[test]
