@@ -20,7 +20,7 @@ use super::looks::SequentialTest;
 use super::opened::opened;
 use super::promise::{Cost, Promise};
 use super::samplers::key;
-use super::tally::{Tally, distance};
+use super::tally::Tally;
 use super::threads::{in_parts, processors};
 use bernstream_noise::Noisy;
 use bernstream_noise::noise::Generator;
@@ -314,19 +314,7 @@ impl<'a> Attack<'a> {
         let promise = Promise::of(&self.privacy);
         let runs = seen.with.total();
         let band = looks.band(runs);
-        let with = seen.with.parts();
-        let without = seen.without.parts();
-        let mut points = Vec::new();
-        for index in 0..calculated.thresholds.len() {
-            let false_positives = 1.0 - part_at(&without, index);
-            points.push(Point {
-                false_positives,
-                false_negatives: part_at(&with, index),
-                calculated_false_positives: 1.0 - part_at(&calculated.without, index),
-                calculated_false_negatives: part_at(&calculated.with, index),
-                promised_false_negatives: promise.least(false_positives),
-            });
-        }
+        let points = seen.points(calculated, &promise);
         let mut worst = f64::NEG_INFINITY;
         let mut epsilon_at_least: f64 = 0.0;
         for point in &points {
@@ -335,49 +323,25 @@ impl<'a> Attack<'a> {
             worst = worst.max(promise.least(positives) - negatives);
             epsilon_at_least = epsilon_at_least.max(shown_epsilon(positives, negatives));
         }
-        let allowed = band + calculated.error;
-        let mut by_ratio = None;
         let mut scale = None;
         if is_over {
-            by_ratio = self.attacker.fails_at(calculated, 2.0 * allowed);
             // What is measured is within the band of the truth, and the test adds it once more.
             let by = 2.0 * band;
             scale = self.attacker.breaks_at(calculated, |positives, negatives| {
                 promise.least(positives + by) - (negatives + by) > 0.0
             });
         }
-        let mut tests = vec![
-            Test {
-                what: "the attacker's error rates are no lower than the promise allows".to_owned(),
-                verdict: Verdict::of(worst <= 0.0),
-                difference: (worst + band).max(0.0),
-                allowed: band,
-                draws: runs,
-                false_alarm: alarm,
-                fails_at: scale,
-            },
-            Test {
-                fails_at: by_ratio,
-                ..Test::of_distance(
-                    "the log likelihood ratio with the unit has its calculated distribution",
-                    distance(&with, &calculated.with),
-                    allowed,
-                    runs,
-                    alarm,
-                )
-            },
-            Test {
-                fails_at: by_ratio,
-                ..Test::of_distance(
-                    "the log likelihood ratio without the unit has its calculated distribution",
-                    distance(&without, &calculated.without),
-                    allowed,
-                    runs,
-                    alarm,
-                )
-            },
-            self.size_test(seen, looks, alarm),
-        ];
+        let mut tests = vec![Test {
+            what: "the attacker's error rates are no lower than the promise allows".to_owned(),
+            verdict: Verdict::of(worst <= 0.0),
+            difference: (worst + band).max(0.0),
+            allowed: band,
+            draws: runs,
+            false_alarm: alarm,
+            fails_at: scale,
+        }];
+        tests.extend(self.ratio_tests(seen, calculated, looks, alarm, is_over));
+        tests.push(self.size_test(seen, looks, alarm));
         tests.extend(self.cost_at(1.0).map(|cost| Test {
             what: "the largest change, found or declared, costs no more than the price".to_owned(),
             // Rounded in the last digits.
@@ -414,6 +378,42 @@ impl<'a> Attack<'a> {
             detects,
             curve,
         }
+    }
+
+    /// The tests of the log likelihood ratio, with the unit and without it.
+    fn ratio_tests(
+        &self,
+        seen: &Seen,
+        calculated: &Calculated,
+        looks: &SequentialTest,
+        alarm: f64,
+        is_over: bool,
+    ) -> [Test; 2] {
+        let runs = seen.with.total();
+        let allowed = looks.band(runs) + calculated.error;
+        let mut tests = [
+            Test::of_distance(
+                "the log likelihood ratio with the unit has its calculated distribution",
+                seen.with.distance(&calculated.with),
+                allowed,
+                runs,
+                alarm,
+            ),
+            Test::of_distance(
+                "the log likelihood ratio without the unit has its calculated distribution",
+                seen.without.distance(&calculated.without),
+                allowed,
+                runs,
+                alarm,
+            ),
+        ];
+        if is_over {
+            let fails_at = self.attacker.fails_at(calculated, 2.0 * allowed);
+            for test in &mut tests {
+                test.fails_at = fails_at;
+            }
+        }
+        tests
     }
 
     /// The cost of the change if the noise had this part of its scale.
@@ -532,6 +532,24 @@ impl Seen {
             self.with.thresholds().to_vec(),
             self.sizes.thresholds().to_vec(),
         )
+    }
+
+    /// The error rates of the attacker at each threshold.
+    fn points(&self, calculated: &Calculated, promise: &Promise) -> Vec<Point> {
+        let with = self.with.parts();
+        let without = self.without.parts();
+        let mut points = Vec::new();
+        for index in 0..calculated.thresholds.len() {
+            let false_positives = 1.0 - part_at(&without, index);
+            points.push(Point {
+                false_positives,
+                false_negatives: part_at(&with, index),
+                calculated_false_positives: 1.0 - part_at(&calculated.without, index),
+                calculated_false_negatives: part_at(&calculated.with, index),
+                promised_false_negatives: promise.least(false_positives),
+            });
+        }
+        points
     }
 
     fn join(&mut self, other: &Seen) {

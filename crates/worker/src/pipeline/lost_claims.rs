@@ -5,6 +5,7 @@ use tracing::{error, info, warn};
 use super::comparison::{FoundOutput, ReportedLoss};
 use super::error::Error;
 use super::releasing::ReleaseTask;
+use bernstream_kafka::sink;
 use bernstream_kafka::sink::{Sink, deliver};
 use bernstream_ledger as ledger;
 use bernstream_ledger::witness::Witness;
@@ -78,7 +79,7 @@ impl ReleaseTask<'_> {
         let published = found.published;
         let lost = match &published {
             Some(published) => found.tail.lost(&self.ledger, published)?,
-            None => Default::default(),
+            None => sink::Lost::default(),
         };
         let now = ReportedLoss {
             gone: lost.gone,
@@ -112,7 +113,16 @@ impl ReleaseTask<'_> {
                 lost.kept.len()
             );
         }
-        for row in lost.kept.chunk_by(Slot::is_of_row_of) {
+        self.send_again(&lost.kept)?;
+        if self.comparison.agree() {
+            info!("the witness has accepted again what it had lost");
+        }
+        Ok(())
+    }
+
+    /// Sends the same bytes again, row by row.
+    fn send_again(&mut self, lost: &[Slot]) -> Result<(), Error> {
+        for row in lost.chunk_by(Slot::is_of_row_of) {
             for portion in row.chunks(AT_ONCE) {
                 let sent = self.sink.publish(&self.ledger.kept_in(portion)?);
                 sent.map_err(|unpublished| deliver::Error::Sink {
@@ -120,9 +130,6 @@ impl ReleaseTask<'_> {
                     error: unpublished.error,
                 })?;
             }
-        }
-        if self.comparison.agree() {
-            info!("the witness has accepted again what it had lost");
         }
         Ok(())
     }
