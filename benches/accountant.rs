@@ -1,7 +1,7 @@
 //! The cost of accounting for a declared plan.
 
-use bernstream_noise::accountant::gaussian::Drawn;
-use bernstream_noise::accountant::plan::{Class, Plan, longest};
+use bernstream_noise::accountant::gaussian::DrawnNoise;
+use bernstream_noise::accountant::plan::{Plan, ReleaseClass, longest_horizon};
 use bernstream_noise::calibrate::Scale;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
@@ -9,16 +9,16 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 fn plans(c: &mut Criterion) {
     let scale = Scale::new(1 << 40).expect("a scale");
-    let laplace = Class::Laplace {
+    let laplace = ReleaseClass::Laplace {
         change: Sensitivity(110_000_000_000),
         scale,
     };
-    let pure = Class::Pure(Epsilon::from_trillionths(50_000_000_000));
-    let drawn = Drawn {
+    let pure = ReleaseClass::Pure(Epsilon::from_trillionths(50_000_000_000));
+    let drawn = DrawnNoise {
         values: 1000,
         sigma: scale,
     };
-    let gaussian = Class::Gaussian {
+    let gaussian = ReleaseClass::Gaussian {
         rho: Rho::from_trillionths(5_000_000_000),
         drawn,
     };
@@ -38,7 +38,7 @@ fn plans(c: &mut Criterion) {
         });
     }
     group.bench_function("longest horizon", |b| {
-        b.iter(|| longest(&[(laplace, 1)], epsilon, delta))
+        b.iter(|| longest_horizon(&[(laplace, 1)], epsilon, delta))
     });
     group.finish();
 }

@@ -46,7 +46,7 @@ fn arrivals(c: &mut Criterion) {
                 b.iter(|| {
                     target
                         .accumulator()
-                        .filled(black_box(&records).iter().copied())
+                        .filled_accumulator(black_box(&records).iter().copied())
                 });
             });
             group.finish();
@@ -65,7 +65,7 @@ fn cutoffs(c: &mut Criterion) {
         (3, 50),
     ] {
         for (name, target) in targets(axes, degree) {
-            let state = target.accumulator().filled(records(&*target));
+            let state = target.accumulator().filled_accumulator(records(&*target));
             c.bench_function(&format!("cutoff, {name}, {axes}-D, k = {degree}"), |b| {
                 b.iter(|| target.evaluate(black_box(&state)));
             });

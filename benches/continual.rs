@@ -25,7 +25,7 @@ fn panes(c: &mut Criterion) {
         let plain = Mechanism::calibrated(law, Sensitivity(1 << 30), VALUES, price)
             .expect("a price that pays");
         group.bench_function(BenchmarkId::new("one release", law), |b| {
-            b.iter(|| plain.release(&pane, &mut generator))
+            b.iter(|| plain.release_noisy(&pane, &mut generator))
         });
         for (name, over) in [
             ("cumulative", WindowKind::Cumulative),
@@ -35,9 +35,9 @@ fn panes(c: &mut Criterion) {
             let series =
                 Series::calibrated(over, law, Sensitivity(1 << 30), VALUES, 1, price, 4096);
             let series = series.expect("a price that pays");
-            let mut state = series.begin(VALUES);
+            let mut state = series.begin_state(VALUES);
             group.bench_function(BenchmarkId::new(name, law), |b| {
-                b.iter(|| series.step(&pane, &mut state, &mut generator));
+                b.iter(|| series.release_step(&pane, &mut state, &mut generator));
             });
             group.bench_function(
                 BenchmarkId::new(format!("{name}, state written and read"), law),

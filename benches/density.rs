@@ -41,7 +41,7 @@ fn deposits(c: &mut Criterion) {
                         for (x, column) in x.iter_mut().zip(&columns) {
                             *x = column[row];
                         }
-                        histogram.deposit(nodes, nodes.place(&x[..axes]));
+                        histogram.deposit_record(nodes, nodes.place_record(&x[..axes]));
                     }
                 });
             });
@@ -59,7 +59,7 @@ fn cutoffs(c: &mut Criterion) {
         let density = Density::new(bandwidths, degree).expect("a density");
         let histogram = Histogram::new(density.nodes());
         c.bench_function(&format!("evaluate, {name}"), |b| {
-            b.iter(|| density.intensity(black_box(&histogram)))
+            b.iter(|| density.exact_intensity(black_box(&histogram)))
         });
     }
 }

@@ -33,12 +33,12 @@ fn records(c: &mut Criterion) {
         (KERNEL_2D, 2, 127),
     ] {
         let target = formula(text, axes, degree)
-            .clipped(1.0, 1e6)
+            .with_clipped_ranges(1.0, 1e6)
             .expect("a target");
         let AccumulatorSpec::Sums(feature) = target.accumulator() else {
             unreachable!("an expression keeps sums")
         };
-        let mut sums = vec![0; feature.count()];
+        let mut sums = vec![0; feature.sum_count()];
         let record = Record::new(&[0.3, 0.7], 0.0);
         group.bench_function(BenchmarkId::new(format!("{axes}-D, N"), sums.len()), |b| {
             b.iter(|| feature.add(black_box(&record), &mut sums));
@@ -53,7 +53,7 @@ fn bounds(c: &mut Criterion) {
     for (text, axes, degree) in [(KERNEL, 1, 20), (KERNEL, 1, 200), (KERNEL_2D, 2, 20)] {
         let formula = formula(text, axes, degree);
         group.bench_function(format!("{axes}-D, k = {degree}"), |b| {
-            b.iter(|| formula.clone().proved().expect("a bound"));
+            b.iter(|| formula.clone().with_proved_ranges().expect("a bound"));
         });
     }
     group.finish();

@@ -123,7 +123,7 @@ fn in_memory(case: &Case) {
             for _ in 0..rounds {
                 for (offset, message) in case.messages.iter().enumerate() {
                     let row = Some(reader.read(message).expect("a record"));
-                    black_box(gather.push(0, offset as i64, None, row));
+                    black_box(gather.push_row(0, offset as i64, None, row));
                 }
             }
             println!(
@@ -136,7 +136,11 @@ fn in_memory(case: &Case) {
             let mut decoder = ArrowDecoder::new(columns.clone());
             for _ in 0..rounds {
                 for message in &case.messages {
-                    black_box(decoder.decode(message, 0, 0, None).expect("a message"));
+                    black_box(
+                        decoder
+                            .decode_message(message, 0, 0, None)
+                            .expect("a message"),
+                    );
                 }
             }
             let kept = each(start.elapsed());
@@ -145,7 +149,11 @@ fn in_memory(case: &Case) {
             for _ in 0..rounds {
                 for message in &case.messages {
                     let mut decoder = ArrowDecoder::new(columns.clone());
-                    black_box(decoder.decode(message, 0, 0, None).expect("a message"));
+                    black_box(
+                        decoder
+                            .decode_message(message, 0, 0, None)
+                            .expect("a message"),
+                    );
                 }
             }
             let read = each(start.elapsed());
@@ -251,7 +259,10 @@ fn source(servers: &str, topic: &str, case: &Case, messages: usize) -> Duration 
         .expect("it goes back");
     let mut rows = 0;
     while rows < messages * case.rows {
-        match source.next(None, Duration::from_secs(1)).expect("it reads") {
+        match source
+            .next_event(None, Duration::from_secs(1))
+            .expect("it reads")
+        {
             Event::Batch(batch) => rows += black_box(batch).times.len(),
             Event::Idle => {}
             other => panic!("{other:?}"),

@@ -16,7 +16,7 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMic
 use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
-use bernstream::cli::run::bands;
+use bernstream::cli::run::noise_bands;
 use bernstream_config::Settings;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
@@ -24,8 +24,8 @@ use bernstream_ledger::bootstrap::StartMode;
 use bernstream_ledger::{Ledger, Paid};
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use harness::kafka;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -93,8 +93,8 @@ impl Sink for Timed {
         Ok(())
     }
 
-    fn confirm(&mut self) -> Result<(), sink::Error> {
-        self.inner.confirm()
+    fn confirm_place(&mut self) -> Result<(), sink::Error> {
+        self.inner.confirm_place()
     }
 }
 
@@ -113,11 +113,11 @@ fn measure(broker: Option<&str>, keys: usize, releases: usize) {
         backfill_until: None,
     };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let genesis =
-        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let genesis = components::first_row(&settings, &mut *witness, from, Timestamp::now())
+        .expect("a beginning");
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     let plan = settings
-        .plan(|release| bands(release, &settings.ledger.path), true)
+        .plan(|release| noise_bands(release, &settings.ledger.path), true)
         .expect("a plan");
     let Components {
         readers,
@@ -147,12 +147,12 @@ fn measure(broker: Option<&str>, keys: usize, releases: usize) {
                 Generator::from_entropy()
             }
         }),
-        metrics: Metrics::new(Detail::Safe, "bench", "pure epsilon", "").expect("metrics"),
+        metrics: Metrics::new(MetricsDetail::Safe, "bench", "pure epsilon", "").expect("metrics"),
         health: &health,
-        stop: Stop::default(),
+        stop: StopRequest::default(),
     };
     let started = Instant::now();
-    worker.run().expect("it works to the end of the grid");
+    worker.run_alone().expect("it works to the end of the grid");
     let ended = Instant::now();
     let Times { drawn, published } = Arc::into_inner(times)
         .expect("it has ended")

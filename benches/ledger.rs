@@ -18,7 +18,7 @@ fn benchmarks(criterion: &mut Criterion) {
                 || (),
                 |()| {
                     let closing = closing(&ledger, &["k"], 1, 1);
-                    ledger.pay(closing)
+                    ledger.pay_window(closing)
                 },
                 BatchSize::PerIteration,
             );

@@ -54,7 +54,7 @@ fn machine(loss: Loss, c: f64, n: u32, landmarks: Option<u32>) -> Machine {
 fn state(machine: &Machine, records: &[([f64; 2], f64)]) -> Accumulator {
     machine
         .accumulator()
-        .filled(records.iter().map(|(x, label)| Record::new(x, *label)))
+        .filled_accumulator(records.iter().map(|(x, label)| Record::new(x, *label)))
 }
 
 fn cutoffs(c: &mut Criterion) {

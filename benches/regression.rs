@@ -21,8 +21,9 @@ fn cutoffs(c: &mut Criterion) {
     ] {
         let regression = Regression::new(0.05, k, 0.001, 100_000).expect("a regression");
         let spec = regression.accumulator();
-        let state =
-            spec.filled((0..n).map(|_| spec.record(&[rng.random()], rng.random_range(-1.0..1.0))));
+        let state = spec.filled_accumulator(
+            (0..n).map(|_| spec.record(&[rng.random()], rng.random_range(-1.0..1.0))),
+        );
         let id = BenchmarkId::from_parameter(format!("n = {n}, k = {k}"));
         group.bench_function(id, |b| b.iter(|| regression.evaluate(black_box(&state))));
     }

@@ -13,7 +13,9 @@ use bernstream_release::window::{Axis, Outside, ReleaseInput, Rules, VERSION, Wi
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Grid;
-use bernstream_worker::scale::{Announcement, Collected, Partial, Piece, pieces};
+use bernstream_worker::scale::{
+    CollectedPartials, PartialPiece, PartitionPartial, WindowAnnouncement, split_into_pieces,
+};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -101,7 +103,7 @@ fn absorb(criterion: &mut Criterion) {
             group.bench_function(
                 BenchmarkId::new(format!("absorbed, k = {degree}"), axes),
                 |b| {
-                    b.iter(|| black_box(windows.absorb(&batch)));
+                    b.iter(|| black_box(windows.absorb_batch(&batch)));
                 },
             );
         }
@@ -142,15 +144,15 @@ fn join(criterion: &mut Criterion) {
                 .map(|_| random.random_range(0.0..100.0))
                 .collect::<Vec<f64>>();
             let values = vec![Float64Array::from(values)];
-            windows.absorb(&Batch {
+            windows.absorb_batch(&Batch {
                 keys: Some(chosen.into()),
                 values,
                 ..batch(0)
             });
         }
-        bytes.push(windows.part().encoded());
+        bytes.push(windows.close_part().canonical_bytes());
     }
-    let announcement = Announcement {
+    let announcement = WindowAnnouncement {
         version: VERSION,
         settings: String::new(),
         choices: String::new(),
@@ -163,15 +165,15 @@ fn join(criterion: &mut Criterion) {
         past: Positions::default(),
     };
     let partial = |(partition, bytes): (i32, &Vec<u8>)| {
-        let name = announcement.name(partition).expect("announced");
-        pieces(&Partial {
+        let name = announcement.partial_name(partition).expect("announced");
+        split_into_pieces(&PartitionPartial {
             name,
             partition,
             bytes: bytes.clone(),
         })
         .expect("pieces")
     };
-    let sent: Vec<Piece> = (0..).zip(&bytes).flat_map(partial).collect();
+    let sent: Vec<PartialPiece> = (0..).zip(&bytes).flat_map(partial).collect();
     let cells = PARTITIONS as usize * KEYS * density.cells();
     let length: usize = bytes.iter().map(Vec::len).sum();
     let compressed: usize = sent.iter().map(|piece| piece.bytes.len()).sum();
@@ -182,11 +184,11 @@ fn join(criterion: &mut Criterion) {
         .sample_size(20);
     group.bench_function("unpacked and compared with its digest", |b| {
         b.iter_batched(
-            || (Collected::new(&announcement, 1 << 30), sent.clone()),
+            || (CollectedPartials::new(&announcement, 1 << 30), sent.clone()),
             |(mut collected, sent)| {
                 sent.into_iter()
-                    .for_each(|piece| _ = black_box(collected.add(piece)));
-                assert_eq!(collected.missing().count(), 0);
+                    .for_each(|piece| _ = black_box(collected.add_piece(piece)));
+                assert_eq!(collected.missing_partitions().count(), 0);
                 collected
             },
             BatchSize::LargeInput,
@@ -197,9 +199,9 @@ fn join(criterion: &mut Criterion) {
             open,
             |mut windows| {
                 for bytes in &bytes {
-                    assert!(windows.take(first, bytes));
+                    assert!(windows.take_part(first, bytes));
                 }
-                windows.part()
+                windows.close_part()
             },
             BatchSize::LargeInput,
         );

@@ -23,7 +23,7 @@ use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
-use bernstream::cli::run::bands;
+use bernstream::cli::run::noise_bands;
 use bernstream_config::Settings;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::bootstrap::StartMode;
@@ -32,8 +32,8 @@ use bernstream_release::source::Batch;
 use bernstream_release::window::Windows;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use harness::kafka;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -436,11 +436,11 @@ fn worker(
         backfill_until: Some(sent),
     };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let genesis =
-        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let genesis = components::first_row(&settings, &mut *witness, from, Timestamp::now())
+        .expect("a beginning");
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     let plan = settings
-        .plan(|release| bands(release, &settings.ledger.path), true)
+        .plan(|release| noise_bands(release, &settings.ledger.path), true)
         .expect("a plan");
     let Components {
         readers: shares,
@@ -467,11 +467,11 @@ fn worker(
                 Generator::from_entropy()
             }
         }),
-        metrics: Metrics::new(Detail::Safe, "bench", "pure epsilon", "").expect("metrics"),
+        metrics: Metrics::new(MetricsDetail::Safe, "bench", "pure epsilon", "").expect("metrics"),
         health: &health,
-        stop: Stop::default(),
+        stop: StopRequest::default(),
     };
-    worker.run().expect("it works to the end of the grid");
+    worker.run_alone().expect("it works to the end of the grid");
     let ended = started.spent();
     let first = first
         .lock()
@@ -514,7 +514,7 @@ fn sealing() {
     let settings = Settings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
     let plan = settings
-        .plan(|release| bands(release, &settings.ledger.path), true)
+        .plan(|release| noise_bands(release, &settings.ledger.path), true)
         .expect("a plan");
     let variant = plan.releases[0].variants.first();
     let mut random = ChaCha20Rng::seed_from_u64(2);
@@ -534,7 +534,7 @@ fn sealing() {
             .map(|_| random.random_range(-5.0..105.0))
             .collect::<Vec<f64>>()
     };
-    windows.absorb(&Batch {
+    windows.absorb_batch(&Batch {
         partition: 0,
         offset: 0,
         message_time: None,
@@ -544,14 +544,14 @@ fn sealing() {
         values: vec![Float64Array::from(values()), Float64Array::from(values())],
         found: None,
     });
-    let window = windows.close();
+    let window = windows.close_next();
     let mut times: Vec<Duration> = (0..50)
         .map(|seed| {
             let started = Instant::now();
             let exact = variant.target.evaluate(&window.forms[0][0].accumulator);
             let noisy = variant
                 .mechanism
-                .release(&exact, &mut Generator::frozen([seed; 32]));
+                .release_noisy(&exact, &mut Generator::frozen([seed; 32]));
             let synopsis = Synopsis::new(
                 plan.releases[0].description().clone(),
                 variant.dequantize(&noisy).into_values(),

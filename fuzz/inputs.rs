@@ -11,10 +11,10 @@ use bernstream_kafka::source::record::avro::{Schema, Schemas};
 use bernstream_kafka::source::record::{
     Declared, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat,
 };
-use bernstream_ledger::witness::Claim;
+use bernstream_ledger::witness::WitnessClaim;
 use bernstream_release::source::Columns;
 use bernstream_release::source::decode::ArrowDecoder;
-use bernstream_server::feed::{Feed, Origin, follow};
+use bernstream_server::feed::{Feed, Origin, follow_origin};
 use bernstream_server::serve::dashboard::serve;
 use bernstream_server::serve::listen;
 use bernstream_synopsis::Synopsis;
@@ -31,11 +31,11 @@ pub fn message(bytes: &[u8]) {
         ..Columns::default()
     };
     let mut decoder = ArrowDecoder::new(columns);
-    let Ok(batch) = decoder.decode(bytes, 0, 0, None) else {
+    let Ok(batch) = decoder.decode_message(bytes, 0, 0, None) else {
         return;
     };
     let again = decoder
-        .decode(bytes, 0, 0, None)
+        .decode_message(bytes, 0, 0, None)
         .expect("it can be read once more");
     assert!(
         again.times == batch.times && again.values == batch.values,
@@ -88,9 +88,9 @@ pub fn record(bytes: &[u8]) {
     let mut gather = Gather::new(&columns);
     // The record before must be gone, and what is read twice must be the same.
     for offset in 0..2 {
-        gather.push(0, offset, None, reader.read(bytes).ok());
+        gather.push_row(0, offset, None, reader.read(bytes).ok());
     }
-    let batch = gather.take().expect("two rows");
+    let batch = gather.take_batch().expect("two rows");
     assert_eq!(batch.times.len(), 2, "a row a record");
     assert_eq!(batch.times.value(0), batch.times.value(1), "another time");
     let bits = |values: &arrow_array::Float64Array, row| values.value(row).to_bits();
@@ -108,7 +108,7 @@ pub fn record(bytes: &[u8]) {
 
 /// A synopsis, from a topic or a file.
 pub fn synopsis(bytes: &[u8]) {
-    let Ok(synopsis) = Synopsis::open(bytes) else {
+    let Ok(synopsis) = Synopsis::decode_message(bytes) else {
         return;
     };
     let about = synopsis.description();
@@ -130,10 +130,10 @@ pub fn synopsis(bytes: &[u8]) {
 
 /// A record of the witness topic.
 pub fn claim(bytes: &[u8]) {
-    let Some(claim) = Claim::decode(bytes) else {
+    let Some(claim) = WitnessClaim::decode(bytes) else {
         return;
     };
-    assert_eq!(Claim::decode(claim.encode().as_bytes()), Some(claim));
+    assert_eq!(WitnessClaim::decode(claim.encode().as_bytes()), Some(claim));
 }
 
 /// A configuration file.
@@ -205,7 +205,7 @@ fn dashboard() -> SocketAddr {
     let address = listener.local_addr().expect("its address");
     let origin = Origin::Folder(folder);
     let feed = Arc::new(Feed::new(&origin, Timestamp::from_micros(0)));
-    std::mem::forget(follow(origin, feed.clone()).expect("a thread"));
+    std::mem::forget(follow_origin(origin, feed.clone()).expect("a thread"));
     while feed.synopses().is_empty() {
         std::thread::sleep(Duration::from_millis(1));
     }

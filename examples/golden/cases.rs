@@ -844,8 +844,8 @@ fn sum(
     });
     let formula = Formula::new(text, &variables, Some(&label), degree)?;
     let target = match clip {
-        Some(Clip { sup, sum }) => formula.clipped(sup, sum)?,
-        None => formula.proved()?,
+        Some(Clip { sup, sum }) => formula.with_clipped_ranges(sup, sum)?,
+        None => formula.with_proved_ranges()?,
     };
     let clipped = clip.map(|Clip { sup, sum }| {
         format!(", each clipped to {sup} a lattice point and {sum} in all")

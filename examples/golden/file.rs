@@ -109,7 +109,7 @@ fn evaluations(case: &Case) -> Result<Value, Box<dyn Error>> {
             "points": points,
             "values": values,
             "deviations": deviations,
-            "mass": evaluator.mass(),
+            "mass": evaluator.total_mass(),
             "tolerance": tolerance,
         }));
     }
@@ -167,7 +167,7 @@ fn half_widths(case: &Case) -> Result<Value, Box<dyn Error>> {
     };
     let mut pointwise = Vec::new();
     for order in &case.orders {
-        let band = case.synopsis.pointwise(*order)?;
+        let band = case.synopsis.pointwise_band(*order)?;
         pointwise.push(json!({
             "order": order,
             "ends": ends(*order, &|point| band.half_width(point))?,
@@ -380,8 +380,8 @@ fn proper(case: &Case) -> Result<Value, Box<dyn Error>> {
     let points = points(&case.synopsis.description().domain);
     let order = case.synopsis.description().order;
     let evaluator = || case.synopsis.evaluator(order);
-    let density = evaluator()?.proper()?;
-    let cumulative = match evaluator()?.cumulative() {
+    let density = evaluator()?.proper_density()?;
+    let cumulative = match evaluator()?.distribution_function() {
         Ok(cumulative) => Some(at(&points, |point| cumulative.evaluate(point))?),
         Err(_) => None,
     };

@@ -72,12 +72,12 @@ impl Release {
             .map(|(x, label)| spec.record(&x, label));
         let exact = self
             .target
-            .evaluate(&spec.filled(records.collect::<Vec<Record>>()));
+            .evaluate(&spec.filled_accumulator(records.collect::<Vec<Record>>()));
         let change = self
             .target
             .sensitivity_in(self.law.norm(), self.adjacency, 1)?;
-        let mechanism = Mechanism::calibrated(self.law, change, shape.values(), self.price)?;
-        let noisy = mechanism.release(&exact, &mut Generator::frozen([7; 32]));
+        let mechanism = Mechanism::calibrated(self.law, change, shape.value_count(), self.price)?;
+        let noisy = mechanism.release_noisy(&exact, &mut Generator::frozen([7; 32]));
         let grid = self.target.unit() * self.stands_for;
         let natural = noisy
             .values()
@@ -99,17 +99,19 @@ impl Release {
             grid,
             calibrated: Calibrated::Tight,
         };
-        let band = Band::simulate(&shape, self.law, self.order).scaled(&noise);
+        let band = Band::simulate(&shape, self.law, self.order).scaled_to_noise(&noise);
         let sensitivity = Sensitivity {
             norm: self.law.norm(),
             units: change.0,
             records: 1,
-            values: shape.values() as u64,
-            derived: noise.calibrated.derived(&self.about, &shape.basis),
+            values: shape.value_count() as u64,
+            derived: noise
+                .calibrated
+                .sensitivity_derivation(&self.about, &shape.basis),
             fresh: None,
         };
         let domain = domain(self.axes);
-        let form_error = form_error::of_form(&self.about, &shape, self.order, &domain);
+        let form_error = form_error::density_form_error(&self.about, &shape, self.order, &domain);
         let window = Span {
             start: time("2013-06-18T05:00:00Z")?,
             end: time("2013-06-19T05:00:00Z")?,
@@ -133,7 +135,7 @@ impl Release {
             noise,
             sensitivity: Some(sensitivity),
             privacy: Privacy {
-                definition: Definition::of(self.price),
+                definition: Definition::from_total(self.price),
                 unit: Unit::Record,
                 in_words: in_words(self.price, self.adjacency),
                 adjacency: self.adjacency,

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use crate::cli::failure::Failure;
 use crate::cli::missing_topic::MissingTopic;
 use crate::cli::open_error::OpenError;
-use crate::cli::runtime::{runtime, stop_on_signal};
+use crate::cli::runtime::{start_runtime, stop_on_signal};
 use crate::cli::settings;
 use bernstream_config::{Input, Settings, socket_address};
 use bernstream_kafka::source::kafka;
@@ -19,10 +19,11 @@ use bernstream_kafka::source::kafka::{Kafka, PartitionRanges};
 use bernstream_ledger::sealing::Secret;
 use bernstream_server::serve;
 use bernstream_synopsis::clock::{Reminder, Timestamp};
-use bernstream_worker::pipeline::{Absorbed, Stop};
+use bernstream_worker::pipeline::{AbsorberParams, StopRequest};
 use bernstream_worker::scale;
 use bernstream_worker::scale::{
-    Absorber, Absorbing, Identity, Keys, Pulse, Reading, Reads, ScaleTopic,
+    Absorber, AbsorberIdentity, AbsorberPulse, PartitionAbsorber, ReadSettings, Reads, ScaleKeys,
+    ScaleTopic,
 };
 use bernstream_worker::telemetry;
 
@@ -48,17 +49,17 @@ pub struct Arguments {
 ///
 /// If the configuration has no `[scale]`, the key file is missing, or a topic cannot be read.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    telemetry::start();
-    let settings = settings::load(&arguments.configuration)?;
+    telemetry::start_logging();
+    let settings = settings::load_settings(&arguments.configuration)?;
     let ScaledInput { scale, input } = scaled_input(&settings)?;
     for warning in settings.warnings(Timestamp::now()) {
         warn!("{warning}");
     }
-    let stop = Stop::default();
-    let runtime = runtime()?;
+    let stop = StopRequest::default();
+    let runtime = start_runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
     let keys = load_keys(scale)?;
-    let pulse = Arc::new(Pulse::default());
+    let pulse = Arc::new(AbsorberPulse::default());
     if let Some(address) = arguments.listen {
         let listener = serve::listen(address, "--listen")?;
         let address = listener.local_addr().unwrap_or(address);
@@ -71,12 +72,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut reminder = Reminder::default();
     let mut missing = MissingTopic::at_start();
-    while !stop.asked() {
-        let identity = Identity {
+    while !stop.is_requested() {
+        let identity = AbsorberIdentity {
             member: arguments.member.clone(),
             reads: reads_of_file(&settings, &arguments.configuration),
         };
-        let forms = settings.forms();
+        let forms = settings.release_inputs();
         let rules = settings.windows.clone();
         let input = (input, settings.columns.clone());
         match Absorber::open(
@@ -87,16 +88,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             (rules, forms),
         ) {
             Ok(absorber) => {
-                reminder.end();
+                reminder.forget_reminder();
                 info!("waiting for the announcements of a worker");
-                absorber.run(&|| stop.asked())?;
+                absorber.run_until(&|| stop.is_requested())?;
             }
             Err(error) if missing.may_return(error.is_missing()) || error.is_transient() => {
                 if reminder.is_due(Instant::now()) {
                     warn!("{error}; trying again");
                 }
-                pulse.beat();
-                stop.wait(RETRY);
+                pulse.record_heartbeat();
+                stop.sleep_or_stop(RETRY);
             }
             Err(error) => return Err(error.into()),
         }
@@ -110,7 +111,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// # Errors
 ///
 /// If the key file cannot be used, or a topic cannot be read.
-pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
+pub fn open_absorbed(settings: &Settings) -> Result<Option<AbsorberParams>, OpenError> {
     if settings.scale.is_none() {
         return Ok(None);
     }
@@ -119,18 +120,18 @@ pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
     let columns = settings.columns.clone();
     let reader = Kafka::open(input.clone(), columns.clone(), Timestamp::now)?;
     let topic = ScaleTopic::of_worker(scale, &input.broker, &input.topic, keys)?;
-    let forms = settings.forms();
-    let ranges = PartitionRanges::open(input.clone(), columns)?.shared();
+    let forms = settings.release_inputs();
+    let ranges = PartitionRanges::open(input.clone(), columns)?.shared_readers();
     let own = ranges
         .into_iter()
-        .map(|range| Absorbing::new(range, settings.windows.clone(), forms.clone()))
+        .map(|range| PartitionAbsorber::new(range, settings.windows.clone(), forms.clone()))
         .collect();
-    Ok(Some(Absorbed {
+    Ok(Some(AbsorberParams {
         input: reader,
         topic,
         own,
-        settings: settings.reading(),
-        choices: settings.choices(),
+        settings: settings.reading_digest(),
+        choices: settings.auto_choices(),
         deadline: scale.deadline,
         most: scale.most,
     }))
@@ -141,13 +142,15 @@ fn reads_of_file(settings: &Settings, path: &Path) -> Reads {
     let settings = settings.clone();
     let path = path.to_owned();
     Box::new(move |choices| {
-        let forms = match settings.choices() == choices {
-            true => settings.forms(),
+        let forms = match settings.auto_choices() == choices {
+            true => settings.release_inputs(),
             // Whatever the file says by now: the digest is that of what would be read, by the other settings of this process.
-            false => Settings::load_choosing(&path, choices).ok()?.forms(),
+            false => Settings::load_choosing(&path, choices)
+                .ok()?
+                .release_inputs(),
         };
-        Some(Reading {
-            settings: settings.reading_into(&forms),
+        Some(ReadSettings {
+            settings: settings.reading_digest_of(&forms),
             forms,
         })
     })
@@ -155,7 +158,7 @@ fn reads_of_file(settings: &Settings, path: &Path) -> Reads {
 
 /// An input that absorbers read.
 struct ScaledInput<'s> {
-    scale: &'s scale::Params,
+    scale: &'s scale::ScaleParams,
     input: &'s kafka::Params,
 }
 
@@ -170,8 +173,8 @@ fn scaled_input(settings: &Settings) -> Result<ScaledInput<'_>, Failure> {
     ))
 }
 
-fn load_keys(scale: &scale::Params) -> Result<Keys, Failure> {
+fn load_keys(scale: &scale::ScaleParams) -> Result<ScaleKeys, Failure> {
     Secret::load(&scale.key_file)
-        .map(|secret| Keys::new(&secret))
+        .map(|secret| ScaleKeys::new(&secret))
         .map_err(Failure::Configuration)
 }

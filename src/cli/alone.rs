@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bernstream_config::{Input, Settings};
-use bernstream_kafka::check::{Check, Needed, check_topic, setting};
+use bernstream_kafka::check::{Check, NeededTopic, check_topic, topic_setting};
 use bernstream_kafka::error::Error;
 use bernstream_kafka::right::Right;
 use bernstream_kafka::source::kafka;
@@ -11,7 +11,7 @@ use bernstream_kafka::source::record::Format;
 use bernstream_kafka::topic;
 use bernstream_kafka::topic::Topic;
 use bernstream_ledger::sealing::Secret;
-use bernstream_synopsis::clock::{micros, show};
+use bernstream_synopsis::clock::{format_duration, saturating_micros};
 use bernstream_worker::scale;
 
 /// Rows that one thread is assumed to read in a second: in Arrow, and one a message in other formats. Less than was measured
@@ -20,7 +20,7 @@ const ROWS: u64 = 2_000_000;
 const MESSAGES: u64 = 500_000;
 
 /// Tells how much the worker can read in time of what no absorber has sent; nothing without `[scale]`.
-pub fn in_words(settings: &Settings) -> Vec<String> {
+pub fn capacity_in_words(settings: &Settings) -> Vec<String> {
     let (Some(scale), Input::Kafka(input)) = (&settings.scale, &settings.input) else {
         return Vec::new();
     };
@@ -41,13 +41,13 @@ pub fn in_words(settings: &Settings) -> Vec<String> {
         format!(
             "a window is announced {} after its cutoff; what no absorber has sent {} later the worker reads itself, in the {} that are \
              left before it is due",
-            show(input.clock_slack),
-            show(scale.deadline),
-            show(left)
+            format_duration(input.clock_slack),
+            format_duration(scale.deadline),
+            format_duration(left)
         ),
         format!(
             "it begins at the window's first record: {} of a partition that it was not reading yet, so {:.1} times as fast as they come",
-            show(span),
+            format_duration(span),
             span.as_secs_f64() / left.as_secs_f64().max(1e-6)
         ),
         format!(
@@ -62,13 +62,14 @@ pub fn in_words(settings: &Settings) -> Vec<String> {
         .filter_map(|release| release.expected_records);
     if let Some(records) = expected
         .max()
-        .map(|each| each.saturating_mul(settings.groups() as u64))
+        .map(|each| each.saturating_mul(settings.synopses_per_release() as u64))
     {
-        let can = if records <= all.saturating_mul(micros(left).unsigned_abs()) / 1_000_000 {
-            "can"
-        } else {
-            "cannot"
-        };
+        let can =
+            if records <= all.saturating_mul(saturating_micros(left).unsigned_abs()) / 1_000_000 {
+                "can"
+            } else {
+                "cannot"
+            };
         lines.push(format!(
             "by expected_records a window has {records} records: at that rate the worker {can} read all of them in time if no absorber \
              sends any and the partitions are alike"
@@ -84,7 +85,7 @@ fn records_in_time(thread: u64, left: Duration, span: Duration) -> u64 {
 }
 
 /// Checks that the key and the topic of `[scale]` can be used.
-pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
+pub fn scale_checks(params: &scale::ScaleParams, input: &kafka::Params) -> Vec<Check> {
     let why = Secret::load(&params.key_file).err();
     let mut checks = vec![Check::new(
         format!("{} is a key of absorbers", params.key_file.display()),
@@ -93,14 +94,14 @@ pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
         "`head -c 32 /dev/urandom` makes one, which the worker and every absorber need",
     )];
     let name = &params.topic;
-    if let Err(Error::NoTopic { .. }) = topic::describe(&input.broker, name) {
+    if let Err(Error::NoTopic { .. }) = topic::describe_topic(&input.broker, name) {
         let what =
             format!("there is no topic {name} yet: the worker or an absorber makes it, if it may");
         checks.push(Check::passed(what));
     } else {
         let rights = &[Right::Read, Right::Write];
         let wishes = &[(Right::Delete, "what nobody needs any more stays there")];
-        let needed = Needed {
+        let needed = NeededTopic {
             broker: &input.broker,
             name,
             rights,
@@ -114,9 +115,9 @@ pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
 }
 
 fn topic_checks(name: &str, topic: &Topic) -> Vec<Check> {
-    let policy = setting(topic, "cleanup.policy");
-    let too_small = scale::too_small(topic);
-    let is_kept = setting(topic, "retention.ms").parse::<u64>().is_err();
+    let policy = topic_setting(topic, "cleanup.policy");
+    let too_small = scale::message_limit_below(topic);
+    let is_kept = topic_setting(topic, "retention.ms").parse::<u64>().is_err();
     vec![
         Check::new(
             format!("{name} forgets what is old"),
@@ -132,10 +133,10 @@ fn topic_checks(name: &str, topic: &Topic) -> Vec<Check> {
         ),
         Check::new(
             format!("{name} takes no compressed batches"),
-            !scale::unfolds(topic),
+            !scale::takes_compressed(topic),
             format!(
                 "its compression.type is {}",
-                setting(topic, "compression.type")
+                topic_setting(topic, "compression.type")
             ),
             "set compression.type=uncompressed: a batch that unfolds could fill the memory of whoever reads it",
         ),
@@ -154,12 +155,12 @@ mod tests {
         let text = include_str!("../../tests/data/lattice.toml")
             .replace("[input.kafka]", "[input.kafka]\nreaders = 3");
         let without = Settings::parse(&text, "test").unwrap();
-        assert_eq!(in_words(&without), Vec::<String>::new());
+        assert_eq!(capacity_in_words(&without), Vec::<String>::new());
         // A day, an hour and five minutes of records, to be read in a minute less the slack of ten seconds and the deadline.
         let text = format!(
             "{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\ndeadline = \"1s\"\n"
         );
-        let lines = in_words(&Settings::parse(&text, "test").unwrap()).join("\n");
+        let lines = capacity_in_words(&Settings::parse(&text, "test").unwrap()).join("\n");
         assert!(
             lines.contains("1s later the worker reads itself, in the 49s that are left"),
             "{lines}"

@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 use crate::cli::failure::Failure;
 use crate::cli::figures::hexadecimal;
 use crate::cli::print::{line, note, print};
-use crate::cli::progress::{WorkDone, counting_until};
-use crate::cli::runtime::{runtime, stop_on_signal};
+use crate::cli::progress::{WorkDone, show_progress_until};
+use crate::cli::runtime::{start_runtime, stop_on_signal};
 use crate::cli::settings;
-use bernstream_audit::{Deadline, Stamps, Subject, neighbours, samplers};
+use bernstream_audit::{AuditSubject, Deadline, StampSource, neighbours, samplers};
 use bernstream_config::{Input, Settings, guarantee};
 use bernstream_noise::noise::Generator;
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::Definition;
-use bernstream_worker::pipeline::Stop;
+use bernstream_worker::pipeline::StopRequest;
 
 use self::attack::Attackers;
 use self::report::Report;
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => {
             Generator::from_entropy()
                 .map_err(|error| Failure::Other(error.to_string()))?
-                .word()
+                .next_word()
                 % SEEDS
         }
     };
@@ -93,8 +93,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Selecting what is automatic takes as long as it takes.
     let started = Instant::now();
     let planned = Duration::from_secs_f64(60.0 * arguments.minutes);
-    let stop = Stop::default();
-    let runtime = runtime()?;
+    let stop = StopRequest::default();
+    let runtime = start_runtime()?;
     stop_on_signal(&runtime, &stop, || {
         note("ending: the report follows; a second signal ends at once, without one")
     });
@@ -103,7 +103,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         minutes_in_words(arguments.minutes)
     ));
     let time = PlannedTime { started, planned };
-    let report = audit(&settings, file, seed, time, &stop)?;
+    let report = audit_settings(&settings, file, seed, time, &stop)?;
     // The page first: standard output may be closed.
     if let Some(page) = page {
         page.write(&report)?;
@@ -140,7 +140,7 @@ impl<'p> Page<'p> {
 
     fn write(mut self, report: &Report) -> Result<(), Failure> {
         self.file
-            .write_all(page::page(report)?.as_bytes())
+            .write_all(page::report_page(report)?.as_bytes())
             .map_err(|error| unwritable(self.path, &error))?;
         note(format_args!("wrote {}", self.path.display()));
         Ok(())
@@ -158,22 +158,22 @@ struct PlannedTime {
     planned: Duration,
 }
 
-fn audit(
+fn audit_settings(
     settings: &Settings,
     configuration: String,
     seed: u64,
     time: PlannedTime,
-    stop: &Stop,
+    stop: &StopRequest,
 ) -> Result<Report, Failure> {
     let plan = settings.plan(|_| Candidates::new(no_band(), Vec::new()), false)?;
     let stamps = match &settings.input {
-        Input::Kafka(kafka) if kafka.trust_producer_time => Stamps::Producers,
-        Input::Kafka(kafka) => Stamps::Broker {
+        Input::Kafka(kafka) if kafka.trust_producer_time => StampSource::Producers,
+        Input::Kafka(kafka) => StampSource::Broker {
             slack: kafka.clock_slack,
         },
-        Input::Files(_) => Stamps::None,
+        Input::Files(_) => StampSource::None,
     };
-    let subject = Subject {
+    let subject = AuditSubject {
         plan: &plan,
         columns: &settings.columns,
         adjacency: settings.privacy.adjacency,
@@ -183,14 +183,14 @@ fn audit(
     let is_random = matches!(settings.privacy.definition, Definition::Random(_));
     let end = time.started + time.planned;
     let deadline = Deadline::new(end, stop);
-    let until = deadline.part(REPLAYS);
-    let pairs = neighbours::pairs(&subject);
-    let replay = counting_until("replaying neighbouring streams", until.end(), |done| {
-        replay::replay(&subject, &pairs, seed, is_random, &until, done)
+    let until = deadline.part_of_rest(REPLAYS);
+    let pairs = neighbours::neighbouring_pairs(&subject);
+    let replay = show_progress_until("replaying neighbouring streams", until.end(), |done| {
+        replay::replay_pairs(&subject, &pairs, seed, is_random, &until, done)
     })?;
-    let until = deadline.part(SAMPLERS);
-    let sampled = counting_until("testing the samplers", until.end(), |done| {
-        test_samplers(&samplers::samplers(&plan), seed, &until, done)
+    let until = deadline.part_of_rest(SAMPLERS);
+    let sampled = show_progress_until("testing the samplers", until.end(), |done| {
+        test_samplers(&samplers::samplers_of_plan(&plan), seed, &until, done)
     });
     let attackers = Attackers {
         subject: &subject,
@@ -198,10 +198,10 @@ fn audit(
         alarm: ALARM,
         most_windows: MOST_RUNS,
     };
-    let attacks = counting_until("attacking what is released", end, |done| {
+    let attacks = show_progress_until("attacking what is released", end, |done| {
         attackers.attack_all(&replay, &pairs, &deadline, done)
     })?;
-    let ledger = ledger::verify(settings, &deadline);
+    let ledger = ledger::verify_ledger(settings, &deadline);
     Ok(Report {
         format: 1,
         program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
@@ -215,15 +215,15 @@ fn audit(
         passed: false,
         failed: Vec::new(),
         left_out: Vec::new(),
-        promise: guarantee::promise(settings),
+        promise: guarantee::promise_lines(settings),
         not_protected: guarantee::not_protected(settings),
-        cannot_show: limits::cannot_show(settings, &replay, &sampled, &attacks),
+        cannot_show: limits::limits_in_words(settings, &replay, &sampled, &attacks),
         replay,
         samplers: sampled,
         attacks,
         ledger,
     }
-    .judged(time.started.elapsed()))
+    .with_verdict(time.started.elapsed()))
 }
 
 /// Tests each sampler for an equal part of the time that is left, and counts them in `done`.
@@ -236,8 +236,8 @@ fn test_samplers(
     let mut sampled = Vec::new();
     for (number, sampler) in all.iter().enumerate() {
         done.set(number as u64, all.len() as u64);
-        let share = deadline.part(1.0 / (all.len() - number).max(1) as f64);
-        sampled.push(samplers::test(
+        let share = deadline.part_of_rest(1.0 / (all.len() - number).max(1) as f64);
+        sampled.push(samplers::test_sampler(
             sampler,
             (seed, number as u64),
             ALARM,

@@ -4,7 +4,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::cli::failure::Failure;
-use bernstream_worker::pipeline::Stop;
+use bernstream_worker::pipeline::StopRequest;
 
 /// Time that the end of the program waits for an answer that a thread waits for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A thread that is told to end when this is dropped.
 #[derive(Debug)]
 pub struct BackgroundThread {
-    stop: Stop,
+    stop: StopRequest,
     thread: JoinHandle<()>,
 }
 
@@ -24,8 +24,8 @@ impl BackgroundThread {
     /// If the thread cannot be started.
     pub fn start(
         name: &str,
-        stop: &Stop,
-        work: impl FnOnce(&Stop) + Send + 'static,
+        stop: &StopRequest,
+        work: impl FnOnce(&StopRequest) + Send + 'static,
     ) -> Result<Self, Failure> {
         let given = stop.clone();
         let thread = thread::Builder::new()
@@ -42,7 +42,7 @@ impl BackgroundThread {
 impl Drop for BackgroundThread {
     /// Lets it end: the program crashes at its exit where a client is being made just then, which OpenSSL is part of.
     fn drop(&mut self) {
-        self.stop.ask();
+        self.stop.request_stop();
         let since = Instant::now();
         while !self.thread.is_finished() && since.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(10));

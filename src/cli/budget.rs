@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::components::{input_id, other_promise};
+use crate::cli::components::{input_identity, promise_mismatch};
 use crate::cli::failure::Failure;
-use crate::cli::ledger::{claim, recognised};
-use crate::cli::print::{line, print, section};
+use crate::cli::ledger::{claim_newest_row, recognised_head};
+use crate::cli::print::{line, print, push_section};
 use crate::cli::settings;
 use crate::cli::shares::{self, HeldShare, OpenBudget};
 use bernstream_config::Settings;
@@ -53,14 +53,16 @@ enum Action {
 /// If the configuration has a fault or no budget, or if the budget topic, the ledger or its witness does not allow it.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
-        Action::Init { configuration } => init(&settings::load(configuration)?),
-        Action::Show { configuration } => show(&settings::load(configuration)?),
+        Action::Init { configuration } => {
+            create_budget_topic(&settings::load_settings(configuration)?)
+        }
+        Action::Show { configuration } => show_shares(&settings::load_settings(configuration)?),
         Action::End {
             configuration,
             from,
         } => {
-            let settings = settings::load(configuration)?;
-            end(&settings, *from).map_err(|failure| failure.advised(&settings))
+            let settings = settings::load_settings(configuration)?;
+            end_share(&settings, *from).map_err(|failure| failure.with_advice(&settings))
         }
     }
 }
@@ -71,11 +73,11 @@ fn no_budget() -> Failure {
     Failure::Configuration(what.to_owned())
 }
 
-fn init(settings: &Settings) -> Result<(), Failure> {
+fn create_budget_topic(settings: &Settings) -> Result<(), Failure> {
     let Some(params) = settings.budget_topic() else {
         return Err(no_budget());
     };
-    match shares::create(&params)? {
+    match shares::create_budget_topic(&params)? {
         true => line(format_args!("created the budget topic {}", params.topic)),
         false => line(format_args!(
             "the budget topic {} is there already",
@@ -84,7 +86,7 @@ fn init(settings: &Settings) -> Result<(), Failure> {
     }
 }
 
-fn show(settings: &Settings) -> Result<(), Failure> {
+fn show_shares(settings: &Settings) -> Result<(), Failure> {
     if settings.privacy.budget.is_none() {
         return Err(no_budget());
     }
@@ -92,49 +94,51 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         shared: own,
         mut topic,
         ..
-    }) = shares::open(settings, &input_id(settings)?)?
+    }) = shares::open_budget(settings, &input_identity(settings)?)?
     else {
         return Err(no_budget());
     };
     let name = topic.name().to_owned();
     let id = topic.id().to_owned();
-    let shares = topic.read()?;
+    let shares = topic.read_shares()?;
     let mut text = String::new();
     let mut lines = vec![
         format!("topic {name}, id {id}"),
         format!("the whole total of a block: {}", price_in_words(own.total)),
     ];
-    if let Some(shared) = shares.shared()
+    if let Some(shared) = shares.shared_budget()
         && let Some(what) = own.difference(shared)
     {
         lines.push(format!(
             "this configuration is of another budget, and cannot take a share: {what}"
         ));
     }
-    section(&mut text, "Budget", &lines);
-    let whole = shares.shared().map_or(own.total, |shared| shared.total);
+    push_section(&mut text, "Budget", &lines);
+    let whole = shares
+        .shared_budget()
+        .map_or(own.total, |shared| shared.total);
     let mut holders = Vec::new();
-    for held in shares.held() {
+    for held in shares.held_shares() {
         holders.push(holder_in_words(held, whole));
     }
     if holders.is_empty() {
         holders.push("nobody holds a share yet".to_owned());
     }
-    section(&mut text, "Shares", &holders);
-    section(&mut text, "Left", &left_in_words(shares, whole, own.blocks));
+    push_section(&mut text, "Shares", &holders);
+    push_section(&mut text, "Left", &left_in_words(shares, whole, own.blocks));
     let mut void = Vec::new();
-    for (offset, why) in topic.void() {
+    for (offset, why) in topic.void_records() {
         void.push(format!("the record at offset {offset}: {why}"));
     }
     if !void.is_empty() {
-        section(&mut text, "Void, for ever", &void);
+        push_section(&mut text, "Void, for ever", &void);
     }
     print(text)
 }
 
 fn holder_in_words(held: &ActiveShare, whole: Price) -> String {
     let entry = &held.entry;
-    let from = entry.of.blocks.since(entry.from);
+    let from = entry.of.blocks.words_since(entry.from);
     let from = if from.is_empty() {
         from
     } else {
@@ -148,7 +152,7 @@ fn holder_in_words(held: &ActiveShare, whole: Price) -> String {
     format!(
         "{} of the total, {}: {},{} {until} (witness {}, generation {})",
         entry.share,
-        price_in_words(entry.share.of(whole)),
+        price_in_words(entry.share.part_of_price(whole)),
         entry.pipeline,
         from,
         entry.holder.owner,
@@ -164,11 +168,11 @@ fn left_in_words(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String
         .into_iter();
     over_time
         .map(|(from, left)| match left {
-            Fraction::ZERO => format!("nothing is left{}", blocks.since(from)),
+            Fraction::ZERO => format!("nothing is left{}", blocks.words_since(from)),
             left => format!(
                 "{left} of the total, {}{}",
-                price_in_words(left.of(whole)),
-                blocks.since(from)
+                price_in_words(left.part_of_price(whole)),
+                blocks.words_since(from)
             ),
         })
         .collect()
@@ -184,21 +188,21 @@ fn price_in_words(price: Price) -> String {
 
 /// First the ledger, in a row that its witness accepts, and only then the topic: the other way round a crash between the two
 /// would leave a ledger that spends what another pipeline has taken over.
-fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
+fn end_share(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
     let mut ledger = Ledger::open(&settings.ledger)?;
-    if let Some(why) = other_promise(settings, ledger.settings()) {
+    if let Some(why) = promise_mismatch(settings, ledger.settings()) {
         return Err(Failure::Ledger(why));
     }
     let Some(HeldShare {
         mut topic,
         share: held,
-    }) = shares::held(settings, &ledger)?
+    }) = shares::held_share(settings, &ledger)?
     else {
         return Err(no_budget());
     };
-    let mut witness = shares::guarded(settings, &ledger, settings.output.open_witness()?)?;
+    let mut witness = shares::guard_witness(settings, &ledger, settings.output.open_witness()?)?;
     // A copy that is behind its witness knows nothing of what was charged since.
-    recognised(&ledger, &mut *witness)?;
+    recognised_head(&ledger, &mut *witness)?;
     let until = match ledger.until() {
         Some(until) => {
             if from.is_some() {
@@ -227,8 +231,8 @@ fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
             until
         }
     };
-    claim(settings, &mut ledger, &mut *witness)?;
-    if recognised(&ledger, &mut *witness)? != Some(*ledger.head()) {
+    claim_newest_row(settings, &mut ledger, &mut *witness)?;
+    if recognised_head(&ledger, &mut *witness)? != Some(*ledger.head()) {
         return Err(Failure::Unavailable(
             "the ledger says that its share ends, and its witness has not accepted that yet, so the share is still held: run this again"
                 .to_owned(),

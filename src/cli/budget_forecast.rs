@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bernstream_config::{Period, Release, Settings, Unit, WindowKind, guarantee};
 use bernstream_noise::accountant;
-use bernstream_noise::accountant::Charged;
-use bernstream_noise::accountant::policy::{Policy, number};
+use bernstream_noise::accountant::ChargedBlock;
+use bernstream_noise::accountant::policy::{Policy, window_number};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Grid, Span};
 use bernstream_synopsis::price::Price;
@@ -19,7 +19,7 @@ const MOST_WINDOWS: usize = 100_000;
 const CENTURIES: Duration = Duration::from_secs(300 * 365 * 24 * 3600);
 
 /// The charges of a block, and how long its budget lasts.
-pub(super) fn budget(settings: &Settings) -> Vec<String> {
+pub(super) fn budget_in_words(settings: &Settings) -> Vec<String> {
     let price = settings.window_price();
     let total = settings.privacy.total;
     match &settings.privacy.unit {
@@ -31,15 +31,15 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
             let mut lines = vec![format!(
                 "every period of {} is a block of its own, with a total of {total}{}; a window charges {} to every block that it \
                  overlaps",
-                bernstream_synopsis::clock::show(*length),
-                kept_back(settings),
+                bernstream_synopsis::clock::format_duration(*length),
+                kept_back_in_words(settings),
                 what_it_costs(settings),
             )];
             let blocks = Grid::new(settings.windows.grid.origin(), *length);
             lines.extend(
                 blocks
                     .iter()
-                    .flat_map(|blocks| follow(settings, *blocks))
+                    .flat_map(|blocks| forecast_blocks(settings, *blocks))
                     .map(|forecast| forecast.to_string()),
             );
             // Otherwise windows reach over other borders of later periods.
@@ -59,7 +59,7 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
         } => {
             let mut lines = vec![format!(
                 "all of time is one block, with a total of {total}{}; a window charges {}, and the budget is never renewed",
-                kept_back(settings),
+                kept_back_in_words(settings),
                 what_it_costs(settings),
             )];
             let policies = settings
@@ -68,14 +68,22 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
                 .filter(|release| !is_fixed(release));
             lines.extend(policies.map(|release| {
                 let over = settings.price_schedule(release).over;
-                format!("of {:?} {}", release.name, ever(settings, over))
+                format!(
+                    "of {:?} {}",
+                    release.name,
+                    duration_in_words(settings, over)
+                )
             }));
             if settings.releases.iter().any(is_fixed) {
                 lines.push(format!(
                     "it {}",
-                    ever(
+                    duration_in_words(
                         settings,
-                        Policy::Fixed(price).lasts(settings.privacy.limit(), None, |_| true)
+                        Policy::Fixed(price).paid_windows(
+                            settings.privacy.spendable_limit(),
+                            None,
+                            |_| true
+                        )
                     )
                 ));
             }
@@ -90,7 +98,7 @@ fn budget_of_records(settings: &Settings) -> Vec<String> {
         Some(end) => format!("the budget lasts to the end of the grid, {end}"),
         None => "the budget lasts forever".to_owned(),
     };
-    let Some(price) = settings.price_in_all() else {
+    let Some(price) = settings.total_window_price() else {
         return vec![format!(
             "every window is a block of its own, and {total} does not pay for all releases that cover it: some windows \
              will repeatedly be withheld; raise the total, or lower the prices of releases that are computed afresh from \
@@ -100,7 +108,7 @@ fn budget_of_records(settings: &Settings) -> Vec<String> {
     let mut lines = vec![format!(
         "every window is a block of its own and is charged {price} of {total}: {lasts}"
     )];
-    let limit = settings.privacy.limit();
+    let limit = settings.privacy.spendable_limit();
     if let Some(unused) = limit.checked_sub(price).filter(|rest| !rest.is_zero()) {
         lines.push(format!(
             "{unused} of a block is never used: the price of a window could be {limit}"
@@ -113,8 +121,8 @@ fn is_fixed(release: &Release) -> bool {
     matches!(release.policy, Policy::Fixed(_))
 }
 
-pub(super) fn kept_back(settings: &Settings) -> String {
-    let limit = settings.privacy.limit();
+pub(super) fn kept_back_in_words(settings: &Settings) -> String {
+    let limit = settings.privacy.spendable_limit();
     if limit == settings.privacy.total {
         String::new()
     } else {
@@ -128,14 +136,14 @@ fn what_it_costs(settings: &Settings) -> String {
     }
     let mut prices = Vec::new();
     for release in &settings.releases {
-        let price = guarantee::price_policy(release.policy);
+        let price = guarantee::policy_sentence(release.policy);
         prices.push(format!("{price} of {:?}", release.name));
     }
     prices.join(" and ")
 }
 
 /// Tells how long the only block lasts, which pays for `paid` windows.
-fn ever(settings: &Settings, paid: Option<u64>) -> String {
+fn duration_in_words(settings: &Settings, paid: Option<u64>) -> String {
     let grid = settings.windows.grid;
     let Some(count) = paid else {
         return "pays for all windows".to_owned();
@@ -152,7 +160,7 @@ fn ever(settings: &Settings, paid: Option<u64>) -> String {
         _ => format!(
             "pays for {count} windows, {} from the first window of the ledger on: if that is the one at \
              windows.origin, the window of {end} is the first that is withheld",
-            bernstream_synopsis::clock::show(length)
+            bernstream_synopsis::clock::format_duration(length)
         ),
     }
 }
@@ -193,14 +201,14 @@ impl std::fmt::Display for BlockForecast {
 }
 
 /// The first two blocks from the origin on.
-fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
+fn forecast_blocks(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
     let origin = settings
         .windows
         .grid
         .span_of(settings.windows.grid.origin());
     let first = blocks.span_of(origin.start);
-    let shown = [first, blocks.after(first)];
-    let nothing = settings.privacy.total.zero();
+    let shown = [first, blocks.span_after(first)];
+    let nothing = settings.privacy.total.zero_of_kind();
     let mut forecasts: BTreeMap<Span, BlockForecast> = BTreeMap::new();
     let since = LedgerStart {
         first: origin.start,
@@ -249,7 +257,7 @@ pub(super) struct LedgerStart {
 #[derive(Debug)]
 pub(super) struct WindowToCome {
     pub window: Span,
-    pub charged: Vec<Charged>,
+    pub charged: Vec<ChargedBlock>,
 }
 
 /// The windows from `next` to the end of the grid. `spent` says what a block was charged before `next`.
@@ -260,14 +268,14 @@ pub(super) fn windows_to_come<'s>(
     spent: impl Fn(Span) -> Price + 's,
 ) -> impl Iterator<Item = WindowToCome> + 's {
     let grid = settings.windows.grid;
-    let limit = settings.privacy.limit();
+    let limit = settings.privacy.spendable_limit();
     let schedules: Vec<PriceSchedule> = settings
         .releases
         .iter()
         .map(|release| settings.price_schedule(release))
         .collect();
     let mut since = BTreeMap::<Span, Price>::new();
-    let windows = std::iter::successors(Some(next), move |window| Some(grid.after(*window)));
+    let windows = std::iter::successors(Some(next), move |window| Some(grid.span_after(*window)));
     windows
         .take_while(|window| settings.windows.end.is_none_or(|end| window.start < end))
         .map(move |window| {
@@ -275,12 +283,14 @@ pub(super) fn windows_to_come<'s>(
             for (release, schedule) in settings.releases.iter().zip(&schedules) {
                 let span = charged_span(grid, release, window, ledger.covered_from);
                 let block = settings.blocks.span_of(span.start);
-                if let Some(price) = schedule.price(number(grid, block, ledger.first, window)) {
+                if let Some(price) =
+                    schedule.price_of_window(window_number(grid, block, ledger.first, window))
+                {
                     let blocks = settings.blocks.spans_meeting(span);
                     prices.extend(blocks.map(|block| (block, price)));
                 }
             }
-            let charged = accountant::quote(
+            let charged = accountant::quote_window(
                 prices,
                 |block| since.get(&block).copied().unwrap_or_else(|| spent(block)),
                 limit,
@@ -295,7 +305,7 @@ pub(super) fn windows_to_come<'s>(
 fn charged_span(grid: Grid, release: &Release, window: Span, covered_from: Timestamp) -> Span {
     match release.window_kind {
         WindowKind::Hopping { panes } if !release.is_sum_of_panes() => Span {
-            start: grid.before(window, panes - 1).max(covered_from),
+            start: grid.start_before(window, panes - 1).max(covered_from),
             ..window
         },
         _ => window,
@@ -317,7 +327,7 @@ mod tests {
 
     /// The first two days of users, with another price and another period.
     fn forecasts(price: &str, per: &str) -> Vec<String> {
-        budget(&settings(price, per))
+        budget_in_words(&settings(price, per))
             .into_iter()
             .filter(|line| line.contains(" windows are published"))
             .collect()
@@ -366,7 +376,7 @@ mod tests {
 
     #[test]
     fn the_budget_of_a_user_without_a_period_ends() {
-        let said = budget(&settings("0.04", "ever")).join(" ");
+        let said = budget_in_words(&settings("0.04", "ever")).join(" ");
         for words in [
             "all of time is one block, with a total of 1",
             "pays for 25 windows, 1d 1h",

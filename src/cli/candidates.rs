@@ -1,7 +1,7 @@
 //! The candidates of `"auto"`, the selected one, and its expected error, in words.
 
 use crate::cli::failure::Failure;
-use crate::cli::figures::{joined, three_digits};
+use crate::cli::figures::{join_numbers, three_digits};
 use crate::cli::{settings, units};
 use bernstream_config::{Candidate, Coordinates, Release, Selection, Settings};
 use bernstream_release::choice::Candidates;
@@ -12,8 +12,8 @@ use bernstream_synopsis::predict::Expected;
 use bernstream_synopsis::rough::Kind;
 
 /// The best candidate of each kind of noise, which of them is selected and why, and what its total error stays within.
-pub fn list(table: &Selection, release: &Release) -> Vec<String> {
-    let quantity = units::quantity(release);
+pub fn candidates_in_words(table: &Selection, release: &Release) -> Vec<String> {
+    let quantity = units::quantity_of_release(release);
     // A selection has been made for them.
     let records = release.expected_records.unwrap_or_default();
     let AssumedFunctions { ordinary, roughest } = match &release.function.about {
@@ -60,9 +60,15 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
             Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
             Coordinates::Points { most } => format!("{most} points"),
             Coordinates::Cells(grid) => {
-                format!("{} {} cells", joined(grid.steps(), " x "), grid.spline)
+                format!(
+                    "{} {} cells",
+                    join_numbers(grid.steps(), " x "),
+                    grid.spline
+                )
             }
-            Coordinates::Tensor(counts) => format!("{} points", joined(counts.along(), " x ")),
+            Coordinates::Tensor(counts) => {
+                format!("{} points", join_numbers(counts.along(), " x "))
+            }
         };
         let [ordinary, roughest] = [expected.spread, expected.error].map(three_digits);
         lines.push(format!(
@@ -90,7 +96,7 @@ fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
 
 /// Tells what is selected and why; `best` is ordered.
 fn reason_in_words(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<String> {
-    if let Some(kept) = settings::kept(release) {
+    if let Some(kept) = settings::kept_choice(release) {
         return vec![format!("* is in use: {kept}")];
     }
     let own = if release.private_order.is_some() {
@@ -112,7 +118,7 @@ fn reason_in_words(table: &Selection, release: &Release, best: &[Candidate]) -> 
         format!("* is selected: the smallest error of ordinary functions{ahead}"),
         format!(
             "to fix this choice, write {}{own}",
-            table.taken.written(&release.axes, &release.function)
+            table.taken.keys_in_file(&release.axes, &release.function)
         ),
     ]
 }
@@ -121,7 +127,7 @@ fn reason_in_words(table: &Selection, release: &Release, best: &[Candidate]) -> 
 fn total_error_in_words(table: &Selection, release: &Release) -> Vec<String> {
     if let Target::Cells(Cells { label: Some(_) }) = &release.function.about {
         let within = three_digits(table.taken.expected.within);
-        let quantity = units::quantity(release);
+        let quantity = units::quantity_of_release(release);
         return vec![
             format!(
                 "error of noise and form where records are spread evenly: within {within} {quantity} everywhere in most windows"
@@ -137,7 +143,7 @@ fn total_error_in_words(table: &Selection, release: &Release) -> Vec<String> {
         ..
     } = table.taken.expected;
     let [noise, form, within] = [noise, approximation, within].map(three_digits);
-    let quantity = units::quantity(release);
+    let quantity = units::quantity_of_release(release);
     // Of cells it is that of the worst place in a cell.
     let at_most = if matches!(table.taken.on, Coordinates::Cells(_)) {
         "at most "
@@ -205,13 +211,13 @@ fn assumed_functions(table: &Selection, records: u64) -> AssumedFunctions {
 /// # Errors
 ///
 /// If the noise cannot be calibrated.
-pub fn readings(
+pub fn reading_advice(
     table: &Selection,
     settings: &Settings,
     release: &Release,
     band: &Band,
 ) -> Result<Vec<String>, Failure> {
-    let variant = settings.variant(
+    let variant = settings.release_variant(
         release,
         &release.function,
         &Candidates::new(band.clone(), Vec::new()),
@@ -224,8 +230,8 @@ pub fn readings(
         return Ok(vec![reading_of_cells(about.reading)]);
     }
     let readings = table.rough.as_ref();
-    let readings =
-        readings.and_then(|rough| predict::readings(about, rough, |noisy| target.publish(noisy)));
+    let readings = readings
+        .and_then(|rough| predict::reading_errors(about, rough, |noisy| target.publish(noisy)));
     let Some([published, smoothed]) = readings else {
         return Ok(Vec::new());
     };
@@ -233,7 +239,7 @@ pub fn readings(
         true => "`bernstream evaluate --by posterior` is expected to be more accurate",
         false => "plain `bernstream evaluate` is expected to be more accurate",
     };
-    let quantity = units::quantity(release);
+    let quantity = units::quantity_of_release(release);
     Ok(vec![format!(
         "expected largest error as published {}, smoothed by its posterior {} ({quantity}): {best}",
         three_digits(published),

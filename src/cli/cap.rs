@@ -61,7 +61,7 @@ impl CapLoss {
     }
 
     /// Names the cap that drops few, and what it costs.
-    pub fn alternative(self) -> String {
+    pub fn alternative_in_words(self) -> String {
         let CapLoss { cap, enough, .. } = self;
         if cap == enough {
             return "no smaller cap drops 10 % at most".to_owned();
@@ -88,7 +88,7 @@ mod tests {
         let loss = CapLoss::of_counts(3, &[1, 4, 5]);
         assert_eq!((loss.dropped, loss.enough, loss.is_much()), (0.3, 4, false));
         assert!(
-            loss.alternative().starts_with(
+            loss.alternative_in_words().starts_with(
                 "max_records_per_window = 4 drops 10 % at most, at the same sizes with 1.33 times the noise"
             )
         );
@@ -101,7 +101,10 @@ mod tests {
         assert!(!CapLoss::of_counts(3, &[6]).is_much());
         let loss = CapLoss::of_counts(1, &[]);
         assert_eq!((loss.dropped, loss.enough), (0.0, 1));
-        assert_eq!(loss.alternative(), "no smaller cap drops 10 % at most");
+        assert_eq!(
+            loss.alternative_in_words(),
+            "no smaller cap drops 10 % at most"
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct Point {
 const TICK: u32 = 4;
 
 /// Draws `points`, one per column, from zero to above the top of the band: `*` for the curve, `:` for its band.
-pub fn draw(points: &[Point], rows: u32) -> String {
+pub fn draw_curve(points: &[Point], rows: u32) -> String {
     let top = points
         .iter()
         .map(|p| p.value + p.half_width)
@@ -87,7 +87,7 @@ mod tests {
             value,
             half_width: 2.3,
         };
-        let text = draw(&[point(0.0), point(395.7)], 12);
+        let text = draw_curve(&[point(0.0), point(395.7)], 12);
         let labels: Vec<&str> = text
             .lines()
             .filter_map(|line| line.split_once(" |"))

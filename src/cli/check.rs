@@ -6,19 +6,19 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use self::online::{has_ledger, online};
+use self::online::{has_ledger, online_checks};
 use crate::cli::failure::Failure;
-use crate::cli::foreseen::foresee;
+use crate::cli::foreseen::foresee_refusal;
 use crate::cli::left::RemainingBudget;
-use crate::cli::print::{self, as_json, note, report, section};
-use crate::cli::progress::during;
+use crate::cli::print::{self, as_json, note, print_verdict, push_section};
+use crate::cli::progress::show_during;
 use crate::cli::resources::{self, windows_in_all};
 use crate::cli::sampled::Trial;
 use crate::cli::{alone, explain, newest_schema, sampled, settings};
 use bernstream_config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use bernstream_kafka::check::Check;
 use bernstream_kafka::source::record::Format;
-use bernstream_synopsis::clock::{Timestamp, show};
+use bernstream_synopsis::clock::{Timestamp, format_duration};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -84,16 +84,16 @@ fn as_text<S: serde::Serializer>(
 /// If the configuration has a fault, if a check at the brokers fails, or if `run` would refuse the ledger that is there.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = settings::load_visibly(&arguments.file)?;
-    let mut checked = during("computing what it needs, and simulating the noise", || {
+    let mut checked = show_during("computing what it needs, and simulating the noise", || {
         summarize(&settings)
     })?;
     if !arguments.json {
-        report(checked.in_words())?;
+        print_verdict(checked.in_words())?;
         checked.warnings.iter().for_each(print::warning);
     }
     match arguments.offline {
         true => checked.not_looked_at = Some(things_unseen(&settings)),
-        false => checked.checks = during("checking the brokers", || online(&settings)),
+        false => checked.checks = show_during("checking the brokers", || online_checks(&settings)),
     }
     // Where no broker answers, this is told already.
     let is_answered = checked.checks.iter().any(|check| !check.is_unanswered);
@@ -104,30 +104,32 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             most,
             least: arguments.least_share,
         };
-        checked.checks.extend(sampled::checks(&settings, trial));
+        checked
+            .checks
+            .extend(sampled::sample_checks(&settings, trial));
     }
     if let Some(registry) = &settings.registry
         && !arguments.offline
     {
-        checked.checks.push(during("asking the registry", || {
-            newest_schema::check(registry)
+        checked.checks.push(show_during("asking the registry", || {
+            newest_schema::newest_schema_check(registry)
         }));
     }
     let is_unseen = arguments.offline || is_told_already(&settings, &checked.checks);
-    let foreseen = during("looking at the ledger and its witness", || {
-        foresee(&settings, is_unseen)
+    let foreseen = show_during("looking at the ledger and its witness", || {
+        foresee_refusal(&settings, is_unseen)
     });
     checked.refused = foreseen
         .err()
-        .map(|refused| Failure::from(refused).advised(&settings));
+        .map(|refused| Failure::from(refused).with_advice(&settings));
     if arguments.json {
-        report(as_json(&checked)? + "\n")?;
+        print_verdict(as_json(&checked)? + "\n")?;
     } else if let Some(unseen) = &checked.not_looked_at {
         note(format_args!(
             "not looked at, because of --offline: {unseen}"
         ));
     } else if !checked.checks.is_empty() {
-        report(list_checks(&checked.checks))?;
+        print_verdict(list_checks(&checked.checks))?;
     }
     let is_new = checked.checks.iter().any(|check| check.is_to_come);
     judge_checks(checked)?;
@@ -167,24 +169,24 @@ fn judge_checks(checked: Checked) -> Result<(), Failure> {
 
 /// Guarantee, schedule, memory and message size in words.
 fn summarize(settings: &Settings) -> Result<Checked, Failure> {
-    let mut notes = guarantee::notes(settings);
-    notes.extend(settings.releases.iter().filter_map(settings::kept));
+    let mut notes = guarantee::surprising_settings(settings);
+    notes.extend(settings.releases.iter().filter_map(settings::kept_choice));
     Ok(Checked {
         pipeline: settings.pipeline.clone(),
-        guarantee: guarantee::promise(settings),
+        guarantee: guarantee::promise_lines(settings),
         not_protected: guarantee::not_protected(settings),
-        other_pipelines: guarantee::others(settings),
+        other_pipelines: guarantee::other_pipelines(settings),
         schedule: schedule_in_words(settings),
-        absorbers: alone::in_words(settings),
-        memory: resources::memory(settings),
-        disk: resources::disk(settings),
+        absorbers: alone::capacity_in_words(settings),
+        memory: resources::memory_in_words(settings),
+        disk: resources::disk_in_words(settings),
         message: settings
             .releases
             .iter()
             .map(|release| message_size(settings, release))
             .collect(),
-        visibility: explain::verdicts(settings)?,
-        ledger: RemainingBudget::of(settings),
+        visibility: explain::visibility_verdicts(settings)?,
+        ledger: RemainingBudget::of_ledger(settings),
         notes,
         warnings: settings.warnings(Timestamp::now()),
         checks: Vec::new(),
@@ -196,24 +198,24 @@ fn summarize(settings: &Settings) -> Result<Checked, Failure> {
 impl Checked {
     fn in_words(&self) -> String {
         let mut text = String::new();
-        section(&mut text, "Guarantee", &self.guarantee);
-        section(&mut text, "Not protected", &self.not_protected);
-        section(&mut text, "Other pipelines", &self.other_pipelines);
-        section(&mut text, "Schedule", &self.schedule);
+        push_section(&mut text, "Guarantee", &self.guarantee);
+        push_section(&mut text, "Not protected", &self.not_protected);
+        push_section(&mut text, "Other pipelines", &self.other_pipelines);
+        push_section(&mut text, "Schedule", &self.schedule);
         if !self.absorbers.is_empty() {
-            section(&mut text, "Absorbers", &self.absorbers);
+            push_section(&mut text, "Absorbers", &self.absorbers);
         }
-        section(&mut text, "Memory", &self.memory);
-        section(&mut text, "Disk", &self.disk);
-        section(&mut text, "Message", &self.message);
+        push_section(&mut text, "Memory", &self.memory);
+        push_section(&mut text, "Disk", &self.disk);
+        push_section(&mut text, "Message", &self.message);
         if !self.visibility.is_empty() {
-            section(&mut text, "Visibility", &self.visibility);
+            push_section(&mut text, "Visibility", &self.visibility);
         }
         if let Some(left) = &self.ledger {
-            section(&mut text, "Left", &left.in_words());
+            push_section(&mut text, "Left", &left.in_words());
         }
         if !self.notes.is_empty() {
-            section(&mut text, "Note", &self.notes);
+            push_section(&mut text, "Note", &self.notes);
         }
         text
     }
@@ -223,7 +225,7 @@ fn message_size(settings: &Settings, release: &Release) -> String {
     let name = settings::name_before(settings, release);
     format!(
         "{name}{} values x 8 bytes and about 6 KB of schema and metadata: about {} bytes for each window and key",
-        release.shape().values(),
+        release.shape().value_count(),
         synopsis_bytes(&release.shape())
     )
 }
@@ -238,7 +240,7 @@ fn schedule_in_words(settings: &Settings) -> Vec<String> {
     };
     let mut lines = vec![format!(
         "windows of {} from {origin} {until}",
-        show(rules.grid.length())
+        format_duration(rules.grid.length())
     )];
     match &settings.input {
         Input::Kafka(kafka) => {
@@ -250,13 +252,13 @@ fn schedule_in_words(settings: &Settings) -> Vec<String> {
             }
             lines.push(format!(
                 "a window takes records up to its cutoff, {} after its end, by the message timestamp",
-                show(rules.allowed_lateness)
+                format_duration(rules.allowed_lateness)
             ));
             lines.push(format!(
                 "a record's event time may be up to {} ahead of its message timestamp",
-                show(rules.max_future_skew)
+                format_duration(rules.max_future_skew)
             ));
-            let slack = show(kafka.clock_slack);
+            let slack = format_duration(kafka.clock_slack);
             lines.push(match kafka.trust_producer_time {
                 true => format!("it closes {slack} after its cutoff, by the worker's clock"),
                 false => format!(
@@ -264,14 +266,14 @@ fn schedule_in_words(settings: &Settings) -> Vec<String> {
                      brokers' clocks and the lag of their replicas are assumed to differ by less, together"
                 ),
             });
-            lines.push(format!("it is published {} after its cutoff", show(settings.publish_delay)));
+            lines.push(format!("it is published {} after its cutoff", format_duration(settings.publish_delay)));
         }
         Input::Files(_) => lines.push(
             "every window is open until the end of the input, and published when all input is read and the window has ended"
                 .to_owned(),
         ),
     }
-    let groups = settings.groups() * settings.releases.len();
+    let groups = settings.synopses_per_release() * settings.releases.len();
     lines.push(format!(
         "every window is published, empty or not, as {groups} {}",
         if groups == 1 { "synopsis" } else { "synopses" }

@@ -11,12 +11,12 @@ mod world;
 use std::path::{Path, PathBuf};
 
 use crate::cli::comparison::reading::{LEAST, Reading};
-use crate::cli::comparison::table::{Line, best_of_each, recommendation, table};
-use crate::cli::comparison::trial::{Contender, DRAWS, measured};
-use crate::cli::comparison::world::{BENDS, Record, World, rows};
+use crate::cli::comparison::table::{Line, best_of_each, recommendation, table_in_words};
+use crate::cli::comparison::trial::{Contender, DRAWS, measure_contenders};
+use crate::cli::comparison::world::{BENDS, Record, World, read_public_rows};
 use crate::cli::failure::Failure;
-use crate::cli::print::section;
-use crate::cli::progress::{counting, during};
+use crate::cli::print::push_section;
+use crate::cli::progress::{show_during, show_progress};
 use bernstream_config::{Release, Settings};
 use bernstream_release::window::Label;
 use bernstream_synopsis::description::{Axis, Method, Target};
@@ -53,15 +53,15 @@ struct PublicSample<'p> {
 /// # Errors
 ///
 /// If no release can be compared, if the number of records is not known, or if the public file cannot be read.
-pub fn text(settings: &Settings, arguments: &Arguments) -> Result<String, Failure> {
+pub fn comparison_in_words(settings: &Settings, arguments: &Arguments) -> Result<String, Failure> {
     let mut text = String::new();
     let mut refused = Vec::new();
     let mut compared = 0;
     for release in &settings.releases {
         let heading = format!("Comparison of {}", release.name);
-        match settings.question(release) {
+        match settings.compared_label(release) {
             Ok(label) => {
-                section(
+                push_section(
                     &mut text,
                     &heading,
                     &compare_release(settings, release, label, arguments)?,
@@ -69,7 +69,7 @@ pub fn text(settings: &Settings, arguments: &Arguments) -> Result<String, Failur
                 compared += 1;
             }
             Err(why) => {
-                section(&mut text, &heading, &[why.to_string()]);
+                push_section(&mut text, &heading, &[why.to_string()]);
                 refused.push(format!(
                     "release {:?} cannot be compared: {why}",
                     release.name
@@ -99,19 +99,19 @@ fn compare_release(
     let simulated = known.min(MOST_RECORDS);
     let public = match &arguments.public_sample {
         Some(path) => Some(PublicSample {
-            rows: rows(path, settings, release, label)?,
+            rows: read_public_rows(path, settings, release, label)?,
             path,
         }),
         None => None,
     };
-    let Selected { contenders, absent } = during("selecting what is automatic", || {
+    let Selected { contenders, absent } = show_during("selecting what is automatic", || {
         select_contenders(settings, release, label, known)
     })?;
-    let worlds = during("drawing records", || {
+    let worlds = show_during("drawing records", || {
         draw_worlds(release, label, public.as_ref(), simulated)
     });
-    let found = counting("comparing windows", |done| {
-        measured(&contenders, &worlds, done)
+    let found = show_progress("comparing windows", |done| {
+        measure_contenders(&contenders, &worlds, done)
     })?;
     let mut lines = Vec::new();
     for (contender, found) in contenders.iter().zip(found) {
@@ -124,8 +124,8 @@ fn compare_release(
         }
     }
     let lines = best_of_each(lines);
-    let mut text = preface(release, label, known, simulated, public.as_ref());
-    text.extend(table(&lines, label));
+    let mut text = preface_in_words(release, label, known, simulated, public.as_ref());
+    text.extend(table_in_words(&lines, label));
     for Absent { kind, why } in absent {
         text.push(format!("not in the table: {kind}: {why}"));
     }
@@ -142,8 +142,8 @@ fn draw_worlds(
 ) -> Vec<World> {
     (0..BENDS.len())
         .map(|number| match public {
-            Some(public) => World::resampled(release, label, &public.rows, records, number),
-            None => World::drawn(release, label, records, number),
+            Some(public) => World::resample_rows(release, label, &public.rows, records, number),
+            None => World::draw_from_law(release, label, records, number),
         })
         .collect()
 }
@@ -175,32 +175,32 @@ fn select_contenders(
     records: u64,
 ) -> Result<Selected, Failure> {
     let shape = release.shape();
-    let own = Reading::of_own(
+    let own = Reading::of_own_release(
         &shape.basis,
-        shape.values(),
+        shape.value_count(),
         label,
-        &release.narrowest(),
+        &release.narrowest_bandwidths(),
         &axes_of_release(release),
     );
     let mut contenders = vec![Contender::new(
         settings,
         release,
-        format!("this file: {}", release.kind()),
+        format!("this file: {}", release.table_name()),
         None,
         own,
     )?];
     let mut absent: Vec<Absent> = Vec::new();
     // The search takes longer than all the rest: once a family is enough.
     let mut selected: Option<SelectedNoise> = None;
-    for alternative in release.alternatives(label, records) {
+    for alternative in release.alternative_functions(label, records) {
         let noise = selected
             .as_ref()
             .filter(|noise| noise.family == alternative.family);
-        let lines = alternative.lines(noise.map(|noise| noise.lines.as_str()));
-        match settings.with_lines(release, &lines) {
+        let lines = alternative.file_lines(noise.map(|noise| noise.lines.as_str()));
+        match settings.release_with_lines(release, &lines) {
             Ok(other) => {
                 let shape = other.shape();
-                let readings = Reading::of(&shape.basis, shape.values(), label);
+                let readings = Reading::of_release(&shape.basis, shape.value_count(), label);
                 selected = other.noise_lines().map(|lines| SelectedNoise {
                     family: alternative.family,
                     lines,
@@ -224,14 +224,14 @@ fn select_contenders(
 }
 
 /// Tells what the comparison rests on.
-fn preface(
+fn preface_in_words(
     release: &Release,
     label: &Label,
     records: u64,
     simulated: u64,
     public: Option<&PublicSample<'_>>,
 ) -> Vec<String> {
-    let price = match release.payment.own() {
+    let price = match release.payment.mechanism_price() {
         pure @ Price::Pure(_) => format!("epsilon {pure}"),
         other => other.to_string(),
     };

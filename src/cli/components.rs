@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tracing::{info, warn};
 
 pub use crate::cli::open_error::OpenError;
-use crate::cli::open_error::refused;
+use crate::cli::open_error::ledger_refused;
 use crate::cli::rebuilt;
 use crate::cli::shares::{self, ShareRequest};
 use bernstream_config::{Input, Settings, canonical, diff};
@@ -19,12 +19,12 @@ use bernstream_kafka::source::folder;
 use bernstream_kafka::source::kafka::Kafka;
 use bernstream_kafka::topic;
 use bernstream_ledger as ledger;
-use bernstream_ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use bernstream_ledger::bootstrap::{PriorState, StartMode, choose_start};
 use bernstream_ledger::witness::Witness;
 use bernstream_ledger::{DesiredSettings, Genesis, Ledger};
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::metrics::Detail;
+use bernstream_worker::metrics::MetricsDetail;
 use bernstream_worker::pipeline::NoiseSeries;
 
 /// Knowledge of a worker of the settings in its ledger for as long as its process lives, however often it builds that again.
@@ -84,7 +84,7 @@ impl Components {
     /// Those of [`open`](Self::open); and if another worker has recorded other settings meanwhile.
     pub fn open_in(settings: &Settings, process: &Process) -> Result<Components, OpenError> {
         // The ledger first: if another worker holds it, nothing else is touched.
-        let existing = match ledger::exists(&settings.ledger)? {
+        let existing = match ledger::ledger_exists(&settings.ledger)? {
             true => Some(Ledger::open(&settings.ledger)?),
             false => None,
         };
@@ -93,14 +93,14 @@ impl Components {
         let readers = open_readers(settings)?;
         if existing.is_none() && settings.ledger_log.is_none() {
             // Before its witness is missed, which nobody has made.
-            not_another_output(settings, false)?;
+            refuse_foreign_output(settings, false)?;
         }
         let mut witness = settings
             .output
             .open_witness_remembering(&settings.ledger.path)?;
         let mut log = settings.ledger_log.as_ref().map(open_log).transpose()?;
         let existing = match &mut log {
-            Some(log) => rebuilt::newest(
+            Some(log) => rebuilt::newest_ledger(
                 settings,
                 &process.has_read_again,
                 existing,
@@ -113,7 +113,7 @@ impl Components {
         let mut ledger = match existing {
             Some(ledger) => ledger,
             None => {
-                let genesis = match genesis(
+                let genesis = match first_row(
                     settings,
                     &mut *witness,
                     start_mode(settings),
@@ -121,7 +121,7 @@ impl Components {
                 ) {
                     Err(_) if log.is_some() && witness.read()?.is_some() => {
                         let why = "another worker has just begun the ledger of this pipeline, which is built from its log";
-                        return Err(refused(why.to_owned()).for_now());
+                        return Err(ledger_refused(why.to_owned()).for_now());
                     }
                     genesis => genesis?,
                 };
@@ -129,15 +129,15 @@ impl Components {
             }
         };
         check_promise(settings, &ledger)?;
-        not_another_output(settings, ledger.genesis().previous.is_some())?;
+        refuse_foreign_output(settings, ledger.genesis().previous.is_some())?;
         let wanted = desired_settings(settings, process);
         if let Some(log) = log {
             ledger.attach_log(log);
             // At its first start a log is filled; the worker that begins then only adds to it.
-            ledger.hold()?;
+            ledger.fill_log()?;
             let newest = witness.read()?;
             ledger.stand_by(
-                settings.patience(),
+                settings.standby_times(),
                 wanted.clone(),
                 newest.as_ref(),
                 Timestamp::now(),
@@ -145,10 +145,10 @@ impl Components {
             process.recognise(&wanted, &ledger)?;
         }
         if settings.ledger_log.is_none() {
-            rebuilt::not_behind(&ledger, &mut *witness, &mut *sink)?;
+            rebuilt::refuse_behind(&ledger, &mut *witness, &mut *sink)?;
         }
         adopt_settings(settings, &wanted, &mut ledger)?;
-        let witness = shares::guarded(settings, &ledger, witness)?;
+        let witness = shares::guard_witness(settings, &ledger, witness)?;
         if ledger.has_published()? && settings.output.is_untouched()? {
             warn!(
                 "the output is empty, but this ledger has published: the output was removed or created again, and the synopses in \
@@ -182,7 +182,7 @@ pub fn start_mode(settings: &Settings) -> StartMode {
 /// # Errors
 ///
 /// If it does, or if it cannot be read.
-pub fn not_another_output(settings: &Settings, is_successor: bool) -> Result<(), OpenError> {
+pub fn refuse_foreign_output(settings: &Settings, is_successor: bool) -> Result<(), OpenError> {
     if is_successor {
         return Ok(());
     }
@@ -193,7 +193,7 @@ pub fn not_another_output(settings: &Settings, is_successor: bool) -> Result<(),
         Some(_) => "name another topic and witness in [output.kafka]",
         None => "name another folder in [output.files]",
     };
-    Err(refused(format!(
+    Err(ledger_refused(format!(
         "the output holds synopses of the pipeline {:?} ({}), and this one is {:?}: an output belongs to one pipeline, because all that it \
          holds is verified against one ledger; {own}",
         other.pipeline, other.place, settings.pipeline
@@ -205,7 +205,7 @@ pub fn not_another_output(settings: &Settings, is_successor: bool) -> Result<(),
 /// # Errors
 ///
 /// If a new ledger may not start, or if witness, output or input cannot be reached.
-pub fn genesis(
+pub fn first_row(
     settings: &Settings,
     witness: &mut dyn Witness,
     mode: StartMode,
@@ -215,7 +215,7 @@ pub fn genesis(
     Ledger::prepare(&settings.ledger)?;
     let claim = witness.read()?;
     let is_output_untouched = settings.output.is_untouched()?;
-    not_another_output(settings, claim.is_some() && mode == StartMode::Init)?;
+    refuse_foreign_output(settings, claim.is_some() && mode == StartMode::Init)?;
     let prior = PriorState {
         claim: claim.as_ref(),
         is_output_untouched,
@@ -226,28 +226,28 @@ pub fn genesis(
     } else {
         now
     };
-    let start = bootstrap(settings.scheme(), mode, prior, now)
-        .map_err(|error| refused(error.to_string()))?;
+    let start = choose_start(settings.bootstrap_scheme(), mode, prior, now)
+        .map_err(|error| ledger_refused(error.to_string()))?;
     let witness = witness.identity()?;
-    let input = input_id(settings)?;
+    let input = input_identity(settings)?;
     let beginner = ShareRequest {
         owner: &witness,
         was_claimed: claim.is_some(),
         first: start.first,
         may_wait: mode.may_wait(),
     };
-    let begun = shares::begin(settings, &input, &beginner)?;
+    let begun = shares::begin_share(settings, &input, &beginner)?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
         created: now,
-        settings: canonical::recorded(settings),
+        settings: canonical::recorded_text(settings),
         total: settings.privacy.total,
         first: begun.first,
         backfill_until: start.backfill_until,
         input,
         witness,
         previous: start.previous,
-        reach: settings.reach(),
+        reach: settings.charge_reach(),
         budget: begun.holding,
     })
 }
@@ -262,7 +262,7 @@ fn latest_clock(settings: &Settings) -> Result<Timestamp, OpenError> {
     match &settings.input {
         Input::Kafka(kafka) if !kafka.trust_producer_time => Ok(now.max(
             BrokerClock::open(&kafka.broker, &kafka.clock, &kafka.topic)?
-                .ask()?
+                .ask_time()?
                 .stamp,
         )),
         Input::Kafka(_) | Input::Files(_) => Ok(now),
@@ -277,8 +277,8 @@ fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, Open
         Input::Kafka(params) => {
             let input = Kafka::open(params.clone(), columns, Timestamp::now)?;
             let shares = input
-                .listing_broken(settings.detail == Detail::Operator)
-                .shared();
+                .listing_broken(settings.detail == MetricsDetail::Operator)
+                .shared_readers();
             Ok(shares
                 .into_iter()
                 .map(|share| Box::new(share) as Box<dyn Source + Send>)
@@ -290,7 +290,7 @@ fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, Open
                 warn!(
                     "passed over in {}: {}",
                     params.path.display(),
-                    folder::shown(files.passed_over())
+                    folder::shown_names(files.passed_over())
                 );
             }
             Ok(vec![Box::new(files)])
@@ -303,17 +303,17 @@ fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, Open
 /// # Errors
 ///
 /// If the topic is missing or cannot be reached.
-pub fn input_id(settings: &Settings) -> Result<String, OpenError> {
+pub fn input_identity(settings: &Settings) -> Result<String, OpenError> {
     match &settings.input {
-        Input::Kafka(params) => Ok(topic::describe(&params.broker, &params.topic)?.id),
+        Input::Kafka(params) => Ok(topic::describe_topic(&params.broker, &params.topic)?.id),
         Input::Files(_) => Ok(FILES.to_owned()),
     }
 }
 
 /// The reason why a ledger with these settings cannot account for those of the file, if it cannot: input, unit, total and plan are fixed for its
 /// life. Other settings may change from a window on.
-pub fn other_promise(settings: &Settings, recorded: &str) -> Option<String> {
-    let theirs = canonical::definition(recorded);
+pub fn promise_mismatch(settings: &Settings, recorded: &str) -> Option<String> {
+    let theirs = canonical::recorded_definition(recorded);
     if theirs
         .as_ref()
         .is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition))
@@ -329,7 +329,7 @@ pub fn other_promise(settings: &Settings, recorded: &str) -> Option<String> {
             settings.output.new_ledger_advice(),
         ));
     }
-    let for_ever = diff::of_ledger(recorded, &settings.normalised);
+    let for_ever = diff::ledger_differences(recorded, &settings.normalised);
     (!for_ever.is_empty()).then(|| {
         format!(
             "the ledger in {} was created for another guarantee: {}; undo the change, or {}",
@@ -342,14 +342,14 @@ pub fn other_promise(settings: &Settings, recorded: &str) -> Option<String> {
 
 /// Checks what is fixed for the life of a ledger.
 fn check_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
-    if let Some(why) = other_promise(settings, ledger.settings()) {
-        return Err(refused(why));
+    if let Some(why) = promise_mismatch(settings, ledger.settings()) {
+        return Err(ledger_refused(why));
     }
     if let Some(why) = reads_too_far_back(settings, ledger) {
-        return Err(refused(why));
+        return Err(ledger_refused(why));
     }
-    if input_id(settings)? != ledger.genesis().input {
-        return Err(refused(other_input(settings)));
+    if input_identity(settings)? != ledger.genesis().input {
+        return Err(ledger_refused(input_mismatch(settings)));
     }
     Ok(())
 }
@@ -359,25 +359,25 @@ fn check_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> 
 pub fn reads_too_far_back(settings: &Settings, ledger: &Ledger) -> Option<String> {
     let genesis = ledger.genesis();
     let ahead = settings.windows.max_future_skew;
-    let had = canonical::ahead(ledger.settings())
+    let had = canonical::recorded_skew(ledger.settings())
         .filter(|had| ahead > *had && genesis.first >= genesis.created)?;
     let oldest = genesis
         .first
-        .max(ledger.next_window().minus(settings.reach()));
-    (!settings.scheme().is_apart(genesis.created, oldest)).then(|| {
+        .max(ledger.next_window().minus(settings.charge_reach()));
+    (!settings.bootstrap_scheme().is_apart(genesis.created, oldest)).then(|| {
         format!(
             "windows.ahead: {} in the ledger in {}, {} in the file: a ledger before this one may have charged records that were sent \
              until {}, and with so much its window of {oldest} would take them; leave it for now, and let it grow once that is longer ago",
-            clock::show(had),
+            clock::format_duration(had),
             settings.ledger.path.display(),
-            clock::show(ahead),
+            clock::format_duration(ahead),
             genesis.created,
         )
     })
 }
 
 /// Words for an input that is not the one that the ledger knows.
-pub fn other_input(settings: &Settings) -> String {
+pub fn input_mismatch(settings: &Settings) -> String {
     format!(
         "the input topic was deleted and created anew since the ledger was created, so the offsets in the ledger are void; {}",
         settings.output.new_ledger_advice(),
@@ -393,15 +393,15 @@ fn desired_settings(settings: &Settings, process: &Process) -> DesiredSettings {
     let mut slots = Vec::new();
     for release in settings.releases.iter().filter(|one| one.is_sum_of_panes()) {
         for key in &keys {
-            slots.push(NoiseSeries::slot(&release.name, *key));
+            slots.push(NoiseSeries::slot_name(&release.name, *key));
         }
     }
     DesiredSettings {
-        settings: canonical::recorded(settings),
-        reach: settings.reach(),
+        settings: canonical::recorded_text(settings),
+        reach: settings.charge_reach(),
         grid: settings.windows.grid,
         continued: slots.into_iter().collect(),
-        agree: |recorded, settings| diff::differences(recorded, settings).is_empty(),
+        agree: |recorded, settings| diff::setting_differences(recorded, settings).is_empty(),
         is_chosen: settings
             .releases
             .iter()
@@ -419,9 +419,9 @@ fn adopt_settings(
     wanted: &DesiredSettings,
     ledger: &mut Ledger,
 ) -> Result<(), OpenError> {
-    let changes = diff::differences(ledger.settings(), &wanted.settings);
+    let changes = diff::setting_differences(ledger.settings(), &wanted.settings);
     let Some(configuration) =
-        wanted.change(ledger.settings(), ledger.slots(), ledger.next_window())
+        wanted.change_row(ledger.settings(), ledger.slots(), ledger.next_window())
     else {
         return Ok(());
     };
@@ -451,7 +451,7 @@ fn adopt_settings(
                 info!(
                     "release {:?}: \"auto\" selects {}",
                     release.name,
-                    table.taken.written(&release.axes, &release.function)
+                    table.taken.keys_in_file(&release.axes, &release.function)
                 );
             }
         }
@@ -459,7 +459,7 @@ fn adopt_settings(
         info!("the ledger now records what the file leaves to \"auto\"");
     }
     match is_acting {
-        true => Ok(ledger.reconfigure(configuration)?),
+        true => Ok(ledger.record_settings(configuration)?),
         false => {
             ledger.postpone_settings();
             Ok(())

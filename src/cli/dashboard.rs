@@ -12,25 +12,25 @@ use tracing::{error, info, warn};
 use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
-use crate::cli::runtime::{runtime, stop_on_signal};
+use crate::cli::runtime::{start_runtime, stop_on_signal};
 use bernstream_config as config;
 use bernstream_config::socket_address;
 use bernstream_kafka as kafka;
 use bernstream_kafka::sink::{Location, Output, files};
 use bernstream_server::feed;
 use bernstream_server::feed::topic;
-use bernstream_server::feed::topic::History;
+use bernstream_server::feed::topic::HistoryLength;
 use bernstream_server::feed::{Feed, FeedReader, Origin};
 use bernstream_server::serve;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::pipeline::Stop;
+use bernstream_worker::pipeline::StopRequest;
 use bernstream_worker::telemetry;
 
 /// The default address of the page.
 pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465);
 
 /// The time back to which the dashboard of a worker reads.
-const HISTORY: History = History::Last(Duration::from_secs(7 * 24 * 3600));
+const HISTORY: HistoryLength = HistoryLength::Last(Duration::from_secs(7 * 24 * 3600));
 
 /// Shows the synopses of a topic or folder in a browser, as they arrive.
 ///
@@ -56,14 +56,14 @@ pub struct Arguments {
     /// Also show synopses published this long ago, for example 12h, or `all`; a folder always shows its newest. The newest 60 of
     /// each release and key are kept
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = history)]
-    history: History,
+    history: HistoryLength,
 }
 
-fn history(text: &str) -> Result<History, String> {
+fn history(text: &str) -> Result<HistoryLength, String> {
     match text {
-        "all" => Ok(History::All),
+        "all" => Ok(HistoryLength::All),
         text => humantime::parse_duration(text)
-            .map(History::Last)
+            .map(HistoryLength::Last)
             .map_err(|error| error.to_string()),
     }
 }
@@ -97,10 +97,10 @@ impl Arguments {
 ///
 /// If the output or the address of the page is not available.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    telemetry::start();
+    telemetry::start_logging();
     let origin = arguments.origin()?;
     let listener = serve::listen(arguments.listen, "--listen")?;
-    origin.check().map_err(|error| match error {
+    origin.check_exists().map_err(|error| match error {
         feed::Error::Topic(kafka::Error::NoTopic { topic, servers }) => Failure::Configuration(
             format!("there is no topic '{topic}' at {servers}; check its name"),
         ),
@@ -108,8 +108,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         feed::Error::NotAFolder { .. } => Failure::Configuration(error.to_string()),
         error => Failure::Unavailable(error.to_string()),
     })?;
-    let stop = Stop::default();
-    let runtime = runtime()?;
+    let stop = StopRequest::default();
+    let runtime = start_runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
     if let Origin::Folder(path) = &origin
         && files::synopses_below(path).is_ok_and(|found| found.is_empty())
@@ -119,15 +119,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             path.display()
         );
     }
-    line(format_args!("dashboard of {origin}: {}", url(&listener)?))?;
-    let _until_the_end = open(
+    line(format_args!(
+        "dashboard of {origin}: {}",
+        page_url(&listener)?
+    ))?;
+    let _until_the_end = serve_dashboard(
         listener,
         arguments.hosts.as_slice().into(),
         origin,
         &runtime,
     )?;
-    while !stop.asked() {
-        stop.wait(Duration::from_secs(60));
+    while !stop.is_requested() {
+        stop.sleep_or_stop(Duration::from_secs(60));
     }
     Ok(())
 }
@@ -137,7 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// # Errors
 ///
 /// If the operating system does not name the address.
-pub fn url(listener: &TcpListener) -> Result<String, Failure> {
+pub fn page_url(listener: &TcpListener) -> Result<String, Failure> {
     let address = listener
         .local_addr()
         .map_err(|error| Failure::Other(format!("the address of the page is unknown: {error}")))?;
@@ -145,7 +148,7 @@ pub fn url(listener: &TcpListener) -> Result<String, Failure> {
 }
 
 /// The place where a worker's synopses can be followed.
-pub fn origin(output: &Output) -> Origin {
+pub fn origin_of_output(output: &Output) -> Origin {
     match output.location() {
         Location::Topic { broker, topic } => Origin::Topic(topic::Params {
             broker: broker.clone(),
@@ -161,14 +164,14 @@ pub fn origin(output: &Output) -> Origin {
 /// # Errors
 ///
 /// If the thread cannot be started.
-pub fn open(
+pub fn serve_dashboard(
     listener: TcpListener,
     hosts: Arc<[String]>,
     origin: Origin,
     runtime: &Runtime,
 ) -> Result<FeedReader, Failure> {
     let feed = Arc::new(Feed::new(&origin, Timestamp::now()));
-    let following = feed::follow(origin, feed.clone());
+    let following = feed::follow_origin(origin, feed.clone());
     runtime.spawn(async {
         if let Err(error) = serve::dashboard::serve(listener, hosts, feed).await {
             error!("the dashboard has failed: {error}");

@@ -24,14 +24,14 @@ use crate::cli::failure::Failure;
 use crate::cli::print::{line, print};
 use crate::cli::produce::ipc_stream;
 use crate::cli::run::{self, Origin};
-use crate::cli::runtime::{runtime, stop_on_signal};
+use crate::cli::runtime::{start_runtime, stop_on_signal};
 use bernstream_config::{Input, Output, Settings, socket_address};
 use bernstream_kafka::Broker;
 use bernstream_server::serve;
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::pipeline::Stop;
+use bernstream_worker::pipeline::StopRequest;
 
 const CONFIGURATION: &str = include_str!("../../config/demo.toml");
 /// Records per message, and the pause between messages.
@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = listen_for_page(arguments.dashboard)?;
     line(format_args!(
         "\n  ==>  {}  <==  open this in a browser: the curves, live\n",
-        dashboard::url(&page)?
+        dashboard::page_url(&page)?
     ))?;
     let mut settings = Settings::parse(CONFIGURATION, "config/demo.toml")
         .map_err(|faults| Failure::Other(faults.to_string()))?;
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
 
     let cluster = MockCluster::new(1).map_err(mock_failed)?;
-    let broker = Broker::mock(cluster.bootstrap_servers());
+    let broker = Broker::mock_cluster(cluster.bootstrap_servers());
     cluster
         .create_topic(&input.topic, 2, 1)
         .map_err(mock_failed)?;
@@ -110,13 +110,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         line(format_args!("metrics: http://{address}/metrics\n"))?;
     }
 
-    let stop = Stop::default();
-    let runtime = runtime()?;
+    let stop = StopRequest::default();
+    let runtime = start_runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
-    let _until_the_end = dashboard::open(
+    let _until_the_end = dashboard::serve_dashboard(
         page,
         Arc::default(),
-        dashboard::origin(&settings.output),
+        dashboard::origin_of_output(&settings.output),
         &runtime,
     )?;
     thread::scope(|scope| {
@@ -128,8 +128,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 show_synopses(&broker, &output, arguments.windows, &stop),
             )
         });
-        let worked = run::work(&settings, Origin::Simulation, &runtime, &stop);
-        stop.ask();
+        let worked = run::run_worker(&settings, Origin::Simulation, &runtime, &stop);
+        stop.request_stop();
         for done in [simulating.join(), showing.join()] {
             done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into())))?;
         }
@@ -162,13 +162,13 @@ fn mock_failed(error: rdkafka::error::KafkaError) -> Failure {
     Failure::Other(format!("the mock broker failed: {error}"))
 }
 
-fn stop_at_end(stop: &Stop, result: Result<(), Failure>) -> Result<(), Failure> {
-    stop.ask();
+fn stop_at_end(stop: &StopRequest, result: Result<(), Failure>) -> Result<(), Failure> {
+    stop.request_stop();
     result
 }
 
 /// Sends waiting times with two modes that drift over time.
-fn send_simulated(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
+fn send_simulated(broker: &Broker, topic: &str, stop: &StopRequest) -> Result<(), Failure> {
     let producer: ThreadedProducer<DefaultProducerContext> = broker
         .client_config()
         .and_then(|config| config.create())
@@ -176,7 +176,7 @@ fn send_simulated(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failu
     let mut random = ChaCha12Rng::seed_from_u64(2017);
     let started = Instant::now();
     let mut partition = 0;
-    while !stop.asked() {
+    while !stop.is_requested() {
         let drift = (started.elapsed().as_secs_f64() / 12.0).sin();
         let quick = Gamma::new(6.0, 0.8 + 0.2 * drift).map_err(simulation_failed)?;
         let slow = LogNormal::new(2.75 + 0.15 * drift, 0.2).map_err(simulation_failed)?;
@@ -218,7 +218,7 @@ fn send_simulated(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failu
             .send(record)
             .map_err(|(error, _)| simulation_failed(error))?;
         partition = 1 - partition;
-        stop.wait(PACE);
+        stop.sleep_or_stop(PACE);
     }
     producer
         .flush(Duration::from_secs(1))
@@ -234,7 +234,7 @@ fn show_synopses(
     broker: &Broker,
     topic: &str,
     windows: Option<u32>,
-    stop: &Stop,
+    stop: &StopRequest,
 ) -> Result<(), Failure> {
     let consumer = broker
         .consumer(&[("group.id", "demo"), ("enable.auto.commit", "false")])
@@ -245,11 +245,12 @@ fn show_synopses(
     consumer.assign(&list).map_err(unreadable)?;
     let last = windows.map(|windows| u64::from(windows) * KEYS as u64);
     let mut shown = 0;
-    while !stop.asked() {
+    while !stop.is_requested() {
         let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else {
             continue;
         };
-        let synopsis = Synopsis::open(message.payload().unwrap_or_default()).map_err(unreadable)?;
+        let synopsis =
+            Synopsis::decode_message(message.payload().unwrap_or_default()).map_err(unreadable)?;
         shown += 1;
         print(draw_curve(&synopsis).map_err(unreadable)?)?;
         // All keys of a window are published before those of the next window.
@@ -287,9 +288,9 @@ fn draw_curve(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
         description.key.as_deref().unwrap_or("all"),
         description.window.start,
         description.window.end,
-        evaluator.mass(),
+        evaluator.total_mass(),
         description.privacy.price,
-        chart::draw(&points, LINES),
+        chart::draw_curve(&points, LINES),
         format!("{} waited", axis.column),
         width = COLUMNS as usize + 12,
     ))

@@ -12,14 +12,14 @@ use std::path::Path;
 pub use self::asked::Arguments;
 use self::asked::Point;
 pub use self::error::Error;
-pub(super) use self::remarks::source;
-use self::remarks::{guarantee, source_and_meaning};
-use self::table::{Printed, table};
+pub(super) use self::remarks::source_in_words;
+use self::remarks::{guarantee_in_words, source_and_meaning};
+use self::table::{Printed, write_table};
 use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
 use crate::cli::newest::Topic;
 use crate::cli::print::{line, note};
-use crate::cli::progress::{counting, during};
+use crate::cli::progress::{show_during, show_progress};
 use crate::cli::reading::Reading;
 use bernstream_kafka::sink::files;
 use bernstream_synopsis::Synopsis;
@@ -37,7 +37,7 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
     let file = arguments.file.as_deref().unwrap_or(Path::new("-"));
     let synopsis = newest_or_read(&arguments.topic, &arguments.cluster, file)?;
     let synopsis = match &arguments.bandwidths {
-        Some(Point(bandwidths)) => counting("simulating the noise", |done| {
+        Some(Point(bandwidths)) => show_progress("simulating the noise", |done| {
             synopsis.at_bandwidths_telling(bandwidths, &|draws, all| done.set(draws, all))
         })?,
         None => synopsis,
@@ -54,7 +54,7 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         band,
         approximation,
         form,
-    } = during("evaluating", || table(&synopsis, arguments, &mut csv))?;
+    } = show_during("evaluating", || write_table(&synopsis, arguments, &mut csv))?;
     io::stdout().lock().write_all(&csv)?;
     note(format_args!(
         "\n{}",
@@ -68,7 +68,7 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
     if let Some(form) = form {
         note(format_args!("form: {form}"));
     }
-    note(guarantee(
+    note(guarantee_in_words(
         synopsis.description(),
         &band,
         arguments.pointwise,
@@ -96,7 +96,7 @@ pub(super) fn newest_or_read(
     file: &Path,
 ) -> Result<Synopsis, Error> {
     match (topic, cluster) {
-        (Some(topic), Some(cluster)) => Ok(topic.newest(&cluster.broker()?)?),
+        (Some(topic), Some(cluster)) => Ok(topic.newest_synopsis(&cluster.broker()?)?),
         _ => read_synopsis(file),
     }
 }
@@ -110,7 +110,7 @@ fn read_synopsis(path: &Path) -> Result<Synopsis, Error> {
     let bytes = read_bytes(path)?;
     let synopsis = match std::str::from_utf8(&bytes) {
         Ok(text) if text.trim_start().starts_with('{') => Synopsis::from_json(text),
-        _ => Synopsis::open(&bytes),
+        _ => Synopsis::decode_message(&bytes),
     };
     synopsis.map_err(|source| Error::NoSynopsis {
         path: path.to_owned(),
@@ -174,7 +174,8 @@ mod tests {
     fn printed(line: &str, values: [f64; 3]) -> Result<String, Error> {
         let mut out = Vec::new();
         let synopsis = Synopsis::new(example(), values.to_vec()).unwrap();
-        table(&synopsis, &parse(line).unwrap(), &mut out).map(|_| String::from_utf8(out).unwrap())
+        write_table(&synopsis, &parse(line).unwrap(), &mut out)
+            .map(|_| String::from_utf8(out).unwrap())
     }
 
     #[test]
@@ -264,7 +265,7 @@ mod tests {
         let synopsis = Synopsis::from_json(&golden["synopsis"].to_string()).unwrap();
         let printed = |line: &str| {
             let mut out = Vec::new();
-            table(&synopsis, &parse(line).unwrap(), &mut out)
+            write_table(&synopsis, &parse(line).unwrap(), &mut out)
                 .map(|_| String::from_utf8(out).unwrap())
         };
         let cells = |line: &str| -> Vec<f64> {
@@ -306,7 +307,7 @@ mod tests {
         };
         let printed = |name: &str, line: &str| {
             let mut out = Vec::new();
-            table(&golden(name), &parse(line).unwrap(), &mut out)
+            write_table(&golden(name), &parse(line).unwrap(), &mut out)
                 .map(|_| String::from_utf8(out).unwrap())
         };
         let first = |name: &str, line: &str| -> Vec<f64> {
@@ -347,7 +348,7 @@ mod tests {
                 ..example()
             };
             let synopsis = Synopsis::new(about, vec![1.0; 3]).unwrap();
-            table(&synopsis, &parse(line).unwrap(), &mut Vec::new())
+            write_table(&synopsis, &parse(line).unwrap(), &mut Vec::new())
                 .unwrap()
                 .approximation
         };
@@ -367,7 +368,7 @@ mod tests {
             };
             about.band.pointwise = Some(0.5);
             let synopsis = Synopsis::new(about, vec![3.0, 1.0, 2.0]).unwrap();
-            table(&synopsis, &parse(line).unwrap(), &mut Vec::new())
+            write_table(&synopsis, &parse(line).unwrap(), &mut Vec::new())
                 .unwrap()
                 .form
         };

@@ -9,17 +9,17 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::cli::budget_forecast::budget;
+use crate::cli::budget_forecast::budget_in_words;
 use crate::cli::cap::CapLoss;
-use crate::cli::components::other_promise;
-use crate::cli::explain::choices::choices;
-use crate::cli::explain::errors::{Accuracy, scale};
+use crate::cli::components::promise_mismatch;
+use crate::cli::explain::choices::private_choices;
+use crate::cli::explain::errors::{Accuracy, curve_scale};
 use crate::cli::explain::plan::Plan;
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
 use crate::cli::left::RemainingBudget;
-use crate::cli::print::{as_json, line, note, print, section, warning};
-use crate::cli::progress::during;
+use crate::cli::print::{as_json, line, note, print, push_section, warning};
+use crate::cli::progress::show_during;
 use crate::cli::{candidates, comparison, settings};
 use bernstream_config::{Release, Settings, Unit, guarantee};
 use bernstream_ledger::Ledger;
@@ -108,9 +108,12 @@ impl Section {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = settings::load_visibly(&arguments.file)?;
     if arguments.comparison.compare {
-        return print(comparison::text(&settings, &arguments.comparison)?);
+        return print(comparison::comparison_in_words(
+            &settings,
+            &arguments.comparison,
+        )?);
     }
-    let mut explained = during("simulating the noise", || explain_settings(&settings))?;
+    let mut explained = show_during("simulating the noise", || explain_settings(&settings))?;
     if let Some(mean) = arguments.records_per_user {
         match &settings.privacy.unit {
             Unit::Record => {
@@ -125,7 +128,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 if loss.is_much() {
                     warning(format_args!(
                         "the cap drops most of the records: {}",
-                        loss.alternative()
+                        loss.alternative_in_words()
                     ));
                 }
             }
@@ -147,14 +150,14 @@ fn explain_settings(settings: &Settings) -> Result<Explained, Failure> {
             .map(|release| explain_release(settings, release))
             .collect::<Result<_, _>>()?,
         cap: Vec::new(),
-        budget: budget(settings),
-        ledger: RemainingBudget::of(settings),
+        budget: budget_in_words(settings),
+        ledger: RemainingBudget::of_ledger(settings),
         // A ledger that cannot be read is told by whoever opens it.
         refused: Ledger::newest_settings(&settings.ledger)
             .ok()
-            .and_then(|recorded| other_promise(settings, &recorded)),
-        guarantee: guarantee::promise(settings),
-        notes: guarantee::notes(settings),
+            .and_then(|recorded| promise_mismatch(settings, &recorded)),
+        guarantee: guarantee::promise_lines(settings),
+        notes: guarantee::surprising_settings(settings),
     })
 }
 
@@ -167,7 +170,7 @@ fn cap_in_words(loss: CapLoss, mean: f64) -> Vec<String> {
         three_digits(100.0 * loss.dropped),
         three_digits(mean)
     );
-    vec![dropped, loss.alternative()]
+    vec![dropped, loss.alternative_in_words()]
 }
 
 /// Sentences on whether readers will see anything, for each release of which that can be told.
@@ -175,15 +178,15 @@ fn cap_in_words(loss: CapLoss, mean: f64) -> Vec<String> {
 /// # Errors
 ///
 /// If the noise of its price cannot be drawn.
-pub fn verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
+pub fn visibility_verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
     for release in settings
         .releases
         .iter()
-        .filter(|release| scale(settings, release).is_some())
+        .filter(|release| curve_scale(settings, release).is_some())
     {
         let name = settings::name_before(settings, release);
-        let words = Accuracy::of(&Plan::new(settings, release)?)?.visibility_in_words();
+        let words = Accuracy::of_plan(&Plan::new(settings, release)?)?.visibility_in_words();
         lines.extend(words.into_iter().map(|line| format!("{name}{line}")));
     }
     Ok(lines)
@@ -191,24 +194,27 @@ pub fn verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
 
 fn explain_release(settings: &Settings, release: &Release) -> Result<ExplainedRelease, Failure> {
     let plan = Plan::new(settings, release)?;
-    let accuracy = Accuracy::of(&plan)?;
+    let accuracy = Accuracy::of_plan(&plan)?;
     let mut sections = Vec::new();
     if let Policy::Decaying { half_after, .. } = release.policy {
-        let lines = accuracy.later(&plan, half_after.get());
+        let lines = accuracy.later_windows(&plan, half_after.get());
         sections.push(Section::new("Later windows", lines));
     }
     if let Some(table) = &release.auto {
-        let lines = candidates::list(table, release);
+        let lines = candidates::candidates_in_words(table, release);
         sections.push(Section::new("Choice of noise and size", lines));
-        let lines = candidates::readings(table, settings, release, &plan.band)?;
+        let lines = candidates::reading_advice(table, settings, release, &plan.band)?;
         sections.push(Section::new("Readings", lines));
     }
-    sections.push(Section::new("Private choices", choices(settings, release)?));
-    sections.push(Section::new("Noise", plan.noise()?));
+    sections.push(Section::new(
+        "Private choices",
+        private_choices(settings, release)?,
+    ));
+    sections.push(Section::new("Noise", plan.noise_in_words()?));
     if let Some(series) = &plan.series {
-        sections.push(Section::new("Sums", plan.sums(series)));
+        sections.push(Section::new("Sums", plan.sums_in_words(series)));
     }
-    let mut approximation = plan.approximation();
+    let mut approximation = plan.approximation_in_words();
     if approximation.is_empty()
         && release.shape().basis == Basis::Bernstein
         && release.auto.is_none()
@@ -219,8 +225,8 @@ fn explain_release(settings: &Settings, release: &Release) -> Result<ExplainedRe
     }
     sections.push(Section::new("Approximation", approximation));
     let mut details = vec![
-        plan.form(),
-        Section::new("Sensitivity", plan.sensitivity()),
+        plan.released_form(),
+        Section::new("Sensitivity", plan.sensitivity_in_words()),
         Section::new("Grid units", plan.noise_in_units()?),
     ];
     sections.retain(|section| !section.lines.is_empty());
@@ -241,34 +247,34 @@ impl Explained {
         let mut text = String::new();
         for release in &self.releases {
             let heading = self.heading_of("In short", release);
-            section(&mut text, &heading, &release.in_short);
+            push_section(&mut text, &heading, &release.in_short);
             let heading = self.heading_of("Price and error", release);
-            section(&mut text, &heading, &release.accuracy.table());
+            push_section(&mut text, &heading, &release.accuracy.table());
         }
         if !self.cap.is_empty() {
-            section(&mut text, "Cap", &self.cap);
+            push_section(&mut text, "Cap", &self.cap);
         }
-        section(&mut text, "Budget", &self.budget);
+        push_section(&mut text, "Budget", &self.budget);
         if let Some(left) = &self.ledger {
-            section(&mut text, "Left", &left.in_words());
+            push_section(&mut text, "Left", &left.in_words());
         }
         if let Some(why) = &self.refused {
-            section(&mut text, "Left", std::slice::from_ref(why));
+            push_section(&mut text, "Left", std::slice::from_ref(why));
         }
-        section(&mut text, "Guarantee", &self.guarantee);
+        push_section(&mut text, "Guarantee", &self.guarantee);
         for release in &self.releases {
-            section(
+            push_section(
                 &mut text,
                 &self.heading_of("Function", release),
                 std::slice::from_ref(&release.function),
             );
             let details = release.details.iter().filter(|_| is_verbose);
             for Section { heading, lines } in release.sections.iter().chain(details) {
-                section(&mut text, heading, lines);
+                push_section(&mut text, heading, lines);
             }
         }
         if !self.notes.is_empty() {
-            section(&mut text, "Note", &self.notes);
+            push_section(&mut text, "Note", &self.notes);
         }
         text
     }

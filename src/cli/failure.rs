@@ -58,7 +58,7 @@ impl Failure {
     }
 
     /// Says how to go on without the ledger, if it cannot: that depends on its log and on the output.
-    pub fn advised(self, settings: &Settings) -> Self {
+    pub fn with_advice(self, settings: &Settings) -> Self {
         let new = settings.output.new_ledger_advice();
         match self {
             Failure::LostLedger(what) if settings.ledger_log.is_some() => Failure::Ledger(format!(
@@ -76,7 +76,7 @@ impl Failure {
 
 impl From<config::Faults> for Failure {
     fn from(faults: config::Faults) -> Self {
-        Failure::Configuration(style::faults(&faults.to_string()))
+        Failure::Configuration(style::style_faults(&faults.to_string()))
     }
 }
 

@@ -20,7 +20,7 @@ pub fn three_digits(value: f64) -> String {
 }
 
 /// A count and what is counted: "1 window", "2 windows".
-pub fn counted(count: u64, one: &str) -> String {
+pub fn count_in_words(count: u64, one: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {one}{plural}")
 }
@@ -34,7 +34,7 @@ pub fn hexadecimal<'b>(bytes: impl IntoIterator<Item = &'b u8>) -> String {
 }
 
 /// Numbers with a separator between two of them.
-pub fn joined<T: ToString>(numbers: impl IntoIterator<Item = T>, separator: &str) -> String {
+pub fn join_numbers<T: ToString>(numbers: impl IntoIterator<Item = T>, separator: &str) -> String {
     let numbers: Vec<String> = numbers
         .into_iter()
         .map(|number| number.to_string())

@@ -1,17 +1,18 @@
 //! What `run` would refuse of a ledger, its witness and its log as they are: for `check`, which changes nothing.
 
 use crate::cli::components::{
-    input_id, not_another_output, other_input, other_promise, reads_too_far_back, start_mode,
+    input_identity, input_mismatch, promise_mismatch, reads_too_far_back, refuse_foreign_output,
+    start_mode,
 };
 use crate::cli::ledger::FoundWitness;
-use crate::cli::open_error::{OpenError, refused};
+use crate::cli::open_error::{OpenError, ledger_refused};
 use crate::cli::rebuilt::no_claims;
 use bernstream_config::Settings;
 use bernstream_kafka::ledger::log::open_log;
 use bernstream_ledger as ledger;
-use bernstream_ledger::bootstrap::{PriorState, bootstrap};
+use bernstream_ledger::bootstrap::{PriorState, choose_start};
 use bernstream_ledger::log::LedgerLog;
-use bernstream_ledger::witness::Claim;
+use bernstream_ledger::witness::WitnessClaim;
 use bernstream_ledger::{Error, Ledger};
 use bernstream_synopsis::clock::Timestamp;
 
@@ -23,8 +24,8 @@ const MADE_ANEW: &str = "new, because there is none and the output is empty";
 /// # Errors
 ///
 /// Those of the worker.
-pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
-    let recorded = match ledger::exists(&settings.ledger)? {
+pub fn foresee_refusal(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
+    let recorded = match ledger::ledger_exists(&settings.ledger)? {
         true => Some(Ledger::newest_settings(&settings.ledger)?),
         false => None,
     };
@@ -32,16 +33,16 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     let input = if is_offline {
         None
     } else {
-        Some(input_id(settings)?)
+        Some(input_identity(settings)?)
     };
-    if let Some(why) = recorded.and_then(|recorded| other_promise(settings, &recorded)) {
-        return Err(refused(why));
+    if let Some(why) = recorded.and_then(|recorded| promise_mismatch(settings, &recorded)) {
+        return Err(ledger_refused(why));
     }
     if is_offline && settings.output.broker().is_some() {
         return Ok(look_at_ledger(settings).map(drop)?);
     }
-    if !ledger::exists(&settings.ledger)? && settings.ledger_log.is_none() {
-        not_another_output(settings, false)?;
+    if !ledger::ledger_exists(&settings.ledger)? && settings.ledger_log.is_none() {
+        refuse_foreign_output(settings, false)?;
     }
     // Before the ledger: a worker that is running writes a row there before it claims it.
     let mut witness = FoundWitness {
@@ -60,7 +61,7 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
             check_rebuilding(settings, ledger.as_ref(), &witness, open_log(log)?)?;
         }
         _ => match &ledger {
-            Some(ledger) => ledger.recognise(&witness.identity, accepted)?,
+            Some(ledger) => ledger.check_accepted(&witness.identity, accepted)?,
             // One that is built from its log needs its broker.
             None if settings.ledger_log.is_some() && accepted.is_some() => {}
             None => check_beginning(settings, accepted)?,
@@ -68,36 +69,38 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     }
     let Some(ledger) = ledger else { return Ok(()) };
     if let Some(why) = reads_too_far_back(settings, &ledger) {
-        return Err(refused(why));
+        return Err(ledger_refused(why));
     }
     if input.is_some_and(|input| input != ledger.genesis().input) {
-        return Err(refused(other_input(settings)));
+        return Err(ledger_refused(input_mismatch(settings)));
     }
-    not_another_output(settings, ledger.genesis().previous.is_some())
+    refuse_foreign_output(settings, ledger.genesis().previous.is_some())
 }
 
 /// The ledger, if there is one; nothing of one with the format before, which only a worker rewrites.
 fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
-    if ledger::exists(&settings.ledger)? {
-        Ledger::peek(&settings.ledger)
+    if ledger::ledger_exists(&settings.ledger)? {
+        Ledger::open_unlocked(&settings.ledger)
     } else {
         Ok(None)
     }
 }
 
 /// Checks that a new ledger may begin.
-fn check_beginning(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
-    if ledger::exists(&settings.ledger)? {
+fn check_beginning(settings: &Settings, claim: Option<&WitnessClaim>) -> Result<(), OpenError> {
+    if ledger::ledger_exists(&settings.ledger)? {
         return Ok(());
     }
-    not_another_output(settings, false)?;
+    refuse_foreign_output(settings, false)?;
     let prior = PriorState {
         claim,
         is_output_untouched: settings.output.is_untouched()?,
     };
     let mode = start_mode(settings);
-    let begun = bootstrap(settings.scheme(), mode, prior, Timestamp::now());
-    begun.map(drop).map_err(|error| refused(error.to_string()))
+    let begun = choose_start(settings.bootstrap_scheme(), mode, prior, Timestamp::now());
+    begun
+        .map(drop)
+        .map_err(|error| ledger_refused(error.to_string()))
 }
 
 /// Checks that the ledger that the witness follows is there, or can be built from its log.
@@ -114,11 +117,11 @@ fn check_rebuilding(
             return Err(no_claims(settings));
         }
         return match ledger {
-            Some(ledger) => Ok(ledger.recognise(identity, None)?),
+            Some(ledger) => Ok(ledger.check_accepted(identity, None)?),
             None => check_beginning(settings, None),
         };
     };
-    match ledger.map(|ledger| ledger.recognise(identity, Some(accepted))) {
+    match ledger.map(|ledger| ledger.check_accepted(identity, Some(accepted))) {
         Some(Ok(())) => Ok(()),
         None | Some(Err(Error::ForeignHead { .. })) => Ok(log
             .restorable(&settings.ledger, &accepted.head, Timestamp::now())

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use bernstream_ledger::{Error, Ledger};
 use bernstream_synopsis::clock::Reminder;
-use bernstream_worker::pipeline::{Health, Stop};
+use bernstream_worker::pipeline::{Health, StopRequest};
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -21,7 +21,11 @@ const LONG: Duration = Duration::from_secs(10);
 /// # Errors
 ///
 /// If the ledger cannot be used.
-pub fn wait(ledger: &mut Ledger, health: &Arc<Health>, stop: &Stop) -> Result<(), Error> {
+pub fn wait_while_held(
+    ledger: &mut Ledger,
+    health: &Arc<Health>,
+    stop: &StopRequest,
+) -> Result<(), Error> {
     let health = health.clone();
     let stop = stop.clone();
     let mut since = Instant::now();
@@ -40,8 +44,8 @@ pub fn wait(ledger: &mut Ledger, health: &Arc<Health>, stop: &Stop) -> Result<()
             );
         }
         // Neither loop hangs: the one that reads may wait for the one that writes.
-        health.beat();
+        health.record_heartbeat();
         thread::sleep(PAUSE);
-        !stop.asked()
+        !stop.is_requested()
     })
 }

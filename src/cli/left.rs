@@ -4,11 +4,11 @@ use std::iter::Peekable;
 
 use serde::Serialize;
 
-use crate::cli::budget_forecast::{LedgerStart, WindowToCome, kept_back, windows_to_come};
-use crate::cli::components::other_promise;
-use crate::cli::figures::counted;
+use crate::cli::budget_forecast::{LedgerStart, WindowToCome, kept_back_in_words, windows_to_come};
+use crate::cli::components::promise_mismatch;
+use crate::cli::figures::count_in_words;
 use bernstream_config::{Settings, Unit, canonical, diff};
-use bernstream_ledger::{Ledger, LedgerSummary, exists};
+use bernstream_ledger::{Ledger, LedgerSummary, ledger_exists};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Blocks, Span};
 use bernstream_synopsis::price::Price;
@@ -62,38 +62,38 @@ pub struct RemainingBudget {
 impl RemainingBudget {
     /// The rest of the budget in the ledger of these settings; `None` without a ledger, if it is of another promise, or if it cannot be read,
     /// which whoever opens it tells.
-    pub fn of(settings: &Settings) -> Option<Self> {
-        if !exists(&settings.ledger).ok()? {
+    pub fn of_ledger(settings: &Settings) -> Option<Self> {
+        if !ledger_exists(&settings.ledger).ok()? {
             return None;
         }
         let recorded = Ledger::newest_settings(&settings.ledger).ok()?;
-        if other_promise(settings, &recorded).is_some() {
+        if promise_mismatch(settings, &recorded).is_some() {
             return None;
         }
-        let glance = LedgerSummary::at(&settings.ledger).ok()?;
-        (glance.total.zero() == settings.privacy.total.zero())
-            .then(|| RemainingBudget::follow(settings, &glance, &recorded))
+        let glance = LedgerSummary::read_from(&settings.ledger).ok()?;
+        (glance.total.zero_of_kind() == settings.privacy.total.zero_of_kind())
+            .then(|| RemainingBudget::follow_windows(settings, &glance, &recorded))
     }
 
-    fn follow(settings: &Settings, glance: &LedgerSummary, recorded: &str) -> Self {
+    fn follow_windows(settings: &Settings, glance: &LedgerSummary, recorded: &str) -> Self {
         let grid = settings.windows.grid;
         let next = grid.first_from(glance.next_window);
         let block = settings.blocks.span_of(next.start);
         let spent = glance.spent(block);
-        let limit = settings.privacy.limit();
+        let limit = settings.privacy.spendable_limit();
         let start = LedgerStart {
             first: glance.first,
             covered_from: glance.covered_from,
         };
         let mut coming =
             windows_to_come(settings, start, next, |block| glance.spent(block)).peekable();
-        let to_come = BlockToCome::look(block, &mut coming);
+        let to_come = BlockToCome::take_windows(block, &mut coming);
         let is_record = matches!(settings.privacy.unit, Unit::Record);
         let next_block = match settings.blocks {
             // Of a block that was not followed to its end nothing is known of what its last windows charge the next one.
-            Blocks::Every(blocks) if !is_record && to_come.looked_to.is_none() => {
-                Some(BlockToCome::look(blocks.after(block), &mut coming))
-            }
+            Blocks::Every(blocks) if !is_record && to_come.looked_to.is_none() => Some(
+                BlockToCome::take_windows(blocks.span_after(block), &mut coming),
+            ),
             _ => None,
         };
         let next_block = next_block.filter(|next| {
@@ -104,13 +104,13 @@ impl RemainingBudget {
             next_window: next.start,
             total: settings.privacy.total,
             spent,
-            left: limit.checked_sub(spent).unwrap_or(limit.zero()),
-            changes: diff::differences(recorded, &canonical::recorded(settings)),
+            left: limit.checked_sub(spent).unwrap_or(limit.zero_of_kind()),
+            changes: diff::setting_differences(recorded, &canonical::recorded_text(settings)),
             to_come,
             next_block,
             share_ends: glance.share_ends,
-            renewed: is_record.then(|| settings.price_in_all().is_some()),
-            kept_back: kept_back(settings),
+            renewed: is_record.then(|| settings.total_window_price().is_some()),
+            kept_back: kept_back_in_words(settings),
         }
     }
 
@@ -199,7 +199,10 @@ impl RemainingBudget {
 
 impl BlockToCome {
     /// Takes the windows of `block` from those that are coming.
-    fn look(block: Span, coming: &mut Peekable<impl Iterator<Item = WindowToCome>>) -> BlockToCome {
+    fn take_windows(
+        block: Span,
+        coming: &mut Peekable<impl Iterator<Item = WindowToCome>>,
+    ) -> BlockToCome {
         let mut found = BlockToCome {
             block,
             windows: 0,
@@ -240,11 +243,11 @@ impl BlockToCome {
             // A budget that is spent for good: how many windows that leaves out says nothing.
             Some(until) if looked_to.is_some() => format!(
                 "{}: the window of {until} is the first that is not published",
-                counted(*windows_paid as u64, "more window")
+                count_in_words(*windows_paid as u64, "more window")
             ),
             Some(until) => format!(
                 "{windows_paid} of its {}: the window of {until} is the first that is not published",
-                counted(*windows as u64, "coming window")
+                count_in_words(*windows as u64, "coming window")
             ),
         }
     }

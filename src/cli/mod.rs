@@ -121,8 +121,10 @@ fn command() -> ExitCode {
         Command::Budget(arguments) => budget::run(&arguments),
         Command::Produce(arguments) => produce::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
-        Command::Schema => shell::schema(),
-        Command::Completions(arguments) => shell::completions(&arguments, &mut Cli::command()),
+        Command::Schema => shell::print_schema(),
+        Command::Completions(arguments) => {
+            shell::print_completions(&arguments, &mut Cli::command())
+        }
     };
     match done {
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,

@@ -9,7 +9,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::cli::failure::Failure;
-use crate::cli::progress::{Progress, part};
+use crate::cli::progress::{Progress, part_in_words};
 use bernstream_kafka as kafka;
 use bernstream_kafka::broker::REQUEST_TIMEOUT;
 use bernstream_kafka::topic;
@@ -84,7 +84,7 @@ impl Topic {
     ///
     /// If the topic cannot be read, or if no synopsis matches, or several releases or keys do: which of them is the newest
     /// would be chance.
-    pub fn newest(&self, broker: &Broker) -> Result<Synopsis, Error> {
+    pub fn newest_synopsis(&self, broker: &Broker) -> Result<Synopsis, Error> {
         let consumer = feed::topic::consumer(broker).map_err(|e| self.failed(broker, &e))?;
         let Unread {
             mut ends,
@@ -101,12 +101,17 @@ impl Topic {
             if let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) {
                 heard = Instant::now();
                 messages += 1;
-                progress
-                    .show(|| format!("{} messages of '{}' read", part(messages, all), self.topic));
+                progress.show(|| {
+                    format!(
+                        "{} messages of '{}' read",
+                        part_in_words(messages, all),
+                        self.topic
+                    )
+                });
                 ends.retain(|partition, end| {
                     *partition != message.partition() || message.offset() + 1 < *end
                 });
-                match Synopsis::open(message.payload().unwrap_or_default()) {
+                match Synopsis::decode_message(message.payload().unwrap_or_default()) {
                     Ok(synopsis) if self.matches(&synopsis) => {
                         groups.insert(Group::of(&synopsis));
                         if newest
@@ -142,14 +147,14 @@ impl Topic {
         if groups.len() > 1 {
             return Err(Error::Several {
                 topic: self.topic.clone(),
-                groups: named(&groups),
+                groups: groups_in_words(&groups),
             });
         }
         newest.ok_or_else(|| {
             let others = if others.is_empty() {
                 String::new()
             } else {
-                format!("; it has {}", named(&others))
+                format!("; it has {}", groups_in_words(&others))
             };
             Error::NoMatch {
                 topic: self.topic.clone(),
@@ -161,7 +166,7 @@ impl Topic {
     }
 
     fn failed(&self, broker: &Broker, error: &KafkaError) -> kafka::Error {
-        broker.failed(&self.topic, error)
+        broker.error_about(&self.topic, error)
     }
 
     /// Assigns every partition that has messages, from its beginning.
@@ -238,7 +243,7 @@ impl Group {
 }
 
 /// The first of these releases and keys, as options.
-fn named(groups: &BTreeSet<Group>) -> String {
+fn groups_in_words(groups: &BTreeSet<Group>) -> String {
     let mut names = Vec::new();
     for Group { release, key } in groups.iter().take(NAMED) {
         names.push(match key {
@@ -329,7 +334,7 @@ mod tests {
             let words = std::iter::once("evaluate").chain(line.split_whitespace());
             let Command { topic, cluster } = Command::try_parse_from(words).unwrap();
             topic
-                .newest(&cluster.broker().unwrap())
+                .newest_synopsis(&cluster.broker().unwrap())
                 .map(|s| s.description().ledger.sequence)
         };
         let several = newest("").unwrap_err().to_string();

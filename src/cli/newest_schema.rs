@@ -10,7 +10,7 @@ use crate::cli::failure::Failure;
 use bernstream_kafka::check::Check;
 use bernstream_kafka::source::registry::{NewestSchema, RegistryFailure, SchemaRegistry};
 use bernstream_worker::metrics::Metrics;
-use bernstream_worker::pipeline::Stop;
+use bernstream_worker::pipeline::StopRequest;
 
 /// Time between two questions to a registry.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -20,30 +20,33 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// # Errors
 ///
 /// If the thread cannot be started.
-pub fn follow(
+pub fn follow_registry(
     registry: &SchemaRegistry,
     metrics: &Metrics,
-    stop: &Stop,
+    stop: &StopRequest,
 ) -> Result<BackgroundThread, Failure> {
     let registry = registry.clone();
     let metrics = metrics.clone();
-    BackgroundThread::start("schemas", &stop.below(), move |stop| {
+    BackgroundThread::start("schemas", &stop.child_request(), move |stop| {
         ask_again_and_again(&registry, &metrics, stop);
     })
 }
 
-fn ask_again_and_again(registry: &SchemaRegistry, metrics: &Metrics, stop: &Stop) {
+fn ask_again_and_again(registry: &SchemaRegistry, metrics: &Metrics, stop: &StopRequest) {
     let mut told = None;
-    while !stop.asked() {
-        let newest = registry.newest();
-        let is_pinned = newest.as_ref().ok().map(|newest| registry.pins(newest));
+    while !stop.is_requested() {
+        let newest = registry.newest_schema();
+        let is_pinned = newest
+            .as_ref()
+            .ok()
+            .map(|newest| registry.pins_schema(newest));
         metrics.show_newest_schema(&registry.subject, is_pinned);
         let wrong = judge_newest(registry, &newest).warning;
         if wrong != told {
             log_change(wrong.as_ref());
         }
         told = wrong;
-        stop.wait(INTERVAL);
+        stop.sleep_or_stop(INTERVAL);
     }
 }
 
@@ -55,8 +58,8 @@ fn log_change(wrong: Option<&(String, String)>) {
 }
 
 /// Asks the registry once.
-pub fn check(registry: &SchemaRegistry) -> Check {
-    judge_newest(registry, &registry.newest())
+pub fn newest_schema_check(registry: &SchemaRegistry) -> Check {
+    judge_newest(registry, &registry.newest_schema())
 }
 
 fn judge_newest(
@@ -66,7 +69,7 @@ fn judge_newest(
     let SchemaRegistry { url, subject, .. } = registry;
     let what = format!("the newest schema of {subject} at {url} is pinned");
     let warning = match newest {
-        Ok(newest) if registry.pins(newest) => {
+        Ok(newest) if registry.pins_schema(newest) => {
             return Check::passed(format!("{what}: id {}", newest.id));
         }
         Ok(newest) if newest.is_avro() => (

@@ -1,17 +1,17 @@
 //! Messages from before the brokers stamped them, where a worker would read them.
 
 use crate::cli::failure::Failure;
-use crate::cli::figures::joined;
+use crate::cli::figures::join_numbers;
 use bernstream_config::Settings;
 use bernstream_kafka::check::Check;
 use bernstream_kafka::source::kafka::{OlderStamps, Params, older_stamps};
 use bernstream_ledger as ledger;
 use bernstream_ledger::Ledger;
-use bernstream_ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use bernstream_ledger::bootstrap::{PriorState, StartMode, choose_start};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Looks where a worker would begin that starts now; nothing where that is not known.
-pub fn checks(settings: &Settings, params: &Params) -> Option<Check> {
+pub fn older_stamps_check(settings: &Settings, params: &Params) -> Option<Check> {
     if params.trust_producer_time {
         return None;
     }
@@ -43,13 +43,17 @@ pub fn checks(settings: &Settings, params: &Params) -> Option<Check> {
 /// # Errors
 ///
 /// If it would, or if the brokers do not say.
-pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<(), Failure> {
+pub fn refuse_older_stamps(
+    settings: &Settings,
+    params: &Params,
+    first: Timestamp,
+) -> Result<(), Failure> {
     let found = older_stamps(params, oldest_message(settings, first))?;
     if found.is_empty() {
         return Ok(());
     }
     // What a job says is in the log of its pod, so offsets are not.
-    let partitions = joined(found.iter().map(|older| older.partition), ", ");
+    let partitions = join_numbers(found.iter().map(|older| older.partition), ", ");
     Err(Failure::Configuration(format!(
         "a worker that begins at {first} would stop: messages of topic '{}' have times that their producers set, from before it had \
          LogAppendTime (partitions: {partitions}). Leave out --from, or begin later than that change by windows.ahead; or give them up \
@@ -61,13 +65,13 @@ pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<
 /// The start of the first window whose records a worker reads that starts now; none after the last of the grid.
 fn first_window_to_read(settings: &Settings) -> Option<Timestamp> {
     let end = settings.windows.end;
-    if ledger::exists(&settings.ledger).ok()? {
-        let ledger = Ledger::peek(&settings.ledger).ok()??;
+    if ledger::ledger_exists(&settings.ledger).ok()? {
+        let ledger = Ledger::open_unlocked(&settings.ledger).ok()??;
         let oldest = ledger.genesis().first.max(ledger.live_from());
         let next = ledger.next_window();
         return match end {
             Some(end) if next >= end => None,
-            _ => Some(next.minus(settings.reach()).max(oldest)),
+            _ => Some(next.minus(settings.charge_reach()).max(oldest)),
         };
     }
     let untouched = PriorState {
@@ -75,7 +79,7 @@ fn first_window_to_read(settings: &Settings) -> Option<Timestamp> {
         is_output_untouched: true,
     };
     let now = Timestamp::now();
-    let begun = bootstrap(settings.scheme(), StartMode::Run, untouched, now).ok()?;
+    let begun = choose_start(settings.bootstrap_scheme(), StartMode::Run, untouched, now).ok()?;
     match end {
         Some(end) if begun.first >= end => None,
         _ => Some(begun.first),
@@ -132,7 +136,7 @@ fn remedy_in_words(settings: &Settings, since: Timestamp, found: &[OlderStamps])
     let is_ahead = found
         .iter()
         .any(|older| older.next.is_some_and(|next| next < since));
-    if is_ahead || ledger::exists(&settings.ledger).unwrap_or(true) {
+    if is_ahead || ledger::ledger_exists(&settings.ledger).unwrap_or(true) {
         return give_up;
     }
     let after = match found.iter().filter_map(|older| older.next).max() {

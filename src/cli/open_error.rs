@@ -51,7 +51,7 @@ impl OpenError {
     }
 }
 
-pub(super) fn refused(why: String) -> OpenError {
+pub(super) fn ledger_refused(why: String) -> OpenError {
     OpenError::new(Failure::Ledger(why), false)
 }
 

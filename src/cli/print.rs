@@ -19,7 +19,7 @@ use crate::cli::style::{self, Style};
 pub fn print(text: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let written = write!(out, "{text}").and_then(|()| out.flush());
-    written.map_err(|error| unprinted(&error))
+    written.map_err(|error| print_failure(&error))
 }
 
 /// Prints a line on standard output.
@@ -36,7 +36,7 @@ pub fn line(text: impl Display) -> Result<(), Failure> {
 /// # Errors
 ///
 /// [`Failure::Other`] if standard output cannot be written.
-pub fn report(text: impl Display) -> Result<(), Failure> {
+pub fn print_verdict(text: impl Display) -> Result<(), Failure> {
     match print(text) {
         Err(Failure::ClosedPipe) => Ok(()),
         done => done,
@@ -56,7 +56,7 @@ pub fn warning(text: impl Display) {
     ));
 }
 
-pub fn unprinted(error: &io::Error) -> Failure {
+pub fn print_failure(error: &io::Error) -> Failure {
     match error.kind() {
         ErrorKind::BrokenPipe => Failure::ClosedPipe,
         _ => Failure::Other(format!("cannot print: {error}")),
@@ -74,7 +74,7 @@ pub fn as_json(result: &impl Serialize) -> Result<String, Failure> {
 }
 
 /// Adds a heading and its lines, indented, to a text for standard output; a terminal shows the heading in bold.
-pub fn section(text: &mut String, heading: &str, lines: &[String]) {
+pub fn push_section(text: &mut String, heading: &str, lines: &[String]) {
     text.push_str(&style::on_stdout(Style::Bold, heading));
     text.push('\n');
     for line in lines {

@@ -21,10 +21,10 @@ use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
 use crate::cli::print::note;
 use crate::cli::produce_lines::LineMessages;
-use crate::cli::progress::{Progress, part};
+use crate::cli::progress::{Progress, part_in_words};
 use bernstream_kafka::topic;
 use bernstream_kafka::{Broker, ErrorContext};
-use bernstream_release::source::cells::times;
+use bernstream_release::source::cells::column_times;
 
 /// The most time that the broker may take to store a message.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -91,9 +91,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             ("retention.ms", "-1"),
         ];
         // As many replicas as the broker creates by default.
-        topic::create(&broker, &arguments.topic, partitions, -1, &settings)?;
+        topic::create_topic(&broker, &arguments.topic, partitions, -1, &settings)?;
     }
-    let partitions = topic::describe(&broker, &arguments.topic)?.partitions;
+    let partitions = topic::describe_topic(&broker, &arguments.topic)?.partitions;
     let sender = Sender::new(&broker, &arguments.topic)?;
     let mut replay = Replay::of(arguments);
     let mut rows = 0;
@@ -108,14 +108,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             sender.send(partition, &line.payload)?;
             rows += 1;
             messages += 1;
-            progress.show(|| format!("{} rows sent", part(rows, 0)));
+            progress.show(|| format!("{} rows sent", part_in_words(rows, 0)));
         }
     }
     if let Some(Table { batches, rows: all }) = table {
-        for batch in slices(batches, arguments.rows) {
+        for batch in slice_batches(batches, arguments.rows) {
             let batch = batch.map_err(|error| unreadable(&arguments.file, error))?;
             let parts = match &mut replay {
-                Some(replay) => replay.parts(&batch)?,
+                Some(replay) => replay.split_into_intervals(&batch)?,
                 None => vec![TimedRows {
                     rows: batch,
                     due: None,
@@ -125,10 +125,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 if let (Some(replay), Some(due)) = (&mut replay, message.due) {
                     replay.wait_until(due);
                 }
-                sender.send(partition, &encode(&message.rows)?)?;
+                sender.send(partition, &encode_message(&message.rows)?)?;
                 rows += message.rows.num_rows() as u64;
                 messages += 1;
-                progress.show(|| format!("{} rows sent", part(rows, all)));
+                progress.show(|| format!("{} rows sent", part_in_words(rows, all)));
             }
         }
     }
@@ -196,7 +196,10 @@ impl Table {
 }
 
 /// Cuts batches down to at most `rows` rows.
-fn slices(batches: Batches, rows: u32) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
+fn slice_batches(
+    batches: Batches,
+    rows: u32,
+) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
     let rows = rows as usize;
     batches.flat_map(move |batch| match batch {
         Ok(batch) => (0..batch.num_rows())
@@ -207,7 +210,7 @@ fn slices(batches: Batches, rows: u32) -> impl Iterator<Item = Result<RecordBatc
     })
 }
 
-fn encode(batch: &RecordBatch) -> Result<Vec<u8>, Failure> {
+fn encode_message(batch: &RecordBatch) -> Result<Vec<u8>, Failure> {
     ipc_stream(batch).map_err(|error| Failure::Other(format!("cannot encode a message: {error}")))
 }
 
@@ -261,13 +264,13 @@ impl Replay {
     }
 
     /// The rows of a batch, interval by interval. A row without a time is in that of the row before it.
-    fn parts(&mut self, batch: &RecordBatch) -> Result<Vec<TimedRows>, Failure> {
+    fn split_into_intervals(&mut self, batch: &RecordBatch) -> Result<Vec<TimedRows>, Failure> {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| {
             Failure::Configuration(format!("there is no column '{}'", self.column))
         })?;
-        let times =
-            times(column, None).map_err(|broken| Failure::Configuration(broken.to_string()))?;
+        let times = column_times(column, None)
+            .map_err(|broken| Failure::Configuration(broken.to_string()))?;
         if let Some(first) = times.iter().flatten().next() {
             self.begin(first);
         }
@@ -351,7 +354,7 @@ impl Sender {
         let failed = Arc::new(OnceLock::new());
         let mut config = broker
             .client_config()
-            .map_err(|e| broker.failed(topic, &e))?;
+            .map_err(|e| broker.error_about(topic, &e))?;
         config
             .set("enable.idempotence", "true")
             .set("compression.type", "lz4")
@@ -364,7 +367,7 @@ impl Sender {
                 first: failed.clone(),
                 error_context: broker.error_context(),
             })
-            .map_err(|e| broker.failed(topic, &e))?;
+            .map_err(|e| broker.error_about(topic, &e))?;
         Ok(Sender {
             producer,
             failed,
@@ -378,7 +381,7 @@ impl Sender {
             .partition(partition)
             .payload(payload);
         loop {
-            self.check()?;
+            self.first_failure()?;
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
                 Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), unsent)) => {
@@ -392,11 +395,11 @@ impl Sender {
 
     fn finish(&self) -> Result<(), Failure> {
         let flushed = self.producer.flush(PATIENCE);
-        self.check()?;
+        self.first_failure()?;
         flushed.map_err(|e| self.failure(&e))
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn first_failure(&self) -> Result<(), Failure> {
         self.failed
             .get()
             .map_or(Ok(()), |error| Err(self.failure(error)))
@@ -412,7 +415,7 @@ impl Sender {
                 ))
             }
             Some(RDKafkaErrorCode::MessageTimedOut | RDKafkaErrorCode::AllBrokersDown) => {
-                broker.failed(topic, error).into()
+                broker.error_about(topic, error).into()
             }
             _ => Failure::Other(format!(
                 "kafka at {servers} refused a message of topic '{topic}': {error}"

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::failure::Failure;
 use bernstream_kafka::source::lines::Lines;
-use bernstream_kafka::source::record::{Declared, RecordForm, RecordReader, split};
+use bernstream_kafka::source::record::{Declared, RecordForm, RecordReader, split_line};
 use bernstream_release::source::Columns;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -84,7 +84,7 @@ impl LineMessages {
         };
         let payload = match &self.header {
             Some(names) => {
-                object(names, &line).map_err(|why| unreadable(&self.path, number, why))?
+                json_object(names, &line).map_err(|why| unreadable(&self.path, number, why))?
             }
             None => line,
         };
@@ -110,7 +110,7 @@ fn unreadable(path: &Path, line: u64, why: impl Display) -> Failure {
 
 /// The names of the columns: paths to different fields.
 fn column_names(line: &[u8]) -> Result<Vec<String>, String> {
-    let names = split(line).map_err(|broken| broken.to_string())?;
+    let names = split_line(line).map_err(|broken| broken.to_string())?;
     let mut seen = HashSet::new();
     for name in &names {
         if name.split('.').any(str::is_empty) {
@@ -132,8 +132,8 @@ fn column_names(line: &[u8]) -> Result<Vec<String>, String> {
 }
 
 /// A line as an object: each field a string, with objects around it where its name is a path. What is empty is left out.
-fn object(names: &[String], line: &[u8]) -> Result<Vec<u8>, String> {
-    let fields = split(line).map_err(|broken| broken.to_string())?;
+fn json_object(names: &[String], line: &[u8]) -> Result<Vec<u8>, String> {
+    let fields = split_line(line).map_err(|broken| broken.to_string())?;
     if fields.len() != names.len() {
         return Err(format!(
             "it has {} fields, the header has {}",
@@ -167,12 +167,16 @@ mod tests {
     #[test]
     fn a_line_of_csv_becomes_an_object() {
         let names = column_names(b"at,ride.city,ride.km,note").unwrap();
-        let line = object(&names, b"1,\"B\"\"e,rn\",7.25,").unwrap();
+        let line = json_object(&names, b"1,\"B\"\"e,rn\",7.25,").unwrap();
         assert_eq!(
             String::from_utf8(line).unwrap(),
             r#"{"at":"1","ride":{"city":"B\"e,rn","km":"7.25"}}"#
         );
-        assert!(object(&names, b"1,2,3").unwrap_err().contains("3 fields"));
+        assert!(
+            json_object(&names, b"1,2,3")
+                .unwrap_err()
+                .contains("3 fields")
+        );
         for (wrong, why) in [
             ("a,a", "two columns 'a'"),
             ("a.b,a", "lies in another"),

@@ -36,7 +36,7 @@ impl Progress {
         }
         self.shown_at = Instant::now();
         self.is_shown = true;
-        rewrite(&fitted(&line()));
+        rewrite(&fit_to_terminal(&line()));
     }
 }
 
@@ -56,12 +56,12 @@ fn rewrite(text: &str) {
 }
 
 /// The part of a line that fits a terminal: a line that wraps cannot be rewritten.
-fn fitted(line: &str) -> String {
+fn fit_to_terminal(line: &str) -> String {
     line.chars().take(LONGEST).collect()
 }
 
 /// A count out of all, with the percentage.
-pub fn part(done: u64, all: u64) -> String {
+pub fn part_in_words(done: u64, all: u64) -> String {
     match u128::from(done)
         .saturating_mul(100)
         .checked_div(u128::from(all))
@@ -93,7 +93,7 @@ impl WorkDone {
             0 if elapsed.as_secs() == 0 => return None,
             0 if ends.is_some() => String::new(),
             0 => format!(": {} s", elapsed.as_secs()),
-            _ => format!(": {}", part(done, all)),
+            _ => format!(": {}", part_in_words(done, all)),
         };
         let left = ends
             .or_else(|| time_left(elapsed, done, all))
@@ -123,21 +123,21 @@ fn in_words(left: Duration) -> String {
 }
 
 /// Shows `what` and the elapsed time while `work` runs.
-pub fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    counting(what, |_| work())
+pub fn show_during<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    show_progress(what, |_| work())
 }
 
 /// Shows `what`, how much of it is done, and about how long the rest takes, while `work` runs and says how far it is.
-pub fn counting<T>(what: &str, work: impl FnOnce(&WorkDone) -> T) -> T {
-    watched(what, None, work)
+pub fn show_progress<T>(what: &str, work: impl FnOnce(&WorkDone) -> T) -> T {
+    run_watched(what, None, work)
 }
 
 /// Shows the progress of work that ends at `end`, whatever is left of it.
-pub fn counting_until<T>(what: &str, end: Instant, work: impl FnOnce(&WorkDone) -> T) -> T {
-    watched(what, Some(end), work)
+pub fn show_progress_until<T>(what: &str, end: Instant, work: impl FnOnce(&WorkDone) -> T) -> T {
+    run_watched(what, Some(end), work)
 }
 
-fn watched<T>(what: &str, end: Option<Instant>, work: impl FnOnce(&WorkDone) -> T) -> T {
+fn run_watched<T>(what: &str, end: Option<Instant>, work: impl FnOnce(&WorkDone) -> T) -> T {
     let (working, is_done) = mpsc::channel::<()>();
     let count = WorkDone::default();
     let count = &count;
@@ -170,10 +170,14 @@ mod tests {
     #[test]
     fn a_part_is_shown_in_percent_if_the_whole_is_known() {
         assert_eq!(
-            [part(1, 3), part(3, 3), part(7, 0)],
+            [
+                part_in_words(1, 3),
+                part_in_words(3, 3),
+                part_in_words(7, 0)
+            ],
             ["1 of 3 (33 %)", "3 of 3 (100 %)", "7"]
         );
-        assert_eq!(part(4, 3), "4 of 3 (100 %)");
+        assert_eq!(part_in_words(4, 3), "4 of 3 (100 %)");
     }
 
     fn line(done: u64, all: u64, elapsed: u64, ends: Option<u64>) -> Option<String> {
@@ -222,15 +226,15 @@ mod tests {
     fn a_line_fits_a_terminal_of_80_columns() {
         let longest = line(u64::MAX - 1, u64::MAX, u64::MAX, Some(u64::MAX)).unwrap();
         assert!(longest.len() > 80, "{longest}");
-        assert_eq!(fitted(&longest).len(), 79);
-        assert_eq!(fitted(&"é".repeat(80)).chars().count(), 79);
-        assert_eq!(fitted("short"), "short");
+        assert_eq!(fit_to_terminal(&longest).len(), 79);
+        assert_eq!(fit_to_terminal(&"é".repeat(80)).chars().count(), 79);
+        assert_eq!(fit_to_terminal("short"), "short");
     }
 
     #[test]
     fn what_is_worked_out_comes_back_and_a_panic_ends_the_line_too() {
-        assert_eq!(during("adding", || 1 + 1), 2);
-        let panicked = std::panic::catch_unwind(|| during("adding", || panic!("on purpose")));
+        assert_eq!(show_during("adding", || 1 + 1), 2);
+        let panicked = std::panic::catch_unwind(|| show_during("adding", || panic!("on purpose")));
         assert!(panicked.is_err());
     }
 }

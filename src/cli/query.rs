@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::figures::{above_noise, ten_digits, two_digits};
 use crate::cli::newest::Topic;
 use crate::cli::print::{line, print};
-use crate::cli::progress::during;
+use crate::cli::progress::show_during;
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::{Basis, Density, Description, Smoothing, Target};
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             ranges: arguments.range.clone(),
             quantiles: arguments.quantile.clone(),
         };
-        let answers = synopsis.ask(&questions).map_err(unanswered)?;
+        let answers = synopsis.answer_questions(&questions).map_err(unanswered)?;
         return match arguments.json {
             true => line(format_args!(
                 "{:#}",
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             }
         };
     };
-    let answer = during("computing the answer", || {
+    let answer = show_during("computing the answer", || {
         answer_expression(&synopsis, function, arguments)
     })
     .map_err(unanswered)?;
@@ -137,8 +137,8 @@ fn answer_expression(
         .map_or_else(Grid::default, |level| Grid::Sparse { level });
     synopsis.answer(
         &Query::expression(function, synopsis)?
-            .by(approximation)
-            .on(grid),
+            .with_approximation(approximation)
+            .with_grid(grid),
     )
 }
 
@@ -260,7 +260,7 @@ fn along_axes(about: &Description, lengths: impl Iterator<Item = f64>) -> String
 
 /// The window that an answer is of, and its guarantee.
 fn source_and_guarantee(about: &Description) -> String {
-    let source = evaluate::source(about);
+    let source = evaluate::source_in_words(about);
     format!("\n{source}{}\n", about.privacy.in_words)
 }
 

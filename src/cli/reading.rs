@@ -85,21 +85,21 @@ impl Width {
             (Reading::Nonnegative, _) => Width::None,
             (Reading::Kernel, _) if is_lattice => Width::None,
             (Reading::Nearest, true) => {
-                Width::Constant(pointwise_value(&about.noise, about.shape().values()))
+                Width::Constant(pointwise_value(&about.noise, about.shape().value_count()))
             }
             (Reading::Nearest, false) => Width::Constant(
-                Band::of_each(about.noise.law, about.shape().values())
-                    .scaled(&about.noise)
+                Band::of_released_values(about.noise.law, about.shape().value_count())
+                    .scaled_to_noise(&about.noise)
                     .half_width,
             ),
-            (_, true) => Width::Pointwise(synopsis.pointwise(order)?),
+            (_, true) => Width::Pointwise(synopsis.pointwise_band(order)?),
             // The message has the band of its own order; that of another order follows from the noise alone.
             (_, false) if order == about.order || !is_lattice => {
                 Width::Simultaneous(Box::new(synopsis.clone()))
             }
             (_, false) => {
-                let band =
-                    Band::simulate(&about.shape(), about.noise.law, order).scaled(&about.noise);
+                let band = Band::simulate(&about.shape(), about.noise.law, order)
+                    .scaled_to_noise(&about.noise);
                 let about = Description {
                     order,
                     band,
@@ -116,7 +116,11 @@ impl Width {
     /// # Errors
     ///
     /// If `point` is outside the domain.
-    pub fn at(&self, evaluator: &Evaluator, point: &[f64]) -> Result<Option<f64>, Error> {
+    pub fn half_width_at(
+        &self,
+        evaluator: &Evaluator,
+        point: &[f64],
+    ) -> Result<Option<f64>, Error> {
         Ok(match self {
             Width::Simultaneous(synopsis) => Some(synopsis.half_width(point)?),
             Width::Constant(half) => Some(*half),

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tracing::{info, warn};
 
-use crate::cli::open_error::{OpenError, refused};
+use crate::cli::open_error::{OpenError, ledger_refused};
 use bernstream_config::{Settings, canonical, diff};
 use bernstream_kafka::sink::{Sink, Tail, output};
 use bernstream_ledger as ledger;
 use bernstream_ledger::log;
-use bernstream_ledger::log::{Apart, LedgerLog};
+use bernstream_ledger::log::{CannotAppend, LedgerLog};
 use bernstream_ledger::witness::Witness;
 use bernstream_ledger::{Error, Evidence, Head, Ledger, PublishedMessage, Standing};
 use bernstream_synopsis::clock::Timestamp;
@@ -22,7 +22,7 @@ use bernstream_synopsis::description::Definition;
 ///
 /// If the ledger belongs to another witness, or the witness follows other rows than were published; for now, while the log lacks what the
 /// witness has accepted.
-pub fn newest(
+pub fn newest_ledger(
     settings: &Settings,
     has_read_again: &AtomicBool,
     existing: Option<Ledger>,
@@ -45,7 +45,7 @@ pub fn newest(
                 Ok(None)
             };
         };
-        ledger.recognise(&witness.identity()?, None)?;
+        ledger.check_accepted(&witness.identity()?, None)?;
         return Ok(Some(ledger));
     };
     let mut is_new = true;
@@ -57,9 +57,9 @@ pub fn newest(
             );
             build_from_log(settings, accepted.head, log)?
         }
-        Some(ledger) => match ledger.recognise(&witness.identity()?, Some(&accepted)) {
+        Some(ledger) => match ledger.check_accepted(&witness.identity()?, Some(&accepted)) {
             Err(Error::ForeignHead { .. }) => {
-                ledger.gives_way(log, accepted.head, witness.remembered(), &evidence)?;
+                ledger.check_gives_way(log, accepted.head, witness.remembered(), &evidence)?;
                 move_to(settings, ledger, accepted.head, log)?
             }
             recognised => {
@@ -70,7 +70,7 @@ pub fn newest(
         },
     };
     log.read()?;
-    let ahead = ledger.ahead(log, Some(&accepted.head), witness.remembered(), &evidence)?;
+    let ahead = ledger.row_to_take(log, Some(&accepted.head), witness.remembered(), &evidence)?;
     let ledger = match ahead {
         Some(newest) => {
             info!(
@@ -95,7 +95,7 @@ pub fn newest(
 ///
 /// If it cannot be reached.
 fn tail_of_output(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Tail, OpenError> {
-    let Some(tail) = sink.tail(newest).map_err(output::Error::from)? else {
+    let Some(tail) = sink.read_tail(newest).map_err(output::Error::from)? else {
         warn!(
             "the output may not be read by this worker, so it does not notice if the witness has lost claims on what is there: give it the \
              right to read the output"
@@ -110,7 +110,7 @@ fn tail_of_output(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Ta
 /// # Errors
 ///
 /// [`Error::LostClaims`] if it does, or if witness or output cannot be read.
-pub fn not_behind(
+pub fn refuse_behind(
     ledger: &Ledger,
     witness: &mut dyn Witness,
     sink: &mut dyn Sink,
@@ -124,7 +124,7 @@ pub fn not_behind(
     if accepted.is_some_and(|head| !ledger.contains(&head).unwrap_or(false)) {
         return Ok(());
     }
-    match ledger.standing(accepted.as_ref(), witness.remembered(), &evidence)? {
+    match ledger.standing_of_witness(accepted.as_ref(), witness.remembered(), &evidence)? {
         Standing::Unknown(shown) => Err(Error::lost_claims(&shown, accepted.as_ref()).into()),
         Standing::Agrees | Standing::Behind(_) => Ok(()),
     }
@@ -161,11 +161,11 @@ fn catch_up_with(
             );
             return Ok(Some(ledger));
         }
-        Some(Apart::Lost) => warn!(
+        Some(CannotAppend::Lost) => warn!(
             "the ledger on the disk has rows that were not accepted, for another worker was faster (newest here: {newest}, accepted: \
              {found}): building it from its log"
         ),
-        Some(Apart::Gone) => warn!(
+        Some(CannotAppend::Gone) => warn!(
             "the ledger on the disk is an older copy (newest row: {newest}, accepted: {found}), and its log does not have all rows \
              between these any more: building it from the log"
         ),
@@ -178,7 +178,7 @@ fn build_from_log(
     accepted: Head,
     log: &mut LedgerLog,
 ) -> Result<Ledger, OpenError> {
-    let built = log.restore(&settings.ledger, &accepted, Timestamp::now())?;
+    let built = log.restore_ledger(&settings.ledger, &accepted, Timestamp::now())?;
     let checkpoint = built.checkpoint.unwrap_or_default();
     info!(
         rows = built.rows,
@@ -203,11 +203,12 @@ fn refuse_other_choices(
             .iter()
             .any(|release| release.auto.is_some());
     if is_chosen
-        && !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty()
+        && !diff::setting_differences(ledger.settings(), &canonical::recorded_text(settings))
+            .is_empty()
         && !has_read_again.swap(true, Relaxed)
     {
         let why = "the ledger has taken from its log what the program had chosen: start again, now with that";
-        return Err(refused(why.to_owned()).about_choices());
+        return Err(ledger_refused(why.to_owned()).about_choices());
     }
     Ok(ledger)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub use self::limits::check_limits;
 use bernstream_config::{Input, Release, Settings, synopsis_bytes};
 use bernstream_release::window::bytes_held;
-use bernstream_synopsis::clock::{micros, show};
+use bernstream_synopsis::clock::{format_duration, saturating_micros};
 
 /// A worker with empty windows: program, clients, ledger, bands. Measured: 28 MB, and 40 to 54 of a program that is not optimized.
 const BASE: u64 = 48 << 20;
@@ -37,7 +37,7 @@ fn bytes_fetched(readers: u64) -> u64 {
 }
 
 /// The most readers that hold windows: a topic with fewer partitions has fewer.
-fn readers(settings: &Settings) -> u64 {
+fn most_readers(settings: &Settings) -> u64 {
     match &settings.input {
         Input::Kafka(kafka) => u64::from(kafka.most_readers()),
         Input::Files(_) => 1,
@@ -49,15 +49,16 @@ fn least_memory(settings: &Settings) -> u64 {
     let open = open_windows(settings)
         .or(windows_in_all(settings))
         .unwrap_or(1);
-    let held = open.saturating_mul(readers(settings));
+    let held = open.saturating_mul(most_readers(settings));
     let windows = bytes_of_each(settings)
-        .saturating_mul(settings.groups() as u64)
+        .saturating_mul(settings.synopses_per_release() as u64)
         .saturating_mul(held);
-    let released = bytes_of_messages(settings).saturating_mul(settings.groups() as u64);
+    let released =
+        bytes_of_messages(settings).saturating_mul(settings.synopses_per_release() as u64);
     BASE.saturating_add(windows)
         .saturating_add(bytes_of_work(settings))
         .saturating_add(released)
-        .saturating_add(DECODED * readers(settings))
+        .saturating_add(DECODED * most_readers(settings))
 }
 
 /// Bytes that are kept of the records of a window and key.
@@ -65,7 +66,12 @@ fn bytes_of_each(settings: &Settings) -> u64 {
     settings
         .releases
         .iter()
-        .map(|release| bytes_held(&release.function.target.accumulator(), settings.groups()))
+        .map(|release| {
+            bytes_held(
+                &release.function.target.accumulator(),
+                settings.synopses_per_release(),
+            )
+        })
         .fold(0, u64::saturating_add)
 }
 
@@ -79,9 +85,9 @@ fn bytes_of_messages(settings: &Settings) -> u64 {
 }
 
 fn bytes_of_message(settings: &Settings, release: &Release) -> u64 {
-    let values = release.shape().values();
+    let values = release.shape().value_count();
     let state = settings
-        .series(release)
+        .noise_series(release)
         .ok()
         .flatten()
         .map_or(0, |series| series.state_bytes(values) as u64);
@@ -100,9 +106,9 @@ fn bytes_of_work(settings: &Settings) -> u64 {
 }
 
 /// Tells what a worker writes in a day.
-pub fn disk(settings: &Settings) -> Vec<String> {
+pub fn disk_in_words(settings: &Settings) -> Vec<String> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
-    let groups = settings.groups() as u64;
+    let groups = settings.synopses_per_release() as u64;
     let messages = groups.saturating_mul(settings.releases.len() as u64);
     let window = settings
         .releases
@@ -128,7 +134,7 @@ pub fn disk(settings: &Settings) -> Vec<String> {
         ),
         format!(
             "the ledger keeps them for {}: about {}",
-            show(settings.ledger.keep_published),
+            format_duration(settings.ledger.keep_published),
             bytes_in_words(kept)
         ),
         format!(
@@ -141,16 +147,16 @@ pub fn disk(settings: &Settings) -> Vec<String> {
 
 /// Number of windows in a time so long, as many as the grid has at most.
 fn windows_in(settings: &Settings, time: Duration) -> u64 {
-    let length = micros(settings.windows.grid.length()).unsigned_abs();
-    let windows = micros(time).unsigned_abs().div_ceil(length);
+    let length = saturating_micros(settings.windows.grid.length()).unsigned_abs();
+    let windows = saturating_micros(time).unsigned_abs().div_ceil(length);
     windows.min(windows_in_all(settings).unwrap_or(u64::MAX))
 }
 
 /// Tells what a worker keeps in memory.
-pub fn memory(settings: &Settings) -> Vec<String> {
-    let groups = settings.groups() as u64;
+pub fn memory_in_words(settings: &Settings) -> Vec<String> {
+    let groups = settings.synopses_per_release() as u64;
     let kept = bytes_of_each(settings);
-    let readers = readers(settings);
+    let readers = most_readers(settings);
     let open = OpenWindows {
         readers,
         groups,
@@ -274,12 +280,12 @@ fn open_windows(settings: &Settings) -> Option<u64> {
         rules.allowed_lateness,
         kafka.clock_slack,
         settings.publish_delay,
-        settings.reach(),
+        settings.charge_reach(),
     ];
     let open = spans
         .into_iter()
         .fold(Duration::ZERO, Duration::saturating_add);
-    let count = (micros(open) / micros(length))
+    let count = (saturating_micros(open) / saturating_micros(length))
         .unsigned_abs()
         .saturating_add(1);
     Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
@@ -291,7 +297,7 @@ pub fn windows_in_all(settings: &Settings) -> Option<u64> {
     settings
         .windows
         .end
-        .map(|end| grid.count(grid.origin(), end))
+        .map(|end| grid.count_spans(grid.origin(), end))
 }
 
 fn bytes_in_words(count: u64) -> String {
@@ -325,7 +331,7 @@ mod tests {
     fn every_reader_holds_the_windows_that_are_open() {
         let settings = with_readers(4, FLIGHTS);
         let line = "in normal operation: readers x open windows x keys x bytes of each = 4 x 2 x 3 x 696 = 17 KB";
-        assert_eq!(memory(&settings)[0], line);
+        assert_eq!(memory_in_words(&settings)[0], line);
         let [one, four] = [1, 4].map(|readers| least_memory(&with_readers(readers, FLIGHTS)));
         assert_eq!(four - one, 3 * (2 * 3 * 696 + DECODED));
     }
@@ -356,7 +362,7 @@ mod tests {
                 });
                 let is_open = |window: &bernstream_synopsis::grid::Span| {
                     let over = rules
-                        .cutoff(*window, None)
+                        .window_cutoff(*window, None)
                         .plus(kafka.clock_slack)
                         .plus(settings.publish_delay);
                     window.start <= now.plus(rules.max_future_skew) && now <= over
@@ -376,7 +382,7 @@ mod tests {
         let settings = settings(FLIGHTS);
         // 84 = 4 x 210 minutes / 10 minutes, and three nodes.
         assert_eq!(
-            memory(&settings)[..2],
+            memory_in_words(&settings)[..2],
             [
                 "in normal operation: open windows x keys x bytes of each = 2 x 3 x 696 = 4176 bytes",
                 "in a backfill of all windows: open windows x keys x bytes of each = 365 x 3 x 696 = 763 KB",
@@ -384,22 +390,25 @@ mod tests {
         );
         // 41 values, schema and metadata, and what stays of a message.
         assert_eq!(
-            memory(&settings)[2],
+            memory_in_words(&settings)[2],
             "and, while a window is released: keys x bytes of each one's messages = 3 x 10972 = 33 KB"
         );
         assert!(
-            memory(&settings)[3]
+            memory_in_words(&settings)[3]
                 .starts_with("in all 59 MB for a worker that keeps up, and 179 MB while")
         );
         // Three messages of 350 bytes and a window of 500.
-        assert!(disk(&settings)[3].starts_with("and about 1550 bytes a day, 566 KB a year, until"));
+        assert!(
+            disk_in_words(&settings)[3]
+                .starts_with("and about 1550 bytes a day, 566 KB a year, until")
+        );
     }
 
     #[test]
     fn the_memory_of_partials_is_shown() {
         let with =
             |text: &str| format!("{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\n");
-        let said = |text: &str| memory(&settings(text)).join("\n");
+        let said = |text: &str| memory_in_words(&settings(text)).join("\n");
         assert!(!said(FLIGHTS).contains("absorbers"));
         let line = "and up to 512 MB of what absorbers send of a window (scale.most_megabytes)\n";
         assert!(
@@ -432,11 +441,11 @@ mod tests {
         let settings = settings(&text);
         // A Gram matrix of 5,000 records, and what Newton's method takes.
         assert_eq!(
-            memory(&settings).get(2).map(String::as_str),
+            memory_in_words(&settings).get(2).map(String::as_str),
             Some("and, while a full window and key is computed: 246 MB")
         );
         let is_slow = |text: &str| {
-            guarantee::notes(&self::settings(text))
+            guarantee::surprising_settings(&self::settings(text))
                 .iter()
                 .any(|note| note.contains("multiplications, some "))
         };

@@ -11,13 +11,13 @@ use clap::Args;
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
-pub use self::bands::bands;
+pub use self::bands::noise_bands;
 use crate::cli::components::{Components, OpenError, Process};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::figures::hexadecimal;
 use crate::cli::missing_topic::MissingTopic;
-use crate::cli::runtime::{runtime, stop_on_signal};
+use crate::cli::runtime::{start_runtime, stop_on_signal};
 use crate::cli::watch::Watch;
 use crate::cli::{absorb, held, newest_schema, resources, settings};
 use bernstream_config::{Input, Settings};
@@ -30,9 +30,11 @@ use bernstream_server::feed::FeedReader;
 use bernstream_server::serve;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
-use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
 use bernstream_worker::pipeline;
-use bernstream_worker::pipeline::{Absorbed, Health, Outage, Plan, Stop, Worker};
+use bernstream_worker::pipeline::{
+    AbsorberParams, Health, Outage, ReleasePlan, StopRequest, Worker,
+};
 use bernstream_worker::telemetry;
 
 /// The pause before an unavailable service is tried again.
@@ -55,20 +57,20 @@ pub struct Arguments {
 ///
 /// Those of [`work`].
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    telemetry::start();
-    let settings = settings::load(&arguments.configuration)?;
+    telemetry::start_logging();
+    let settings = settings::load_settings(&arguments.configuration)?;
     resources::check_limits(&settings)?;
     if let Some(kept) = settings::kept_total(&settings, &arguments.configuration) {
         info!("{kept}");
     }
-    if let Some(unguarded) = settings.output.unguarded() {
+    if let Some(unguarded) = settings.output.unguarded_warning() {
         warn!("{unguarded}");
     }
-    let stop = Stop::default();
-    let runtime = runtime()?;
+    let stop = StopRequest::default();
+    let runtime = start_runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
     let origin = Origin::File(&arguments.configuration);
-    work(&settings, origin, &runtime, &stop).map_err(|failure| failure.advised(&settings))
+    run_worker(&settings, origin, &runtime, &stop).map_err(|failure| failure.with_advice(&settings))
 }
 
 /// The source of the settings of a worker.
@@ -85,11 +87,11 @@ pub enum Origin<'a> {
 /// # Errors
 ///
 /// If the configuration, the ledger, the witness, the input or the output does not allow the worker to go on.
-pub fn work(
+pub fn run_worker(
     settings: &Settings,
     origin: Origin<'_>,
     runtime: &tokio::runtime::Runtime,
-    stop: &Stop,
+    stop: &StopRequest,
 ) -> Result<(), Failure> {
     let endpoints = HttpEndpoints::open(settings, runtime)?;
     let process = Process::default();
@@ -106,7 +108,7 @@ pub fn work(
         info!(
             "the ledger has taken from its log what the program had chosen: reading the configuration again with that"
         );
-        read_again = Some(settings::load(path)?);
+        read_again = Some(settings::load_settings(path)?);
     }
 }
 
@@ -136,9 +138,14 @@ impl<'r> HttpEndpoints<'r> {
         }
         if let Some(address) = settings.dashboard {
             let listener = serve::listen(address, "serve.dashboard")?;
-            info!("serving the dashboard at {}", dashboard::url(&listener)?);
-            let origin = dashboard::origin(&settings.output);
-            endpoints._dashboard = Some(dashboard::open(listener, hosts, origin, runtime)?);
+            info!(
+                "serving the dashboard at {}",
+                dashboard::page_url(&listener)?
+            );
+            let origin = dashboard::origin_of_output(&settings.output);
+            endpoints._dashboard = Some(dashboard::serve_dashboard(
+                listener, hosts, origin, runtime,
+            )?);
         }
         Ok(endpoints)
     }
@@ -187,7 +194,7 @@ fn run_with(
     origin: Origin<'_>,
     endpoints: &HttpEndpoints<'_>,
     process: &Process,
-    stop: &Stop,
+    stop: &StopRequest,
 ) -> Result<Ended, Failure> {
     private::make_folder(&settings.ledger.path).map_err(|error| {
         Failure::Ledger(format!(
@@ -198,11 +205,11 @@ fn run_with(
     for warning in settings.warnings(Timestamp::now()) {
         warn!("{warning}");
     }
-    for kept in settings.releases.iter().filter_map(settings::kept) {
+    for kept in settings.releases.iter().filter_map(settings::kept_choice) {
         info!("{kept}");
     }
     let plan = settings.plan(
-        |release| bands(release, &settings.ledger.path),
+        |release| noise_bands(release, &settings.ledger.path),
         origin == Origin::Simulation,
     )?;
     let digest = hexadecimal(&settings.digest());
@@ -212,7 +219,7 @@ fn run_with(
     let health = Arc::new(Health::default());
     let _until_the_end = endpoints.answer(&metrics, &health)?;
     // What ends this worker ends no other one that comes after it.
-    let stop = &stop.below();
+    let stop = &stop.child_request();
     let worker = WorkerRun {
         settings,
         process,
@@ -230,18 +237,18 @@ fn run_with(
     let watch = Watch::start(settings, stop)?;
     let registry = settings.registry.as_ref();
     let _beside = registry
-        .map(|registry| newest_schema::follow(registry, &metrics, stop))
+        .map(|registry| newest_schema::follow_registry(registry, &metrics, stop))
         .transpose()?;
     if worker.run(first)? == Ended::OtherChoices {
         return Ok(Ended::OtherChoices);
     }
-    if let Some(failure) = watch.failure() {
+    if let Some(failure) = watch.take_failure() {
         return Err(failure);
     }
     info!("{}", where_it_is(&settings.output));
     info!(
         "{}",
-        if stop.asked() {
+        if stop.is_requested() {
             "stopped"
         } else {
             "done: every window is closed, and everything paid for is published"
@@ -254,7 +261,7 @@ fn run_with(
 struct Parts {
     components: Components,
     /// Absent without `[scale]`.
-    absorbed: Option<Absorbed>,
+    absorbed: Option<AbsorberParams>,
 }
 
 /// The result of opening everything.
@@ -270,10 +277,10 @@ enum Opened {
 struct WorkerRun<'a> {
     settings: &'a Settings,
     process: &'a Process,
-    plan: &'a Plan,
+    plan: &'a ReleasePlan,
     metrics: &'a Metrics,
     health: &'a Arc<Health>,
-    stop: &'a Stop,
+    stop: &'a StopRequest,
 }
 
 impl WorkerRun<'_> {
@@ -297,26 +304,26 @@ impl WorkerRun<'_> {
             if !(error.is_transient || may_return || is_awaited) {
                 return Err(error.failure);
             }
-            if self.stop.asked() {
+            if self.stop.is_requested() {
                 return Ok(Opened::Stopped);
             }
             let why = error.failure.to_string();
             // The client says after how many milliseconds a connection has failed.
             let reason = why.replace(|c: char| c.is_ascii_digit(), "");
-            if outage.fails(reason, Instant::now()) {
+            if outage.should_report_failure(reason, Instant::now()) {
                 match is_awaited {
                     true => error!("{why}; waiting for such a worker for a minute"),
                     false => warn!("{why}; trying again"),
                 }
             }
-            self.stop.wait(RETRY);
+            self.stop.sleep_or_stop(RETRY);
         }
     }
 
     fn open_once(&self) -> Result<Parts, OpenError> {
         Ok(Parts {
             components: Components::open_in(self.settings, self.process)?,
-            absorbed: absorb::absorbed(self.settings)?,
+            absorbed: absorb::open_absorbed(self.settings)?,
         })
     }
 
@@ -336,14 +343,14 @@ impl WorkerRun<'_> {
                 return Err(error.into());
             }
             // Then another worker goes on with the pipeline.
-            if self.stop.asked() {
+            if self.stop.is_requested() {
                 return Ok(Ended::Done);
             }
             self.health.stand_still();
             if !error.is_overtaken() {
                 warn!("{error}");
             }
-            self.stop.wait(RETRY);
+            self.stop.sleep_or_stop(RETRY);
             parts = match self.open(MissingTopic::later())? {
                 Opened::Parts(parts) => *parts,
                 Opened::OtherChoices => return Ok(Ended::OtherChoices),
@@ -354,7 +361,7 @@ impl WorkerRun<'_> {
 
     /// Logs what the exit message, which is for everyone, leaves out.
     fn log_in_full(&self, error: &pipeline::Error) {
-        if self.settings.detail == Detail::Operator
+        if self.settings.detail == MetricsDetail::Operator
             && let pipeline::Error::Source(failure) = error
             && let Some(in_full) = failure.in_full()
         {
@@ -374,7 +381,7 @@ impl WorkerRun<'_> {
             .unwrap_or_default();
         info!(ledger = %ledger.genesis().ledger, row = ledger.head().sequence, instance, "ledger verified");
         log_next_window(self.settings, &components.ledger);
-        held::wait(&mut components.ledger, self.health, self.stop)?;
+        held::wait_while_held(&mut components.ledger, self.health, self.stop)?;
         let worker = Worker {
             plan: self.plan,
             readers: components.readers,
@@ -385,9 +392,9 @@ impl WorkerRun<'_> {
             metrics: self.metrics.clone(),
             health: self.health,
             // One loop that fails stops the others, and not the program.
-            stop: self.stop.below(),
+            stop: self.stop.child_request(),
         };
-        worker.run_with(absorbed)
+        worker.run_with_absorbers(absorbed)
     }
 }
 
@@ -411,7 +418,7 @@ fn where_it_is(output: &Output) -> String {
 fn log_next_window(settings: &Settings, ledger: &Ledger) {
     let rules = &settings.windows;
     let next = rules.grid.span_of(ledger.next_window());
-    let cutoff = rules.cutoff(next, ledger.genesis().backfill_until);
+    let cutoff = rules.window_cutoff(next, ledger.genesis().backfill_until);
     match settings.input {
         _ if rules.end.is_some_and(|end| next.end > end) => info!("every window is already closed"),
         Input::Files(_) => {
@@ -420,7 +427,7 @@ fn log_next_window(settings: &Settings, ledger: &Ledger) {
         Input::Kafka(_) => info!(
             window = %next.start,
             // A backfill closes and publishes its windows together.
-            windows = ledger.genesis().backfill_until.map_or(1, |until| history(rules, next, until)),
+            windows = ledger.genesis().backfill_until.map_or(1, |until| windows_of_backfill(rules, next, until)),
             cutoff = %cutoff,
             published = %cutoff.plus(settings.publish_delay),
             "next window"
@@ -429,10 +436,10 @@ fn log_next_window(settings: &Settings, ledger: &Ledger) {
 }
 
 /// Number of windows from `next` on that are closed together, when everything sent until `backfill` has been read.
-fn history(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
+fn windows_of_backfill(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
     let last = backfill.minus(rules.allowed_lateness);
     rules
         .grid
-        .count(next.start, rules.end.map_or(last, |end| last.min(end)))
+        .count_spans(next.start, rules.end.map_or(last, |end| last.min(end)))
         .max(1)
 }

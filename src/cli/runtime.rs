@@ -4,14 +4,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::warn;
 
 use crate::cli::failure::Failure;
-use bernstream_worker::pipeline::Stop;
+use bernstream_worker::pipeline::StopRequest;
 
 /// The runtime that serves the endpoints and handles signals; the loops of the worker are plain threads.
 ///
 /// # Errors
 ///
 /// If the operating system cannot start its thread.
-pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -23,7 +23,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// once. From the return on: a signal that comes earlier ends the process.
 pub fn stop_on_signal(
     runtime: &tokio::runtime::Runtime,
-    stop: &Stop,
+    stop: &StopRequest,
     tell: impl Fn() + Send + 'static,
 ) {
     let stop = stop.clone();
@@ -39,11 +39,11 @@ pub fn stop_on_signal(
     runtime.spawn(async move {
         for _ in 0..2 {
             tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-            if stop.asked() {
+            if stop.is_requested() {
                 std::process::exit(130);
             }
             tell();
-            stop.ask();
+            stop.request_stop();
         }
     });
 }

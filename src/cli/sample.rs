@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::cli::failure::Failure;
 use crate::cli::parallel::on_all_processors;
 use crate::cli::print::{note, print};
-use crate::cli::progress::{WorkDone, counting};
+use crate::cli::progress::{WorkDone, show_progress};
 use bernstream_config::Study;
 use bernstream_functions::sampled::{Neighbours, SampledChange};
 
@@ -30,11 +30,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "drawing {} pairs of neighbouring windows of {} records from the prior, with seed {}",
         plan.samples, neighbours.records, neighbours.seed
     ));
-    let changes = counting("drawing pairs", |done| {
-        changes(neighbours, plan.samples, done)
+    let changes = show_progress("drawing pairs", |done| {
+        sample_changes(neighbours, plan.samples, done)
     })?;
     let change = plan
-        .statistic_of(&changes)
+        .integer_statistic(&changes)
         .map_err(|error| Failure::Other(error.to_string()))?;
     let SampledChange { sum, .. } = change;
     let which = match plan.samples - plan.order {
@@ -60,11 +60,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "this is RANDOM differential privacy. Choose prior and seed before you see a result: trying several until one is small \
          voids gamma. Add this table to the configuration, in place of an older one:\n"
     ));
-    print(study.table(change))
+    print(study.result_table(change))
 }
 
 /// Every pair depends on its number alone, so the order of the threads does not matter.
-fn changes(
+fn sample_changes(
     neighbours: &Neighbours,
     samples: u32,
     done: &WorkDone,
@@ -78,7 +78,7 @@ fn changes(
                 if pair >= samples {
                     return Ok(drawn);
                 }
-                drawn.push(neighbours.change(pair));
+                drawn.push(neighbours.pair_change(pair));
                 done.set(u64::from(pair) + 1, u64::from(samples));
             }
         },

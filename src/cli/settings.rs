@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::cli::progress::during;
+use crate::cli::progress::show_during;
 use bernstream_config::{Faults, Release, Settings};
-use bernstream_ledger::{Ledger, Pending};
+use bernstream_ledger::{Ledger, PendingWrite};
 use bernstream_synopsis::description::Definition;
 
 const READING: &str = "reading the configuration, and selecting what is automatic";
@@ -15,7 +15,7 @@ const READING: &str = "reading the configuration, and selecting what is automati
 /// # Errors
 ///
 /// All faults of the file, or that it cannot be read.
-pub fn load(path: &Path) -> Result<Settings, Faults> {
+pub fn load_settings(path: &Path) -> Result<Settings, Faults> {
     // A ledger that cannot be read is told by whoever opens it.
     Settings::load_keeping(path, |params| Ledger::newest_settings(params).ok())
 }
@@ -26,7 +26,7 @@ pub fn load(path: &Path) -> Result<Settings, Faults> {
 ///
 /// Those of [`load`].
 pub fn load_visibly(path: &Path) -> Result<Settings, Faults> {
-    during(READING, || load(path))
+    show_during(READING, || load_settings(path))
 }
 
 /// Reads the file for whoever may not change the ledger: one that a crash has left in the middle of a write is not read, because only a
@@ -36,9 +36,9 @@ pub fn load_visibly(path: &Path) -> Result<Settings, Faults> {
 ///
 /// Those of [`load`].
 pub fn load_only_looking(path: &Path) -> Result<Settings, Faults> {
-    during(READING, || {
-        Settings::load_keeping(path, |params| match Ledger::pending(params) {
-            Ok(Some(Pending::Unfinished)) => None,
+    show_during(READING, || {
+        Settings::load_keeping(path, |params| match Ledger::pending_write(params) {
+            Ok(Some(PendingWrite::Unfinished)) => None,
             _ => Ledger::newest_settings(params).ok(),
         })
     })
@@ -66,13 +66,16 @@ pub fn name_before(settings: &Settings, release: &Release) -> String {
 }
 
 /// Tells that a release goes on with the choice of an earlier version; `None` if it has this version's.
-pub fn kept(release: &Release) -> Option<String> {
-    let table = release.auto.as_ref().filter(|table| table.is_kept())?;
+pub fn kept_choice(release: &Release) -> Option<String> {
+    let table = release
+        .auto
+        .as_ref()
+        .filter(|table| table.is_recorded_choice())?;
     Some(format!(
         "release {:?} goes on with {}, which the ledger has recorded for this file; \"auto\" would select {} today: to change to \
          it, write that into the file",
         release.name,
-        table.taken.written(&release.axes, &release.function),
-        table.best.written(&release.axes, &release.function),
+        table.taken.keys_in_file(&release.axes, &release.function),
+        table.best.keys_in_file(&release.axes, &release.function),
     ))
 }

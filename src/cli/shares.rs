@@ -5,16 +5,16 @@ use tracing::{info, warn};
 use crate::cli::open_error::OpenError;
 use bernstream_config::{Settings, SharedBudget};
 use bernstream_kafka as kafka;
-use bernstream_kafka::ledger::budget::guard::{GuardedWitness, standing};
+use bernstream_kafka::ledger::budget::guard::{GuardedWitness, current_share};
 use bernstream_kafka::ledger::budget::topic::{BudgetTopic, Params};
 use bernstream_kafka::topic;
 use bernstream_kafka::topic::NO_ID;
 use bernstream_ledger::budget::entry::Shared;
 use bernstream_ledger::budget::error::Error;
 use bernstream_ledger::budget::fold::ActiveShare;
-use bernstream_ledger::budget::join::{Wanted, next};
+use bernstream_ledger::budget::join::{WantedShare, next_step};
 use bernstream_ledger::witness::Witness;
-use bernstream_ledger::{Holding, Ledger};
+use bernstream_ledger::{BudgetHolding, Ledger};
 use bernstream_synopsis::clock::Timestamp;
 
 /// A pipeline that is to have a new ledger.
@@ -34,10 +34,10 @@ pub struct ShareRequest<'b> {
 /// # Errors
 ///
 /// If it cannot be created, or is there and not set up as it must be.
-pub fn create(params: &Params) -> Result<bool, OpenError> {
-    match topic::describe(&params.broker, &params.topic) {
+pub fn create_budget_topic(params: &Params) -> Result<bool, OpenError> {
+    match topic::describe_topic(&params.broker, &params.topic) {
         Err(kafka::Error::NoTopic { .. }) => {
-            BudgetTopic::create(params, params.replication())?;
+            BudgetTopic::create(params, params.new_replicas())?;
             Ok(true)
         }
         _ => Ok(BudgetTopic::open(params).map(|_| false)?),
@@ -49,22 +49,22 @@ pub fn create(params: &Params) -> Result<bool, OpenError> {
 /// # Errors
 ///
 /// Those of [`begin`].
-pub fn foresee(
+pub fn foresee_share(
     settings: &Settings,
     input: &str,
     beginner: &ShareRequest<'_>,
 ) -> Result<(), OpenError> {
-    let Some(mut budget) = open(settings, input)? else {
+    let Some(mut budget) = open_budget(settings, input)? else {
         return Ok(());
     };
     let wanted = budget.asked_share(settings, beginner);
-    Ok(next(budget.topic.read()?, &wanted, None).map(drop)?)
+    Ok(next_step(budget.topic.read_shares()?, &wanted, None).map(drop)?)
 }
 
 /// A share that a new ledger begins with.
 pub struct BegunShare {
     /// Its place in the budget topic; `None` if the pipeline shares with nobody.
-    pub holding: Option<Holding>,
+    pub holding: Option<BudgetHolding>,
     /// The first window of the ledger: the asked one, or a later one.
     pub first: Timestamp,
 }
@@ -75,12 +75,12 @@ pub struct BegunShare {
 /// # Errors
 ///
 /// If the share does not fit, or the budget topic is missing, of another budget, or cannot be reached.
-pub fn begin(
+pub fn begin_share(
     settings: &Settings,
     input: &str,
     beginner: &ShareRequest<'_>,
 ) -> Result<BegunShare, OpenError> {
-    let Some(mut budget) = open(settings, input)? else {
+    let Some(mut budget) = open_budget(settings, input)? else {
         return Ok(BegunShare {
             holding: None,
             first: beginner.first,
@@ -100,7 +100,7 @@ pub fn begin(
         .first_from(beginner.first.max(begins))
         .start;
     Ok(BegunShare {
-        holding: Some(Holding {
+        holding: Some(BudgetHolding {
             topic: budget.topic.id().to_owned(),
             generation: holder.generation,
         }),
@@ -113,12 +113,12 @@ pub fn begin(
 /// # Errors
 ///
 /// If the budget topic is not the one that the ledger has its share in, or does not know that, or cannot be reached.
-pub fn guarded(
+pub fn guard_witness(
     settings: &Settings,
     ledger: &Ledger,
     witness: Box<dyn Witness + Send>,
 ) -> Result<Box<dyn Witness + Send>, OpenError> {
-    let Some(HeldShare { topic, share }) = held(settings, ledger)? else {
+    let Some(HeldShare { topic, share }) = held_share(settings, ledger)? else {
         return Ok(witness);
     };
     if let Some(until) = share.until.or(ledger.until()) {
@@ -145,7 +145,7 @@ pub struct HeldShare {
 /// # Errors
 ///
 /// Those of [`guarded`].
-pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldShare>, OpenError> {
+pub fn held_share(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldShare>, OpenError> {
     let genesis = ledger.genesis();
     let (Some(holding), Some(holder)) = (&genesis.budget, genesis.holder()) else {
         return Ok(None);
@@ -155,7 +155,7 @@ pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldShare>, O
         budget,
         shared,
         mut topic,
-    }) = open(settings, &genesis.input)?
+    }) = open_budget(settings, &genesis.input)?
     else {
         return Ok(None);
     };
@@ -164,7 +164,7 @@ pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldShare>, O
         let id = holding.topic.clone();
         return Err(Error::Elsewhere { name, id }.into());
     }
-    let share = standing(&mut topic, &holder)?;
+    let share = current_share(&mut topic, &holder)?;
     if let Some(what) = shared.difference(&share.entry.of) {
         return Err(Error::OtherBudget { name, what }.into());
     }
@@ -186,8 +186,8 @@ pub struct OpenBudget<'s> {
 
 impl OpenBudget<'_> {
     /// The share that a pipeline asks for, from the block of its first window on.
-    fn asked_share(&self, settings: &Settings, beginner: &ShareRequest<'_>) -> Wanted {
-        Wanted {
+    fn asked_share(&self, settings: &Settings, beginner: &ShareRequest<'_>) -> WantedShare {
+        WantedShare {
             topic: self.budget.topic.clone(),
             owner: beginner.owner.to_owned(),
             pipeline: settings.pipeline.clone(),
@@ -205,11 +205,14 @@ impl OpenBudget<'_> {
 /// # Errors
 ///
 /// If the topic is missing, is not set up as it must be, or cannot be reached.
-pub fn open<'s>(settings: &'s Settings, input: &str) -> Result<Option<OpenBudget<'s>>, OpenError> {
+pub fn open_budget<'s>(
+    settings: &'s Settings,
+    input: &str,
+) -> Result<Option<OpenBudget<'s>>, OpenError> {
     let (Some(budget), Some(params)) = (&settings.privacy.budget, settings.budget_topic()) else {
         return Ok(None);
     };
-    let Some(shared) = settings.shared(input.to_owned()) else {
+    let Some(shared) = settings.shared_budget_terms(input.to_owned()) else {
         return Ok(None);
     };
     let topic = BudgetTopic::open(&params)?;

@@ -18,7 +18,10 @@ pub struct Arguments {
 /// # Errors
 ///
 /// If the shell is unknown, or if standard output cannot be written.
-pub fn completions(arguments: &Arguments, program: &mut clap::Command) -> Result<(), Failure> {
+pub fn print_completions(
+    arguments: &Arguments,
+    program: &mut clap::Command,
+) -> Result<(), Failure> {
     let unknown = "$SHELL names no known shell: give its name, as in `bernstream completions bash`";
     let shell = arguments
         .shell
@@ -34,6 +37,6 @@ pub fn completions(arguments: &Arguments, program: &mut clap::Command) -> Result
 /// # Errors
 ///
 /// If standard output cannot be written.
-pub fn schema() -> Result<(), Failure> {
+pub fn print_schema() -> Result<(), Failure> {
     line(format_args!("{:#}", config::schema()))
 }

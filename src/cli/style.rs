@@ -35,7 +35,7 @@ pub fn on_stderr(style: Style, text: &str) -> String {
 
 /// Faults for standard error, as a compiler shows them: on a terminal the marks under what is wrong are red, the gutter blue, and
 /// where it stands bold.
-pub fn faults(text: &str) -> String {
+pub fn style_faults(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(fault_line).collect();
     lines.join("\n")
 }

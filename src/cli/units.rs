@@ -4,7 +4,7 @@ use bernstream_config::Release;
 use bernstream_synopsis::description::{Description, Names, Target};
 
 /// The name of records, in the plural: "flights".
-pub fn records(names: Option<&Names>) -> String {
+pub fn records_in_plural(names: Option<&Names>) -> String {
     plural_of(
         names
             .and_then(|names| names.record.as_deref())
@@ -13,7 +13,7 @@ pub fn records(names: Option<&Names>) -> String {
 }
 
 /// The unit of a value and of its error: "flights per minute".
-pub fn quantity(release: &Release) -> String {
+pub fn quantity_of_release(release: &Release) -> String {
     if !matches!(release.function.about, Target::Density(_)) {
         return release.function.quantity.clone();
     }
@@ -25,12 +25,12 @@ pub fn quantity(release: &Release) -> String {
             .and_then(|axis| axis.unit.clone());
         units.push(unit.unwrap_or_else(|| format!("unit of {column}")));
     }
-    let records = records(release.names.as_ref());
+    let records = records_in_plural(release.names.as_ref());
     format!("{records} per {}", units.join(" and "))
 }
 
 /// The meaning of the values of a synopsis, by its names where it has some: "flights per minute of departure delay". As on the page.
-pub fn meaning(about: &Description) -> String {
+pub fn meaning_of_values(about: &Description) -> String {
     let columns: Vec<&str> = about
         .domain
         .iter()
@@ -57,7 +57,7 @@ pub fn meaning(about: &Description) -> String {
     };
     format!(
         "{} per {units} of {}{rest}",
-        records(Some(names)),
+        records_in_plural(Some(names)),
         labels.join(" and ")
     )
 }
@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn a_quantity_takes_the_names_of_the_file_where_there_are_some() {
-        let of = |text: &str| quantity(&Settings::parse(text, "test").unwrap().releases[0]);
+        let of =
+            |text: &str| quantity_of_release(&Settings::parse(text, "test").unwrap().releases[0]);
         assert_eq!(
             of(include_str!("../../config/demo.toml")),
             "customers per minute"

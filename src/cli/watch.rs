@@ -11,7 +11,7 @@ use crate::cli::background::BackgroundThread;
 use crate::cli::failure::Failure;
 use bernstream_config::{Input, Settings};
 use bernstream_kafka::broker_clock;
-use bernstream_kafka::check::setting;
+use bernstream_kafka::check::topic_setting;
 use bernstream_kafka::ledger::budget::topic as budget_topic;
 use bernstream_kafka::ledger::witness;
 use bernstream_kafka::sink;
@@ -21,7 +21,7 @@ use bernstream_kafka::topic;
 use bernstream_kafka::topic::Topic;
 use bernstream_kafka::{Broker, Error, UnknownTopic};
 use bernstream_ledger::budget;
-use bernstream_worker::pipeline::Stop;
+use bernstream_worker::pipeline::StopRequest;
 
 /// Time between two looks at the topics.
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -49,18 +49,18 @@ impl Watch {
     /// # Errors
     ///
     /// If the thread cannot be started.
-    pub fn start(settings: &Settings, stop: &Stop) -> Result<Self, Failure> {
+    pub fn start(settings: &Settings, stop: &StopRequest) -> Result<Self, Failure> {
         let found = Arc::<Mutex<Option<Failure>>>::default();
         let shared = Arc::clone(&found);
-        let mut topics = topics(settings);
+        let mut topics = watched_topics(settings);
         let thread = BackgroundThread::start("topics", stop, move |stop| {
-            while !topics.is_empty() && !stop.asked() {
-                let mut looks = topics.iter_mut().take_while(|_| !stop.asked());
-                if let Some(failure) = looks.find_map(|topic| topic.look().err()) {
+            while !topics.is_empty() && !stop.is_requested() {
+                let mut looks = topics.iter_mut().take_while(|_| !stop.is_requested());
+                if let Some(failure) = looks.find_map(|topic| topic.look_at_topic().err()) {
                     *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
-                    stop.ask();
+                    stop.request_stop();
                 }
-                stop.wait(INTERVAL);
+                stop.sleep_or_stop(INTERVAL);
             }
         })?;
         Ok(Watch {
@@ -70,7 +70,7 @@ impl Watch {
     }
 
     /// The reason why the worker had to end, if it had to.
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn take_failure(&self) -> Option<Failure> {
         self.found
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -100,7 +100,7 @@ enum Gone {
 }
 
 /// The topics of a worker; none for a mock cluster, which has no settings.
-fn topics(settings: &Settings) -> Vec<Watched> {
+fn watched_topics(settings: &Settings) -> Vec<Watched> {
     let mut topics = Vec::new();
     if let Input::Kafka(input) = &settings.input {
         topics.push(Watched::input(input));
@@ -145,7 +145,7 @@ impl Watched {
             "input",
             &input.broker,
             &input.topic,
-            move |topic| Ok(source::kafka::check(&params, topic)?),
+            move |topic| Ok(source::kafka::check_topic(&params, topic)?),
             move |gone| {
                 let why = match gone {
                     Gone::Deleted => {
@@ -170,7 +170,7 @@ impl Watched {
             "clock",
             &input.broker,
             &input.clock,
-            move |topic| Ok(broker_clock::check(&clock, topic)?),
+            move |topic| Ok(broker_clock::check_settings(&clock, topic)?),
             move |_| {
                 Error::ClockGone {
                     topic: name.clone(),
@@ -188,7 +188,7 @@ impl Watched {
             "output",
             &sink.broker,
             &sink.topic,
-            move |topic| Ok(sink::kafka::check(&params, topic)?),
+            move |topic| Ok(sink::kafka::check_topic(&params, topic)?),
             move |gone| {
                 let topic = name.clone();
                 match gone {
@@ -206,7 +206,7 @@ impl Watched {
             "witness",
             &witness.broker,
             &witness.topic,
-            move |topic| Ok(witness::kafka::check(&params, topic)?),
+            move |topic| Ok(witness::kafka::check_topic(&params, topic)?),
             move |_| bernstream_ledger::witness::Error::Missing { name: name.clone() }.into(),
         )
     }
@@ -219,7 +219,7 @@ impl Watched {
             "budget",
             &broker,
             &topic,
-            move |topic| Ok(budget_topic::check(&params, topic)?),
+            move |topic| Ok(budget_topic::check_topic(&params, topic)?),
             move |gone| {
                 let name = name.clone();
                 match gone {
@@ -233,15 +233,15 @@ impl Watched {
     /// # Errors
     ///
     /// If the worker must end.
-    fn look(&mut self) -> Result<(), Failure> {
-        let found = topic::describe(&self.broker, &self.name);
-        self.compare(found, Instant::now())
+    fn look_at_topic(&mut self) -> Result<(), Failure> {
+        let found = topic::describe_topic(&self.broker, &self.name);
+        self.compare_topic(found, Instant::now())
     }
 
     /// # Errors
     ///
     /// If the worker must end. A cluster that does not answer is told elsewhere.
-    fn compare(&mut self, found: Result<Topic, Error>, now: Instant) -> Result<(), Failure> {
+    fn compare_topic(&mut self, found: Result<Topic, Error>, now: Instant) -> Result<(), Failure> {
         let topic = match found {
             Ok(topic) => topic,
             Err(error) if error.is_missing() && !self.unknown.may_return(now) => {
@@ -254,7 +254,7 @@ impl Watched {
             return Err((self.gone)(Gone::Recreated));
         }
         (self.check)(&topic)?;
-        for change in changes(self.role, &self.name, self.last.as_ref(), &topic) {
+        for change in changes_in_words(self.role, &self.name, self.last.as_ref(), &topic) {
             warn!("{change}");
         }
         self.last = Some(topic);
@@ -263,7 +263,7 @@ impl Watched {
 }
 
 /// Remarks on `topic`: every change, and at first what endangers records.
-fn changes(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<String> {
+fn changes_in_words(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<String> {
     let before = last.map(watched_values);
     let mut told = Vec::new();
     for (key, value) in watched_values(topic) {
@@ -283,7 +283,7 @@ fn changes(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<S
 fn watched_values(topic: &Topic) -> BTreeMap<&'static str, String> {
     let mut values = BTreeMap::new();
     for key in SETTINGS {
-        values.insert(key, setting(topic, key).to_owned());
+        values.insert(key, topic_setting(topic, key).to_owned());
     }
     values.insert("partitions", topic.partitions.len().to_string());
     values
@@ -306,7 +306,7 @@ mod tests {
      {
         let mut watched = Watched {
             role: "input",
-            broker: Broker::plain("none"),
+            broker: Broker::without_security("none"),
             name: "in".to_owned(),
             check: Box::new(|_| Ok(())),
             gone: Box::new(|gone| Failure::Other(format!("{gone:?}"))),
@@ -328,7 +328,8 @@ mod tests {
             })
         };
         let start = Instant::now();
-        let mut look = |second, found| watched.compare(found, start + Duration::from_secs(second));
+        let mut look =
+            |second, found| watched.compare_topic(found, start + Duration::from_secs(second));
         look(0, Ok(topic(1, &[]))).unwrap();
         look(15, missing()).unwrap();
         look(30, Ok(topic(1, &[]))).unwrap();
@@ -372,7 +373,7 @@ mod tests {
                 ("unclean.leader.election.enable", "true"),
             ],
         );
-        let told = |last, now| changes("input", "in", last, now);
+        let told = |last, now| changes_in_words("input", "in", last, now);
         assert!(told(None, &sound).is_empty() && told(Some(&sound), &sound).is_empty());
         let lines = told(Some(&sound), &unclean);
         assert_eq!(

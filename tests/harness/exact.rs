@@ -14,7 +14,7 @@ pub trait Opened {
 impl Opened for Exact {
     fn opened(&self) -> Vec<i128> {
         let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
-        let drawn = |exact: &Exact| mechanism.release(exact, &mut Generator::frozen([0; 32]));
+        let drawn = |exact: &Exact| mechanism.release_noisy(exact, &mut Generator::frozen([0; 32]));
         let noisy = drawn(self);
         let noise = drawn(&Exact::new(vec![0; noisy.values().len()]));
         noisy

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bernstream_kafka::Broker;
-use bernstream_kafka::topic::create;
+use bernstream_kafka::topic::create_topic;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::metadata::MetadataTopic;
 use tempfile::TempDir;
@@ -36,7 +36,7 @@ pub fn broker() -> Option<String> {
 
 /// How the crate reaches that broker.
 pub fn at(servers: &str) -> Broker {
-    Broker::plain(servers)
+    Broker::without_security(servers)
 }
 
 /// A name that no other test, thread or run uses.
@@ -66,7 +66,7 @@ pub fn fresh_topic(
         .chain(settings)
         .copied()
         .collect();
-    create(&at(servers), &name, partitions, 1, &settings).unwrap();
+    create_topic(&at(servers), &name, partitions, 1, &settings).unwrap();
     name
 }
 

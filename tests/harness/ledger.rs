@@ -11,9 +11,9 @@ use bernstream_functions::density::Density;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness, fold};
+use bernstream_ledger::witness::{Witness, WitnessClaim, fold_claim};
 use bernstream_ledger::{
-    Closed, Closing, Genesis, Head, Ledger, Message, Outcome, Paid, Params, Row, new_id,
+    ClosedWindow, Closing, Genesis, Head, Ledger, LedgerParams, Message, Outcome, Paid, Row, new_id,
 };
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
@@ -60,8 +60,8 @@ pub fn price(tenths: u64) -> Price {
     Price::Pure(Epsilon::from_trillionths(tenths * 100_000_000_000))
 }
 
-pub fn params(folder: &Path) -> Params {
-    Params {
+pub fn params(folder: &Path) -> LedgerParams {
+    LedgerParams {
         path: folder.to_path_buf(),
         keep_published: Duration::from_secs(3600),
     }
@@ -113,13 +113,13 @@ pub fn described(draw: u64, edited: impl FnOnce(Description) -> Description) -> 
         ..example.clone()
     });
     let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
-    let noisy = mechanism.release(
+    let noisy = mechanism.release_noisy(
         &Exact::new(vec![i128::from(draw); 3]),
         &mut Generator::frozen([0; 32]),
     );
     Sealed::new(
         about,
-        Dequantized::of(&noisy, density, ValueScaling::of(density)),
+        Dequantized::from_noisy(&noisy, density, ValueScaling::of_target(density)),
     )
     .unwrap()
 }
@@ -240,7 +240,7 @@ const FORMAT_4: &str = "
 pub fn half_written(there: &Path) -> Head {
     let here = folder();
     let mut ledger = Ledger::create(&params(here.path()), genesis(at(0), "w", None)).unwrap();
-    ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
+    ledger.pay_window(closing(&ledger, &["k"], 1, 1)).unwrap();
     let head = *ledger.head();
     drop(ledger);
     let file = rusqlite::Connection::open(here.path().join("ledger.sqlite")).unwrap();
@@ -301,10 +301,10 @@ pub fn format_4(folder: &Path, windows: u64) {
                 let outcome = Outcome::Released {
                     publish_at: window.end,
                     charges: vec![(block, price(4))],
-                    messages: vec![Message::of(&message)],
+                    messages: vec![Message::from_encoded(&message)],
                     states: vec![],
                 };
-                Row::Window(Closed {
+                Row::Window(ClosedWindow {
                     window,
                     ends: Positions([(0, n)].into()),
                     outcome,
@@ -324,9 +324,9 @@ pub fn of_years(folder: &Path, windows: u64) -> Ledger {
     format_4(folder, windows);
     let mut ledger = Ledger::open(&params(folder)).unwrap();
     loop {
-        ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
+        ledger.pay_window(closing(&ledger, &["k"], 1, 1)).unwrap();
         let waiting = ledger
-            .deliverable(ledger.head(), at(i64::MAX / 60_000_000), 2)
+            .due_messages(ledger.head(), at(i64::MAX / 60_000_000), 2)
             .unwrap();
         ledger
             .mark_published(&waiting, ledger.next_window())
@@ -351,15 +351,15 @@ pub enum Fate {
 #[derive(Debug, Default)]
 pub struct Topic {
     pub id: u64,
-    pub log: Vec<Claim>,
-    pub delayed: Vec<Claim>,
+    pub log: Vec<WitnessClaim>,
+    pub delayed: Vec<WitnessClaim>,
     /// How long reading takes.
     pub slow: Duration,
 }
 
 impl Topic {
-    pub fn accepted(&self) -> Option<Claim> {
-        self.log.iter().copied().fold(None, fold)
+    pub fn accepted(&self) -> Option<WitnessClaim> {
+        self.log.iter().copied().fold(None, fold_claim)
     }
 
     /// Deleted, and made anew.
@@ -369,7 +369,7 @@ impl Topic {
     }
 }
 
-pub type Fold = fn(Option<Claim>, Claim) -> Option<Claim>;
+pub type Fold = fn(Option<WitnessClaim>, WitnessClaim) -> Option<WitnessClaim>;
 
 /// One worker's view of a [`Topic`].
 pub struct MemoryWitness {
@@ -386,13 +386,13 @@ impl MemoryWitness {
             topic: topic.clone(),
             stale: 0,
             fate: Fate::Lands,
-            fold,
+            fold: fold_claim,
         }
     }
 }
 
 impl Witness for MemoryWitness {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         let topic = self.topic.borrow();
         std::thread::sleep(topic.slow);
         let seen = topic.log.len().saturating_sub(self.stale);
@@ -403,7 +403,7 @@ impl Witness for MemoryWitness {
         Ok(self.topic.borrow().id.to_string())
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
         let mut topic = self.topic.borrow_mut();
         match self.fate {
             Fate::Lands | Fate::LandsUnheard => topic.log.push(*claim),

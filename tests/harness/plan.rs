@@ -3,9 +3,9 @@
 use bernstream_config::Settings;
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::band::Band;
-use bernstream_worker::pipeline::Plan;
+use bernstream_worker::pipeline::ReleasePlan;
 
-pub fn plan(settings: &Settings) -> Plan {
+pub fn plan(settings: &Settings) -> ReleasePlan {
     let band = Band {
         level: 0.95,
         half_width: 1.0,

@@ -99,8 +99,9 @@ pub fn read(folder: &Path) -> Published {
     let mut published = Published::new();
     for release in fs::read_dir(folder.join("out/responses")).expect("the output") {
         for file in fs::read_dir(release.expect("a folder").path()).expect("its files") {
-            let synopsis = Synopsis::open(&fs::read(file.expect("a file").path()).expect("bytes"))
-                .expect("a synopsis");
+            let synopsis =
+                Synopsis::decode_message(&fs::read(file.expect("a file").path()).expect("bytes"))
+                    .expect("a synopsis");
             let about = synopsis.description().clone();
             let hour = (about.window.start.micros() - ORIGIN) / HOUR;
             published

@@ -375,7 +375,7 @@ keep_published = "1h"
     pub fn versions(&self) -> BTreeMap<(Timestamp, String), BTreeSet<Vec<u8>>> {
         let mut versions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for published in self.published() {
-            let synopsis = Synopsis::open(&published.payload).expect("a synopsis");
+            let synopsis = Synopsis::decode_message(&published.payload).expect("a synopsis");
             let description = synopsis.description();
             let place = (
                 description.window.start,

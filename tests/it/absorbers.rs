@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use bernstream_config::Settings;
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Absorbed, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{AbsorberParams, Worker};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -253,7 +253,8 @@ fn what_has_no_room_in_the_worker_is_read_there() {
     let mut text = scene.configuration(folder, NEVER);
     fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
     // The partials of a window have some kilobytes in all: more than one of them, and less than all.
-    let metrics = Metrics::new(Detail::Operator, "room", "pure epsilon", "").expect("metrics");
+    let metrics =
+        Metrics::new(MetricsDetail::Operator, "room", "pure epsilon", "").expect("metrics");
     text.push_str("most_megabytes = 1\n");
     let running = absorber(folder, None);
     let settings = Settings::parse(&text, "room").expect("a sound configuration");
@@ -262,7 +263,7 @@ fn what_has_no_room_in_the_worker_is_read_there() {
         assert_eq!(absorbed.most, 1_000_000);
         (
             worker,
-            Some(Absorbed {
+            Some(AbsorberParams {
                 most: 6_000,
                 ..absorbed
             }),
@@ -270,7 +271,7 @@ fn what_has_no_room_in_the_worker_is_read_there() {
     });
     drop(running);
     assert!(published == scene.expected);
-    let shown = metrics.render().expect("metrics");
+    let shown = metrics.render_text().expect("metrics");
     for fate in ["taken", "no_room"] {
         assert!(
             shown.contains(&format!("fate=\"{fate}\"")),
@@ -293,11 +294,11 @@ fn workers_side_by_side_are_answered_each() {
     thread::scope(|scope| {
         let workers = [(one, text), (other, same)].map(|(folder, text)| {
             scope.spawn(move || {
-                let metrics =
-                    Metrics::new(Detail::Operator, "both", "pure epsilon", "").expect("metrics");
+                let metrics = Metrics::new(MetricsDetail::Operator, "both", "pure epsilon", "")
+                    .expect("metrics");
                 (
                     published_with(&text, folder, 1, &metrics),
-                    metrics.render().expect("metrics"),
+                    metrics.render_text().expect("metrics"),
                 )
             })
         });
@@ -340,7 +341,8 @@ fn a_partition_that_is_added_in_mid_window_changes_nothing() {
     let folder = folder.path();
     let text = with_scale(&configured(&topic, folder), folder, "4s");
     fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
-    let metrics = Metrics::new(Detail::Operator, "added", "pure epsilon", "").expect("metrics");
+    let metrics =
+        Metrics::new(MetricsDetail::Operator, "added", "pure epsilon", "").expect("metrics");
     let running = [absorber(folder, None), absorber(folder, None)];
     let published = thread::scope(|scope| {
         let worker = scope.spawn(|| published_with(&text, folder, 2, &metrics));
@@ -365,7 +367,7 @@ fn a_partition_that_is_added_in_mid_window_changes_nothing() {
     drop(running);
     assert!(
         metrics
-            .render()
+            .render_text()
             .expect("metrics")
             .contains("fate=\"taken\""),
         "absorbers took part"
@@ -415,7 +417,8 @@ fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
         "3s",
     );
     fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
-    let metrics = Metrics::new(Detail::Operator, "late", "pure epsilon", "").expect("metrics");
+    let metrics =
+        Metrics::new(MetricsDetail::Operator, "late", "pure epsilon", "").expect("metrics");
     thread::scope(|scope| {
         let worker = scope.spawn(|| published_with(&text, folder, 1, &metrics));
         // The first window is over, and so is its deadline: the worker has read everything.
@@ -428,7 +431,7 @@ fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
         assert_eq!(worker.join().expect("it works").len(), 6 * WINDOWS as usize);
         drop(late);
     });
-    let shown = metrics.render().expect("metrics");
+    let shown = metrics.render_text().expect("metrics");
     assert!(shown.contains("fate=\"taken\""), "{shown}");
 }
 
@@ -483,7 +486,8 @@ fn a_partition_that_retention_has_emptied_is_taken_over() {
         "2s",
     );
     fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
-    let metrics = Metrics::new(Detail::Operator, "emptied", "pure epsilon", "").expect("metrics");
+    let metrics =
+        Metrics::new(MetricsDetail::Operator, "emptied", "pure epsilon", "").expect("metrics");
     let published = thread::scope(|scope| {
         let running = absorber(folder, None);
         let worker = scope.spawn(|| published_with(&text, folder, 1, &metrics));
@@ -517,7 +521,7 @@ fn a_partition_that_retention_has_emptied_is_taken_over() {
         worker.join().expect("it works")
     });
     assert_eq!(published.len(), 6 * WINDOWS as usize);
-    let shown = metrics.render().expect("metrics");
+    let shown = metrics.render_text().expect("metrics");
     assert!(shown.contains("fate=\"taken\""), "{shown}");
 }
 
@@ -619,7 +623,7 @@ struct Held<'a> {
 }
 
 impl Witness for Held<'_> {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         self.inner.read()
     }
 
@@ -627,7 +631,7 @@ impl Witness for Held<'_> {
         self.inner.identity()
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
         if self.is_held.load(Ordering::Relaxed) {
             return Err(witness::Error::Unavailable {
                 name: "held".to_owned(),
@@ -667,7 +671,8 @@ fn what_belongs_to_accepted_windows_is_deleted() {
             .map(|number| of(number).expect("an answer"))
             .collect()
     };
-    let metrics = Metrics::new(Detail::Operator, "held", "pure epsilon", "").expect("metrics");
+    let metrics =
+        Metrics::new(MetricsDetail::Operator, "held", "pure epsilon", "").expect("metrics");
     let is_held = Arc::new(AtomicBool::new(true));
     let running = absorber(folder, None);
     thread::scope(|scope| {
@@ -700,7 +705,7 @@ fn what_belongs_to_accepted_windows_is_deleted() {
     drop(running);
     assert!(
         metrics
-            .render()
+            .render_text()
             .expect("metrics")
             .contains("fate=\"taken\"")
     );

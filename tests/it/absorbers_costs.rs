@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
 
 use crate::absorbers::{NEVER, absorber, with_scale};
 use crate::harness::kafka;
@@ -30,7 +30,7 @@ fn spent(process: u32) -> Duration {
 
 /// All series of this name together.
 fn sum(metrics: &Metrics, name: &str) -> f64 {
-    let text = metrics.render().expect("metrics");
+    let text = metrics.render_text().expect("metrics");
     let lines = text.lines().filter(|line| line.starts_with(name));
     lines
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
@@ -65,7 +65,8 @@ fn what_a_row_costs_with_one_two_and_four_absorbers() {
         );
         let text = with_scale(&text, folder, if absorbers == 0 { "100ms" } else { NEVER });
         fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
-        let metrics = Metrics::new(Detail::Operator, "costs", "pure epsilon", "").expect("metrics");
+        let metrics =
+            Metrics::new(MetricsDetail::Operator, "costs", "pure epsilon", "").expect("metrics");
         let started = Instant::now();
         let before = spent(std::process::id());
         let running: Vec<_> = (0..absorbers).map(|_| absorber(folder, None)).collect();

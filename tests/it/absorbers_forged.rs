@@ -15,9 +15,10 @@ use bernstream_ledger::sealing::Secret;
 use bernstream_release::window::VERSION;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::grid::Span;
-use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
 use bernstream_worker::scale::{
-    Absorbing, Announcement, Keys, Message, Params, Partial, Piece, ScaleTopic, pieces,
+    PartialPiece, PartitionAbsorber, PartitionPartial, ScaleKeys, ScaleMessage, ScaleParams,
+    ScaleTopic, WindowAnnouncement, split_into_pieces,
 };
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -71,34 +72,35 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&scene.servers);
-    let keys = Keys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
     let stretches =
         PartitionRanges::open(input.clone(), settings.columns.clone()).expect("it opens");
-    let forms = settings.forms();
-    let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), forms);
+    let forms = settings.release_inputs();
+    let mut absorbing = PartitionAbsorber::new(stretches, settings.windows.clone(), forms);
     let is_over = AtomicBool::new(false);
     let late = AtomicUsize::new(0);
     let told = Log::default();
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut first: Option<Arc<Announcement>> = None;
+            let mut first: Option<Arc<WindowAnnouncement>> = None;
             let mut is_told: bool = false;
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) =
-                    topic.next(Duration::from_millis(20), soon())
+                if let Some(ScaleMessage::Announcement { announcement, .. }) =
+                    topic.next_message(Duration::from_millis(20), soon())
                 {
                     match &first {
                         None => {
                             let asked = Arc::new(announcement);
-                            (0..PARTITIONS).for_each(|partition| absorbing.ask(&asked, partition));
+                            (0..PARTITIONS)
+                                .for_each(|partition| absorbing.ask_instead(&asked, partition));
                             first = Some(asked);
                         }
                         Some(closed) if closed.window != announcement.window && !is_told => {
                             for partition in 0..PARTITIONS {
-                                let name = closed.name(partition).expect("announced");
-                                topic.send(
-                                    &Partial {
+                                let name = closed.partial_name(partition).expect("announced");
+                                topic.send_partial(
+                                    &PartitionPartial {
                                         name,
                                         partition,
                                         bytes: vec![0; 9],
@@ -113,10 +115,12 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
                         Some(_) => {}
                     }
                 }
-                let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
+                let step = absorbing
+                    .read_step(Duration::from_millis(20))
+                    .expect("it reads");
                 step.finished
                     .iter()
-                    .for_each(|partial| topic.send(partial, "honest", &|| ()));
+                    .for_each(|partial| topic.send_partial(partial, "honest", &|| ()));
             }
         });
         let log = tracing_subscriber::fmt()
@@ -141,7 +145,10 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
 #[test]
 fn what_follows_from_the_records_is_told_to_operators_only() {
     let Some(scene) = Scene::new() else { return };
-    for (detail, is_told) in [(Detail::Safe, false), (Detail::Operator, true)] {
+    for (detail, is_told) in [
+        (MetricsDetail::Safe, false),
+        (MetricsDetail::Operator, true),
+    ] {
         let folder = tempfile::tempdir().expect("a folder");
         let text = scene.configuration(folder.path(), "100ms");
         let metrics = Metrics::new(detail, "told", "pure epsilon", "").expect("metrics");
@@ -207,7 +214,7 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&servers);
-    let keys = Keys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
     let rules = &settings.windows;
     let window = rules.grid.span_of(rules.grid.origin());
@@ -217,16 +224,16 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
         end: window.end.plus(second),
     };
     let behind = rules.grid.span_of(rules.end.expect("it ends"));
-    let asked = Announcement {
+    let asked = WindowAnnouncement {
         version: VERSION,
-        settings: settings.reading(),
-        choices: settings.choices(),
+        settings: settings.reading_digest(),
+        choices: settings.auto_choices(),
         topic: PartitionRanges::open(input.clone(), settings.columns.clone())
             .expect("it opens")
             .id()
             .to_owned(),
         window,
-        cutoff: rules.cutoff(window, None),
+        cutoff: rules.window_cutoff(window, None),
         first: window.start,
         backfill_until: None,
         ends: Positions((0..PARTITIONS).map(|partition| (partition, 1)).collect()),
@@ -234,31 +241,31 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     };
     let other = "another".to_owned();
     let others = [
-        Announcement {
+        WindowAnnouncement {
             version: VERSION + 1,
             ..asked.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             settings: other.clone(),
             ..asked.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             topic: other,
             ..asked.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             cutoff: asked.cutoff.plus(second),
             ..asked.clone()
         },
         // One that is no window of the grid, and one behind the end.
-        Announcement {
+        WindowAnnouncement {
             window: apart,
-            cutoff: rules.cutoff(apart, None),
+            cutoff: rules.window_cutoff(apart, None),
             ..asked.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             window: behind,
-            cutoff: rules.cutoff(behind, None),
+            cutoff: rules.window_cutoff(behind, None),
             ..asked.clone()
         },
     ];
@@ -281,11 +288,13 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
             // Again and again, as workers do: it may have no partition yet.
             ids.iter()
                 .zip(&announced)
-                .for_each(|(id, announcement)| topic.announce(id, announcement));
+                .for_each(|(id, announcement)| topic.send_announcement(id, announcement));
             let until = Instant::now() + Duration::from_secs(1);
             while Instant::now() < until {
-                if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50), soon()) {
-                    assert_eq!(Some(piece.name), asked.name(piece.partition));
+                if let Some(ScaleMessage::Piece(piece)) =
+                    topic.next_message(Duration::from_millis(50), soon())
+                {
+                    assert_eq!(Some(piece.name), asked.partial_name(piece.partition));
                     found.extend(copies.insert(piece.copy).then_some(piece.partition));
                 }
             }
@@ -302,7 +311,7 @@ fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
     };
     let broker = kafka::at(&servers);
     let like = kafka::fresh_input(&servers, 1);
-    let params = Params {
+    let params = ScaleParams {
         topic: kafka::fresh_name("flooded"),
         key_file: "key".into(),
         group: String::new(),
@@ -310,7 +319,7 @@ fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
         most: 0,
         is_for_operators: false,
     };
-    let keys = Keys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&params, &broker, &like, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker, params.topic);
     let mut send = |payload: &[u8]| {
@@ -323,17 +332,21 @@ fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
             .expect("it is sent");
     };
     (0..100).for_each(|_| send(b"rubbish"));
-    let partial = Partial {
+    let partial = PartitionPartial {
         name: "0".repeat(64),
         partition: 0,
         bytes: vec![1],
     };
-    let message = Message::Piece(pieces(&partial).expect("pieces").remove(0));
-    send(&keys.sealed(&message).expect("sealed"));
+    let message = ScaleMessage::Piece(split_into_pieces(&partial).expect("pieces").remove(0));
+    send(&keys.seal_message(&message).expect("sealed"));
     for rubbish in 0..100 {
-        assert_eq!(topic.next(PATIENCE, Instant::now()), None, "{rubbish}");
+        assert_eq!(
+            topic.next_message(PATIENCE, Instant::now()),
+            None,
+            "{rubbish}"
+        );
     }
-    assert_eq!(topic.next(PATIENCE, Instant::now()), Some(message));
+    assert_eq!(topic.next_message(PATIENCE, Instant::now()), Some(message));
 }
 
 /// For whoever reads the topic and does nothing else meanwhile.
@@ -348,21 +361,21 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
     let settings = Settings::parse(text, "f").expect("a sound configuration");
     let scale = settings.scale.expect("it has one");
     let broker = kafka::at(&scene.servers);
-    let keys = Keys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&Secret::new([7; 32]));
     let mut topic =
         ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker.clone(), scale.topic.clone());
     let mut answered = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let Some(Message::Announcement { announcement, .. }) =
-            topic.next(Duration::from_millis(50), soon())
+        let Some(ScaleMessage::Announcement { announcement, .. }) =
+            topic.next_message(Duration::from_millis(50), soon())
         else {
             continue;
         };
         for partition in 0..PARTITIONS {
-            let lie = |bytes: &[u8]| -> Vec<Piece> {
-                let name = announcement.name(partition).expect("announced");
-                pieces(&Partial {
+            let lie = |bytes: &[u8]| -> Vec<PartialPiece> {
+                let name = announcement.partial_name(partition).expect("announced");
+                split_into_pieces(&PartitionPartial {
                     name,
                     partition,
                     bytes: bytes.to_vec(),
@@ -374,7 +387,9 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
             let whole = lie(&[0; 9]);
             half.iter_mut().for_each(|piece| piece.of += 1);
             for piece in [half, whole].concat() {
-                let sealed = keys.sealed(&Message::Piece(piece)).expect("sealed");
+                let sealed = keys
+                    .seal_message(&ScaleMessage::Piece(piece))
+                    .expect("sealed");
                 let mut changed = sealed.clone();
                 changed[60] ^= 1;
                 for payload in [

@@ -9,7 +9,9 @@ use bernstream_kafka::source::kafka::PartitionRanges;
 use bernstream_release::window::ReleaseInput;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::scale::{Absorbing, Announcement, Partial, Step};
+use bernstream_worker::scale::{
+    AbsorbingStep, PartitionAbsorber, PartitionPartial, WindowAnnouncement,
+};
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
@@ -113,12 +115,12 @@ fn partitions_begin_anew_where_messages_were_missed() {
     let asked = input.announced(1, 0, 5);
     let expected = answer(&mut input.open(), &asked, 0);
     // While something else is waited for, the first partition is held behind its first message, and no more of it is fetched.
-    absorbing.ask(&input.announced(0, 1, 1), 1);
+    absorbing.ask_instead(&input.announced(0, 1, 1), 1);
     answer(&mut absorbing, &input.announced(0, 0, 1), 0);
     for _ in 0..6 {
         assert!(
             absorbing
-                .step(Duration::from_millis(50))
+                .read_step(Duration::from_millis(50))
                 .expect("it reads")
                 .finished
                 .is_empty()
@@ -150,11 +152,13 @@ fn a_batch_that_cannot_be_read_stops_its_partition_alone() {
         .expect("queued");
     producer.flush(PATIENCE).expect("the broker takes it");
     let mut absorbing = input.open();
-    absorbing.ask(&input.announced(0, 0, high + 1), 0);
+    absorbing.ask_instead(&input.announced(0, 0, high + 1), 0);
     let mut stuck = None;
     let started = Instant::now();
     while stuck.is_none() && started.elapsed() < PATIENCE {
-        let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+        let step = absorbing
+            .read_step(Duration::from_millis(50))
+            .expect("it reads");
         assert!(step.finished.is_empty());
         stuck = step.stuck;
     }
@@ -166,10 +170,10 @@ fn a_batch_that_cannot_be_read_stops_its_partition_alone() {
         )),
         "{in_full}"
     );
-    assert_eq!(absorbing.stopped(), [0]);
+    assert_eq!(absorbing.stopped_partitions(), [0]);
     let asked = input.announced(0, 1, input.high(1));
     assert!(answer(&mut absorbing, &asked, 1) == answer(&mut input.open(), &asked, 1));
-    assert_eq!(absorbing.stopped(), [0]);
+    assert_eq!(absorbing.stopped_partitions(), [0]);
 }
 
 /// An absorber that has been reading when a partition is added has the partial of it that one has which starts later.
@@ -211,20 +215,20 @@ fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
     let mut absorbing = input.open();
     let forms: Arc<[ReleaseInput]> = input
         .settings
-        .forms()
+        .release_inputs()
         .into_iter()
         .map(|form| ReleaseInput { panes: 1, ..form })
         .collect();
     asked
         .iter()
-        .for_each(|asked| absorbing.ask_into(&forms, asked, 0));
+        .for_each(|asked| absorbing.ask_beside(&forms, asked, 0));
     // Once more, as announcements are repeated.
-    absorbing.ask_into(&forms, &asked[9], 0);
+    absorbing.ask_beside(&forms, &asked[9], 0);
     let expected: Vec<_> = asked[2..]
         .iter()
         .map(|asked| {
             (
-                asked.name(0).expect("announced"),
+                asked.partial_name(0).expect("announced"),
                 answer(&mut input.open(), asked, 0),
             )
         })
@@ -232,7 +236,9 @@ fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
     let mut found = Vec::new();
     let started = Instant::now();
     while found.len() < expected.len() && started.elapsed() < PATIENCE {
-        let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+        let step = absorbing
+            .read_step(Duration::from_millis(50))
+            .expect("it reads");
         found.extend(
             step.finished
                 .into_iter()
@@ -243,7 +249,7 @@ fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
     for _ in 0..5 {
         assert!(
             absorbing
-                .step(Duration::from_millis(50))
+                .read_step(Duration::from_millis(50))
                 .expect("it reads")
                 .finished
                 .is_empty()
@@ -270,12 +276,12 @@ fn a_window_that_is_passed_over_takes_nothing_from_the_next_one() {
     let expected = answer(&mut input.open(), &asked, 0);
     let mut absorbing = input.open();
     // More than there is, so that it is not answered.
-    absorbing.ask(&input.announced(0, 0, 6), 0);
+    absorbing.ask_instead(&input.announced(0, 0, 6), 0);
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(5) {
         assert!(
             absorbing
-                .step(Duration::from_millis(50))
+                .read_step(Duration::from_millis(50))
                 .expect("it reads")
                 .finished
                 .is_empty()
@@ -297,13 +303,13 @@ fn what_a_worker_asks_itself_takes_the_place_of_what_it_asked_before() {
     let input = Records::new(&servers, &topic);
     let mut absorbing = input.open();
     let high = input.high(0);
-    (0..3).for_each(|number| absorbing.ask(&input.announced(number, 0, high), 0));
+    (0..3).for_each(|number| absorbing.ask_instead(&input.announced(number, 0, high), 0));
     let asked = input.announced(3, 0, high);
-    absorbing.ask(&asked, 0);
+    absorbing.ask_instead(&asked, 0);
     let first = steps(&mut absorbing)
         .find_map(|step| step.finished.into_iter().next())
         .expect("a partial");
-    assert_eq!(Some(&first.name), asked.name(0).as_ref());
+    assert_eq!(Some(&first.name), asked.partial_name(0).as_ref());
     assert!(first.bytes == answer(&mut input.open(), &asked, 0));
 }
 
@@ -319,7 +325,7 @@ fn what_turns_up_behind_the_end_of_its_window_is_counted() {
     let behind = |end: i64| -> u64 {
         let mut absorbing = input.open();
         answer(&mut absorbing, &input.announced(0, 0, end), 0);
-        absorbing.ask(&input.announced(1, 0, high), 0);
+        absorbing.ask_instead(&input.announced(1, 0, high), 0);
         counted(&mut absorbing)
     };
     let [none, one, all] = [0, 1, high].map(behind);
@@ -328,13 +334,13 @@ fn what_turns_up_behind_the_end_of_its_window_is_counted() {
     for end in [1, high] {
         let mut absorbing = input.open();
         let asked = input.announced(1, 0, end);
-        absorbing.ask(&asked, 0);
+        absorbing.ask_instead(&asked, 0);
         assert_eq!(counted(&mut absorbing), 0);
     }
 }
 
 /// How many records are behind until a partial is there.
-fn counted(absorbing: &mut Absorbing) -> u64 {
+fn counted(absorbing: &mut PartitionAbsorber) -> u64 {
     let mut behind = 0;
     let finished = steps(absorbing)
         .inspect(|step| behind += step.behind)
@@ -344,14 +350,18 @@ fn counted(absorbing: &mut Absorbing) -> u64 {
 }
 
 /// One step after the other; fails where they take too long.
-fn steps(absorbing: &mut Absorbing) -> impl Iterator<Item = Step> {
+fn steps(absorbing: &mut PartitionAbsorber) -> impl Iterator<Item = AbsorbingStep> {
     let started = Instant::now();
     std::iter::from_fn(move || {
         assert!(
             started.elapsed() < PATIENCE,
             "what is asked is not answered"
         );
-        Some(absorbing.step(Duration::from_millis(50)).expect("it reads"))
+        Some(
+            absorbing
+                .read_step(Duration::from_millis(50))
+                .expect("it reads"),
+        )
     })
 }
 
@@ -379,7 +389,7 @@ fn one_message_of_the_future_does_not_end_reading_ahead() {
     let started = Instant::now();
     while behind == 0 && started.elapsed() < PATIENCE {
         behind += absorbing
-            .step(Duration::from_millis(50))
+            .read_step(Duration::from_millis(50))
             .expect("it reads")
             .behind;
     }
@@ -452,14 +462,14 @@ impl Records {
         }
     }
 
-    pub fn open(&self) -> Absorbing {
+    pub fn open(&self) -> PartitionAbsorber {
         let Input::Kafka(input) = &self.settings.input else {
             panic!("records come from Kafka")
         };
         let stretches =
             PartitionRanges::open(input.clone(), self.settings.columns.clone()).expect("it opens");
-        let forms = self.settings.forms();
-        Absorbing::new(stretches, self.settings.windows.clone(), forms)
+        let forms = self.settings.release_inputs();
+        PartitionAbsorber::new(stretches, self.settings.windows.clone(), forms)
     }
 
     pub fn high(&self, partition: i32) -> i64 {
@@ -470,18 +480,18 @@ impl Records {
     }
 
     /// The window of this number, with one partition.
-    pub fn announced(&self, number: u64, partition: i32, end: i64) -> Arc<Announcement> {
+    pub fn announced(&self, number: u64, partition: i32, end: i64) -> Arc<WindowAnnouncement> {
         let rules = &self.settings.windows;
         let window = rules
             .grid
             .span_of(rules.grid.origin().plus(Duration::from_secs(60 * number)));
-        Arc::new(Announcement {
+        Arc::new(WindowAnnouncement {
             version: 1,
             settings: String::new(),
             choices: String::new(),
             topic: String::new(),
             window,
-            cutoff: rules.cutoff(window, self.backfill_until),
+            cutoff: rules.window_cutoff(window, self.backfill_until),
             first: rules.grid.origin(),
             backfill_until: self.backfill_until,
             ends: Positions(BTreeMap::from([(partition, end)])),
@@ -491,12 +501,16 @@ impl Records {
 }
 
 /// The partial of a partition, once it is read.
-pub fn answer(absorbing: &mut Absorbing, asked: &Arc<Announcement>, partition: i32) -> Vec<u8> {
-    absorbing.ask(asked, partition);
-    let is_it = |partial: &Partial| partial.partition == partition;
+pub fn answer(
+    absorbing: &mut PartitionAbsorber,
+    asked: &Arc<WindowAnnouncement>,
+    partition: i32,
+) -> Vec<u8> {
+    absorbing.ask_instead(asked, partition);
+    let is_it = |partial: &PartitionPartial| partial.partition == partition;
     let found = steps(absorbing)
         .find_map(|step| step.finished.into_iter().find(is_it))
         .expect("a partial");
-    assert_eq!(Some(found.name), asked.name(partition));
+    assert_eq!(Some(found.name), asked.partial_name(partition));
     found.bytes
 }

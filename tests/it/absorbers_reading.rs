@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use bernstream_config::{Settings, canonical};
-use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
 use serde_json::{Value, json};
 
 use crate::absorbers::{NEVER, absorber, with_scale};
@@ -239,7 +239,7 @@ const BEARS_NOT: &[(&str, &str)] = &[
 fn reading(text: &str) -> String {
     Settings::parse(text, "f")
         .unwrap_or_else(|faults| panic!("{faults}"))
-        .reading()
+        .reading_digest()
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn the_digest_of_reading_changes_with_what_bears_on_reading_and_with_nothing_els
         for (from, to) in edits {
             assert!(file.contains(from), "{from}");
             match Settings::parse(&file.replace(from, to), "f") {
-                Ok(settings) if (settings.reading() != reading(file)) == changes => {}
+                Ok(settings) if (settings.reading_digest() != reading(file)) == changes => {}
                 Ok(_) => wrong.push(format!("{from} -> {to}: must change it: {changes}")),
                 Err(faults) => wrong.push(format!("{from} -> {to}: {faults}")),
             }
@@ -297,7 +297,8 @@ fn the_digest_of_reading_is_that_of_earlier_versions() {
 fn kept(text: &str, folder: &Path) -> (Settings, Settings) {
     fs::write(folder.join("bernstream.toml"), text).expect("it is written");
     let chosen = Settings::parse(text, "f").expect("a sound configuration");
-    let mut recorded: Value = serde_json::from_str(&canonical::recorded(&chosen)).expect("JSON");
+    let mut recorded: Value =
+        serde_json::from_str(&canonical::recorded_text(&chosen)).expect("JSON");
     let cells = recorded
         .pointer_mut("/releases/density/cells")
         .expect("cells");
@@ -311,7 +312,7 @@ fn kept(text: &str, folder: &Path) -> (Settings, Settings) {
     let kept = Settings::load_keeping(&folder.join("bernstream.toml"), |_| Some(recorded.clone()))
         .expect("settings");
     assert_eq!(
-        canonical::recorded(&kept),
+        canonical::recorded_text(&kept),
         recorded,
         "what the ledger has recorded holds"
     );
@@ -345,8 +346,8 @@ fn absorbers_read_what_the_ledger_of_the_worker_keeps_of_auto() {
     assert_eq!(expected.len(), 6 * WINDOWS as usize);
     let (chosen, worker) = kept(&with_scale(&auto(together), together, NEVER), together);
     assert_ne!(
-        chosen.reading(),
-        worker.reading(),
+        chosen.reading_digest(),
+        worker.reading_digest(),
         "what the absorbers would choose is something else"
     );
     let running = [absorber(together, None), absorber(together, None)];
@@ -359,5 +360,5 @@ fn absorbers_read_what_the_ledger_of_the_worker_keeps_of_auto() {
 }
 
 fn metrics() -> Metrics {
-    Metrics::new(Detail::Operator, "kept", "pure epsilon", "").expect("metrics")
+    Metrics::new(MetricsDetail::Operator, "kept", "pure epsilon", "").expect("metrics")
 }

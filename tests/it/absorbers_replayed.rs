@@ -15,9 +15,10 @@ use bernstream_ledger::sealing::Secret;
 use bernstream_release::window::VERSION;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
 use bernstream_worker::scale::{
-    Absorbing, Announcement, Head, Keys, Message, Partial, Piece, ScaleTopic, pieces,
+    AnnouncementHead, PartialPiece, PartitionAbsorber, PartitionPartial, ScaleKeys, ScaleMessage,
+    ScaleTopic, WindowAnnouncement, split_into_pieces,
 };
 use rdkafka::consumer::Consumer;
 
@@ -51,7 +52,7 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
     };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&servers);
-    let keys = Keys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys.clone()).expect("it opens");
     let id = PartitionRanges::open(input.clone(), settings.columns.clone())
         .expect("it opens")
@@ -61,13 +62,13 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
     let announcement = |number: u64| {
         let rules = &settings.windows;
         let window = rules.grid.span_of(rules.grid.origin());
-        Announcement {
+        WindowAnnouncement {
             version: VERSION,
-            settings: settings.reading(),
-            choices: settings.choices(),
+            settings: settings.reading_digest(),
+            choices: settings.auto_choices(),
             topic: id.clone(),
             window,
-            cutoff: rules.cutoff(window, None),
+            cutoff: rules.window_cutoff(window, None),
             first: window.start.minus(Duration::from_secs(60 * number)),
             backfill_until: None,
             ends: Positions((0..PARTITIONS).map(|partition| (partition, 1)).collect()),
@@ -75,11 +76,11 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
         }
     };
     let sealed = |number: u64, sent: Timestamp| {
-        let head = Head {
+        let head = AnnouncementHead {
             id: ScaleTopic::new_id().expect("an id"),
             sent,
         };
-        keys.sealed(&Message::Announcement {
+        keys.seal_message(&ScaleMessage::Announcement {
             head,
             read: 9,
             announcement: announcement(number),
@@ -98,24 +99,24 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
     };
     let names = |number: u64| {
         (0..PARTITIONS)
-            .map(|p| announcement(number).name(p).expect("announced"))
+            .map(|p| announcement(number).partial_name(p).expect("announced"))
             .collect::<BTreeSet<_>>()
     };
     let running = absorber(folder.path(), None);
     // Until the group has given it its partitions a worker repeats what it asks.
-    let first = Head {
+    let first = AnnouncementHead {
         id: ScaleTopic::new_id().expect("an id"),
         sent: Timestamp::now(),
     };
     let started = Instant::now();
     loop {
-        let head = Head {
+        let head = AnnouncementHead {
             sent: Timestamp::now(),
             ..first.clone()
         };
         write(
             &keys
-                .sealed(&Message::Announcement {
+                .seal_message(&ScaleMessage::Announcement {
                     head,
                     read: 9,
                     announcement: announcement(0),
@@ -126,8 +127,8 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
         let has_answered =
             std::iter::from_fn(|| (Instant::now() < until).then_some(())).any(|()| {
                 matches!(
-                    topic.next(Duration::from_millis(50), soon()),
-                    Some(Message::Piece(_))
+                    topic.next_message(Duration::from_millis(50), soon()),
+                    Some(ScaleMessage::Piece(_))
                 )
             });
         if has_answered {
@@ -170,7 +171,9 @@ fn topic_answers(topic: &mut ScaleTopic, expected: &BTreeSet<String>) -> BTreeSe
     let mut found = BTreeSet::new();
     let started = Instant::now();
     while !found.is_superset(expected) && started.elapsed() < PATIENCE {
-        if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50), soon()) {
+        if let Some(ScaleMessage::Piece(piece)) =
+            topic.next_message(Duration::from_millis(50), soon())
+        {
             found.insert(piece.name);
         }
     }
@@ -190,28 +193,34 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
     };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&scene.servers);
-    let keys = Keys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
     let stretches =
         PartitionRanges::open(input.clone(), settings.columns.clone()).expect("it opens");
-    let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), settings.forms());
+    let mut absorbing = PartitionAbsorber::new(
+        stretches,
+        settings.windows.clone(),
+        settings.release_inputs(),
+    );
     let is_over = AtomicBool::new(false);
-    let metrics = Metrics::new(Detail::Operator, "forged", "pure epsilon", "").expect("metrics");
+    let metrics =
+        Metrics::new(MetricsDetail::Operator, "forged", "pure epsilon", "").expect("metrics");
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut is_forged = false;
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) =
-                    topic.next(Duration::from_millis(20), soon())
+                if let Some(ScaleMessage::Announcement { announcement, .. }) =
+                    topic.next_message(Duration::from_millis(20), soon())
                 {
                     let asked = Arc::new(announcement);
                     let honest = i32::from(!is_forged);
-                    (honest..PARTITIONS).for_each(|partition| absorbing.ask(&asked, partition));
+                    (honest..PARTITIONS)
+                        .for_each(|partition| absorbing.ask_instead(&asked, partition));
                     if !std::mem::replace(&mut is_forged, true) {
-                        let name = asked.name(0).expect("announced");
+                        let name = asked.partial_name(0).expect("announced");
                         let bytes = outside();
-                        topic.send(
-                            &Partial {
+                        topic.send_partial(
+                            &PartitionPartial {
                                 name,
                                 partition: 0,
                                 bytes,
@@ -221,17 +230,19 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
                         );
                     }
                 }
-                let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
+                let step = absorbing
+                    .read_step(Duration::from_millis(20))
+                    .expect("it reads");
                 step.finished
                     .iter()
-                    .for_each(|partial| topic.send(partial, "honest", &|| ()));
+                    .for_each(|partial| topic.send_partial(partial, "honest", &|| ()));
             }
         });
         let published = published_with(&text, folder.path(), 1, &metrics);
         is_over.store(true, Ordering::Relaxed);
         assert!(published == scene.expected);
     });
-    let shown = metrics.render().expect("metrics");
+    let shown = metrics.render_text().expect("metrics");
     assert!(
         shown.contains(r#"bernstream_partials_total{absorber="liar",fate="refused""#),
         "{shown}"
@@ -248,7 +259,7 @@ fn the_last_piece_alone_is_no_partial() {
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
     let scale = settings.scale.expect("it has one");
     let broker = kafka::at(&scene.servers);
-    let keys = Keys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&Secret::new([7; 32]));
     let mut topic =
         ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let input = Records::new(&scene.servers, &scene.topic);
@@ -264,20 +275,21 @@ fn the_last_piece_alone_is_no_partial() {
         .collect();
     let mut producer = Producer::new(broker, scale.topic.clone());
     let is_over = AtomicBool::new(false);
-    let metrics = Metrics::new(Detail::Operator, "last", "pure epsilon", "").expect("metrics");
+    let metrics =
+        Metrics::new(MetricsDetail::Operator, "last", "pure epsilon", "").expect("metrics");
     let mut read_here = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                let Some(Message::Announcement { announcement, .. }) =
-                    topic.next(Duration::from_millis(20), soon())
+                let Some(ScaleMessage::Announcement { announcement, .. }) =
+                    topic.next_message(Duration::from_millis(20), soon())
                 else {
                     continue;
                 };
                 let mut send = |partition: i32, is_whole: bool| {
                     let bytes = whole[&(announcement.window.start, partition)].clone();
-                    let name = announcement.name(partition).expect("announced");
-                    let piece = pieces(&Partial {
+                    let name = announcement.partial_name(partition).expect("announced");
+                    let piece = split_into_pieces(&PartitionPartial {
                         name,
                         partition,
                         bytes,
@@ -287,13 +299,15 @@ fn the_last_piece_alone_is_no_partial() {
                     let piece = if is_whole {
                         piece
                     } else {
-                        Piece {
+                        PartialPiece {
                             number: 1,
                             of: 2,
                             ..piece
                         }
                     };
-                    let payload = keys.sealed(&Message::Piece(piece)).expect("sealed");
+                    let payload = keys
+                        .seal_message(&ScaleMessage::Piece(piece))
+                        .expect("sealed");
                     let record = Record {
                         partition: Some(1),
                         payload: &payload,

@@ -273,7 +273,7 @@ fn bernstream(arguments: &[&str]) -> Output {
 }
 
 fn open(path: &Path) -> Synopsis {
-    Synopsis::open(&fs::read(path).expect("a file")).expect("a synopsis")
+    Synopsis::decode_message(&fs::read(path).expect("a file")).expect("a synopsis")
 }
 
 /// Every synopsis of a release and key, by its window.
@@ -755,7 +755,7 @@ fn tables_of_cells_are_asked_for_ranges_and_quantiles() {
         ranges: vec!["-5..40".parse().expect("a range")],
         quantiles: vec![0.5],
     };
-    let answers = synopsis.ask(&questions).expect("answers");
+    let answers = synopsis.answer_questions(&questions).expect("answers");
     let expected = in_context(&answers, synopsis.description());
     assert_eq!(
         answers.iter().map(|answer| answer.kind).collect::<Vec<_>>(),
@@ -1080,8 +1080,9 @@ fn a_real_topic_is_shown_as_it_was_published() {
     );
     let name = |data: &Value| data["window"]["start"].to_string() + &data["key"].to_string();
     shown.sort_by_key(name);
-    let open =
-        |published: &setup::Published| Synopsis::open(&published.payload).expect("a synopsis");
+    let open = |published: &setup::Published| {
+        Synopsis::decode_message(&published.payload).expect("a synopsis")
+    };
     let json = |synopsis: Synopsis| {
         serde_json::from_str(&synopsis.to_json().expect("JSON")).expect("JSON")
     };

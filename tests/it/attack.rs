@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use bernstream_audit as audit;
-use bernstream_audit::trade_off::{Attack, Neighbours};
-use bernstream_audit::{Attacked, Deadline, Stamps, Subject, Test, neighbours};
+use bernstream_audit::trade_off::{Neighbours, WindowAttack};
+use bernstream_audit::{AttackReport, AuditSubject, AuditTest, Deadline, StampSource, neighbours};
 use bernstream_config::Settings;
 use bernstream_noise::Mechanism;
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::band::Band;
-use bernstream_worker::pipeline::{Plan, Release, ReleaseVariant, Stop};
+use bernstream_worker::pipeline::{Release, ReleasePlan, ReleaseVariant, StopRequest};
 
 /// The probability with which a test may fail a correct program.
 const ALARM: f64 = 1e-9;
@@ -49,19 +49,25 @@ path = "ledger"
     Settings::parse(&text, "audited").unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-fn plan(settings: &Settings) -> Plan {
+fn plan(settings: &Settings) -> ReleasePlan {
     let release = &settings.releases[0];
-    let band = Band::of_each(release.noise.law(), release.shape().values());
+    let band = Band::of_released_values(
+        release.noise.noise_distribution(),
+        release.shape().value_count(),
+    );
     settings
         .plan(|_| Candidates::new(band.clone(), Vec::new()), false)
         .expect("a plan")
 }
 
 /// The same plan, its one variant changed.
-fn with_variant(plan: &Plan, change: impl Fn(&ReleaseVariant) -> ReleaseVariant) -> Plan {
+fn with_variant(
+    plan: &ReleasePlan,
+    change: impl Fn(&ReleaseVariant) -> ReleaseVariant,
+) -> ReleasePlan {
     let release = &plan.releases[0];
     let variants = Candidates::new(change(release.variants.first()), Vec::new());
-    Plan {
+    ReleasePlan {
         releases: vec![Release {
             variants,
             ..release.clone()
@@ -70,49 +76,52 @@ fn with_variant(plan: &Plan, change: impl Fn(&ReleaseVariant) -> ReleaseVariant)
     }
 }
 
-fn subject<'a>(settings: &'a Settings, plan: &'a Plan) -> Subject<'a> {
+fn subject<'a>(settings: &'a Settings, plan: &'a ReleasePlan) -> AuditSubject<'a> {
     let adjacency = settings.privacy.adjacency;
-    Subject {
+    AuditSubject {
         plan,
         columns: &settings.columns,
         adjacency,
-        stamps: Stamps::None,
+        stamps: StampSource::None,
         backfill_until: None,
     }
 }
 
 /// So many windows of the pair that differs most.
-fn attack(subject: &Subject<'_>, runs: u64) -> Attacked {
-    let pairs = neighbours::pairs(subject);
+fn attack(subject: &AuditSubject<'_>, runs: u64) -> AttackReport {
+    let pairs = neighbours::neighbouring_pairs(subject);
     let streams = pairs.iter().map(|pair| {
         [&pair.with, &pair.without]
-            .map(|stream| audit::batches(subject, stream).expect("it is encoded"))
+            .map(|stream| audit::decode_batches(subject, stream).expect("it is encoded"))
     });
     let streams: Vec<_> = streams.collect();
     let attacks = streams.iter().filter_map(|[with, without]| {
-        Attack::new(
+        WindowAttack::new(
             subject.plan,
             0,
             Neighbours { with, without },
-            &subject.windows(),
+            &subject.replayed_windows(),
         )
         .ok()
     });
     let worst = attacks
         .max_by(|a, b| a.distance().total_cmp(&b.distance()))
         .expect("a pair that differs");
-    let deadline = Deadline::new(Instant::now() + Duration::from_secs(600), &Stop::default());
+    let deadline = Deadline::new(
+        Instant::now() + Duration::from_secs(600),
+        &StopRequest::default(),
+    );
     worst
-        .run((1, 0), ALARM, runs, &deadline)
+        .run_attack((1, 0), ALARM, runs, &deadline)
         .expect("windows are released")
 }
 
-fn failed(attacked: &Attacked) -> Vec<&str> {
+fn failed(attacked: &AttackReport) -> Vec<&str> {
     attacked
         .tests
         .iter()
         .filter(|test| test.has_failed())
-        .map(|test: &Test| test.what.as_str())
+        .map(|test: &AuditTest| test.what.as_str())
         .collect()
 }
 
@@ -227,9 +236,9 @@ fn half_the_sensitivity_is_caught_by_the_replays() {
     });
     for (plan, is_right) in [(&honest, true), (&halved, false)] {
         let subject = subject(&settings, plan);
-        let pairs = neighbours::pairs(&subject);
+        let pairs = neighbours::neighbouring_pairs(&subject);
         let report =
-            audit::run(&subject, &pairs[..pairs.len().min(12)], 1, || true).expect("replays");
+            audit::run_pairs(&subject, &pairs[..pairs.len().min(12)], 1, || true).expect("replays");
         assert_eq!(
             (report.violations.len(), report.beyond.is_empty()),
             (0, is_right),

@@ -48,18 +48,18 @@ fn a_topic_is_read_at_the_first_try_after_an_outage() {
         min_insync_replicas: 1,
         power_loss: PowerLoss::Separately,
     };
-    ordered::create(&params, 1).expect("a topic");
+    ordered::create_topic(&params, 1).expect("a topic");
     let mut topic = OrderedTopic::open(&params, "test").expect("it is open");
-    topic.append(b"before").expect("it is written");
-    assert!(topic.read(1).expect("it is read").is_some());
+    topic.append_record(b"before").expect("it is written");
+    assert!(topic.read_record(1).expect("it is read").is_some());
     own.ask("crash");
     thread::sleep(Duration::from_secs(3));
     own.ask("restart");
     OrderedTopic::open(&params, "test")
         .expect("it is open")
-        .append(b"after")
+        .append_record(b"after")
         .expect("it is written");
-    let read = topic.read(2).expect("it is read").expect("a record");
+    let read = topic.read_record(2).expect("it is read").expect("a record");
     assert_eq!(read.payload, b"after");
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bernstream_ledger::{Closing, Genesis, Ledger, Outcome, Row};
 use bernstream_noise::accountant;
-use bernstream_noise::accountant::plan::{Class, Plan};
-use bernstream_noise::accountant::policy::{Policy, number};
+use bernstream_noise::accountant::plan::{Plan, ReleaseClass};
+use bernstream_noise::accountant::policy::{Policy, window_number};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::calibrate::{Delta, Epsilon};
@@ -154,7 +154,7 @@ fn a_day_is_published_until_its_budget_ends_and_the_next_one_begins_anew() {
         let mut spent = Vec::new();
         for path in &files {
             let synopsis =
-                Synopsis::open(&fs::read(path).expect("a synopsis")).expect("a synopsis");
+                Synopsis::decode_message(&fs::read(path).expect("a synopsis")).expect("a synopsis");
             let privacy = &synopsis.description().privacy;
             assert_eq!(
                 (
@@ -356,17 +356,19 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
             let epsilon = ["0.1", "0.3", "0.5"][rng.random_range(0..3)];
             let price = price(epsilon, total);
             let prices: Vec<_> = blocks.map(|block| (block, price)).collect();
-            if accountant::quote(prices.iter().copied(), |block| ledger.spent(block), total)
+            if accountant::quote_window(prices.iter().copied(), |block| ledger.spent(block), total)
                 .is_err()
             {
-                ledger.withhold(window, Positions::default()).unwrap();
+                ledger
+                    .withhold_window(window, Positions::default())
+                    .unwrap();
                 withheld += 1;
                 continue;
             }
             let charges = prices;
             let sealed = vec![sealed(window, "k", 1)];
             ledger
-                .pay(Closing {
+                .pay_window(Closing {
                     window,
                     publish_at: window.end,
                     charges,
@@ -379,7 +381,7 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
         }
         drop(ledger);
         let ledger = Ledger::open(&params(folder.path())).unwrap();
-        for (block, spent) in ledger.blocks(usize::MAX).unwrap() {
+        for (block, spent) in ledger.newest_blocks(usize::MAX).unwrap() {
             // What a unit of the block answered, by the windows and not by the charges.
             let answered: Vec<f64> = epsilons
                 .iter()
@@ -402,13 +404,13 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
                 && let Outcome::Released { charges, .. } = row.outcome
             {
                 for (block, price) in charges {
-                    let sum = sums.entry(block).or_insert(total.zero());
+                    let sum = sums.entry(block).or_insert(total.zero_of_kind());
                     *sum = sum.checked_add(price).unwrap();
                 }
             }
         }
         assert_eq!(
-            ledger.blocks(usize::MAX).unwrap(),
+            ledger.newest_blocks(usize::MAX).unwrap(),
             sums.into_iter().rev().collect::<Vec<_>>()
         );
     }
@@ -435,20 +437,28 @@ fn under(
     let mut epsilons = Vec::new();
     for hour in 0..8 {
         let window = windows.span_of(at(60 * hour));
-        let price = policy.price(number(windows, blocks.span_of(window.start), at(0), window));
+        let price = policy.window_price(window_number(
+            windows,
+            blocks.span_of(window.start),
+            at(0),
+            window,
+        ));
         let charges: Vec<_> = price.map_or(Vec::new(), |price| {
             blocks.spans_meeting(window).map(|b| (b, price)).collect()
         });
         let is_paid =
-            accountant::quote(charges.iter().copied(), |block| ledger.spent(block), total).is_ok();
+            accountant::quote_window(charges.iter().copied(), |block| ledger.spent(block), total)
+                .is_ok();
         let Some(price) = price.filter(|_| is_paid) else {
-            ledger.withhold(window, Positions::default()).unwrap();
+            ledger
+                .withhold_window(window, Positions::default())
+                .unwrap();
             continue;
         };
         let sealed = vec![sealed(window, "k", 1)];
         let ends = Positions::default();
         ledger
-            .pay(Closing {
+            .pay_window(Closing {
                 window,
                 publish_at: window.end,
                 charges,
@@ -457,11 +467,15 @@ fn under(
                 states: Vec::new(),
             })
             .unwrap();
-        epsilons.push((window, price.pure().to_f64()));
+        epsilons.push((window, price.largest_pure_epsilon().to_f64()));
     }
     drop(ledger);
     let ledger = Ledger::open(&params(folder.path())).unwrap();
-    let spent = ledger.blocks(usize::MAX).unwrap().into_iter().collect();
+    let spent = ledger
+        .newest_blocks(usize::MAX)
+        .unwrap()
+        .into_iter()
+        .collect();
     (epsilons, spent)
 }
 
@@ -474,7 +488,7 @@ fn what_policies_spend_is_what_a_unit_lost_in_a_period_and_for_ever() {
         Price::Pure("1".parse().unwrap()),
         Price::Concentrated("0.2".parse().unwrap()),
     ] {
-        let fixed = Policy::Fixed(share.map(|count| count / 3));
+        let fixed = Policy::Fixed(share.map_parts(|count| count / 3));
         let horizon = |windows| Policy::Horizon {
             share,
             windows: some(windows),
@@ -520,7 +534,7 @@ fn a_plan_keeps_its_epsilon_and_delta_with_all_its_windows_and_with_fewer() {
     ] {
         let each: Epsilon = each.parse().unwrap();
         let delta: Delta = delta.parse().unwrap();
-        let plan = Plan::new([(Class::Pure(each), windows)]);
+        let plan = Plan::new([(ReleaseClass::Pure(each), windows)]);
         let epsilon = plan.epsilon(delta).unwrap();
         let (epsilons, spent) = under(
             Policy::Fixed(Price::SLOT),

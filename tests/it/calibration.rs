@@ -38,11 +38,11 @@ fn with(text: &str, old: &str, new: &str) -> String {
 fn noise(text: &str) -> (f64, Calibrated, String) {
     let settings = Settings::parse(text, "f").unwrap();
     let band = settings.releases[0]
-        .orders()
+        .candidate_orders()
         .try_map(|order| {
             Ok::<_, ()>(Band::simulate(
                 &settings.releases[0].shape(),
-                settings.releases[0].noise.law(),
+                settings.releases[0].noise.noise_distribution(),
                 *order,
             ))
         })

@@ -1,6 +1,6 @@
 //! What a public export shows to whoever has nothing but it: the whole chain, and no count of messages.
 
-use bernstream_ledger::{Closing, Error, Ledger, Row, Stored};
+use bernstream_ledger::{Closing, Error, Ledger, Row, StoredRow};
 use bernstream_synopsis::Positions;
 
 use crate::harness::ledger::{
@@ -96,7 +96,7 @@ fn a_public_line_does_not_depend_on_how_far_the_input_was_read() {
         let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "w", None)).unwrap();
         let ends = Positions(ends.iter().copied().collect());
         ledger
-            .pay(Closing {
+            .pay_window(Closing {
                 ends,
                 ..closing(&ledger, &["EWR"], 4, 1)
             })
@@ -125,16 +125,16 @@ fn rows_of_older_programs_keep_their_digests_and_new_rows_follow_them() {
     let old = |ledger: &Ledger| -> Vec<String> {
         ledger.rows().unwrap()[..301]
             .iter()
-            .map(Stored::secret_line)
+            .map(StoredRow::secret_line)
             .collect()
     };
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
     let before = old(&ledger);
-    ledger.pay(closing(&ledger, &["k"], 5, 1)).unwrap();
+    ledger.pay_window(closing(&ledger, &["k"], 5, 1)).unwrap();
     drop(ledger);
     // Opened again.
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
-    ledger.pay(closing(&ledger, &["k"], 5, 2)).unwrap();
+    ledger.pay_window(closing(&ledger, &["k"], 5, 2)).unwrap();
     assert_eq!(old(&ledger), before);
     Ledger::inspect(&params(folder.path())).unwrap();
     let lines = public_lines(&ledger);

@@ -11,7 +11,7 @@ use bernstream_functions::density::Density;
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
-use bernstream_noise::order::{Order, Remainder, TargetChange};
+use bernstream_noise::order::{OrderChoice, OrderRemainder, TargetChange};
 use bernstream_release::Target;
 use bernstream_release::choice::Bandwidth;
 use bernstream_release::marginals::Marginals;
@@ -19,7 +19,7 @@ use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Synopsis;
-use bernstream_synopsis::bernstein::{Operator, basis, evaluate};
+use bernstream_synopsis::bernstein::{Operator, bernstein_basis, evaluate_polynomial};
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::description::Choice;
 use bernstream_synopsis::histogram::GRAINS;
@@ -33,7 +33,7 @@ fn price(text: &str) -> Epsilon {
 }
 
 /// Two orders, two values: each order leaves one value undone, so that neighbours can move both scores apart.
-fn two_orders(sup: u64, epsilon: &str) -> Order {
+fn two_orders(sup: u64, epsilon: &str) -> OrderChoice {
     let tables = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]];
     let change = TargetChange {
         values: 2,
@@ -42,10 +42,10 @@ fn two_orders(sup: u64, epsilon: &str) -> Order {
         adjacency: Adjacency::AddRemove,
         contributions: 1,
     };
-    Order::new(
+    OrderChoice::new(
         tables
             .iter()
-            .map(|rows| Remainder::new(0.0, rows))
+            .map(|rows| OrderRemainder::new(0.0, rows))
             .collect(),
         &change,
         price(epsilon),
@@ -111,7 +111,7 @@ fn an_order_is_told_as_often_as_its_law_says() {
         let exact = Exact::new(vec![1000, 1000 + ahead]);
         let draws = 40_000;
         let first = (0..draws)
-            .filter(|_| order.choose(&exact, &mut generator) == 0)
+            .filter(|_| order.choose_order(&exact, &mut generator) == 0)
             .count();
         let deviations = |scale: f64| {
             let law = first_is_told(ahead as i64, scale);
@@ -127,7 +127,7 @@ fn an_order_is_told_as_often_as_its_law_says() {
 }
 
 fn family(candidates: &[&[f64]], degree: u32) -> Vec<Density> {
-    Density::family(
+    Density::family_on_one_grid(
         &candidates.iter().map(|b| b.to_vec()).collect::<Vec<_>>(),
         degree,
     )
@@ -135,7 +135,7 @@ fn family(candidates: &[&[f64]], degree: u32) -> Vec<Density> {
 }
 
 fn state(spec: &AccumulatorSpec, records: &[Vec<f64>]) -> Accumulator {
-    spec.filled(records.iter().map(|x| spec.record(x, 0.0)))
+    spec.filled_accumulator(records.iter().map(|x| spec.record(x, 0.0)))
 }
 
 fn apart(one: &Exact, other: &Exact) -> u128 {
@@ -186,7 +186,7 @@ fn the_noise_of_coarse_counts_is_what_their_price_buys() {
         (&[&[0.1][..], &[0.2]], "0.1", 10.0),
         (&[&[0.1, 0.1][..], &[0.2, 0.2]], "0.5", 4.0),
     ] {
-        let found = chooser(candidates, epsilon).1.noise() / 2.0_f64.sqrt();
+        let found = chooser(candidates, epsilon).1.noise_in_records() / 2.0_f64.sqrt();
         assert!(found >= records && found < 1.0001 * records, "{found}");
     }
 }
@@ -213,7 +213,7 @@ fn the_bandwidth_follows_the_records_where_there_are_enough() {
             .collect();
         let state = state(&spec, &records);
         let right = (0..200)
-            .filter(|_| choice.choose(&state, &mut generator) == expected)
+            .filter(|_| choice.choose_candidate(&state, &mut generator) == expected)
             .count();
         assert!(right > 190, "{width}: {right} of 200");
     }
@@ -224,11 +224,11 @@ fn a_window_without_records_chooses_too() {
     let (spec, choice) = chooser(&[&[0.005], &[0.02], &[0.08]], "0.5");
     let mut generator = Generator::frozen([3; 32]);
     let chosen: Vec<usize> = (0..200)
-        .map(|_| choice.choose(&spec.empty(), &mut generator))
+        .map(|_| choice.choose_candidate(&spec.empty(), &mut generator))
         .collect();
     assert!(chosen.iter().all(|index| *index < 3));
     let one_place = state(&spec, &vec![vec![0.5]; 1000]);
-    assert!((0..50).all(|_| choice.choose(&one_place, &mut generator) == 0));
+    assert!((0..50).all(|_| choice.choose_candidate(&one_place, &mut generator) == 0));
 }
 
 /// A coarse histogram of one bin on each of two axes, as the adversary sees it: the event "the narrow one".
@@ -239,7 +239,7 @@ fn the_choice_of_a_bandwidth_tells_no_more_than_its_price() {
     let mut narrow = |records: usize| {
         let state = state(&spec, &vec![vec![0.5, 0.5]; records]);
         (0..DRAWS)
-            .filter(|_| choice.choose(&state, &mut generator) == 0)
+            .filter(|_| choice.choose_candidate(&state, &mut generator) == 0)
             .count() as f64
             / DRAWS as f64
     };
@@ -265,7 +265,7 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
     )
     .unwrap();
     let operator = Operator::new(1, degree);
-    let noises = predict::noise(
+    let noises = predict::mean_noise_sups(
         &density.shape(),
         NoiseDistribution::DiscreteLaplace,
         &ORDERS,
@@ -274,7 +274,7 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
     let remainders = noises
         .iter()
         .zip(operator.remainders(&ORDERS))
-        .map(|(noise, rows)| Remainder::new(noise * scale, &rows));
+        .map(|(noise, rows)| OrderRemainder::new(noise * scale, &rows));
     let adjacency = Adjacency::AddRemove;
     let change = TargetChange {
         values: density.lattice_points(),
@@ -283,7 +283,7 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
         adjacency,
         contributions: 1,
     };
-    let choice = Order::new(remainders.collect(), &change, price(epsilon)).unwrap();
+    let choice = OrderChoice::new(remainders.collect(), &change, price(epsilon)).unwrap();
     let points: Vec<f64> = (0..=200).map(|i| f64::from(i) / 200.0).collect();
     let mut fixed = [0.0; 4];
     let mut chosen = 0.0;
@@ -306,8 +306,8 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
             &spec,
             &places.iter().map(|x| vec![*x]).collect::<Vec<_>>(),
         ));
-        let index = choice.choose(&exact, &mut generator);
-        let noisy = laplace.release(&exact, &mut generator);
+        let index = choice.choose_order(&exact, &mut generator);
+        let noisy = laplace.release_noisy(&exact, &mut generator);
         let values: Vec<f64> = noisy
             .values()
             .iter()
@@ -323,7 +323,7 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
         for (at, order) in ORDERS.into_iter().enumerate() {
             let coefficients = operator.coefficients(&values, order);
             let off = |(y, truth): (&f64, &f64)| {
-                (evaluate(&coefficients, &[basis(degree, *y)]) - truth).abs()
+                (evaluate_polynomial(&coefficients, &[bernstein_basis(degree, *y)]) - truth).abs()
             };
             let error = points.iter().zip(&truth).map(off).fold(0.0, f64::max) / f64::from(windows);
             fixed[at] += error;
@@ -471,7 +471,7 @@ fn every_window_is_charged_for_its_choices_and_says_what_it_chose() {
     let mut spent = Vec::new();
     for path in &files {
         let bytes = fs::read(path).expect("a synopsis");
-        let synopsis = Synopsis::open(&bytes).expect("a synopsis");
+        let synopsis = Synopsis::decode_message(&bytes).expect("a synopsis");
         let about = synopsis.description();
         assert_eq!(about.privacy.price, Price::Pure(price("0.2")));
         assert!(

@@ -14,8 +14,8 @@ use bernstream_kafka::source::kafka::Kafka;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use rdkafka::producer::{BaseRecord, Producer};
 
 use crate::harness::preload::Clock;
@@ -41,7 +41,7 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings
         .plan(
-            |release| bernstream::cli::run::bands(release, &settings.ledger.path),
+            |release| bernstream::cli::run::noise_bands(release, &settings.ledger.path),
             false,
         )
         .expect("a plan");
@@ -56,7 +56,7 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
     let worker = Worker {
         plan: &plan,
         readers: source
-            .shared()
+            .shared_readers()
             .into_iter()
             .map(|share| Box::new(share) as Box<dyn Source + Send>)
             .collect(),
@@ -64,9 +64,9 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
         witness: components.witness,
         sink: components.sink,
         generators: Box::new(Generator::from_entropy),
-        metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "").expect("metrics"),
+        metrics: Metrics::new(MetricsDetail::Safe, "setup", "pure epsilon", "").expect("metrics"),
         health: &health,
-        stop: Stop::default(),
+        stop: StopRequest::default(),
     };
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -78,7 +78,7 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
                 thread::sleep(Duration::from_millis(70));
             }
         });
-        let worked = worker.run();
+        let worked = worker.run_alone();
         done.store(true, Relaxed);
         worked.expect("it works to the end of the grid");
     });
@@ -157,7 +157,7 @@ pub fn counted(setup: &Setup) -> BTreeMap<Timestamp, f64> {
     let synopses = setup
         .published()
         .into_iter()
-        .map(|p| Synopsis::open(&p.payload).expect("a synopsis"));
+        .map(|p| Synopsis::decode_message(&p.payload).expect("a synopsis"));
     let of_a = synopses.filter(|synopsis| synopsis.description().key.as_deref() == Some("a"));
     let mass = |synopsis: Synopsis| synopsis.values().iter().sum::<f64>() * 100.0 / 12.0;
     of_a.map(|synopsis| (synopsis.description().window.start, mass(synopsis)))
@@ -270,7 +270,7 @@ fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
             let published = setup.published();
             let now = Timestamp::now();
             for message in published.iter().skip(seen) {
-                let due = Synopsis::open(&message.payload)
+                let due = Synopsis::decode_message(&message.payload)
                     .expect("a synopsis")
                     .description()
                     .published;

@@ -44,7 +44,7 @@ fn a_promise_of_epsilon_and_delta_buys_rho_and_all_gaussian_books_more_of_it() {
     assert_eq!(plain, Price::Concentrated(rho));
     assert!(concentrated::epsilon_of(rho, delta).unwrap() <= epsilon);
     let more = total("\"gaussian\"", gaussian);
-    let gain = more.parts()[0] as f64 / plain.parts()[0] as f64;
+    let gain = more.smallest_units()[0] as f64 / plain.smallest_units()[0] as f64;
     assert!(gain > 1.02 && gain < 1.5, "{gain}");
     // Laplace noise is paid for too, in what is not all Gaussian.
     assert_eq!(total("\"concentrated\"", "epsilon = 0.05"), plain);
@@ -156,7 +156,7 @@ fn older(text: &str, theirs: impl Fn(&mut Settings)) -> tempfile::TempDir {
         from: Timestamp::from_micros(ORIGIN),
         backfill_until: None,
     };
-    let genesis = components::genesis(
+    let genesis = components::first_row(
         &settings,
         &mut *witness,
         mode,
@@ -231,10 +231,10 @@ fn a_ledger_keeps_the_total_that_its_promise_left_when_it_was_created() {
 #[test]
 fn a_ledger_in_which_laplace_noise_cost_more_goes_on_at_its_own_price() {
     let text = configuration("1d", "rho = 0.09", &["epsilon = 0.2"]);
-    let any = Payment::converted("0.2".parse().unwrap()).price();
+    let any = Payment::converted_from("0.2".parse().unwrap()).charged_price();
     let own = Settings::parse(&text, "f").unwrap().releases[0]
         .payment
-        .price();
+        .charged_price();
     assert!(own.is_within(any) && own != any, "{own} {any}");
     let folder = older(&text, |settings| {
         let [own, any] = [own, any].map(|price| serde_json::json!(price).to_string());
@@ -268,7 +268,7 @@ fn a_plan_that_declared_the_noise_of_an_older_program_is_refused_and_nothing_is_
     let folder = older(&text, |settings| {
         let release = &settings.releases[0];
         let target = &*release.function.target;
-        let protected = settings.protected();
+        let protected = settings.neighbouring_relation();
         let [sum, sup] = [
             NoiseDistribution::DiscreteLaplace,
             NoiseDistribution::DiscreteCube,
@@ -281,8 +281,8 @@ fn a_plan_that_declared_the_noise_of_an_older_program_is_refused_and_nothing_is_
         });
         let change = Sensitivity((u128::from(sum) * u128::from(sup)).isqrt() as u64 + 1);
         let law = NoiseDistribution::DiscreteGaussian;
-        let values = target.shape().values();
-        let theirs = Mechanism::calibrated(law, change, values, release.payment.own())
+        let values = target.shape().value_count();
+        let theirs = Mechanism::calibrated(law, change, values, release.payment.mechanism_price())
             .unwrap()
             .scale()
             .units();
@@ -338,9 +338,9 @@ fn a_ball_that_is_priced_in_rho_has_the_noise_that_the_rho_buys() {
     };
     let ball = settings("rho = 1.0", "rho = 0.01");
     let release = &ball.releases[0];
-    assert_eq!(release.payment.price(), Price::Concentrated(rho));
+    assert_eq!(release.payment.charged_price(), Price::Concentrated(rho));
     // Of one key, though the two records of a user can be in different ones.
-    let values = release.shape().values();
+    let values = release.shape().value_count();
     let change = ball
         .sensitivity(release, &release.function, Calibration::Tight)
         .unwrap();
@@ -349,7 +349,7 @@ fn a_ball_that_is_priced_in_rho_has_the_noise_that_the_rho_buys() {
         values > 2 && cost <= rho && cost.to_f64() > 0.999_99 * rho.to_f64(),
         "{values} {cost}"
     );
-    let any = Scale::for_price(change, Price::Concentrated(rho).pure()).unwrap();
+    let any = Scale::for_price(change, Price::Concentrated(rho).largest_pure_epsilon()).unwrap();
     let gain = any.units() as f64 / scale(&ball).units() as f64;
     assert!(
         (gain / (values as f64).sqrt() - 1.0).abs() < 0.01,
@@ -358,7 +358,7 @@ fn a_ball_that_is_priced_in_rho_has_the_noise_that_the_rho_buys() {
     // The same as for that epsilon, which is told.
     let epsilon = release.payment.epsilon();
     let written = settings("rho = 1.0", &format!("epsilon = {epsilon}"));
-    let charged = written.releases[0].payment.price().parts()[0];
+    let charged = written.releases[0].payment.charged_price().smallest_units()[0];
     assert!(
         scale(&written) == scale(&ball) && (9_999_999_000..=10_000_000_000).contains(&charged),
         "{charged}"
@@ -404,10 +404,16 @@ fn a_sum_with_laplace_noise_is_charged_what_its_nodes_cost() {
     let user = "{ user = { column = \"user_id\", per = \"ever\", max_records_per_window = 2 } }";
     let of_records = of_users.replace(user, "\"record\"");
     let settings = |text: &str| Settings::parse(text, "f").unwrap();
-    let rho = |settings: &Settings| settings.releases[0].payment.price().parts()[0] as f64 / 1e12;
+    let rho = |settings: &Settings| {
+        settings.releases[0]
+            .payment
+            .charged_price()
+            .smallest_units()[0] as f64
+            / 1e12
+    };
     assert!((rho(&settings(&of_users)) - 0.5_f64.tanh()).abs() < 1e-9);
     let records = settings(&of_records);
-    let series = records.series(&records.releases[0]).unwrap().unwrap();
+    let series = records.noise_series(&records.releases[0]).unwrap().unwrap();
     let levels = f64::from(u32::try_from(series.correlation().nodes_of_a_pane().unwrap()).unwrap());
     assert!(levels > 2.0, "{levels}");
     let expected = levels * (1.0 / levels + (-1.0 / levels).exp() - 1.0);
@@ -426,7 +432,7 @@ fn a_sum_with_laplace_noise_is_charged_what_its_nodes_cost() {
         .replace("epsilon = 1.0", "epsilon = 1.0\nnoise = \"ball\"")
         .replace("degree = 4\norder = 2", "points = 8");
     let ball = settings(&ball);
-    let values = ball.releases[0].shape().values() as f64;
+    let values = ball.releases[0].shape().value_count() as f64;
     assert!(
         values > 2.0 && (rho(&ball) * 2.0 * values - 1.0).abs() < 1e-6,
         "{values} {}",
@@ -434,13 +440,14 @@ fn a_sum_with_laplace_noise_is_charged_what_its_nodes_cost() {
     );
     // What is charged for the same noise is no reason for a sum to start again.
     let mut charged = settings(&of_records);
-    let identity = |settings: &Settings| canonical::identity(settings, &settings.releases[0]);
+    let identity =
+        |settings: &Settings| canonical::release_identity(settings, &settings.releases[0]);
     let before = identity(&charged);
     charged.releases[0].payment = charged.releases[0]
         .payment
-        .costing(Rho::from_trillionths(1));
+        .with_lower_charge(Rho::from_trillionths(1));
     assert_eq!(identity(&charged), before);
-    charged.releases[0].payment = Payment::converted("0.9".parse().unwrap());
+    charged.releases[0].payment = Payment::converted_from("0.9".parse().unwrap());
     assert_ne!(identity(&charged), before);
 }
 
@@ -470,9 +477,9 @@ fn a_plan_that_is_accepted_is_within_its_promise_and_one_window_more_is_not() {
     );
     // Forty would be all without the delta.
     assert!(most > 50, "{most}");
-    let class = [(plan::Class::Pure("0.05".parse().unwrap()), 1)];
+    let class = [(plan::ReleaseClass::Pure("0.05".parse().unwrap()), 1)];
     assert_eq!(
-        plan::longest(&class, "2".parse().unwrap(), "0.000001".parse().unwrap()),
+        plan::longest_horizon(&class, "2".parse().unwrap(), "0.000001".parse().unwrap()),
         u64::from(most)
     );
 }
@@ -566,10 +573,10 @@ fn the_noise_of_a_sum_for_ever_does_not_depend_on_what_ends_beside_it() {
         let text = configuration("ever", "rho = 1.0", releases);
         let settings = Settings::parse(&text, "f").unwrap();
         settings
-            .series(&settings.releases[0])
+            .noise_series(&settings.releases[0])
             .unwrap()
             .unwrap()
-            .deviation(settings.releases[0].shape().values(), 0)
+            .deviation(settings.releases[0].shape().value_count(), 0)
     };
     let sum =
         "noise = \"gaussian\"\nhorizon = \"96h\"\nshare = 0.5\nwindows = { cumulative = \"96h\" }";

@@ -1504,7 +1504,7 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
 /// What an absorber is told of the worker's settings: all that decides what is read of a record, also what the ledger leaves out.
 #[test]
 fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
-    let reading = |text: &str| Settings::parse(text, "f").unwrap().reading();
+    let reading = |text: &str| Settings::parse(text, "f").unwrap().reading_digest();
     // A partial has what was read for each release in the order of the file, and names none of them.
     let release = |name: &str, column: &str| {
         format!(
@@ -1608,7 +1608,7 @@ fn a_standby_needs_a_log_and_time_to_act_before_a_window_is_due_on_the_output() 
         let settings = log(standby, delay).expect("it is sound");
         (
             settings.standby,
-            bernstream_config::guarantee::notes(&settings).join("\n"),
+            bernstream_config::guarantee::surprising_settings(&settings).join("\n"),
         )
     };
     // The slack is ten seconds; the standby, and a second and a half.
@@ -1934,7 +1934,7 @@ fn a_linear_score_has_degree_1_and_order_1() {
         let settings = Settings::parse(&score("linear", degree, degree), "f").unwrap();
         assert_eq!(
             (
-                settings.releases[0].shape().values(),
+                settings.releases[0].shape().value_count(),
                 settings.releases[0].order
             ),
             (2, 1)
@@ -2034,7 +2034,7 @@ fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
         "noise = \"auto\"\nexpected_records = 9000",
     );
     let settings = Settings::parse(&smooth, "f").unwrap();
-    assert_eq!(settings.releases[0].shape().values(), 5_usize.pow(2));
+    assert_eq!(settings.releases[0].shape().value_count(), 5_usize.pow(2));
     assert_eq!(settings.releases[0].order, 1);
 }
 
@@ -2048,17 +2048,22 @@ fn gaussian_noise_pays_for_whole_numbers_in_every_key_that_a_unit_can_be_in() {
     let text = text.replacen("degree = ", "noise = \"gaussian\"\ndegree = ", 1);
     let settings = Settings::parse(&text, "users").unwrap_or_else(|faults| panic!("{faults}"));
     let target = &settings.releases[0].function.target;
-    let contributions = settings.privacy.unit.contributions();
+    let contributions = settings.privacy.unit.most_contributions();
     let law = NoiseDistribution::DiscreteGaussian;
     let change = target
         .sensitivity_in(law.norm(), settings.privacy.adjacency, contributions)
         .unwrap();
     let of = |values| {
-        Mechanism::calibrated(law, change, values, settings.releases[0].payment.own())
-            .unwrap()
-            .scale()
+        Mechanism::calibrated(
+            law,
+            change,
+            values,
+            settings.releases[0].payment.mechanism_price(),
+        )
+        .unwrap()
+        .scale()
     };
-    let values = target.shape().values();
+    let values = target.shape().value_count();
     assert!(contributions > 1 && of(values) < of(values * contributions as usize));
     assert_eq!(
         mechanism(&settings).scale(),
@@ -2087,7 +2092,7 @@ fn no_message_is_longer_than_what_is_checked() {
             );
         let settings = Settings::parse(&text, "points").unwrap_or_else(|faults| panic!("{faults}"));
         let about = plan(&settings).releases[0].description().clone();
-        let values = vec![-1.0 / 3.0; settings.releases[0].shape().values()];
+        let values = vec![-1.0 / 3.0; settings.releases[0].shape().value_count()];
         let bytes = Synopsis::new(about, values)
             .unwrap()
             .encode()
@@ -2113,9 +2118,10 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
         let target = settings.releases[0].function.target.clone();
         let spec = target.accumulator();
         // An arrival 0.3 of its range above the middle everywhere.
-        let exact = target
-            .evaluate(&spec.filled((0..400).map(|i| spec.record(&[f64::from(i) / 399.0], 0.3))));
-        let noisy = mechanism(&settings).release(&exact, &mut Generator::frozen([3; 32]));
+        let exact = target.evaluate(
+            &spec.filled_accumulator((0..400).map(|i| spec.record(&[f64::from(i) / 399.0], 0.3))),
+        );
+        let noisy = mechanism(&settings).release_noisy(&exact, &mut Generator::frozen([3; 32]));
         let synopsis = Synopsis::new(
             plan.releases[0].description().clone(),
             plan.releases[0]

@@ -13,10 +13,10 @@ use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_ledger::Paid;
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_noise::noise::Generator;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -69,7 +69,7 @@ struct FusedWitness {
 }
 
 impl Witness for FusedWitness {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         self.read.burn();
         self.inner.read()
     }
@@ -78,7 +78,7 @@ impl Witness for FusedWitness {
         self.inner.identity()
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
         self.before.burn();
         let appended = self.inner.append(claim);
         self.after.burn();
@@ -124,7 +124,7 @@ fn a_worker_that_dies_where_it_is_told() {
     let settings = Settings::load(configuration.as_ref()).expect("a sound configuration");
     let plan = settings
         .plan(
-            |release| bernstream::cli::run::bands(release, &settings.ledger.path),
+            |release| bernstream::cli::run::noise_bands(release, &settings.ledger.path),
             false,
         )
         .expect("a plan");
@@ -151,11 +151,11 @@ fn a_worker_that_dies_where_it_is_told() {
             draw.burn();
             Generator::from_entropy()
         }),
-        metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "").expect("metrics"),
+        metrics: Metrics::new(MetricsDetail::Safe, "setup", "pure epsilon", "").expect("metrics"),
         health: &health,
-        stop: Stop::default(),
+        stop: StopRequest::default(),
     };
-    worker.run().expect("it works to the end of the grid");
+    worker.run_alone().expect("it works to the end of the grid");
 }
 
 /// A worker that dies at the given passing of a step, or works to the end where it never passes so often.

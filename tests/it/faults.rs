@@ -48,7 +48,7 @@ fn recreate(setup: &Setup) {
     });
     let settings = [("message.timestamp.type", "LogAppendTime")];
     setup.wait_for("a new topic", || {
-        topic::create(&kafka::at(&setup.servers), &setup.input, 2, 1, &settings).ok()
+        topic::create_topic(&kafka::at(&setup.servers), &setup.input, 2, 1, &settings).ok()
     });
 }
 
@@ -82,7 +82,7 @@ fn counted(setup: &Setup) -> f64 {
     let synopses: Vec<_> = setup
         .published()
         .iter()
-        .map(|p| Synopsis::open(&p.payload).expect("a synopsis"))
+        .map(|p| Synopsis::decode_message(&p.payload).expect("a synopsis"))
         .collect();
     let mass = |synopsis: &Synopsis| synopsis.values().iter().sum::<f64>() * 100.0 / 12.0;
     synopses.iter().map(mass).sum()
@@ -100,7 +100,7 @@ fn assert_counted(setup: &Setup, expected: f64) {
 fn described(setup: &Setup) -> Description {
     let published = setup.published();
     let last = published.last().expect("a synopsis");
-    Synopsis::open(&last.payload)
+    Synopsis::decode_message(&last.payload)
         .expect("a synopsis")
         .description()
         .clone()
@@ -135,7 +135,7 @@ fn an_input_that_is_missing_or_another_one_stops_the_worker() {
         admin.delete_topics(&[&setup.input], options).await
     });
     setup.wait_for("the topic's end", || {
-        topic::describe(&kafka::at(&servers), &setup.input)
+        topic::describe_topic(&kafka::at(&servers), &setup.input)
             .is_err()
             .then_some(())
     });
@@ -173,7 +173,7 @@ fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
                 .await
         });
         setup.wait_for("a new partition", || {
-            let topic = topic::describe(&kafka::at(&servers), &setup.input).ok()?;
+            let topic = topic::describe_topic(&kafka::at(&servers), &setup.input).ok()?;
             (topic.partitions.len() == 3).then_some(())
         });
         send_to(&setup, 2, &message(&crowd(&setup, 3000)));

@@ -102,11 +102,11 @@ fn opened(path: &Path) -> Files {
 }
 
 fn read_all(source: &mut Files) -> Result<Vec<Batch>, Error> {
-    let ends = source.ends(Timestamp::from_micros(0))?.unwrap();
+    let ends = source.end_offsets(Timestamp::from_micros(0))?.unwrap();
     source.rewind(Timestamp::from_micros(0), &Recorded::default())?;
     let mut batches = vec![];
-    while !source.reached(&ends)? {
-        match source.next(Some(&ends), Duration::ZERO)? {
+    while !source.has_reached(&ends)? {
+        match source.next_event(Some(&ends), Duration::ZERO)? {
             Event::Batch(batch) => batches.push(batch),
             Event::Idle => {}
             other => panic!("{other:?}"),
@@ -353,7 +353,7 @@ fn a_file_without_a_byte_has_no_records() {
             columns(),
         )
         .unwrap();
-        let empty: Vec<PathBuf> = files.empty().map(Path::to_path_buf).collect();
+        let empty: Vec<PathBuf> = files.empty_files().map(Path::to_path_buf).collect();
         (read_all(&mut files).unwrap().len(), empty.len())
     };
     for (name, empty) in [

@@ -116,7 +116,7 @@ fn noiseless(synopsis: &Synopsis, delays: &[f64], axis: &Axis) -> Synopsis {
     let places = delays
         .iter()
         .map(|delay| spec.record(&[(delay - axis.min) / width], 0.0));
-    let counts = density.evaluate(&spec.filled(places));
+    let counts = density.evaluate(&spec.filled_accumulator(places));
     let values = counts
         .opened()
         .iter()
@@ -181,7 +181,7 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
     assert_eq!(published.len(), DAYS * ORIGINS.len());
     let synopses: Vec<Synopsis> = published
         .iter()
-        .map(|message| Synopsis::open(&message.payload).expect("a synopsis"))
+        .map(|message| Synopsis::decode_message(&message.payload).expect("a synopsis"))
         .collect();
     let axis = synopses[0].description().domain[0].clone();
     let delays = delays(&axis);

@@ -125,17 +125,17 @@ fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis 
         let x: Vec<f64> = axes
             .iter()
             .zip(row)
-            .map(|(axis, x)| axis.unit(*x).expect("clamped"))
+            .map(|(axis, x)| axis.unit_place(*x).expect("clamped"))
             .collect();
         let label = settings.releases[0].label.as_ref();
         let label = label.map_or(0.0, |label| label.of(row[axes.len()]).expect("kept"));
         spec.record(&x, label)
     };
-    let values = target.evaluate(&spec.filled(records.iter().map(record)));
+    let values = target.evaluate(&spec.filled_accumulator(records.iter().map(record)));
     let scaled = values
         .opened()
         .iter()
-        .map(|value| *value as f64 * settings.releases[0].function.unit())
+        .map(|value| *value as f64 * settings.releases[0].function.grid_unit())
         .collect();
     // What is put on kernel points has its offset in the description.
     let offset = settings.releases[0].function.scaling.offset() - released.description().offset;
@@ -212,7 +212,8 @@ fn release(name: &str, windows: usize) -> Vec<Window> {
     );
     let mut records = records(&settings);
     let window = |file| {
-        let released = Synopsis::open(&fs::read(file).expect("read")).expect("a synopsis");
+        let released =
+            Synopsis::decode_message(&fs::read(file).expect("read")).expect("a synopsis");
         let records = records
             .remove(&released.description().window.start)
             .expect("a window of the grid");
@@ -326,19 +327,19 @@ fn judged(text: &str, epsilon: &str, loss: impl Fn(f64, f64) -> f64) -> Judged {
         let place = |row: &Row| {
             axes.iter()
                 .zip(row)
-                .map(|(axis, x)| axis.unit(*x).expect("clamped"))
+                .map(|(axis, x)| axis.unit_place(*x).expect("clamped"))
                 .collect::<Vec<_>>()
         };
         let record = |row: &Row| spec.record(&place(row), label.of(row[axes.len()]).expect("kept"));
         let values = function
             .target
-            .evaluate(&spec.filled(pair[0].iter().map(record)));
-        let noisy = mechanism.release(&values, &mut Generator::frozen([number as u8; 32]));
+            .evaluate(&spec.filled_accumulator(pair[0].iter().map(record)));
+        let noisy = mechanism.release_noisy(&values, &mut Generator::frozen([number as u8; 32]));
         let variant = release.variants.first();
         let natural: Vec<f64> = values
             .opened()
             .iter()
-            .map(|value| function.scaling.offset() + *value as f64 * function.unit())
+            .map(|value| function.scaling.offset() + *value as f64 * function.grid_unit())
             .collect();
         let of = |values| Synopsis::new(release.description().clone(), values).expect("a synopsis");
         let exact = of(natural);
@@ -423,7 +424,7 @@ fn the_density_of_delay_and_hour_shows_the_evening() {
     assert!(covered(&windows) >= 40);
     let mut evenings = 0;
     for window in &windows {
-        let mass = window.released.mass().expect("a mass");
+        let mass = window.released.total_mass().expect("a mass");
         let records = window.records.len() as f64;
         assert!((mass / records - 1.0).abs() < 0.15, "{mass} of {records}");
         evenings += usize::from(window.at(&[30.0, 19.0]) > window.at(&[30.0, 8.0]));
@@ -447,7 +448,8 @@ fn running_sums_are_as_far_from_the_exact_ones_as_they_say() {
         // Four weeks apart the sums of four weeks share no day. Those of the year share most, and their noise still is that of
         // many days: it is squared over 41 values each.
         for (day, file) in files.iter().enumerate().skip(27).step_by(28) {
-            let released = Synopsis::open(&fs::read(file).expect("read")).expect("a synopsis");
+            let released =
+                Synopsis::decode_message(&fs::read(file).expect("read")).expect("a synopsis");
             let rows: Vec<Row> = days[(day + 1).saturating_sub(panes)..=day].concat();
             let exact = exact(&settings, &rows, &released);
             let scale = released.description().noise.scale;
@@ -513,7 +515,7 @@ fn moments_answer_questions_about_delays() {
             .unwrap_or_else(|| panic!("{path}: {answer}"))
     };
 
-    let synopsis = Synopsis::open(&fs::read(&file).expect("read")).expect("a synopsis");
+    let synopsis = Synopsis::decode_message(&fs::read(&file).expect("read")).expect("a synopsis");
     let about = synopsis.description();
     let mut flights = flights_of(&settings, "EWR");
     let records = flights.remove(&about.window.start).expect("a window");

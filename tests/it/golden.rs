@@ -129,7 +129,11 @@ fn both_forms_are_the_same_synopsis() {
         let bytes = BASE64_STANDARD
             .decode(file["arrow"].as_str().expect("text"))
             .expect("base64");
-        assert_eq!(Synopsis::open(&bytes).expect(&name), from_json, "{name}");
+        assert_eq!(
+            Synopsis::decode_message(&bytes).expect(&name),
+            from_json,
+            "{name}"
+        );
         let sealed = from_json.encode().expect(&name);
         assert_eq!(sealed.bytes, bytes, "{name}");
         assert_eq!(file["message"]["key"], sealed.key, "{name}");
@@ -157,7 +161,7 @@ fn every_reading_gives_what_is_stated() {
                 .collect();
             assert_near(&values, &numbers(&stated["values"]), tolerance, &what);
             assert_near(
-                &[evaluator.mass()],
+                &[evaluator.total_mass()],
                 &[stated["mass"].as_f64().expect("a mass")],
                 tolerance,
                 &what,
@@ -212,7 +216,7 @@ fn bands_and_answers_are_what_is_stated() {
             );
             for stated in bands["pointwise"].as_array().expect("a list") {
                 let band = synopsis
-                    .pointwise(stated["order"].as_u64().expect("an order") as u32)
+                    .pointwise_band(stated["order"].as_u64().expect("an order") as u32)
                     .expect(&name);
                 let alone: Vec<f64> = points
                     .iter()
@@ -474,8 +478,14 @@ fn the_synopses_that_the_page_is_tested_with_say_what_their_form_adds() {
         for line in fs::read_to_string(&path).expect("lines").lines() {
             let synopsis = Synopsis::from_json(line).expect("a synopsis");
             let about = synopsis.description();
-            let of_form =
-                || form_error::of_form(&about.target, &about.shape(), about.order, &about.domain);
+            let of_form = || {
+                form_error::density_form_error(
+                    &about.target,
+                    &about.shape(),
+                    about.order,
+                    &about.domain,
+                )
+            };
             // All of a file have one description, but for their window.
             assert_eq!(
                 about.form_error,

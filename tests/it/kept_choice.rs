@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use bernstream_ledger::{Configuration, Ledger, Params, Row};
+use bernstream_ledger::{Configuration, Ledger, LedgerParams, Row};
 use serde_json::Value;
 
 use crate::harness::policies::{bernstream, read, records};
@@ -57,12 +57,12 @@ fn earlier(edit: impl Fn(&mut Value)) -> tempfile::TempDir {
         ended: vec![],
         until: None,
     };
-    ledger.reconfigure(configuration).expect("a row");
+    ledger.record_settings(configuration).expect("a row");
     folder
 }
 
 fn open(folder: &tempfile::TempDir) -> Ledger {
-    let params = Params {
+    let params = LedgerParams {
         path: folder.path().join("ledger"),
         keep_published: Duration::ZERO,
     };

@@ -16,7 +16,7 @@ use bernstream_kafka::sink::files::FolderSink;
 use bernstream_kafka::sink::kafka::KafkaSink;
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::file::FileWitness;
-use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_ledger::{Ledger, Paid};
 use bernstream_synopsis::Encoded;
 
@@ -38,7 +38,7 @@ fn paid(folder: &Path, witness: &mut dyn Witness, windows: usize, count: usize) 
     let keys: Vec<&str> = names.iter().map(String::as_str).collect();
     for window in 0..windows {
         ledger
-            .pay(closing(&ledger, &keys, 1, window as u64))
+            .pay_window(closing(&ledger, &keys, 1, window as u64))
             .unwrap();
     }
     ledger
@@ -57,7 +57,7 @@ struct Asked {
 struct CountingWitness<'a>(FileWitness, &'a RefCell<Asked>);
 
 impl Witness for CountingWitness<'_> {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         self.1.borrow_mut().witness_reads += 1;
         self.0.read()
     }
@@ -66,7 +66,7 @@ impl Witness for CountingWitness<'_> {
         self.0.identity()
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
         self.1.borrow_mut().claims += 1;
         self.0.append(claim)
     }
@@ -80,7 +80,7 @@ impl Sink for CountingSink<'_> {
         Ok(())
     }
 
-    fn confirm(&mut self) -> Result<(), sink::Error> {
+    fn confirm_place(&mut self) -> Result<(), sink::Error> {
         self.0.borrow_mut().confirmations += 1;
         Ok(())
     }
@@ -166,9 +166,9 @@ fn what_a_step_published_before_it_failed_is_counted() {
     for (room, before) in [(40, 40), (0, 0), (15, 15)] {
         let error = step(&mut ledger, &mut witness, &mut Full(room), at(EVER)).unwrap_err();
         assert!(
-            error.is_transient() && error.published() == before,
+            error.is_transient() && error.published_before() == before,
             "{error}: {}",
-            error.published()
+            error.published_before()
         );
     }
     assert_eq!(
@@ -177,7 +177,7 @@ fn what_a_step_published_before_it_failed_is_counted() {
             .published,
         5
     );
-    assert_eq!(ledger.unpublished().unwrap(), 0);
+    assert_eq!(ledger.unpublished_count().unwrap(), 0);
 }
 
 /// Publishes so many messages, and then the worker is gone.
@@ -197,8 +197,8 @@ impl Sink for Dying {
         Ok(())
     }
 
-    fn confirm(&mut self) -> Result<(), sink::Error> {
-        self.inner.confirm()
+    fn confirm_place(&mut self) -> Result<(), sink::Error> {
+        self.inner.confirm_place()
     }
 }
 
@@ -245,13 +245,13 @@ const KEYS: usize = 700;
 /// Every message of a ledger, by the name of its file.
 fn all_of(ledger: &Ledger) -> BTreeMap<PathBuf, Encoded> {
     let all = ledger
-        .deliverable(ledger.head(), at(EVER), WINDOWS * KEYS)
+        .due_messages(ledger.head(), at(EVER), WINDOWS * KEYS)
         .unwrap();
     assert_eq!(all.len(), WINDOWS * KEYS);
     all.iter()
         .map(|paid| {
             (
-                sink::files::name(paid.encoded()).unwrap(),
+                sink::files::synopsis_path(paid.encoded()).unwrap(),
                 paid.encoded().clone(),
             )
         })
@@ -266,8 +266,8 @@ fn a_worker_that_is_killed_in_the_midst_of_many_files_writes_each_once() {
         witness: None,
     };
     fs::create_dir_all(&output.path).unwrap();
-    FileWitness::create(&output.witness()).unwrap();
-    let open = || FileWitness::open(&output.witness()).unwrap();
+    FileWitness::create(&output.witness_path()).unwrap();
+    let open = || FileWitness::open(&output.witness_path()).unwrap();
     let ledger = paid(ledger_folder.path(), &mut open(), WINDOWS, KEYS);
     let all = all_of(&ledger);
     let witness = || Box::new(open()) as Box<dyn Witness>;
@@ -275,7 +275,7 @@ fn a_worker_that_is_killed_in_the_midst_of_many_files_writes_each_once() {
         Box::new(FolderSink::new(&output))
     });
     assert!(kills > 5, "{kills}");
-    let found = sink::files::synopses(&output).unwrap();
+    let found = sink::files::synopsis_files(&output).unwrap();
     assert_eq!(found.len(), WINDOWS * KEYS);
     for path in found {
         let name = path.strip_prefix(&output.path).unwrap();
@@ -288,7 +288,7 @@ fn a_worker_that_is_killed_in_the_midst_of_many_files_writes_each_once() {
     assert_eq!(
         Ledger::open(&params(ledger_folder.path()))
             .unwrap()
-            .unpublished()
+            .unpublished_count()
             .unwrap(),
         0
     );
@@ -309,7 +309,7 @@ fn witness_params(servers: &str) -> bernstream_kafka::ledger::witness::kafka::Pa
 /// What a topic has, in the order of each partition.
 fn read(output: &sink::kafka::Params) -> Vec<Encoded> {
     let mut found = Vec::new();
-    let extent = sink::kafka::extent(output).unwrap();
+    let extent = sink::kafka::read_extent(output).unwrap();
     sink::kafka::each_message(output, &extent, |_, sealed| found.push(sealed)).unwrap();
     found
 }
@@ -338,7 +338,7 @@ fn a_worker_that_is_killed_in_the_midst_of_many_messages_sends_only_the_same_aga
     let mut newest: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let mut names = BTreeSet::new();
     for sealed in &found {
-        let name = sink::files::name(sealed).unwrap();
+        let name = sink::files::synopsis_path(sealed).unwrap();
         assert!(
             all[&name] == *sealed,
             "{} is what was paid for",

@@ -13,8 +13,8 @@ use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::{Ahead, step, step_ahead};
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness};
-use bernstream_ledger::{Closing, Configuration, Error, Ledger, Paid, Row, exists};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
+use bernstream_ledger::{Closing, Configuration, Error, Ledger, Paid, Row, ledger_exists};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 use bernstream_synopsis::clock::Timestamp;
@@ -30,9 +30,11 @@ use crate::harness::ledger::{
 /// A ledger of three released windows, a withheld one and a change of the settings. The first window is accepted and published.
 pub fn sample(folder: &Path) -> Ledger {
     let mut ledger = Ledger::create(&params(folder), genesis(at(0), "w", None)).unwrap();
-    ledger.pay(closing(&ledger, &["EWR", "JFK"], 4, 1)).unwrap();
+    ledger
+        .pay_window(closing(&ledger, &["EWR", "JFK"], 4, 1))
+        .unwrap();
     let accepted = *ledger.head();
-    while let Some(paid) = ledger.deliverable(&accepted, at(60), 1).unwrap().pop() {
+    while let Some(paid) = ledger.due_messages(&accepted, at(60), 1).unwrap().pop() {
         ledger
             .mark_published(std::slice::from_ref(&paid), at(200))
             .unwrap();
@@ -42,24 +44,24 @@ pub fn sample(folder: &Path) -> Ledger {
         ("b".to_owned(), vec![7; 100]),
     ];
     ledger
-        .pay(Closing {
+        .pay_window(Closing {
             states,
             ..closing(&ledger, &["EWR", "JFK"], 6, 2)
         })
         .unwrap();
     let states = vec![("a".to_owned(), b"second".to_vec())];
     ledger
-        .pay(Closing {
+        .pay_window(Closing {
             states,
             ..closing(&ledger, &["EWR", "JFK"], 5, 3)
         })
         .unwrap();
     ledger
-        .withhold(window(3), Positions([(0, 99)].into()))
+        .withhold_window(window(3), Positions([(0, 99)].into()))
         .unwrap();
     let settings = r#"{"n":2}"#.to_owned();
     ledger
-        .reconfigure(Configuration {
+        .record_settings(Configuration {
             settings,
             first: at(240),
             reach: Duration::ZERO,
@@ -80,13 +82,13 @@ fn read(ledger: &Ledger) -> Result<String, Error> {
     let head = ledger.head();
     let mut messages = vec![];
     let mut after = None;
-    while let Some(paid) = ledger.kept(head, after.as_ref(), 1)?.pop() {
+    while let Some(paid) = ledger.kept_messages(head, after.as_ref(), 1)?.pop() {
         messages.push(paid.encoded().clone());
         after = Some(paid);
     }
-    let blocks = ledger.blocks(usize::MAX)?;
+    let blocks = ledger.newest_blocks(usize::MAX)?;
     let settings = ledger.settings();
-    let states = [ledger.state("a")?, ledger.state("b")?];
+    let states = [ledger.noise_state("a")?, ledger.noise_state("b")?];
     let genesis = ledger.genesis();
     let next = ledger.next_window();
     let ends = ledger.ends();
@@ -107,7 +109,7 @@ fn a_ledger_that_is_opened_again_says_the_same() {
     let before = view(&ledger);
     assert_eq!(ledger.next_window(), at(240));
     assert_eq!(
-        ledger.blocks(9).unwrap(),
+        ledger.newest_blocks(9).unwrap(),
         [(block(1), price(5)), (block(0), price(10))]
     );
     assert_eq!(
@@ -120,7 +122,7 @@ fn a_ledger_that_is_opened_again_says_the_same() {
         [price(10), price(10), price(0)]
     );
     assert_eq!(ledger.ends(), &Positions([(0, 99)].into()));
-    assert_eq!(ledger.unpublished().unwrap(), 4);
+    assert_eq!(ledger.unpublished_count().unwrap(), 4);
     drop(ledger);
     assert_eq!(view(&Ledger::open(&params(folder.path())).unwrap()), before);
 }
@@ -130,14 +132,16 @@ fn a_ledger_says_how_far_was_read_for_the_newest_window_that_closed_five_minutes
     let folder = folder();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "w", None)).unwrap();
     for draw in 0..3 {
-        ledger.pay(closing(&ledger, &["EWR"], 4, draw)).unwrap();
+        ledger
+            .pay_window(closing(&ledger, &["EWR"], 4, draw))
+            .unwrap();
     }
     ledger
-        .withhold(window(3), Positions([(0, 99)].into()))
+        .withhold_window(window(3), Positions([(0, 99)].into()))
         .unwrap();
     let cutoff = |window: Span| window.end.plus(Duration::from_secs(60));
     let past = |ledger: &Ledger, since| {
-        let recorded = ledger.recorded(since, cutoff).unwrap();
+        let recorded = ledger.recorded_positions(since, cutoff).unwrap();
         assert_eq!(&recorded.ends, ledger.ends());
         recorded.past.map(|(cutoff, ends)| (cutoff, ends.0[&0]))
     };
@@ -166,10 +170,10 @@ fn a_ledger_says_how_far_was_read_for_the_newest_window_that_closed_five_minutes
         ended: vec![],
         until: None,
     };
-    ledger.reconfigure(change).unwrap();
+    ledger.record_settings(change).unwrap();
     assert_eq!(past(&ledger, at(100_000)), None);
     ledger
-        .withhold(window(4), Positions([(0, 100)].into()))
+        .withhold_window(window(4), Positions([(0, 100)].into()))
         .unwrap();
     assert_eq!(past(&ledger, at(100_000)), Some((at(301), 100)));
 }
@@ -183,13 +187,13 @@ fn the_ledger_refuses_what_the_accountant_must_not_ask_for_and_nothing_has_chang
     let twice = window(0);
     let skipped = window(5);
     for window in [twice, skipped] {
-        let refused = ledger.pay(Closing {
+        let refused = ledger.pay_window(Closing {
             window,
             ..next.clone()
         });
         assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
         assert!(matches!(
-            ledger.withhold(window, Positions::default()),
+            ledger.withhold_window(window, Positions::default()),
             Err(Error::Refused { .. })
         ));
     }
@@ -210,10 +214,13 @@ fn the_ledger_refuses_what_the_accountant_must_not_ask_for_and_nothing_has_chang
         ..next.clone()
     };
     for wrong in [too_dear, unpaid, partly] {
-        assert!(matches!(ledger.pay(wrong), Err(Error::Refused { .. })));
+        assert!(matches!(
+            ledger.pay_window(wrong),
+            Err(Error::Refused { .. })
+        ));
     }
     assert_eq!(view(&ledger), before);
-    ledger.pay(next).unwrap();
+    ledger.pay_window(next).unwrap();
 }
 
 /// A price of every kind, in tenths of `[1, 0.000001]`: only one has the second part.
@@ -244,7 +251,9 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
                 ..closing
             }
         };
-        ledger.pay(paying(&ledger, kinds(4, 7)[kind])).unwrap();
+        ledger
+            .pay_window(paying(&ledger, kinds(4, 7)[kind]))
+            .unwrap();
         let before = view(&ledger);
         let mut wrong: Vec<Price> = (0..4)
             .filter(|other| *other != kind)
@@ -253,14 +262,16 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         wrong.extend([kinds(7, 0)[kind], kinds(0, 0)[kind]]);
         wrong.extend((kind == 1).then(|| kinds(1, 4)[kind]));
         for wrong in wrong {
-            let refused = ledger.pay(paying(&ledger, wrong));
+            let refused = ledger.pay_window(paying(&ledger, wrong));
             assert!(
                 matches!(refused, Err(Error::Refused { .. })),
                 "{total} {wrong}: {refused:?}"
             );
         }
         assert_eq!(view(&ledger), before);
-        ledger.pay(paying(&ledger, kinds(6, 3)[kind])).unwrap();
+        ledger
+            .pay_window(paying(&ledger, kinds(6, 3)[kind]))
+            .unwrap();
         assert_eq!(ledger.spent(block(0)), total);
         let before = view(&ledger);
         drop(ledger);
@@ -288,14 +299,18 @@ fn messages_leave_in_order_when_they_are_due_and_only_up_to_the_accepted_head() 
     let folder = folder();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "w", None)).unwrap();
     let first = *ledger.head();
-    ledger.pay(closing(&ledger, &["b", "a"], 1, 1)).unwrap();
+    ledger
+        .pay_window(closing(&ledger, &["b", "a"], 1, 1))
+        .unwrap();
     let second = *ledger.head();
-    ledger.pay(closing(&ledger, &["b", "a"], 1, 2)).unwrap();
-    assert!(ledger.deliverable(&first, at(999), 1).unwrap().is_empty());
-    assert!(ledger.deliverable(&second, at(59), 1).unwrap().is_empty());
+    ledger
+        .pay_window(closing(&ledger, &["b", "a"], 1, 2))
+        .unwrap();
+    assert!(ledger.due_messages(&first, at(999), 1).unwrap().is_empty());
+    assert!(ledger.due_messages(&second, at(59), 1).unwrap().is_empty());
     assert_eq!(ledger.next_due(&second).unwrap(), Some(at(60)));
     let mut keys = vec![];
-    while let Some(paid) = ledger.deliverable(&second, at(999), 1).unwrap().pop() {
+    while let Some(paid) = ledger.due_messages(&second, at(999), 1).unwrap().pop() {
         keys.push((paid.window(), paid.encoded().key.clone()));
         ledger
             .mark_published(std::slice::from_ref(&paid), at(999))
@@ -309,13 +324,13 @@ fn messages_leave_in_order_when_they_are_due_and_only_up_to_the_accepted_head() 
     stranger.digest = first.digest;
     assert!(
         ledger
-            .deliverable(&stranger, at(999), 1)
+            .due_messages(&stranger, at(999), 1)
             .unwrap()
             .is_empty()
     );
     assert!(
         !ledger
-            .deliverable(&ledger.head().clone(), at(999), 1)
+            .due_messages(&ledger.head().clone(), at(999), 1)
             .unwrap()
             .is_empty()
     );
@@ -329,7 +344,11 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
     let kept = |ledger: &Ledger| {
         let mut windows = vec![];
         let mut after = None;
-        while let Some(paid) = ledger.kept(&head, after.as_ref(), 1).unwrap().pop() {
+        while let Some(paid) = ledger
+            .kept_messages(&head, after.as_ref(), 1)
+            .unwrap()
+            .pop()
+        {
             windows.push(paid.window());
             after = Some(paid);
         }
@@ -337,7 +356,7 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
     };
     let publish = |ledger: &mut Ledger, minute| {
         let paid = ledger
-            .deliverable(&head, at(999), 1)
+            .due_messages(&head, at(999), 1)
             .unwrap()
             .pop()
             .unwrap();
@@ -353,10 +372,10 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
     assert_eq!(kept(&ledger), [window(2)]);
     drop(ledger);
     let ledger = Ledger::open(&params(folder.path())).unwrap();
-    assert_eq!(ledger.unpublished().unwrap(), 1);
+    assert_eq!(ledger.unpublished_count().unwrap(), 1);
     assert!(
         !ledger
-            .deliverable(ledger.head(), at(999), 1)
+            .due_messages(ledger.head(), at(999), 1)
             .unwrap()
             .is_empty()
     );
@@ -365,7 +384,7 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
 #[test]
 fn a_missing_ledger_is_not_a_new_one() {
     let folder = folder();
-    assert!(!exists(&params(folder.path())).unwrap());
+    assert!(!ledger_exists(&params(folder.path())).unwrap());
     assert!(matches!(
         Ledger::open(&params(folder.path())),
         Err(Error::Missing { .. })
@@ -476,12 +495,12 @@ fn rows_and_settings_of_older_ledgers_are_what_they_were() {
                 .unwrap()
                 .normalised;
             assert_eq!(
-                bernstream_config::diff::of_ledger(&genesis.settings, &now),
+                bernstream_config::diff::ledger_differences(&genesis.settings, &now),
                 Vec::<String>::new()
             );
             let other = now.replace(r#""time":"time""#, r#""time":"sent""#);
             assert_eq!(
-                bernstream_config::diff::of_ledger(&genesis.settings, &other).len(),
+                bernstream_config::diff::ledger_differences(&genesis.settings, &other).len(),
                 1
             );
             assert_eq!(genesis.total, price(10));
@@ -538,7 +557,7 @@ fn a_flip_of_any_byte_of_the_file_is_noticed_or_without_meaning() {
         fs::write(&file, &bytes).unwrap();
         match Ledger::inspect(&params(folder.path())) {
             // Which messages are known to be published is not part of the chain: at worst they are published again.
-            Ok(ledger) if ledger.unpublished().unwrap() == 4 => match read(&ledger) {
+            Ok(ledger) if ledger.unpublished_count().unwrap() == 4 => match read(&ledger) {
                 Err(Error::Damaged { .. }) => noticed += 1,
                 read => assert_eq!(read.unwrap(), before, "byte {place}"),
             },
@@ -576,7 +595,7 @@ fn a_ledger_has_one_worker() {
     let mut look = Ledger::inspect(&params(folder.path())).unwrap();
     assert_eq!(view(&look), view(&ledger));
     assert!(matches!(
-        look.pay(closing(&look, &["EWR"], 1, 1)),
+        look.pay_window(closing(&look, &["EWR"], 1, 1)),
         Err(Error::Locked { .. })
     ));
     drop(ledger);
@@ -590,28 +609,34 @@ fn a_file_that_is_replaced_under_a_running_worker_stops_it() {
     let mut ledger = sample(folder.path());
     let file = folder.path().join("ledger.sqlite");
     let copy = fs::read(&file).unwrap();
-    ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
+    ledger.pay_window(closing(&ledger, &["EWR"], 1, 1)).unwrap();
     fs::write(&file, &copy).unwrap();
-    assert!(ledger.claim(None).is_err());
-    let error = ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap_err();
+    assert!(ledger.make_claim(None).is_err());
+    let error = ledger
+        .pay_window(closing(&ledger, &["EWR"], 1, 1))
+        .unwrap_err();
     assert!(matches!(error, Error::Replaced { .. }), "{error}");
     assert!(matches!(
-        ledger.pay(closing(&ledger, &["EWR"], 1, 1)),
+        ledger.pay_window(closing(&ledger, &["EWR"], 1, 1)),
         Err(Error::Broken { .. })
     ));
-    assert!(matches!(ledger.claim(None), Err(Error::Broken { .. })));
+    assert!(matches!(ledger.make_claim(None), Err(Error::Broken { .. })));
     drop(ledger);
 
     // Another file under the same name, and the file taken away.
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
     fs::write(folder.path().join("other"), &copy).unwrap();
     fs::rename(folder.path().join("other"), &file).unwrap();
-    let error = ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap_err();
+    let error = ledger
+        .pay_window(closing(&ledger, &["EWR"], 1, 1))
+        .unwrap_err();
     assert!(matches!(error, Error::Replaced { .. }), "{error}");
     drop(ledger);
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
     fs::remove_file(&file).unwrap();
-    let error = ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap_err();
+    let error = ledger
+        .pay_window(closing(&ledger, &["EWR"], 1, 1))
+        .unwrap_err();
     assert!(matches!(error, Error::Replaced { .. }), "{error}");
 }
 
@@ -624,7 +649,7 @@ fn bytes_that_are_edited_under_a_running_worker_do_not_leave() {
         "UPDATE outbox SET bytes = x'00' WHERE sequence = 2 AND place = 0",
     );
     assert!(matches!(
-        ledger.deliverable(ledger.head(), at(999), 1),
+        ledger.due_messages(ledger.head(), at(999), 1),
         Err(Error::Damaged { .. })
     ));
 }
@@ -658,7 +683,9 @@ fn nothing_is_published_before_the_witness_has_accepted_it() {
     let folder = folder();
     let world = World::new();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
-    ledger.pay(closing(&ledger, &["EWR", "JFK"], 1, 1)).unwrap();
+    ledger
+        .pay_window(closing(&ledger, &["EWR", "JFK"], 1, 1))
+        .unwrap();
     let progress = world.step(&mut ledger).unwrap();
     assert_eq!((progress.published, progress.has_claimed), (0, true));
     let progress = world.step(&mut ledger).unwrap();
@@ -675,7 +702,7 @@ fn nothing_is_published_before_the_witness_has_accepted_it() {
 struct Noted<'a, T>(T, &'a RefCell<Vec<String>>);
 
 impl Witness for Noted<'_, MemoryWitness> {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         self.1.borrow_mut().push("the witness is read".into());
         self.0.read()
     }
@@ -684,7 +711,7 @@ impl Witness for Noted<'_, MemoryWitness> {
         self.0.identity()
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
         self.0.append(claim)
     }
 }
@@ -695,9 +722,9 @@ impl Sink for Noted<'_, MemorySink> {
         self.0.publish(paid)
     }
 
-    fn confirm(&mut self) -> Result<(), sink::Error> {
+    fn confirm_place(&mut self) -> Result<(), sink::Error> {
         self.1.borrow_mut().push("the output is asked".into());
-        self.0.confirm()
+        self.0.confirm_place()
     }
 }
 
@@ -708,7 +735,9 @@ fn everything_is_prepared_before_the_moment_at_which_a_window_is_due() {
     let world = World::new();
     let notes = RefCell::<Vec<String>>::default();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
-    ledger.pay(closing(&ledger, &["EWR", "JFK"], 1, 1)).unwrap();
+    ledger
+        .pay_window(closing(&ledger, &["EWR", "JFK"], 1, 1))
+        .unwrap();
     let second = Duration::from_secs(1);
     let mut step = |lead: Duration, is_waited_for: bool| {
         let wait = |moment: Timestamp| {
@@ -771,13 +800,13 @@ fn an_older_copy_that_is_restored_stops() {
     world.step(&mut ledger).unwrap();
     let file = folder.path().join("ledger.sqlite");
     let copy = fs::read(&file).unwrap();
-    ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
+    ledger.pay_window(closing(&ledger, &["EWR"], 1, 1)).unwrap();
     world.step(&mut ledger).unwrap();
     world.step(&mut ledger).unwrap();
     drop(ledger);
     fs::write(&file, copy).unwrap();
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
-    ledger.pay(closing(&ledger, &["EWR"], 1, 2)).unwrap();
+    ledger.pay_window(closing(&ledger, &["EWR"], 1, 2)).unwrap();
     let error = world.step(&mut ledger).unwrap_err();
     assert!(
         matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })) && !error.is_transient(),
@@ -807,8 +836,8 @@ fn a_copy_that_is_started_beside_the_worker_publishes_nothing_whoever_is_faster(
             fs::copy(file.path(), there.path().join(file.file_name())).unwrap();
         }
         let mut copy = Ledger::open(&params(there.path())).unwrap();
-        ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
-        copy.pay(closing(&copy, &["EWR"], 1, 2)).unwrap();
+        ledger.pay_window(closing(&ledger, &["EWR"], 1, 1)).unwrap();
+        copy.pay_window(closing(&copy, &["EWR"], 1, 2)).unwrap();
         let mut winner = ledger;
         let mut loser = copy;
         // The copy is faster.
@@ -852,16 +881,16 @@ fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_onc
     drop(ledger);
     let mut ledger = Ledger::open(&params(here.path())).unwrap();
     assert_ne!(ledger.instance(), instance, "it is another process");
-    ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
+    ledger.pay_window(closing(&ledger, &["EWR"], 1, 1)).unwrap();
     assert!(world.step(&mut ledger).unwrap().has_claimed);
     drop(ledger);
     // One that ends before it claims changes nothing for the next one.
     for _ in 0..3 {
         let mut ledger = Ledger::open(&params(here.path())).unwrap();
-        ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
+        ledger.pay_window(closing(&ledger, &["EWR"], 1, 1)).unwrap();
         let accepted = world.topic.borrow().accepted().unwrap();
         assert!(ledger.claims_at(Some(&accepted), at(1000)).unwrap() <= at(1000));
-        assert!(ledger.claim(Some(&accepted.head)).unwrap().is_some());
+        assert!(ledger.make_claim(Some(&accepted.head)).unwrap().is_some());
     }
     let mut ledger = Ledger::open(&params(here.path())).unwrap();
     assert!(world.step(&mut ledger).unwrap().has_claimed);
@@ -871,7 +900,7 @@ fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_onc
     }
     let mut ledger = Ledger::open(&params(there.path())).unwrap();
     assert_ne!(ledger.instance(), instance);
-    ledger.pay(closing(&ledger, &["EWR"], 1, 2)).unwrap();
+    ledger.pay_window(closing(&ledger, &["EWR"], 1, 2)).unwrap();
     let step = |ledger: &mut Ledger, seconds: u64| {
         let mut witness = MemoryWitness::new(&world.topic);
         let mut sink = MemorySink::new(&world.output);
@@ -890,7 +919,7 @@ fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_onc
     assert!(step(&mut ledger, 1).is_waiting && step(&mut ledger, 10).is_waiting);
     // Not to the microsecond: what a step takes counts too.
     assert!(step(&mut ledger, 12).has_claimed);
-    ledger.pay(closing(&ledger, &["EWR"], 1, 3)).unwrap();
+    ledger.pay_window(closing(&ledger, &["EWR"], 1, 3)).unwrap();
     assert!(
         step(&mut ledger, 13).has_claimed,
         "it has made the last accepted claim"
@@ -915,7 +944,7 @@ fn a_new_ledger_fences_the_one_before_it() {
     let (old, new, world) = (folder(), folder(), World::new());
     let mut before = Ledger::create(&params(old.path()), genesis(at(0), "0", None)).unwrap();
     world.step(&mut before).unwrap();
-    before.pay(closing(&before, &["EWR"], 1, 1)).unwrap();
+    before.pay_window(closing(&before, &["EWR"], 1, 1)).unwrap();
     let previous = world.topic.borrow().accepted().map(|claim| claim.head);
     let mut after = Ledger::create(&params(new.path()), genesis(at(240), "0", previous)).unwrap();
     assert_eq!(after.head().sequence, 1);
@@ -924,7 +953,7 @@ fn a_new_ledger_fences_the_one_before_it() {
         world.step(&mut before),
         Err(deliver::Error::Ledger(Error::ForeignHead { .. }))
     ));
-    after.pay(closing(&after, &["EWR"], 1, 2)).unwrap();
+    after.pay_window(closing(&after, &["EWR"], 1, 2)).unwrap();
     world.step(&mut after).unwrap();
     assert_eq!(world.step(&mut after).unwrap().published, 1);
     drop(after);
@@ -942,7 +971,7 @@ fn worker() {
     };
     let params = params(Path::new(&folder));
     let run = || {
-        let mut ledger = if exists(&params)? {
+        let mut ledger = if ledger_exists(&params)? {
             Ledger::open(&params)?
         } else {
             Ledger::create(&params, genesis(at(0), "w", None))?
@@ -953,12 +982,12 @@ fn worker() {
             closing.sealed = ["EWR", "JFK", "LGA"]
                 .map(|key| padded(closing.window, key, draw, 15_000))
                 .to_vec();
-            ledger.pay(closing)?;
+            ledger.pay_window(closing)?;
             // Only what was committed is announced; what was announced must be there for ever.
             println!("paid {} {}", ledger.head().sequence, ledger.head().digest);
             let accepted = *ledger.head();
             while let Some(paid) = ledger
-                .deliverable(&accepted, at(i64::MAX / 60_000_000), 1)?
+                .due_messages(&accepted, at(i64::MAX / 60_000_000), 1)?
                 .pop()
             {
                 ledger.mark_published(std::slice::from_ref(&paid), paid.window().end)?;
@@ -1016,7 +1045,7 @@ fn assert_whole(folder: &Path, announced: Option<&str>) {
     }
     // Every closed window is charged, exactly once.
     let closed = u64::try_from(ledger.next_window().micros() / 3_600_000_000).unwrap();
-    let blocks = ledger.blocks(usize::MAX).unwrap().into_iter();
+    let blocks = ledger.newest_blocks(usize::MAX).unwrap().into_iter();
     let spent = blocks
         .map(|(_, spent)| spent)
         .fold(price(0), |sum, spent| sum.checked_add(spent).unwrap());
@@ -1066,7 +1095,7 @@ fn a_disk_that_fills_up_stops_the_worker_and_leaves_a_whole_ledger() {
             "{stopped}"
         );
         stops.push(announced.clone());
-        if exists(&params(folder.path())).unwrap() {
+        if ledger_exists(&params(folder.path())).unwrap() {
             assert_whole(folder.path(), announced.as_deref());
         }
     }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::{Progress, step};
 use bernstream_ledger as ledger;
-use bernstream_ledger::log::{Apart, Error, Key, LedgerLog, Log, Reader, Restored};
+use bernstream_ledger::log::{CannotAppend, Error, Key, LedgerLog, Log, Reader, Restored};
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_ledger::{
     Closing, Configuration, Digest, Evidence, Head, Ledger, OutputMessage, Standing,
 };
@@ -136,7 +136,7 @@ struct Named {
 }
 
 impl Witness for Named {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         self.inner.read()
     }
 
@@ -144,7 +144,7 @@ impl Witness for Named {
         Ok(self.identity.clone())
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
         self.inner.append(claim)
     }
 }
@@ -250,7 +250,7 @@ impl Pipeline {
     pub fn pay(&mut self) -> Timestamp {
         let closing = self.closing();
         let end = closing.window.end;
-        self.ledger.pay(closing).unwrap();
+        self.ledger.pay_window(closing).unwrap();
         end
     }
 
@@ -318,8 +318,8 @@ impl Pipeline {
         let mut told = Told::default();
         let whole = Ledger::inspect_telling(&params(disk), &mut |done, all| told.take(done, all))?;
         assert_eq!(
-            (whole.count(), told.all),
-            (whole.rows().unwrap().len() as u64, whole.count())
+            (whole.row_count(), told.all),
+            (whole.rows().unwrap().len() as u64, whole.row_count())
         );
         told.is_done();
         Ok((built, Ledger::open(&params(disk))?))
@@ -344,7 +344,7 @@ pub fn assert_same(one: &Ledger, other: &Ledger) {
         let block = ledger.newest_block().expect("a block");
         let states: Vec<_> = ledger
             .slots()
-            .map(|slot| (slot.to_owned(), ledger.state(slot).unwrap()))
+            .map(|slot| (slot.to_owned(), ledger.noise_state(slot).unwrap()))
             .collect();
         let times = (
             ledger.next_window(),
@@ -396,7 +396,7 @@ fn a_log_keeps_the_rows_of_two_checkpoints_and_whoever_is_built_from_them_goes_o
         let accepted = *pipeline.ledger.head();
         let moved = Ledger::inspect(&params(pipeline.disk.path()))
             .unwrap()
-            .archive(&accepted, &mut |_| {})
+            .archive_rows(&accepted, &mut |_| {})
             .unwrap();
         assert!(
             moved.is_some_and(|(first, _)| first > pipeline.ledger.missing().unwrap().last),
@@ -420,7 +420,7 @@ fn taken_again(
     let (_, built) = pipeline.built_in(disk.path()).unwrap();
     let mut log = MemoryLog::open(&pipeline.log);
     let evidence = Evidence::gather(messages, Some(&mut log)).unwrap();
-    built.ahead(&mut log, Some(built.head()), remembered, &evidence)
+    built.row_to_take(&mut log, Some(built.head()), remembered, &evidence)
 }
 
 fn message_of(pipeline: &Pipeline, sequence: u64, bytes: &[u8]) -> OutputMessage {
@@ -429,7 +429,7 @@ fn message_of(pipeline: &Pipeline, sequence: u64, bytes: &[u8]) -> OutputMessage
     OutputMessage {
         ledger,
         sequence,
-        digest: Digest::of(bytes),
+        digest: Digest::of_bytes(bytes),
         place,
     }
 }
@@ -441,7 +441,7 @@ fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_
     // Its draw of the next window is in the log, and was never accepted.
     let mut other = pipeline.beside();
     other.pay();
-    other.ledger.hold().unwrap();
+    other.ledger.fill_log().unwrap();
     pipeline.pass(2);
     let (head, void) = (*pipeline.ledger.head(), *other.ledger.head());
     pipeline
@@ -537,7 +537,7 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
         let (_disk, behind) = copied(pipeline.disk.path());
         let mut other = pipeline.beside();
         other.pay();
-        other.ledger.hold().unwrap();
+        other.ledger.fill_log().unwrap();
         pipeline.pass(1);
         let published = *pipeline.ledger.head();
         let mut log = MemoryLog::open(&pipeline.log);
@@ -546,9 +546,11 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
         let evidence = Evidence::gather(vec![], Some(&mut log)).unwrap();
         other
             .ledger
-            .gives_way(&log, published, None, &evidence)
+            .check_gives_way(&log, published, None, &evidence)
             .unwrap();
-        behind.gives_way(&log, published, None, &evidence).unwrap();
+        behind
+            .check_gives_way(&log, published, None, &evidence)
+            .unwrap();
         // Its claim is lost, and that of its rival, which was sent before, is accepted.
         pipeline
             .witness
@@ -561,7 +563,7 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
         let accepted = pipeline.witness.borrow().accepted().map(|claim| claim.head);
         let claim = other
             .ledger
-            .claim(accepted.as_ref())
+            .make_claim(accepted.as_ref())
             .unwrap()
             .expect("rows");
         pipeline.witness.borrow_mut().log.push(claim);
@@ -575,7 +577,7 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
             .collect();
         let newest = all.last().unwrap().clone();
         let is_found = |messages: Vec<OutputMessage>| {
-            let standing = other.ledger.standing(
+            let standing = other.ledger.standing_of_witness(
                 Some(other.ledger.head()),
                 None,
                 &Evidence::gather(messages.clone(), None).unwrap(),
@@ -616,7 +618,7 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
         let gives_way = |ledger: &Ledger, messages: Vec<OutputMessage>| {
             let mut log = MemoryLog::open(&pipeline.log);
             let evidence = Evidence::gather(messages, Some(&mut log)).unwrap();
-            ledger.gives_way(&log, accepted, None, &evidence)
+            ledger.check_gives_way(&log, accepted, None, &evidence)
         };
         for refused in [
             gives_way(&pipeline.ledger, vec![]),
@@ -647,11 +649,11 @@ fn what_a_worker_remembers_of_a_ledger_that_was_replaced_is_not_missed() {
     let mut log = MemoryLog::open(&new.log);
     let evidence = Evidence::gather(vec![], Some(&mut log)).unwrap();
     old.ledger
-        .gives_way(&log, *new.ledger.head(), None, &evidence)
+        .check_gives_way(&log, *new.ledger.head(), None, &evidence)
         .unwrap();
     let standing = new
         .ledger
-        .standing(
+        .standing_of_witness(
             Some(new.ledger.head()),
             Some(remembered),
             &Evidence::default(),
@@ -660,7 +662,7 @@ fn what_a_worker_remembers_of_a_ledger_that_was_replaced_is_not_missed() {
     assert_eq!(standing, Standing::Agrees);
     // Of its own rows it is.
     let void = Head {
-        digest: Digest::of(b"another"),
+        digest: Digest::of_bytes(b"another"),
         ..*new.ledger.head()
     };
     assert!(matches!(
@@ -701,15 +703,16 @@ fn a_ledger_that_is_behind_takes_what_it_lacks_as_long_as_the_log_has_it() {
             assert_eq!(apart, None);
             assert_same(&old, &pipeline.ledger);
             assert_eq!(
-                (old.missing(), old.unpublished().unwrap()),
+                (old.missing(), old.unpublished_count().unwrap()),
                 (None, 0),
                 "all rows, and what was published"
             );
             old.verify_all().unwrap();
         } else {
-            assert_eq!((apart, *old.head()), (Some(Apart::Gone), before));
+            assert_eq!((apart, *old.head()), (Some(CannotAppend::Gone), before));
             drop(old);
-            log.restore(&params(disk.path()), &accepted, now).unwrap();
+            log.restore_ledger(&params(disk.path()), &accepted, now)
+                .unwrap();
             assert_same(
                 &Ledger::open(&params(disk.path())).unwrap(),
                 &pipeline.ledger,
@@ -741,11 +744,12 @@ fn a_ledger_with_a_row_that_lost_is_left_as_it_is_and_a_new_one_is_built() {
         assert_eq!(other.ledger.rows_behind(&mut log, accepted).unwrap(), None);
         assert_eq!(
             other.ledger.catch_up(&mut log, accepted, now).unwrap(),
-            Some(Apart::Lost)
+            Some(CannotAppend::Lost)
         );
         assert_eq!(*other.ledger.head(), lost);
         drop(other);
-        log.restore(&params(disk.path()), &accepted, now).unwrap();
+        log.restore_ledger(&params(disk.path()), &accepted, now)
+            .unwrap();
         assert_same(
             &Ledger::open(&params(disk.path())).unwrap(),
             &pipeline.ledger,
@@ -766,7 +770,7 @@ fn what_is_too_large_to_be_kept_at_once_is_taken_in_portions() {
             .iter()
             .map(|_| padded(closing.window, "k", pipeline.draw, 25 << 20))
             .collect();
-        pipeline.ledger.pay(closing).unwrap();
+        pipeline.ledger.pay_window(closing).unwrap();
         pipeline.deliver(now);
     }
     let accepted = *pipeline.ledger.head();
@@ -789,7 +793,7 @@ fn a_block_that_was_charged_before_the_checkpoint_is_not_charged_beyond_its_tota
     let ended = Vec::new();
     pipeline
         .ledger
-        .reconfigure(Configuration {
+        .record_settings(Configuration {
             settings,
             first,
             reach,
@@ -807,7 +811,7 @@ fn a_block_that_was_charged_before_the_checkpoint_is_not_charged_beyond_its_tota
         let mut closing = pipeline.closing();
         assert_eq!(closing.charges[0].0, block);
         closing.charges[0].1 = price(tenths);
-        pipeline.ledger.pay(closing)
+        pipeline.ledger.pay_window(closing)
     };
     assert!(matches!(
         pay(&mut pipeline, 7),
@@ -991,7 +995,7 @@ fn a_checkpoint_whose_noise_a_lost_row_has_replaced_is_not_used() {
         .retain(|(_, record)| named(record, "row") != Some(100));
     let looked_at = Ledger::inspect(&params(pipeline.disk.path())).unwrap();
     let (lacking, _) = looked_at
-        .compare(&mut MemoryLog::open(&pipeline.log), accepted)
+        .compare_with_log(&mut MemoryLog::open(&pipeline.log), accepted)
         .unwrap();
     assert_eq!(
         lacking.iter().map(|head| head.sequence).collect::<Vec<_>>(),
@@ -1002,7 +1006,7 @@ fn a_checkpoint_whose_noise_a_lost_row_has_replaced_is_not_used() {
     let (built, ledger) = pipeline.built_in(disk.path()).unwrap();
     assert_eq!((built.checkpoint, built.newest), (None, 256));
     assert_eq!(
-        ledger.state("every").unwrap(),
+        ledger.noise_state("every").unwrap(),
         Some(256_u64.to_be_bytes().to_vec())
     );
     // Whoever goes on gives the log one that is of use.
@@ -1023,7 +1027,7 @@ fn a_ledger_whose_noise_is_not_in_the_log_is_not_built() {
     assert!(pipeline.step(now, Fate::Lost).is_err());
     let disk = folder();
     let error = MemoryLog::open(&pipeline.log)
-        .restore(&params(disk.path()), &accepted, now)
+        .restore_ledger(&params(disk.path()), &accepted, now)
         .unwrap_err();
     assert!(
         error.is_log_unavailable() && error.to_string().contains("row 4"),
@@ -1169,7 +1173,7 @@ fn what_a_log_costs_and_how_long_a_ledger_takes_to_be_built() {
             )
         };
         let begun = std::time::Instant::now();
-        let built = MemoryLog::open(&pipeline.log).restore(
+        let built = MemoryLog::open(&pipeline.log).restore_ledger(
             &params(folder().path()),
             pipeline.ledger.head(),
             at(0),
@@ -1190,7 +1194,7 @@ fn what_a_log_costs_and_how_long_a_ledger_takes_to_be_built() {
     old.deliver(old.ledger.next_window());
     let begun = std::time::Instant::now();
     let built = MemoryLog::open(&old.log)
-        .restore(&params(folder().path()), old.ledger.head(), at(0))
+        .restore_ledger(&params(folder().path()), old.ledger.head(), at(0))
         .unwrap();
     let seconds = begun.elapsed().as_secs_f64();
     println!(

@@ -110,7 +110,7 @@ impl Pipeline {
                 sealed,
                 ..closing(&self.ledger, &[], 4, 0)
             };
-            self.ledger.pay(closing).unwrap();
+            self.ledger.pay_window(closing).unwrap();
             loop {
                 let done = step(
                     &mut self.ledger,
@@ -215,7 +215,7 @@ fn an_old_row_costs_little_more_than_its_chain() {
     );
     let ledger = Ledger::inspect(&pipeline.settings.ledger).unwrap();
     let (first, last) = ledger
-        .archive(pipeline.ledger.head(), &mut |_| {})
+        .archive_rows(pipeline.ledger.head(), &mut |_| {})
         .unwrap()
         .unwrap();
     let moved = last + 1 - first;
@@ -243,7 +243,9 @@ fn publishing(folder: &Path, windows: usize, messages: usize) -> Duration {
     let keys: Vec<String> = (0..messages).map(|key| format!("key-{key}")).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     for draw in 0..windows {
-        ledger.pay(closing(&ledger, &keys, 4, draw as u64)).unwrap();
+        ledger
+            .pay_window(closing(&ledger, &keys, 4, draw as u64))
+            .unwrap();
     }
     let head = *ledger.head();
     let ever = at(i64::MAX / 60_000_000);
@@ -251,7 +253,7 @@ fn publishing(folder: &Path, windows: usize, messages: usize) -> Duration {
     let mut published = 0;
     loop {
         // As the worker does.
-        let batch = ledger.deliverable(&head, ever, 512).unwrap();
+        let batch = ledger.due_messages(&head, ever, 512).unwrap();
         if batch.is_empty() {
             break;
         }
@@ -359,7 +361,7 @@ fn tell_costs(windows: usize, messages: usize) {
     let started = Instant::now();
     let moved = Ledger::inspect(&params)
         .unwrap()
-        .archive(&head, &mut |_| {})
+        .archive_rows(&head, &mut |_| {})
         .unwrap();
     clock(
         &format!("{moved:?} moved to an archive, with a verification, in"),

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bernstream_ledger::{
-    Closing, Configuration, Error, Genesis, Ledger, LedgerSummary, Outcome, Pending, Row, Step,
+    ArchiveStep, Closing, Configuration, Error, Genesis, Ledger, LedgerSummary, Outcome,
+    PendingWrite, Row,
 };
 use bernstream_synopsis::Positions;
 
@@ -24,11 +25,11 @@ fn grown(folder: &Path, windows: usize, waiting: usize) -> Ledger {
     let mut ledger = Ledger::create(&params(folder), genesis(at(0), "w", None)).unwrap();
     for draw in 0..windows {
         ledger
-            .pay(closing(&ledger, &["k"], 4, draw as u64))
+            .pay_window(closing(&ledger, &["k"], 4, draw as u64))
             .unwrap();
         if draw + waiting < windows {
             let paid = ledger
-                .deliverable(ledger.head(), at(i64::MAX / 60_000_000), 1)
+                .due_messages(ledger.head(), at(i64::MAX / 60_000_000), 1)
                 .unwrap()
                 .pop()
                 .unwrap();
@@ -128,10 +129,10 @@ fn damage_of_an_old_row_stops_whoever_verifies_and_of_a_new_one_the_worker() {
                 "{edit}"
             );
             assert!(
-                ledger.pay(closing(&ledger, &["k"], 7, 1)).is_err(),
+                ledger.pay_window(closing(&ledger, &["k"], 7, 1)).is_err(),
                 "{edit}"
             );
-            ledger.pay(closing(&ledger, &["k"], 6, 1)).unwrap();
+            ledger.pay_window(closing(&ledger, &["k"], 6, 1)).unwrap();
         }
     }
     Ledger::inspect(&params(whole.path())).unwrap();
@@ -171,14 +172,14 @@ fn a_ledger_of_the_format_before_goes_on() {
         let folder = folder();
         format_4(folder.path(), windows);
         assert_eq!(
-            Ledger::pending(&params(folder.path())).unwrap(),
-            Some(Pending::Older { format: 4 })
+            Ledger::pending_write(&params(folder.path())).unwrap(),
+            Some(PendingWrite::Older { format: 4 })
         );
         let mut ledger = Ledger::open(&params(folder.path())).unwrap();
         assert_eq!(ledger.next_sequence(), windows + 1);
         let last = i64::try_from(windows).unwrap() - 1;
         assert_eq!(
-            (ledger.next_window(), ledger.unpublished().unwrap()),
+            (ledger.next_window(), ledger.unpublished_count().unwrap()),
             (window(last).end, 1)
         );
         assert_eq!(
@@ -186,14 +187,14 @@ fn a_ledger_of_the_format_before_goes_on() {
             ("{}", Some((block(last / 2), price(4))))
         );
         assert_eq!(
-            ledger.blocks(usize::MAX).unwrap().len() as u64,
+            ledger.newest_blocks(usize::MAX).unwrap().len() as u64,
             windows.div_ceil(2)
         );
-        assert!(ledger.pay(closing(&ledger, &["k"], 7, 1)).is_err());
-        ledger.pay(closing(&ledger, &["k"], 6, 1)).unwrap();
+        assert!(ledger.pay_window(closing(&ledger, &["k"], 7, 1)).is_err());
+        ledger.pay_window(closing(&ledger, &["k"], 6, 1)).unwrap();
         drop(ledger);
         Ledger::inspect(&params(folder.path())).unwrap();
-        assert_eq!(Ledger::pending(&params(folder.path())).unwrap(), None);
+        assert_eq!(Ledger::pending_write(&params(folder.path())).unwrap(), None);
     }
 }
 
@@ -211,10 +212,10 @@ fn a_ledger_of_an_older_format_is_refused_whoever_looks_at_it_and_stays_as_it_wa
         let refusals = [
             Ledger::open(&params).map(drop),
             Ledger::inspect(&params).map(drop),
-            Ledger::peek(&params).map(drop),
-            Ledger::pending(&params).map(drop),
+            Ledger::open_unlocked(&params).map(drop),
+            Ledger::pending_write(&params).map(drop),
             Ledger::newest_settings(&params).map(drop),
-            LedgerSummary::at(&params).map(drop),
+            LedgerSummary::read_from(&params).map(drop),
         ];
         for refused in refusals {
             assert!(
@@ -268,7 +269,7 @@ fn what_opening_and_paying_read_does_not_grow_with_the_number_of_rows() {
         let folder = folder();
         drop(of_years(folder.path(), windows));
         let (to_open, mut ledger) = read_by(|| Ledger::open(&params(folder.path())).unwrap());
-        let (to_pay, paid) = read_by(|| ledger.pay(closing(&ledger, &["k"], 1, 1)));
+        let (to_pay, paid) = read_by(|| ledger.pay_window(closing(&ledger, &["k"], 1, 1)));
         paid.unwrap();
         let (to_verify, verified) = read_by(|| ledger.verify_all());
         verified.unwrap();
@@ -298,7 +299,7 @@ fn a_million_rows_are_opened_in_under_a_second() {
     let taken = started.elapsed();
     clock("opened", started);
     let started = Instant::now();
-    ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
+    ledger.pay_window(closing(&ledger, &["k"], 1, 1)).unwrap();
     clock("paid", started);
     let started = Instant::now();
     ledger.verify_all().unwrap();
@@ -319,39 +320,45 @@ fn settings_change_from_a_window_on_and_what_was_spent_stays_spent() {
         until: None,
     };
     assert!(matches!(
-        ledger.reconfigure(to("{2}", at(59))),
+        ledger.record_settings(to("{2}", at(59))),
         Err(Error::Refused { .. })
     ));
-    ledger.reconfigure(to("{2}", at(60))).unwrap();
+    ledger.record_settings(to("{2}", at(60))).unwrap();
     assert_eq!(
         (ledger.settings(), ledger.genesis().settings.as_str()),
         ("{2}", "{}")
     );
     assert!(
-        ledger.pay(closing(&ledger, &["k"], 7, 1)).is_err(),
+        ledger.pay_window(closing(&ledger, &["k"], 7, 1)).is_err(),
         "the block has spent 0.4 before"
     );
-    ledger.pay(closing(&ledger, &["k"], 6, 1)).unwrap();
+    ledger.pay_window(closing(&ledger, &["k"], 6, 1)).unwrap();
     // Windows that were not closed are skipped for ever.
-    ledger.reconfigure(to("{3}", at(240))).unwrap();
+    ledger.record_settings(to("{3}", at(240))).unwrap();
     assert_eq!(ledger.next_window(), at(240));
-    assert!(ledger.withhold(window(2), Positions::default()).is_err());
-    ledger.withhold(window(4), Positions::default()).unwrap();
+    assert!(
+        ledger
+            .withhold_window(window(2), Positions::default())
+            .is_err()
+    );
+    ledger
+        .withhold_window(window(4), Positions::default())
+        .unwrap();
     let windows: Vec<_> = ledger
-        .newest(|_| true)
+        .newest_windows(|_| true)
         .unwrap()
         .into_iter()
         .map(|(row, closed)| (row, closed.window))
         .collect();
     assert_eq!(windows, [(5, window(4)), (3, window(1)), (1, window(0))]);
     // One claim covers all of it, and what is on the disk says the same.
-    let claim = ledger.claim(Some(&accepted)).unwrap().unwrap();
+    let claim = ledger.make_claim(Some(&accepted)).unwrap().unwrap();
     assert_eq!(
         (claim.previous, claim.head),
         (Some(accepted), *ledger.head())
     );
     let head = *ledger.head();
-    let blocks = ledger.blocks(9).unwrap();
+    let blocks = ledger.newest_blocks(9).unwrap();
     drop(ledger);
     for ledger in [
         Ledger::open(&params(folder.path())),
@@ -359,7 +366,11 @@ fn settings_change_from_a_window_on_and_what_was_spent_stays_spent() {
     ] {
         let ledger = ledger.unwrap();
         assert_eq!(
-            (ledger.settings(), *ledger.head(), ledger.blocks(9).unwrap()),
+            (
+                ledger.settings(),
+                *ledger.head(),
+                ledger.newest_blocks(9).unwrap()
+            ),
             ("{3}", head, blocks.clone())
         );
     }
@@ -387,10 +398,10 @@ fn hopping_windows_charge_back_over_checkpoints_and_restarts() {
             drop(ledger);
             ledger = Ledger::open(&params(folder.path())).unwrap();
         }
-        ledger.pay(hopping(&ledger)).unwrap();
+        ledger.pay_window(hopping(&ledger)).unwrap();
     }
     let spent: Vec<_> = ledger
-        .blocks(4)
+        .newest_blocks(4)
         .unwrap()
         .into_iter()
         .map(|(_, spent)| spent)
@@ -400,14 +411,14 @@ fn hopping_windows_charge_back_over_checkpoints_and_restarts() {
     let next = hopping(&ledger);
     let back = |n: i64| (n..=300).map(|n| (window(n), price(1))).collect();
     assert!(matches!(
-        ledger.pay(Closing {
+        ledger.pay_window(Closing {
             charges: back(297),
             ..next.clone()
         }),
         Err(Error::Refused { .. })
     ));
     ledger
-        .pay(Closing {
+        .pay_window(Closing {
             charges: back(298),
             ..next
         })
@@ -420,7 +431,7 @@ fn hopping_windows_charge_back_over_checkpoints_and_restarts() {
 fn noise_goes_on_from_the_state_that_was_paid_for_and_from_no_other() {
     let folder = folder();
     let mut ledger = grown(folder.path(), 1, 1);
-    assert_eq!(ledger.state("r/k").unwrap(), None);
+    assert_eq!(ledger.noise_state("r/k").unwrap(), None);
     let with = |ledger: &Ledger, bytes: &[u8]| Closing {
         states: vec![
             ("r/k".into(), bytes.to_vec()),
@@ -430,20 +441,25 @@ fn noise_goes_on_from_the_state_that_was_paid_for_and_from_no_other() {
     };
     let mut twice = with(&ledger, b"0");
     twice.states.push(("r/k".into(), vec![]));
-    assert!(matches!(ledger.pay(twice), Err(Error::Refused { .. })));
-    ledger.pay(with(&ledger, b"first")).unwrap();
+    assert!(matches!(
+        ledger.pay_window(twice),
+        Err(Error::Refused { .. })
+    ));
+    ledger.pay_window(with(&ledger, b"first")).unwrap();
     let copy = fs::read(folder.path().join("ledger.sqlite")).unwrap();
-    ledger.pay(with(&ledger, b"second")).unwrap();
-    ledger.withhold(window(3), Positions::default()).unwrap();
-    ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
+    ledger.pay_window(with(&ledger, b"second")).unwrap();
+    ledger
+        .withhold_window(window(3), Positions::default())
+        .unwrap();
+    ledger.pay_window(closing(&ledger, &["k"], 1, 1)).unwrap();
     drop(ledger);
     let ledger = Ledger::inspect(&params(folder.path())).unwrap();
     assert_eq!(
-        ledger.state("r/k").unwrap().as_deref(),
+        ledger.noise_state("r/k").unwrap().as_deref(),
         Some(&b"second"[..])
     );
     assert_eq!(
-        ledger.state("r/l").unwrap().map(|bytes| bytes.len()),
+        ledger.noise_state("r/l").unwrap().map(|bytes| bytes.len()),
         Some(2_000_000)
     );
     // Rows name the slots, and say nothing by which a state could be guessed.
@@ -471,7 +487,7 @@ fn noise_goes_on_from_the_state_that_was_paid_for_and_from_no_other() {
         older.display()
     );
     sql(folder.path(), &restore);
-    let error = ledger.state("r/k").unwrap_err();
+    let error = ledger.noise_state("r/k").unwrap_err();
     assert!(
         matches!(&error, Error::Damaged { .. }) && error.to_string().contains("r/k"),
         "{error}"
@@ -489,12 +505,12 @@ fn a_row_that_could_not_be_read_again_is_refused_before_it_is_written() {
         start: at(0),
         end: at(i64::MAX / 60_000_000),
     };
-    let refused = ledger.pay(Closing {
+    let refused = ledger.pay_window(Closing {
         charges: vec![(ever, price(1))],
         ..next.clone()
     });
     assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
-    ledger.pay(next).unwrap();
+    ledger.pay_window(next).unwrap();
 }
 
 /// Number, salt, body and digest of the rows in the file.
@@ -515,7 +531,11 @@ fn rows_in(folder: &Path) -> Vec<(i64, Vec<u8>, String, Vec<u8>)> {
 fn kept(ledger: &Ledger) -> usize {
     let mut kept = 0;
     let mut last = None;
-    while let Some(paid) = ledger.kept(ledger.head(), last.as_ref(), 1).unwrap().pop() {
+    while let Some(paid) = ledger
+        .kept_messages(ledger.head(), last.as_ref(), 1)
+        .unwrap()
+        .pop()
+    {
         (kept, last) = (kept + 1, Some(paid));
     }
     kept
@@ -586,14 +606,14 @@ fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
     let mut paid = 0;
     let mut written = Told::default();
     let mut removed = Told::default();
-    let moved = looking.archive(&accepted, &mut |step| {
+    let moved = looking.archive_rows(&accepted, &mut |step| {
         match step {
-            Step::Written { rows, of } => written.take(rows, of),
-            Step::Removed { rows, of } => removed.take(rows, of),
-            Step::Durable | Step::Recorded => {}
+            ArchiveStep::Written { rows, of } => written.take(rows, of),
+            ArchiveStep::Removed { rows, of } => removed.take(rows, of),
+            ArchiveStep::Durable | ArchiveStep::Recorded => {}
         }
         // The worker goes on at every step.
-        ledger.pay(closing(&ledger, &["k"], 1, 7)).unwrap();
+        ledger.pay_window(closing(&ledger, &["k"], 1, 7)).unwrap();
         paid += 1;
     });
     let (first, last) = moved.unwrap().unwrap();
@@ -607,7 +627,7 @@ fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
     removed.is_done();
     let mut told = Told::default();
     let whole = Ledger::inspect_telling(&params, &mut |done, all| told.take(done, all)).unwrap();
-    assert_eq!((whole.count(), told.all), (1501 + paid, 1501 + paid));
+    assert_eq!((whole.row_count(), told.all), (1501 + paid, 1501 + paid));
     told.is_done();
     assert_eq!(archives(folder.path()).len(), 1);
     // Everyone reads the same, and a look that was begun before goes on.
@@ -620,17 +640,19 @@ fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
     let mut ledger = Ledger::open(&params).unwrap();
     for draw in 0..600 {
         ledger
-            .withhold(
+            .withhold_window(
                 closing(&ledger, &["k"], 1, draw).window,
                 Positions::default(),
             )
             .unwrap();
     }
     for draw in 0..5 {
-        ledger.pay(closing(&ledger, &["k"], 1, draw)).unwrap();
+        ledger
+            .pay_window(closing(&ledger, &["k"], 1, draw))
+            .unwrap();
     }
     while let Some(paid) = ledger
-        .deliverable(ledger.head(), at(i64::MAX / 60_000_000), 1)
+        .due_messages(ledger.head(), at(i64::MAX / 60_000_000), 1)
         .unwrap()
         .pop()
     {
@@ -640,7 +662,7 @@ fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
     assert_eq!(
         Ledger::inspect(&params)
             .unwrap()
-            .archive(&accepted, &mut |_| {})
+            .archive_rows(&accepted, &mut |_| {})
             .unwrap()
             .unwrap()
             .1,
@@ -648,14 +670,14 @@ fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
     );
     let rest = Ledger::inspect(&params)
         .unwrap()
-        .archive(ledger.head(), &mut |_| {})
+        .archive_rows(ledger.head(), &mut |_| {})
         .unwrap()
         .unwrap();
     assert!(rest.0 == 1500 && rest.1 > 1500, "{rest:?}");
     assert_eq!(
         Ledger::inspect(&params)
             .unwrap()
-            .archive(ledger.head(), &mut |_| {})
+            .archive_rows(ledger.head(), &mut |_| {})
             .unwrap(),
         None
     );
@@ -701,7 +723,7 @@ fn windows_that_are_withheld_age_too() {
     let mut ledger = grown(folder.path(), 300, 1);
     // The last window is published late, and then the budget is spent for months.
     let paid = ledger
-        .deliverable(ledger.head(), at(i64::MAX / 60_000_000), 1)
+        .due_messages(ledger.head(), at(i64::MAX / 60_000_000), 1)
         .unwrap()
         .pop()
         .unwrap();
@@ -710,7 +732,7 @@ fn windows_that_are_withheld_age_too() {
     assert!(kept(&ledger) > 0);
     for draw in 0..1200 {
         ledger
-            .withhold(
+            .withhold_window(
                 closing(&ledger, &["k"], 1, draw).window,
                 Positions::default(),
             )
@@ -724,7 +746,7 @@ fn windows_that_are_withheld_age_too() {
     ledger.verify_all().unwrap();
     let moved = Ledger::inspect(&params(folder.path()))
         .unwrap()
-        .archive(ledger.head(), &mut |_| {});
+        .archive_rows(ledger.head(), &mut |_| {});
     let (_, last) = moved.unwrap().unwrap();
     assert!(last > 900, "of 1500 rows {last} are moved");
     drop(ledger);
@@ -734,19 +756,19 @@ fn windows_that_are_withheld_age_too() {
     let mut ledger = grown(other.path(), next, 1);
     for draw in 0..1200 {
         ledger
-            .withhold(
+            .withhold_window(
                 closing(&ledger, &["k"], 1, draw).window,
                 Positions::default(),
             )
             .unwrap();
     }
     let paid = ledger
-        .deliverable(ledger.head(), at(i64::MAX / 60_000_000), 1)
+        .due_messages(ledger.head(), at(i64::MAX / 60_000_000), 1)
         .unwrap()
         .pop()
         .unwrap();
     assert_eq!(
-        (paid.window(), ledger.unpublished().unwrap()),
+        (paid.window(), ledger.unpublished_count().unwrap()),
         (window(next as i64 - 1), 1)
     );
     ledger.verify_all().unwrap();
@@ -765,7 +787,7 @@ fn archiver() {
     let dies_at = dies_at.parse::<u32>().unwrap();
     let ledger = Ledger::inspect(&params(Path::new(folder))).unwrap();
     let head = *ledger.head();
-    let moved = ledger.archive(&head, &mut |what| {
+    let moved = ledger.archive_rows(&head, &mut |what| {
         step += 1;
         if step == dies_at {
             println!("dies after {what:?}");
@@ -822,7 +844,7 @@ fn a_crash_in_the_middle_of_archiving_loses_nothing() {
             "step {dies_at}: {said}"
         );
         let mut worker = Ledger::open(&params(folder.path())).unwrap();
-        worker.pay(closing(&worker, &["k"], 1, 9)).unwrap();
+        worker.pay_window(closing(&worker, &["k"], 1, 9)).unwrap();
         let again = archiving(folder.path(), 0).output().unwrap();
         assert!(
             again.status.success(),

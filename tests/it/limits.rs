@@ -13,7 +13,9 @@ use bernstream_synopsis::clock::Timestamp;
 #[cfg(target_os = "linux")]
 use bernstream_synopsis::grid::Span;
 #[cfg(target_os = "linux")]
-use bernstream_worker::scale::{Added, Announcement, Collected, Partial, pieces};
+use bernstream_worker::scale::{
+    AddedPiece, CollectedPartials, PartitionPartial, WindowAnnouncement, split_into_pieces,
+};
 #[cfg(target_os = "linux")]
 use rand::{Rng as _, SeedableRng as _, rngs::ChaCha20Rng};
 
@@ -206,7 +208,7 @@ fn memory_of(work: impl FnOnce()) -> u64 {
 #[ignore = "a part of the next test"]
 fn unpack() {
     let at = Timestamp::from_micros;
-    let announcement = Announcement {
+    let announcement = WindowAnnouncement {
         version: 1,
         settings: String::new(),
         choices: String::new(),
@@ -223,17 +225,20 @@ fn unpack() {
     };
     let mut bytes = vec![0; 40_000_000];
     ChaCha20Rng::seed_from_u64(1).fill_bytes(&mut bytes);
-    let name = announcement.name(0).expect("announced");
-    let pieces = pieces(&Partial {
+    let name = announcement.partial_name(0).expect("announced");
+    let pieces = split_into_pieces(&PartitionPartial {
         name,
         partition: 0,
         bytes,
     })
     .expect("pieces");
-    let mut collected = Collected::new(&announcement, 1 << 30);
+    let mut collected = CollectedPartials::new(&announcement, 1 << 30);
     let more = memory_of(|| {
-        let added = pieces.into_iter().map(|piece| collected.add(piece)).last();
-        assert_eq!(added, Some(Added::Complete));
+        let added = pieces
+            .into_iter()
+            .map(|piece| collected.add_piece(piece))
+            .last();
+        assert_eq!(added, Some(AddedPiece::Complete));
     });
     println!("{more} kB more");
 }

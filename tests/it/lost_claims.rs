@@ -8,20 +8,20 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use bernstream::cli::components::Components;
-use bernstream::cli::run::bands;
+use bernstream::cli::run::noise_bands;
 use bernstream_config::Settings;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::kafka::{KafkaSink, Params};
 use bernstream_kafka::sink::{Lost, Sink, Tail, Unpublished};
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_ledger::{Closing, Head, Ledger, Paid, PublishedMessage};
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::{Description, Entry};
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -393,15 +393,15 @@ fn newest_published(worker: &Peer<'_>) -> Option<(i64, Vec<u8>)> {
 /// A witness that loses its newest claim once, between two answers, until a claim is made again.
 struct LosesOne {
     inner: Box<dyn Witness + Send>,
-    accepted: Option<Claim>,
+    accepted: Option<WitnessClaim>,
     /// What it shows in the place of that.
-    cut: Option<Option<Claim>>,
+    cut: Option<Option<WitnessClaim>>,
     remembered: Option<Head>,
-    stop: Stop,
+    stop: StopRequest,
 }
 
 impl Witness for LosesOne {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         let newest = self.inner.read()?;
         if let Some(cut) = self.cut {
             return Ok(cut);
@@ -422,9 +422,9 @@ impl Witness for LosesOne {
         self.inner.identity()
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
         if self.cut.take().is_some() {
-            self.stop.ask();
+            self.stop.request_stop();
         }
         self.inner.append(claim)
     }
@@ -458,18 +458,21 @@ fn a_cut_that_only_the_reader_of_the_witness_sees_is_told() {
 }
 
 /// Runs a worker with other components until one of them asks it to end.
-fn run_inside(setup: &Setup, changed: impl FnOnce(&Stop, Components) -> Components) -> Metrics {
+fn run_inside(
+    setup: &Setup,
+    changed: impl FnOnce(&StopRequest, Components) -> Components,
+) -> Metrics {
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings
-        .plan(|release| bands(release, &settings.ledger.path), false)
+        .plan(|release| noise_bands(release, &settings.ledger.path), false)
         .expect("a plan");
     let health = Health::default();
-    let stop = Stop::default();
+    let stop = StopRequest::default();
     let components = Components::open(&settings)
         .map_err(|error| error.failure)
         .expect("the components open");
     let components = changed(&stop, components);
-    let metrics = Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics");
+    let metrics = Metrics::new(MetricsDetail::Safe, "setup", "pure epsilon", "0").expect("metrics");
     let worker = Worker {
         plan: &plan,
         readers: components.readers,
@@ -481,7 +484,7 @@ fn run_inside(setup: &Setup, changed: impl FnOnce(&Stop, Components) -> Componen
         health: &health,
         stop,
     };
-    worker.run().expect("it is told to end");
+    worker.run_alone().expect("it is told to end");
     metrics
 }
 
@@ -568,7 +571,7 @@ struct Emptied {
     topic: String,
     published: usize,
     failed: usize,
-    stop: Stop,
+    stop: StopRequest,
 }
 
 impl Sink for Emptied {
@@ -582,7 +585,7 @@ impl Sink for Emptied {
         }
         self.failed += 1;
         if self.failed == 4 {
-            self.stop.ask();
+            self.stop.request_stop();
         }
         let servers = self.servers.clone();
         let why = "for now".to_owned();
@@ -592,8 +595,8 @@ impl Sink for Emptied {
         })
     }
 
-    fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
-        self.inner.tail(newest)
+    fn read_tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
+        self.inner.read_tail(newest)
     }
 }
 
@@ -685,11 +688,11 @@ fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
             })
         };
         let sealed = keys.iter().map(described).collect();
-        book.pay(Closing { sealed, ..next }).unwrap();
+        book.pay_window(Closing { sealed, ..next }).unwrap();
         let accepted = *book.head();
         let late = ledger::at(1_000_000_000);
         loop {
-            let due = book.deliverable(&accepted, late, usize::MAX).unwrap();
+            let due = book.due_messages(&accepted, late, usize::MAX).unwrap();
             if due.is_empty() {
                 break;
             }
@@ -700,10 +703,10 @@ fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
         }
     }
     let tail = sink
-        .tail(&book.newest_messages().unwrap())
+        .read_tail(&book.newest_messages().unwrap())
         .unwrap()
         .expect("it may be read");
-    tail.lost(&book, book.head()).unwrap()
+    tail.lost_messages(&book, book.head()).unwrap()
 }
 
 fn keys(count: usize) -> Vec<String> {
@@ -752,7 +755,7 @@ fn an_error_about_a_row_that_somebody_else_may_have_written_names_its_partition(
     let mut cut = Cut::begun(&own, &setup);
     cut.worker.kill();
     let newest = setup.published().pop().expect("a message");
-    let synopsis = Synopsis::open(&newest.payload).expect("a synopsis");
+    let synopsis = Synopsis::decode_message(&newest.payload).expect("a synopsis");
     let row = Entry {
         sequence: 1_000_000,
         ..synopsis.description().ledger.clone()

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bernstream::cli::components;
 use bernstream_config::{Settings, diff};
-use bernstream_ledger::bootstrap::{PriorState, Scheme, StartMode, bootstrap};
+use bernstream_ledger::bootstrap::{PriorState, Scheme, StartMode, choose_start};
 use bernstream_ledger::budget::entry::{Entry, Holder, Record, Shared};
 use bernstream_ledger::budget::fold::{Rejection, Shares};
-use bernstream_ledger::witness::Claim;
+use bernstream_ledger::witness::WitnessClaim;
 use bernstream_ledger::{Digest, Head, Ledger};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
@@ -264,7 +264,7 @@ fn a_ledger_that_follows_another_charges_no_ride_again_whatever_its_event_time_i
     begin(&setup);
     let mut worker = Running::start(&setup);
     worker.wait_ready(&setup, true);
-    let began = Ledger::peek(&params(&setup.ledger()))
+    let began = Ledger::open_unlocked(&params(&setup.ledger()))
         .expect("a ledger")
         .expect("of this format")
         .genesis()
@@ -282,7 +282,7 @@ fn a_ledger_that_follows_another_charges_no_ride_again_whatever_its_event_time_i
         .expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
     let charged = || {
-        let ledger = Ledger::peek(&params(&setup.ledger())).ok()??;
+        let ledger = Ledger::open_unlocked(&params(&setup.ledger())).ok()??;
         (ledger.last_block_end() > pickup).then_some(())
     };
     setup.wait_for("the window of the pickup", charged);
@@ -342,20 +342,20 @@ fn a_ledger_after_another_takes_no_record_that_was_sent_before_it() {
     };
     let head = Head {
         sequence: 4,
-        digest: Digest::of(b"row"),
+        digest: Digest::of_bytes(b"row"),
     };
-    let claim = Claim {
+    let claim = WitnessClaim {
         previous: None,
         head,
         last_block_end: half_hours(48),
         maker: None,
     };
-    let first = |claim: Option<&Claim>, is_output_untouched| {
+    let first = |claim: Option<&WitnessClaim>, is_output_untouched| {
         let prior = PriorState {
             claim,
             is_output_untouched,
         };
-        bootstrap(scheme, StartMode::Init, prior, half_hours(60))
+        choose_start(scheme, StartMode::Init, prior, half_hours(60))
             .expect("a beginning")
             .first
     };
@@ -367,7 +367,7 @@ fn a_ledger_after_another_takes_no_record_that_was_sent_before_it() {
         half_hours(60),
         "there is no other ledger"
     );
-    let later = Claim {
+    let later = WitnessClaim {
         last_block_end: half_hours(72),
         ..claim
     };
@@ -396,7 +396,7 @@ fn a_ledger_of_an_earlier_program_learns_its_fields_with_the_descriptor_that_it_
         .expect("topics");
     let mut witness = settings.output.open_witness().expect("a witness");
     let mut genesis =
-        components::genesis(&settings, &mut *witness, StartMode::Run, Timestamp::now())
+        components::first_row(&settings, &mut *witness, StartMode::Run, Timestamp::now())
             .expect("a beginning");
     let mut earlier: Value = serde_json::from_str(&genesis.settings).expect("JSON");
     earlier["ledger"]
@@ -560,7 +560,7 @@ fn a_user_and_a_nested_time_are_the_fields_that_they_were() {
         "user": { "numbers": [4], "type": "enum", "symbols": { "0": "NOBODY", "1": "ANN" } },
     });
     assert_eq!(*fields, expected);
-    let of_ledger = |bytes: Vec<u8>| diff::of_ledger(&ledger, &settings(bytes));
+    let of_ledger = |bytes: Vec<u8>| diff::ledger_differences(&ledger, &settings(bytes));
     assert_eq!(of_ledger(nested(1, &known)), Vec::<String>::new());
     assert_eq!(
         of_ledger(nested(2, &known)).len(),
@@ -587,7 +587,7 @@ fn a_user_and_a_nested_time_are_the_fields_that_they_were() {
     fs::write(&file, descriptor(&fields)).expect("it is written");
     let [riders, values] =
         ["rider", "key"].map(|rider| of_users(&file, "pickup", rider).normalised);
-    let said = diff::of_ledger(&riders, &values).join("\n");
+    let said = diff::ledger_differences(&riders, &values).join("\n");
     assert!(
         said.contains("privacy.unit.user.column: \"rider\" in the ledger, \"key\" in the file"),
         "{said}"
@@ -652,7 +652,7 @@ fn what_is_declared_of_an_event_time_and_a_user_without_a_schema_is_bound_too() 
             ),
         ] {
             assert!(text.contains(from), "{from}");
-            let said = diff::of_ledger(&ledger, &normalised(&text.replacen(from, to, 1)));
+            let said = diff::ledger_differences(&ledger, &normalised(&text.replacen(from, to, 1)));
             assert!(
                 said.len() == 1 && said[0].contains(told),
                 "{told}: {said:?}"
@@ -685,7 +685,9 @@ fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
             )
             .replacen("dep_delay", "value", 1);
         let settings = Settings::parse(&text, "test").unwrap_or_else(|faults| panic!("{faults}"));
-        settings.shared("input".into()).expect("a budget")
+        settings
+            .shared_budget_terms("input".into())
+            .expect("a budget")
     };
     let protobuf = |name: &str, fields: &[Field]| {
         fs::write(path(name), descriptor(fields)).expect("it is written");
@@ -737,7 +739,7 @@ fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
         };
         let share = Fraction::from_millionths(100_000).expect("a share");
         let from = Timestamp::parse("2013-01-01T05:00:00Z").expect("a time");
-        shares.take(Record::Share(Entry {
+        shares.apply_record(Record::Share(Entry {
             holder,
             pipeline: owner.into(),
             share,

@@ -51,7 +51,8 @@ fn published(folder: &Path) -> Vec<Synopsis> {
         {
             if path.is_dir() {
                 gather(&path, found);
-            } else if let Ok(synopsis) = Synopsis::open(&fs::read(&path).expect("a file")) {
+            } else if let Ok(synopsis) = Synopsis::decode_message(&fs::read(&path).expect("a file"))
+            {
                 found.push(synopsis);
             }
         }

@@ -24,8 +24,8 @@ use bernstream_ledger::{Ledger, Paid};
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use bernstream_worker::telemetry;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -340,14 +340,14 @@ fn a_worker_with_frozen_noise() {
     };
     let folder = Path::new(&folder);
     let detail = match env::var("BERNSTREAM_TEST_DETAIL").as_deref() {
-        Ok("operator") => Detail::Operator,
-        _ => Detail::Safe,
+        Ok("operator") => MetricsDetail::Operator,
+        _ => MetricsDetail::Safe,
     };
     let seed: u8 = env::var("BERNSTREAM_TEST_SEED")
         .expect("a seed")
         .parse()
         .expect("a number");
-    telemetry::start();
+    telemetry::start_logging();
     let mut settings =
         Settings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
     // Topic and ledger have names of their own in each run; without them all else can be compared byte for byte.
@@ -361,15 +361,15 @@ fn a_worker_with_frozen_noise() {
         backfill_until: None,
     };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let mut genesis =
-        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let mut genesis = components::first_row(&settings, &mut *witness, from, Timestamp::now())
+        .expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
 
     let plan = settings
         .plan(
-            |release| bernstream::cli::run::bands(release, &settings.ledger.path),
+            |release| bernstream::cli::run::noise_bands(release, &settings.ledger.path),
             false,
         )
         .expect("a plan");
@@ -403,7 +403,7 @@ fn a_worker_with_frozen_noise() {
             let metrics = metrics.clone();
             let seen = seen.clone();
             move || {
-                let text = metrics.render().expect("metrics");
+                let text = metrics.render_text().expect("metrics");
                 // How many windows wait for one claim is a matter of time, not of records.
                 let lines = text.lines().filter(|line| !line.contains("published"));
                 seen.lock()
@@ -415,11 +415,11 @@ fn a_worker_with_frozen_noise() {
         }),
         metrics: metrics.clone(),
         health: &health,
-        stop: Stop::default(),
+        stop: StopRequest::default(),
     };
-    worker.run().expect("it works to the end of the grid");
+    worker.run_alone().expect("it works to the end of the grid");
     let mut seen = seen.lock().expect("it has ended");
-    seen.push(metrics.render().expect("metrics"));
+    seen.push(metrics.render_text().expect("metrics"));
     let published = published.lock().expect("it has ended").clone();
     let shown = Shown {
         published,
@@ -512,7 +512,7 @@ fn fates(shown: &Shown) -> BTreeMap<String, i64> {
 
 /// Lattice values in whole grid units.
 fn lattice(message: &Published) -> Vec<i128> {
-    let synopsis = Synopsis::open(&message.bytes).expect("a synopsis");
+    let synopsis = Synopsis::decode_message(&message.bytes).expect("a synopsis");
     let grid = synopsis.description().noise.grid;
     let whole = |value: &f64| {
         let units = value / grid;
@@ -545,7 +545,7 @@ fn difference(one: &Shown, other: &Shown) -> BTreeMap<(usize, String), u128> {
         );
         if one.bytes != other.bytes {
             let open = |message: &Published| {
-                Synopsis::open(&message.bytes)
+                Synopsis::decode_message(&message.bytes)
                     .expect("a synopsis")
                     .description()
                     .clone()
@@ -567,7 +567,7 @@ fn replay(servers: &str, form: Form, cases: &[Case]) -> f64 {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = configuration(servers, "topic", folder.path(), form);
     let settings = Settings::parse(&text, "neighbours").expect("a sound configuration");
-    let contributions = settings.privacy.unit.contributions();
+    let contributions = settings.privacy.unit.most_contributions();
     let sensitivity = settings.releases[0]
         .function
         .target

@@ -118,7 +118,7 @@ fn check(setup: &Setup, arguments: &[&str]) -> (Option<i32>, String) {
 /// What processes compare of the settings: of privacy, and of reading.
 fn compared(setup: &Setup) -> ([u8; 32], String) {
     let settings = Settings::load(&setup.configuration()).expect("a configuration");
-    (settings.digest(), settings.reading())
+    (settings.digest(), settings.reading_digest())
 }
 
 /// The lines of `text` with these words.
@@ -324,7 +324,7 @@ fn a_registry_that_asks_for_a_password_gets_it() {
             username: "reader".to_owned(),
             password_file: password_file.clone(),
         };
-        let newest = registry_of("private", &server, Some(login)).newest();
+        let newest = registry_of("private", &server, Some(login)).newest_schema();
         newest
             .map(|newest| newest.id)
             .map_err(|failure| failure.to_string())
@@ -339,9 +339,9 @@ fn a_registry_that_asks_for_a_password_gets_it() {
 #[test]
 fn a_schema_that_is_not_of_avro_is_said_to_be_none() {
     let registry = registry_of("other", &MockRegistry::start(7), None);
-    let newest = registry.newest().expect("it is named");
+    let newest = registry.newest_schema().expect("it is named");
     assert!(
-        registry.pinned.contains(&newest.id) && !registry.pins(&newest),
+        registry.pinned.contains(&newest.id) && !registry.pins_schema(&newest),
         "an id of another format"
     );
     assert_eq!((newest.id, newest.format.as_str()), (9, "PROTOBUF"));

@@ -8,8 +8,8 @@ use bernstream_noise::noise::Generator;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
 use bernstream_synopsis::price::Price;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 
 use crate::harness::plan;
 use crate::harness::policies::{
@@ -83,7 +83,7 @@ fn a_horizon_is_divided_evenly_and_the_rest_of_the_block_is_withheld() {
 /// The largest change over the scale of Laplace noise that a price buys: `t` with `t + exp(-t) - 1 = rho`, by halving.
 fn change_over_scale(price: Price) -> f64 {
     let Price::Concentrated(rho) = price else {
-        return price.pure().to_f64();
+        return price.largest_pure_epsilon().to_f64();
     };
     let mut low = 0.0_f64;
     let mut high = 100.0_f64;
@@ -105,7 +105,7 @@ fn a_series_that_fades_goes_on_and_its_noise_grows_as_its_price_falls() {
         assert_eq!(hours(&published, "r0"), (0..48).collect::<Vec<_>>());
         for (hour, about) in &published["r0"] {
             let n = hour % 24;
-            let parts = about.privacy.blocks[0].spent.parts();
+            let parts = about.privacy.blocks[0].spent.smallest_units();
             let spent = parts[0] as f64 * unit;
             let all = (n + 1) as f64 / (n + 7) as f64 * 8.0;
             assert!(spent <= all && spent > all - 1e-9, "{hour}: {spent} {all}");
@@ -150,7 +150,7 @@ fn a_release_that_is_over_drops_out_and_the_others_go_on() {
     assert_eq!(published["r0"][&0].privacy.price, pure("0.45"));
     let fading = 0.66 * 24.0 / 28.0;
     assert!(
-        (spent.pure().to_f64() - (0.9 + 0.24 + fading)).abs() < 1e-9,
+        (spent.largest_pure_epsilon().to_f64() - (0.9 + 0.24 + fading)).abs() < 1e-9,
         "{spent}"
     );
     assert_eq!(published["r2"][&23].privacy.blocks[0].total, pure("2"));
@@ -318,8 +318,8 @@ fn interrupted(text: &str) -> (Published, u32, String) {
             .map_err(|error| error.failure)
             .unwrap();
         let health = Health::default();
-        let stop = Stop::default();
-        let metrics = Metrics::new(Detail::Safe, "responses", "pure epsilon", "0").unwrap();
+        let stop = StopRequest::default();
+        let metrics = Metrics::new(MetricsDetail::Safe, "responses", "pure epsilon", "0").unwrap();
         let mut drawn = 0;
         let stopping = stop.clone();
         let worker = Worker {
@@ -331,7 +331,7 @@ fn interrupted(text: &str) -> (Published, u32, String) {
             generators: Box::new(move || {
                 drawn += 1;
                 if drawn == 2 {
-                    stopping.ask();
+                    stopping.request_stop();
                 }
                 Generator::from_entropy()
             }),
@@ -339,9 +339,9 @@ fn interrupted(text: &str) -> (Published, u32, String) {
             health: &health,
             stop: stop.clone(),
         };
-        worker.run().unwrap();
-        if !stop.asked() {
-            return (read(folder.path()), runs, metrics.render().unwrap());
+        worker.run_alone().unwrap();
+        if !stop.is_requested() {
+            return (read(folder.path()), runs, metrics.render_text().unwrap());
         }
     }
     unreachable!("it ends")

@@ -43,7 +43,7 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
     };
     let name = kafka::fresh_name("flights");
     produce(&servers, &name, &["--create", "3", "--rows", "900"]).unwrap();
-    let found = topic::describe(&kafka::at(&servers), &name).unwrap();
+    let found = topic::describe_topic(&kafka::at(&servers), &name).unwrap();
     assert_eq!(found.partitions, [0, 1, 2]);
     assert_eq!(found.settings["message.timestamp.type"], "LogAppendTime");
     assert_eq!(found.settings["retention.ms"], "-1");
@@ -75,9 +75,9 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
     let ends = Positions((0..3).map(|partition| (partition, 125)).collect());
     let mut messages = BTreeMap::new();
     let deadline = Instant::now() + PATIENCE;
-    while !source.reached(&ends).unwrap() {
+    while !source.has_reached(&ends).unwrap() {
         assert!(Instant::now() < deadline);
-        match source.next(None, Duration::from_millis(100)).unwrap() {
+        match source.next_event(None, Duration::from_millis(100)).unwrap() {
             Event::Batch(batch) => assert!(
                 messages
                     .insert((batch.offset, batch.partition), batch.times)
@@ -245,10 +245,10 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
         let ends = Positions([(0, 3)].into());
         let mut rows = Vec::new();
         let deadline = Instant::now() + PATIENCE;
-        while !source.reached(&ends).unwrap() {
+        while !source.has_reached(&ends).unwrap() {
             assert!(Instant::now() < deadline);
             match source
-                .next(Some(&ends), Duration::from_millis(100))
+                .next_event(Some(&ends), Duration::from_millis(100))
                 .unwrap()
             {
                 Event::Batch(batch) => {

@@ -62,9 +62,9 @@ fn messages(servers: &str, topic: &str, format: Format, count: i64) -> Vec<Vec<i
     let ends = Positions([(0, count)].into());
     let deadline = Instant::now() + PATIENCE;
     let mut found = Vec::new();
-    while !source.reached(&ends).unwrap() {
+    while !source.has_reached(&ends).unwrap() {
         assert!(Instant::now() < deadline, "{found:?}");
-        match source.next(None, Duration::from_millis(100)).unwrap() {
+        match source.next_event(None, Duration::from_millis(100)).unwrap() {
             Event::Batch(batch) => found.push(
                 batch
                     .times

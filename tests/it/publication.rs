@@ -5,13 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use bernstream::cli::components::Components;
-use bernstream::cli::run::bands;
+use bernstream::cli::run::noise_bands;
 use bernstream_config::Settings;
-use bernstream_kafka::topic::create;
+use bernstream_kafka::topic::create_topic;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 
 use crate::harness::PATIENCE;
@@ -83,7 +83,7 @@ fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() 
     let setup = Setup::quick(&servers, second, 12);
     setup.edit("length = \"1s\"", "length = \"3s\"");
     setup.edit("publish_delay = \"300ms\"", "publish_delay = \"4s\"");
-    create(
+    create_topic(
         &kafka::at(&servers),
         &setup.output,
         1,
@@ -99,12 +99,12 @@ fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() 
     );
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings
-        .plan(|release| bands(release, &settings.ledger.path), false)
+        .plan(|release| noise_bands(release, &settings.ledger.path), false)
         .expect("a plan");
     let components = Components::open(&settings)
         .map_err(|error| error.failure)
         .expect("the components open");
-    let metrics = Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics");
+    let metrics = Metrics::new(MetricsDetail::Safe, "setup", "pure epsilon", "0").expect("metrics");
     let health = Health::default();
     let mut draws = Vec::new();
     let worker = Worker {
@@ -120,9 +120,9 @@ fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() 
         }),
         metrics: metrics.clone(),
         health: &health,
-        stop: Stop::default(),
+        stop: StopRequest::default(),
     };
-    worker.run().expect("it works to the end of the grid");
+    worker.run_alone().expect("it works to the end of the grid");
     let published = setup.published();
     let windows = draws.windows(2).zip(1..).map(|(draws, window)| {
         let moment = setup.origin.plus(length * window).plus(later);
@@ -152,7 +152,7 @@ fn when_synopses_leave_with_and_without_a_burst_of_input() {
     setup.edit("publish_delay = \"300ms\"", "publish_delay = \"700ms\"");
     setup.edit("column = \"key\", ", "column = \"key\", type = \"text\", ");
     setup.edit("topic = \"input", "format = \"json\"\ntopic = \"input");
-    create(
+    create_topic(
         &kafka::at(&servers),
         &setup.output,
         1,

@@ -14,14 +14,14 @@ use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::absorb;
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
-use bernstream::cli::run::bands;
+use bernstream::cli::run::noise_bands;
 use bernstream_config::{Input, Settings};
 use bernstream_ledger::Ledger;
 use bernstream_ledger::bootstrap::StartMode;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Absorbed, Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{AbsorberParams, Health, StopRequest, Worker};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rdkafka::error::RDKafkaErrorCode;
@@ -297,7 +297,8 @@ fn published(servers: &str, topic: &str, readers: u32) -> Vec<(String, Vec<u8>)>
 
 /// Every message that a worker with this configuration publishes to a folder.
 pub fn published_by(text: &str, folder: &Path, readers: u32) -> Vec<(String, Vec<u8>)> {
-    let metrics = Metrics::new(Detail::Safe, "readers", "pure epsilon", "").expect("metrics");
+    let metrics =
+        Metrics::new(MetricsDetail::Safe, "readers", "pure epsilon", "").expect("metrics");
     published_with(text, folder, readers, &metrics)
 }
 
@@ -320,7 +321,7 @@ pub fn published_of(
     folder: &Path,
     readers: u32,
     metrics: &Metrics,
-    change: impl FnOnce(Worker<'_>, Option<Absorbed>) -> (Worker<'_>, Option<Absorbed>),
+    change: impl FnOnce(Worker<'_>, Option<AbsorberParams>) -> (Worker<'_>, Option<AbsorberParams>),
 ) -> Vec<(String, Vec<u8>)> {
     let Input::Kafka(input) = &settings.input else {
         panic!("records come from Kafka")
@@ -332,18 +333,18 @@ pub fn published_of(
         backfill_until: None,
     };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let mut genesis =
-        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let mut genesis = components::first_row(&settings, &mut *witness, from, Timestamp::now())
+        .expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
     let plan = settings
-        .plan(|release| bands(release, &settings.ledger.path), false)
+        .plan(|release| noise_bands(release, &settings.ledger.path), false)
         .expect("a plan");
     let components = Components::open(&settings).expect("the components open");
     // A broker may not know yet who leads a new topic: a worker tries again as well.
     let absorbed = loop {
-        match absorb::absorbed(&settings) {
+        match absorb::open_absorbed(&settings) {
             Err(error) if error.is_transient => thread::sleep(Duration::from_millis(100)),
             opened => break opened.expect("it opens"),
         }
@@ -374,11 +375,11 @@ pub fn published_of(
         }),
         metrics: metrics.clone(),
         health: &health,
-        stop: Stop::default(),
+        stop: StopRequest::default(),
     };
     let (worker, absorbed) = change(worker, absorbed);
     worker
-        .run_with(absorbed)
+        .run_with_absorbers(absorbed)
         .expect("it works to the end of the grid");
     let mut found = Vec::new();
     let mut open = vec![folder.join("out")];

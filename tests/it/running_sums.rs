@@ -11,7 +11,7 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use bernstream_config::Settings;
-use bernstream_ledger::{Closing, Ledger, Params};
+use bernstream_ledger::{Closing, Ledger, LedgerParams};
 use bernstream_noise::Exact;
 use bernstream_noise::continual::Series;
 use bernstream_noise::noise::Generator;
@@ -119,7 +119,7 @@ impl Place {
 
     /// What is on the output of a release, by the newest hour of each.
     fn published(&self, release: &str) -> BTreeMap<i64, Synopsis> {
-        let open = |path: &Path| Synopsis::open(&fs::read(path).unwrap()).unwrap();
+        let open = |path: &Path| Synopsis::decode_message(&fs::read(path).unwrap()).unwrap();
         let files = fs::read_dir(self.path("out").join("p").join(release))
             .unwrap()
             .map(|file| file.unwrap().path());
@@ -170,7 +170,7 @@ fn records(first: i64, last: i64) -> f64 {
 
 /// How many records each released mass is of: all lie in one place and each adds as much, so that the last one tells the unit.
 fn masses(published: &BTreeMap<i64, Synopsis>, last: f64) -> BTreeMap<i64, f64> {
-    let mass = |synopsis: &Synopsis| synopsis.evaluator(2).unwrap().mass();
+    let mass = |synopsis: &Synopsis| synopsis.evaluator(2).unwrap().total_mass();
     let unit = mass(published.values().next_back().unwrap()) / last;
     published
         .iter()
@@ -426,7 +426,7 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
             releases: &releases,
         });
         place.run();
-        let params = Params {
+        let params = LedgerParams {
             path: place.path("ledger"),
             keep_published: Duration::ZERO,
         };
@@ -435,7 +435,7 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let settings =
             Settings::parse(&fs::read_to_string(place.path("c.toml")).unwrap(), "c.toml").unwrap();
         let release = &settings.releases[0];
-        let today = settings.series(release).unwrap().unwrap();
+        let today = settings.noise_series(release).unwrap().unwrap();
         let target = &*release.function.target;
         let [sum, sup] = [
             NoiseDistribution::DiscreteLaplace,
@@ -456,9 +456,9 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
             change.0 as f64 > 1.1 * of_today.0 as f64,
             "{change:?} {of_today:?}"
         );
-        let over = release.window_kind.series().unwrap();
-        let price = release.payment.own();
-        let values = target.shape().values();
+        let over = release.window_kind.noise_windows().unwrap();
+        let price = release.payment.mechanism_price();
+        let values = target.shape().value_count();
         let theirs = Series::calibrated(
             over,
             law,
@@ -472,7 +472,7 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let series = if is_older { theirs } else { today };
         let slot = serde_json::json!(["so-far", null]).to_string();
         let stored = ledger
-            .state(&slot)
+            .noise_state(&slot)
             .unwrap()
             .expect("the state of the fifth hour");
         let head = String::from_utf8_lossy(stored.split(|byte| *byte == b'\n').next().unwrap())
@@ -480,10 +480,10 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let [next, last] =
             [5, 6].map(|hour| serde_json::json!(Timestamp::from_micros(hour * HOUR)).to_string());
         assert!(head.contains(&next), "{head}");
-        let mut state = series.begin(values);
+        let mut state = series.begin_state(values);
         let mut generator = Generator::frozen([5; 32]);
-        let steps =
-            (0..6).map(|_| series.step(&Exact::new(vec![0; values]), &mut state, &mut generator));
+        let steps = (0..6)
+            .map(|_| series.release_step(&Exact::new(vec![0; values]), &mut state, &mut generator));
         let noisy = steps.last().unwrap();
         let bytes = [
             head.replace(&next, &last).as_bytes(),
@@ -507,13 +507,13 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let sealed = vec![
             Sealed::new(
                 about,
-                Dequantized::of(&noisy, target, release.function.scaling),
+                Dequantized::from_noisy(&noisy, target, release.function.scaling),
             )
             .unwrap(),
         ];
         let states = vec![(slot, bytes)];
         ledger
-            .pay(Closing {
+            .pay_window(Closing {
                 window,
                 publish_at: window.end,
                 charges,

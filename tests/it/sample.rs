@@ -133,7 +133,7 @@ fn synopses(folder: &Path) -> Vec<PathBuf> {
     {
         if path.is_dir() {
             found.extend(synopses(&path));
-        } else if Synopsis::open(&fs::read(&path).unwrap()).is_ok() {
+        } else if Synopsis::decode_message(&fs::read(&path).unwrap()).is_ok() {
             found.push(path);
         }
     }
@@ -174,7 +174,7 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     assert!(run.status.success(), "{}", text(&run.stderr));
     let files = synopses(&setup.path("out/sampled"));
     assert_eq!(files.len(), 2);
-    let synopsis = Synopsis::open(&fs::read(&files[0]).unwrap()).unwrap();
+    let synopsis = Synopsis::decode_message(&fs::read(&files[0]).unwrap()).unwrap();
     let about = synopsis.description();
     let Definition::Random(random) = &about.privacy.definition else {
         panic!("{:?}", about.privacy.definition)
@@ -195,7 +195,8 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
         Settings::parse(&with(&plain(), "path = \"visits\"", "path = \"v\""), "f").unwrap();
     let [sampled, proved] = [&settings, &proved].map(|s| mechanism(s).scale().units() as f64);
     assert!(
-        (about.noise.scale / (sampled * settings.releases[0].function.unit()) - 1.0).abs() < 1e-12
+        (about.noise.scale / (sampled * settings.releases[0].function.grid_unit()) - 1.0).abs()
+            < 1e-12
     );
     println!(
         "sampled {:.3} of proved; at worst epsilon {}",
@@ -401,18 +402,18 @@ fn fresh_pairs_of_the_prior_are_covered_and_a_smaller_bound_would_not_cover_them
     // The fewest pairs for a gamma take the largest of all changes; more come closer to what is needed.
     let study = study(&with(&question(), "seed = 1", "seed = 1\nsamples = 3000"));
     let changes: Vec<SampledChange> = (0..study.plan.samples)
-        .map(|pair| study.neighbours.change(pair))
+        .map(|pair| study.neighbours.pair_change(pair))
         .collect();
-    let bound = study.plan.statistic_of(&changes).unwrap().sum;
+    let bound = study.plan.integer_statistic(&changes).unwrap().sum;
     assert!(
-        study.plan.statistic_of(&changes[1..]).is_err(),
+        study.plan.integer_statistic(&changes[1..]).is_err(),
         "pairs are missing"
     );
     let fresh = Neighbours {
         seed: 77,
         ..study.neighbours.clone()
     };
-    let changes: Vec<SampledChange> = (0..400).map(|pair| fresh.change(pair)).collect();
+    let changes: Vec<SampledChange> = (0..400).map(|pair| fresh.pair_change(pair)).collect();
     let over = |bound: u64| changes.iter().filter(|change| change.sum > bound).count();
     let (over, less) = (over(bound), over(bound * 7 / 10));
     println!("{over} of 400 change by more, {less} by more than 70 % of it");
@@ -436,7 +437,7 @@ fn records_that_the_prior_does_not_resemble_stay_within_what_is_said_of_them() {
         let records = records
             .iter()
             .map(|(x, label)| target.accumulator().record(x, *label));
-        target.evaluate(&target.accumulator().filled(records))
+        target.evaluate(&target.accumulator().filled_accumulator(records))
     };
     // One record alone in its gap, with and without a neighbour on either side.
     let one = values(&[([0.2], 1.0), ([0.5], 1.0), ([0.53], 1.0)]);
@@ -467,8 +468,8 @@ fn every_value_is_clipped() {
         .clone();
     let narrow = Clipped::new(wide.clone(), [-5, 7]).unwrap();
     assert_eq!(
-        narrow.worst(Adjacency::AddRemove),
-        12 * wide.shape().values() as u128
+        narrow.worst_change(Adjacency::AddRemove),
+        12 * wide.shape().value_count() as u128
     );
     let prior = study(SAMPLED).neighbours.prior;
     let neighbours = Neighbours {
@@ -478,7 +479,7 @@ fn every_value_is_clipped() {
         adjacency: Adjacency::ReplaceOne,
         seed: 1,
     };
-    let changes: Vec<SampledChange> = (0..50).map(|pair| neighbours.change(pair)).collect();
+    let changes: Vec<SampledChange> = (0..50).map(|pair| neighbours.pair_change(pair)).collect();
     assert!(
         changes
             .iter()
@@ -505,10 +506,14 @@ fn a_range_that_hides_every_change_is_refused() {
         ..clipped.neighbours.clone()
     };
     let changes: Vec<SampledChange> = (0..clipped.plan.samples)
-        .map(|pair| neighbours.change(pair))
+        .map(|pair| neighbours.pair_change(pair))
         .collect();
     assert!(changes.iter().all(|change| change.sum == 0));
-    let refused = clipped.plan.statistic_of(&changes).unwrap_err().to_string();
+    let refused = clipped
+        .plan
+        .integer_statistic(&changes)
+        .unwrap_err()
+        .to_string();
     assert!(
         refused.contains("most pairs do not differ at all"),
         "{refused}"
@@ -587,7 +592,7 @@ fn the_sampler_evaluates_the_configured_function_whatever_it_is() {
                 .unwrap()
                 .0;
             let largest = (0..20)
-                .map(|pair| neighbours.change(pair).sum)
+                .map(|pair| neighbours.pair_change(pair).sum)
                 .max()
                 .unwrap();
             println!(

@@ -10,9 +10,9 @@ use bernstream_kafka::ledger::witness::kafka::KafkaWitness;
 use bernstream_kafka::ordered::PowerLoss;
 use bernstream_kafka::topic;
 use bernstream_ledger::budget::entry::{BlockGrid, Holder, Shared};
-use bernstream_ledger::budget::join::Wanted;
-use bernstream_ledger::witness::{Claim, Witness};
-use bernstream_ledger::{Closed, Digest, Head, Ledger, Outcome, Row};
+use bernstream_ledger::budget::join::WantedShare;
+use bernstream_ledger::witness::{Witness, WitnessClaim};
+use bernstream_ledger::{ClosedWindow, Digest, Head, Ledger, Outcome, Row};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::price::Price;
 use rdkafka::admin::{AdminClient, AdminOptions};
@@ -124,13 +124,13 @@ pub fn charged(setups: &[&Setup]) -> std::collections::BTreeMap<Timestamp, u64> 
         let ledger = Ledger::inspect(&params(&setup.ledger())).expect("the ledger");
         ledger
             .each_row(|stored| {
-                if let Row::Window(Closed {
+                if let Row::Window(ClosedWindow {
                     outcome: Outcome::Released { charges, .. },
                     ..
                 }) = stored.row
                 {
                     for (block, price) in charges {
-                        *sums.entry(block.start).or_default() += price.parts()[0];
+                        *sums.entry(block.start).or_default() += price.smallest_units()[0];
                     }
                 }
                 Ok::<(), bernstream_ledger::Error>(())
@@ -168,7 +168,7 @@ fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_le
         ],
     );
     assert!(told.contains(&budget), "{told}");
-    let left = topic::describe(&kafka::at(&servers), &third.witness);
+    let left = topic::describe_topic(&kafka::at(&servers), &third.witness);
     assert!(left.is_err(), "what is refused leaves no topic");
 
     let first = Running::start(&one);
@@ -542,12 +542,12 @@ pub fn topic_of(servers: &str) -> Params {
     }
 }
 
-pub fn wanted(params: &Params, owner: &str, millionths: u32) -> Wanted {
+pub fn wanted(params: &Params, owner: &str, millionths: u32) -> WantedShare {
     let blocks = BlockGrid::Every {
         origin: Timestamp::from_micros(0),
         length: 1_000_000,
     };
-    Wanted {
+    WantedShare {
         topic: params.topic.clone(),
         owner: owner.to_owned(),
         pipeline: owner.to_owned(),
@@ -583,10 +583,10 @@ fn a_claim_is_refused_where_the_topic_was_made_anew_or_the_share_has_ended() {
     let claim = |previous: Option<u64>, sequence: u64, block: i64| {
         let head = |sequence: u64| Head {
             sequence,
-            digest: Digest::of(&sequence.to_be_bytes()),
+            digest: Digest::of_bytes(&sequence.to_be_bytes()),
         };
         let last_block_end = Timestamp::from_micros(block * 1_000_000);
-        Claim {
+        WitnessClaim {
             previous: previous.map(head),
             head: head(sequence),
             last_block_end,
@@ -741,7 +741,7 @@ fn only_who_asks_for_it_makes_a_budget_topic() {
     );
     assert!(!told.contains("created"), "nothing is made: {told}");
     let broker = kafka::at(&servers);
-    assert!(topic::describe(&broker, &format!("{budget}-typo")).is_err());
+    assert!(topic::describe_topic(&broker, &format!("{budget}-typo")).is_err());
 }
 
 /// What fails for want of a folder has not taken the share from a ledger that goes on.
@@ -833,7 +833,7 @@ fn a_worker_whose_budget_topic_is_made_anew_claims_nothing_more() {
         said(&gone)
     );
     assert_eq!(
-        topic::describe(&params.broker, &budget)
+        topic::describe_topic(&params.broker, &budget)
             .expect("the topic")
             .partitions
             .len(),
@@ -933,7 +933,9 @@ fn pipelines_that_share_a_budget_must_say_alike_how_times_are_written() {
                 1,
             );
         let settings = Settings::parse(&text, "test").unwrap_or_else(|faults| panic!("{faults}"));
-        settings.shared("input".into()).expect("a budget")
+        settings
+            .shared_budget_terms("input".into())
+            .expect("a budget")
     };
     let seconds = shared("time_format = \"seconds\"\n");
     assert_eq!(

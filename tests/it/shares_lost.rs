@@ -73,7 +73,7 @@ fn a_ledger_charges_no_block_after_its_end_whoever_asks_it_to() {
     let mut ledger =
         Ledger::create(&params(folder.path()), genesis(at(0), "w", None)).expect("a ledger");
     ledger
-        .pay(closing(&ledger, &["k"], 1, 1))
+        .pay_window(closing(&ledger, &["k"], 1, 1))
         .expect("the first window");
     let refused = ledger
         .end_share(at(60))
@@ -90,10 +90,10 @@ fn a_ledger_charges_no_block_after_its_end_whoever_asks_it_to() {
         .expect("what has ended goes on for nobody");
     assert_eq!(ledger.until(), Some(at(120)));
     ledger
-        .pay(closing(&ledger, &["k"], 1, 2))
+        .pay_window(closing(&ledger, &["k"], 1, 2))
         .expect("the second window of the block");
     let refused = ledger
-        .pay(closing(&ledger, &["k"], 1, 3))
+        .pay_window(closing(&ledger, &["k"], 1, 3))
         .expect_err("the next block");
     assert!(
         refused
@@ -104,7 +104,7 @@ fn a_ledger_charges_no_block_after_its_end_whoever_asks_it_to() {
     drop(ledger);
     let mut again = Ledger::open(&params(folder.path())).expect("it opens");
     assert!(
-        again.pay(closing(&again, &["k"], 1, 3)).is_err(),
+        again.pay_window(closing(&again, &["k"], 1, 3)).is_err(),
         "also when it was opened again"
     );
 }
@@ -184,13 +184,20 @@ fn an_entry_that_is_delivered_again_is_void_also_after_its_end() {
     again();
     let until = topic.end(&holder, from).expect("it ends");
     again();
-    let left = topic.read().expect("it can be read").left_from(until);
+    let left = topic
+        .read_shares()
+        .expect("it can be read")
+        .left_from(until);
     assert_eq!(
         left,
         bernstream_synopsis::Fraction::ALL,
         "the share was not taken again"
     );
-    let void: Vec<Rejection> = topic.void().iter().map(|(_, why)| why.clone()).collect();
+    let void: Vec<Rejection> = topic
+        .void_records()
+        .iter()
+        .map(|(_, why)| why.clone())
+        .collect();
     assert_eq!(void, [Rejection::Again, Rejection::Again]);
     assert!(topic.join(&wanted(&params, "b", 1_000_000)).is_ok());
     let late = topic

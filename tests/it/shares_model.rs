@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bernstream_ledger::budget::entry::{BlockGrid, End, Entry, Holder, Record, Shared};
 use bernstream_ledger::budget::error::Error;
 use bernstream_ledger::budget::fold::{Rejection, Shares};
-use bernstream_ledger::budget::join::{Next, Wanted, next};
+use bernstream_ledger::budget::join::{JoinStep, WantedShare, next_step};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Blocks, Grid};
@@ -77,10 +77,10 @@ fn ends(owner: &str, generation: u64, from: i64) -> Record {
     })
 }
 
-fn wanted(owner: &str, millionths: u32, from: i64) -> Wanted {
+fn wanted(owner: &str, millionths: u32, from: i64) -> WantedShare {
     let topic = "budget".into();
     let share = share(millionths);
-    Wanted {
+    WantedShare {
         topic,
         owner: owner.into(),
         pipeline: owner.into(),
@@ -96,7 +96,7 @@ fn fold(records: &[Record]) -> (Shares, Vec<Result<(), Rejection>>) {
     let mut shares = Shares::default();
     let verdicts = records
         .iter()
-        .map(|record| shares.take(record.clone()))
+        .map(|record| shares.apply_record(record.clone()))
         .collect();
     (shares, verdicts)
 }
@@ -141,7 +141,8 @@ fn the_fold_accepts_what_one_that_counts_every_block_accepts() {
                     .filter(|held| held.owner == who.owner)
                     .all(|held| held.generation < who.generation);
                 let must = fits && is_new;
-                let verdict = shares.take(takes(&who.owner, who.generation, millionths, first));
+                let verdict =
+                    shares.apply_record(takes(&who.owner, who.generation, millionths, first));
                 assert_eq!(
                     verdict.is_ok(),
                     must,
@@ -168,7 +169,9 @@ fn the_fold_accepts_what_one_that_counts_every_block_accepts() {
             } else {
                 let must = known.get(&who).is_some_and(|(.., has_ended)| !has_ended);
                 assert_eq!(
-                    shares.take(ends(&who.owner, who.generation, first)).is_ok(),
+                    shares
+                        .apply_record(ends(&who.owner, who.generation, first))
+                        .is_ok(),
                     must,
                     "seed {seed}"
                 );
@@ -336,41 +339,42 @@ fn a_pipeline_takes_continues_or_is_told_what_is_left() {
         ends("a", 0, 9),
     ]);
     let write = |owner: &str, generation, millionths, from| {
-        Ok::<_, String>(Next::Write(entry(owner, generation, millionths, from)))
+        Ok::<_, String>(JoinStep::Write(entry(owner, generation, millionths, from)))
     };
-    let decide = |wanted: &Wanted| next(&shares, wanted, None).map_err(|error| error.to_string());
+    let decide =
+        |wanted: &WantedShare| next_step(&shares, wanted, None).map_err(|error| error.to_string());
     // A share that is held goes on, never before it began.
     assert_eq!(
         decide(&wanted("b", 300_000, 4)),
-        Ok(Next::Begin {
+        Ok(JoinStep::Begin {
             holder: holder("b", 0),
             from: at(4)
         })
     );
     assert_eq!(
         decide(&wanted("b", 300_000, 1)),
-        Ok(Next::Begin {
+        Ok(JoinStep::Begin {
             holder: holder("b", 0),
             from: at(2)
         })
     );
     // Where its witness has accepted something, a new ledger takes it over, and goes on once its entry is read back.
-    let replacing = Wanted {
+    let replacing = WantedShare {
         was_claimed: true,
         ..wanted("b", 300_000, 4)
     };
     assert_eq!(decide(&replacing), write("b", 1, 300_000, 4));
     let mut after = shares.clone();
-    after.take(takes("b", 1, 300_000, 4)).unwrap();
-    assert_eq!(after.of(&holder("b", 0)).unwrap().until, Some(at(4)));
+    after.apply_record(takes("b", 1, 300_000, 4)).unwrap();
+    assert_eq!(after.share_of(&holder("b", 0)).unwrap().until, Some(at(4)));
     let ours = holder("b", 1);
-    let begun = Next::Begin {
+    let begun = JoinStep::Begin {
         holder: ours.clone(),
         from: at(4),
     };
-    assert_eq!(next(&after, &replacing, Some(&ours)).unwrap(), begun);
+    assert_eq!(next_step(&after, &replacing, Some(&ours)).unwrap(), begun);
     assert_eq!(
-        after.take(ends("b", 0, 3)),
+        after.apply_record(ends("b", 0, 3)),
         Err(Rejection::Ended),
         "an end of the ledger before frees nothing"
     );
@@ -382,7 +386,7 @@ fn a_pipeline_takes_continues_or_is_told_what_is_left() {
         write("c", 0, 700_000, 9),
         "as soon as it fits"
     );
-    let history = Wanted {
+    let history = WantedShare {
         may_wait: false,
         ..wanted("c", 700_000, 4)
     };
@@ -415,7 +419,7 @@ fn a_pipeline_takes_continues_or_is_told_what_is_left() {
     let mut foreign = wanted("c", 1, 4);
     foreign.of.time = "when".into();
     assert!(matches!(
-        next(&shares, &foreign, None),
+        next_step(&shares, &foreign, None),
         Err(Error::OtherBudget { .. })
     ));
 }
@@ -521,16 +525,16 @@ impl World {
             self.now + 1
         };
         let was_claimed = self.was_claimed[who] && self.without != Without::Generation;
-        let wanted = Wanted {
+        let wanted = WantedShare {
             was_claimed,
             ..wanted(OWNERS[who], self.asks[who], from.max(self.claimed[who]))
         };
         let mut ours = None;
         for _ in 0..4 {
-            let (holder, from) = match next(&self.shares(), &wanted, ours.as_ref()) {
+            let (holder, from) = match next_step(&self.shares(), &wanted, ours.as_ref()) {
                 Err(_) => return,
-                Ok(Next::Begin { holder, from }) => (holder, number(from)),
-                Ok(Next::Write(entry)) => {
+                Ok(JoinStep::Begin { holder, from }) => (holder, number(from)),
+                Ok(JoinStep::Write(entry)) => {
                     self.append(Record::Share(entry.clone()));
                     // A crash between the entry and the ledger.
                     if self.rng.random_bool(0.2) {
@@ -605,7 +609,7 @@ impl World {
             let Some(book) = &self.books[who] else {
                 continue;
             };
-            let held = shares.of(&book.holder);
+            let held = shares.share_of(&book.holder);
             let is_guarded = !matches!(
                 self.without,
                 Without::Guard | Without::Order | Without::ReadBack
@@ -675,21 +679,25 @@ fn no_block_is_charged_beyond_the_whole_whatever_the_topic_does() {
         world.topic.extend(late);
         let shares = world.shares();
         let live: BTreeSet<&str> = shares
-            .held()
+            .held_shares()
             .iter()
             .filter(|held| held.until.is_none())
             .map(|held| held.entry.pipeline.as_str())
             .collect();
         assert!(
             shares
-                .held()
+                .held_shares()
                 .iter()
                 .filter(|held| held.until.is_none())
                 .count()
                 <= live.len(),
             "one share a pipeline"
         );
-        for held in shares.held().iter().filter(|held| held.until.is_none()) {
+        for held in shares
+            .held_shares()
+            .iter()
+            .filter(|held| held.until.is_none())
+        {
             let end = End {
                 holder: held.entry.holder.clone(),
                 from: at(world.now + 50),

@@ -78,8 +78,9 @@ impl Output {
         while let Some(message) = self.consumer.poll(Duration::from_millis(200)) {
             // A broker that is busy is not what is looked at.
             let Ok(message) = message else { continue };
-            let synopsis = bernstream_synopsis::Synopsis::open(message.payload().expect("bytes"))
-                .expect("a synopsis");
+            let synopsis =
+                bernstream_synopsis::Synopsis::decode_message(message.payload().expect("bytes"))
+                    .expect("a synopsis");
             let due = synopsis.description().window.end.plus(due_after_end);
             let sent = message.timestamp().to_millis().expect("a time") * 1000;
             latest = latest.max((sent - due.micros()) / 1000);

@@ -107,11 +107,13 @@ fn ends_now(source: &mut Kafka) -> Positions {
 
 /// Where the topic ends at `cutoff`, once that is known.
 fn ends_at(source: &mut Kafka, cutoff: Timestamp) -> Positions {
-    wait_for("the ends", String::new, || source.ends(cutoff).unwrap())
+    wait_for("the ends", String::new, || {
+        source.end_offsets(cutoff).unwrap()
+    })
 }
 
 fn wait_for_partitions(servers: &str, topic: &str, count: usize) {
-    let topic = || topic::describe(&kafka::at(servers), topic).ok();
+    let topic = || topic::describe_topic(&kafka::at(servers), topic).ok();
     wait_for("the partitions", String::new, || {
         topic().filter(|topic| topic.partitions.len() == count)
     });
@@ -121,7 +123,10 @@ fn wait_for_partitions(servers: &str, topic: &str, count: usize) {
 fn event(source: &mut Kafka, until: Option<&Positions>) -> Event {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match source.next(until, Duration::from_millis(100)).unwrap() {
+        match source
+            .next_event(until, Duration::from_millis(100))
+            .unwrap()
+        {
             Event::Idle => assert!(Instant::now() < deadline, "nothing happened"),
             event => return event,
         }
@@ -136,9 +141,12 @@ fn values(batch: &Batch) -> Vec<f64> {
 fn read_to(source: &mut Kafka, ends: &Positions) -> Vec<(i32, i64, Vec<f64>)> {
     let deadline = Instant::now() + PATIENCE;
     let mut found = vec![];
-    while !source.reached(ends).unwrap() {
+    while !source.has_reached(ends).unwrap() {
         assert!(Instant::now() < deadline, "{ends:?} was not reached");
-        match source.next(Some(ends), Duration::from_millis(100)).unwrap() {
+        match source
+            .next_event(Some(ends), Duration::from_millis(100))
+            .unwrap()
+        {
             Event::Batch(batch) => found.push((batch.partition, batch.offset, values(&batch))),
             Event::Idle | Event::Skipped { .. } => {}
             other => panic!("{other:?}"),
@@ -201,7 +209,7 @@ fn every_message_comes_once_and_in_order_of_its_partition() {
         }
         producer.flush(PATIENCE).unwrap();
         found.extend(read_to(&mut source, &ends));
-        assert!(source.reached(&ends).unwrap());
+        assert!(source.has_reached(&ends).unwrap());
     }
     let ends = ends_now(&mut source);
     found.extend(read_to(&mut source, &ends));
@@ -241,7 +249,7 @@ fn a_partition_that_was_held_before_its_first_message_is_read_later() {
     assert!(
         matches!(
             source
-                .next(Some(&ends), Duration::from_millis(500))
+                .next_event(Some(&ends), Duration::from_millis(500))
                 .unwrap(),
             Event::Idle
         ),
@@ -318,12 +326,12 @@ fn an_open_transaction_is_waited_for_and_an_aborted_one_is_passed() {
     for _ in 0..10 {
         assert!(matches!(
             source
-                .next(Some(&open), Duration::from_millis(100))
+                .next_event(Some(&open), Duration::from_millis(100))
                 .unwrap(),
             Event::Idle
         ));
         assert!(
-            !source.reached(&open).unwrap(),
+            !source.has_reached(&open).unwrap(),
             "an open transaction is waited for"
         );
     }
@@ -407,7 +415,7 @@ fn a_topic_stamped_by_producers_is_refused_unless_they_are_trusted() {
     let deadline = Instant::now() + PATIENCE;
     let error = loop {
         send_values(&servers, &changing, 0, &[2.0]);
-        match source.next(None, Duration::from_millis(100)) {
+        match source.next_event(None, Duration::from_millis(100)) {
             Ok(_) => assert!(Instant::now() < deadline, "the change was never seen"),
             Err(error) => break error,
         }
@@ -510,7 +518,7 @@ fn a_clock_topic_without_append_times_is_refused_and_a_missing_one_is_made() {
     );
     let missing = params(&servers, &topic);
     Kafka::open(missing.clone(), columns(), Timestamp::now).unwrap();
-    let made = topic::describe(&kafka::at(&servers), &missing.clock).unwrap();
+    let made = topic::describe_topic(&kafka::at(&servers), &missing.clock).unwrap();
     assert_eq!(
         (
             made.partitions.len(),
@@ -586,7 +594,7 @@ fn ends_name_a_new_partition_before_it_is_read() {
     let ends = ends_now(&mut source);
     assert_eq!(ends, positions([(0, 0), (1, 0)]));
     assert!(
-        !source.reached(&ends).unwrap(),
+        !source.has_reached(&ends).unwrap(),
         "a partition that is not read has not been read to its end"
     );
 }
@@ -606,14 +614,14 @@ fn a_topic_created_anew_stops_the_worker() {
     });
     let settings = [("message.timestamp.type", "LogAppendTime")];
     wait_for("a new topic", String::new, || {
-        topic::create(&kafka::at(&servers), &topic, 1, 1, &settings).ok()
+        topic::create_topic(&kafka::at(&servers), &topic, 1, 1, &settings).ok()
     });
     // More than before, so that offsets alone would not tell.
     send_values(&servers, &topic, 0, &[10.0, 11.0, 12.0, 13.0, 14.0]);
 
     let deadline = Instant::now() + PATIENCE;
     let error = loop {
-        match source.next(None, Duration::from_millis(100)) {
+        match source.next_event(None, Duration::from_millis(100)) {
             Ok(_) => assert!(Instant::now() < deadline, "the new topic was never noticed"),
             Err(error) => break error,
         }
@@ -805,7 +813,7 @@ fn a_straggler_does_not_hide_what_was_deleted_unread() {
         };
         let mut source = Kafka::open(params, columns(), Timestamp::now).unwrap();
         [
-            source.begin(&positions([(0, end)])),
+            source.begin_following(&positions([(0, end)])),
             source.rewind(since, &recorded(positions([(0, end)]))),
         ]
     };
@@ -843,7 +851,7 @@ fn ends_are_looked_up_by_time_where_the_worker_s_clock_is_behind() {
         .unwrap();
     assert_eq!(ends_at(&mut source, behind()), positions([(0, 0)]));
     assert_eq!(
-        source.past(
+        source.past_offsets(
             Timestamp::now().plus(Duration::from_secs(1)),
             &Recorded::default()
         ),
@@ -864,7 +872,7 @@ fn input_that_is_deleted_ahead_of_the_reading_resets_it() {
     assert_eq!(read_to(&mut source, &until).len(), 1);
     assert!(matches!(
         source
-            .next(Some(&until), Duration::from_millis(300))
+            .next_event(Some(&until), Duration::from_millis(300))
             .unwrap(),
         Event::Idle
     ));
@@ -940,10 +948,10 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
         [&[(0, 0)], others.as_slice()].concat(),
         "the other partition is read to its end"
     );
-    assert!(!source.reached(&ends).unwrap());
+    assert!(!source.has_reached(&ends).unwrap());
     assert!(
-        source.reached(&positions([(0, 1), (1, 50)])).unwrap()
-            && !source.reached(&positions([(0, 2)])).unwrap()
+        source.has_reached(&positions([(0, 1), (1, 50)])).unwrap()
+            && !source.has_reached(&positions([(0, 2)])).unwrap()
     );
 
     let stops = |mut source: Kafka| {
@@ -1044,7 +1052,7 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
     let unread: Vec<&str> = batch
         .found
         .iter()
-        .flat_map(|found| found.unread())
+        .flat_map(|found| found.unread_columns())
         .map(|column| column.name())
         .collect();
     assert_eq!(unread, ["delay"], "the metrics say it to operators");
@@ -1118,7 +1126,7 @@ fn ends_are_taken_on_time_though_nobody_reads() {
     let cutoffs = [1, 2].map(|seconds| stopped_clock().plus(Duration::from_secs(seconds)));
     for cutoff in cutoffs {
         assert_eq!(
-            source.ends(cutoff).unwrap(),
+            source.end_offsets(cutoff).unwrap(),
             None,
             "the cutoff is still to come"
         );
@@ -1132,7 +1140,7 @@ fn ends_are_taken_on_time_though_nobody_reads() {
     );
     send_values(&servers, &topic, 0, &[3.0]);
     assert_eq!(
-        source.ends(cutoffs[1]).unwrap(),
+        source.end_offsets(cutoffs[1]).unwrap(),
         None,
         "the second is still to come"
     );
@@ -1219,7 +1227,7 @@ fn a_broker_that_is_down_is_waited_for() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("mocked", 1, 1).unwrap();
     let servers = cluster.bootstrap_servers();
-    let broker = Broker::mock(&servers);
+    let broker = Broker::mock_cluster(&servers);
     let mut source = opened(Params {
         broker,
         trust_producer_time: true,
@@ -1244,7 +1252,7 @@ fn a_broker_that_is_down_is_waited_for() {
             "the broker's absence was never noticed"
         );
         assert!(matches!(
-            source.next(None, Duration::from_millis(200)).unwrap(),
+            source.next_event(None, Duration::from_millis(200)).unwrap(),
             Event::Idle
         ));
     }
@@ -1263,7 +1271,7 @@ fn a_broker_that_is_down_is_waited_for() {
             .is_some_and(|error| error.is_transient())
     );
     let ends = Timestamp::now();
-    assert_eq!(source.ends(ends).unwrap(), None);
+    assert_eq!(source.end_offsets(ends).unwrap(), None);
 
     cluster.broker_up(1).unwrap();
     send_values(&servers, "mocked", 0, &[1.0]);
@@ -1272,7 +1280,10 @@ fn a_broker_that_is_down_is_waited_for() {
     };
     assert_eq!((batch.offset, values(&batch)), (1, vec![1.0]));
     wait_for("the ends", String::new, || {
-        source.ends(ends).unwrap().filter(|_| source.is_connected())
+        source
+            .end_offsets(ends)
+            .unwrap()
+            .filter(|_| source.is_connected())
     });
 }
 
@@ -1283,7 +1294,7 @@ fn a_topic_is_described_by_its_id_partitions_and_settings() {
     };
     let broker = kafka::at(&servers);
     let name = kafka::fresh_input(&servers, 3);
-    let first = topic::describe(&broker, &name).unwrap();
+    let first = topic::describe_topic(&broker, &name).unwrap();
     assert_eq!(first.partitions, [0, 1, 2]);
     assert_eq!(first.settings["message.timestamp.type"], "LogAppendTime");
     assert_eq!(first.settings["retention.ms"], "-1");
@@ -1293,9 +1304,9 @@ fn a_topic_is_described_by_its_id_partitions_and_settings() {
     );
     assert_eq!(first.id.len(), 32);
     assert_ne!(first.id, "0".repeat(32));
-    let other = topic::describe(&broker, &kafka::fresh_input(&servers, 3)).unwrap();
+    let other = topic::describe_topic(&broker, &kafka::fresh_input(&servers, 3)).unwrap();
     assert_ne!(first.id, other.id);
-    assert_eq!(first, topic::describe(&broker, &name).unwrap());
+    assert_eq!(first, topic::describe_topic(&broker, &name).unwrap());
 }
 
 #[test]
@@ -1306,14 +1317,14 @@ fn asking_for_a_topic_does_not_create_it() {
     let broker = kafka::at(&servers);
     let name = kafka::fresh_name("never");
     for _ in 0..2 {
-        let error = topic::describe(&broker, &name).unwrap_err();
+        let error = topic::describe_topic(&broker, &name).unwrap_err();
         assert!(
             matches!(error, bernstream_kafka::Error::NoTopic { .. }),
             "{error}"
         );
     }
-    topic::create(&broker, &name, 1, 1, &[]).unwrap();
-    let error = topic::create(&broker, &name, 1, 1, &[]).unwrap_err();
+    topic::create_topic(&broker, &name, 1, 1, &[]).unwrap();
+    let error = topic::create_topic(&broker, &name, 1, 1, &[]).unwrap_err();
     assert!(
         !error.is_transient() && error.to_string().contains("already exists"),
         "{error}"

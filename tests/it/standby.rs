@@ -14,20 +14,20 @@ use std::time::{Duration, Instant};
 
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
-use bernstream::cli::run::bands;
+use bernstream::cli::run::noise_bands;
 use bernstream_config::Settings;
 use bernstream_kafka::sink::deliver;
 use bernstream_ledger::bootstrap::StartMode;
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness};
-use bernstream_ledger::{Configuration, DesiredSettings, Error, Ledger, Standby};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
+use bernstream_ledger::{Configuration, DesiredSettings, Error, Ledger, StandbyRule};
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Grid;
 use bernstream_synopsis::price::Price;
-use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -41,7 +41,7 @@ use crate::harness::{PATIENCE, http, kafka, wait_for};
 use crate::ledger_checkpoints::{Pipeline, assert_same};
 use crate::ledger_log::{add_log, log_topic};
 
-const RULE: Standby = Standby {
+const RULE: StandbyRule = StandbyRule {
     patience: Duration::from_secs(10),
     drawing: Duration::from_millis(500),
     lead: Duration::ZERO,
@@ -104,7 +104,7 @@ fn a_worker_that_follows_has_the_same_ledger_without_building_it_and_publishes_n
         assert!(following.step(now, Fate::Lands).unwrap().has_followed);
         assert_same(&following.ledger, &acting.ledger);
         assert_eq!(
-            following.ledger.unpublished().unwrap(),
+            following.ledger.unpublished_count().unwrap(),
             0,
             "the marks in the log say so"
         );
@@ -192,7 +192,7 @@ fn who_hands_over_is_not_waited_for_and_does_not_act_before_it_claims_again() {
     let (mut acting, mut following, now) = two();
     let due = now.plus(seconds(3600.0));
     let handed = due.minus(seconds(100.0));
-    assert!(acting.ledger.resign(false, handed).unwrap());
+    assert!(acting.ledger.resign_turn(false, handed).unwrap());
     following.step(handed, Fate::Lands).unwrap();
     assert!(
         !following
@@ -203,11 +203,11 @@ fn who_hands_over_is_not_waited_for_and_does_not_act_before_it_claims_again() {
     );
     assert!(following.ledger.may_draw(due, due.plus(APART)).unwrap());
     // The same disk, started again.
-    acting.ledger.hold().unwrap();
+    acting.ledger.fill_log().unwrap();
     stand_by(&mut acting, "{}", handed);
     assert!(!acting.ledger.is_acting());
     assert!(
-        !acting.ledger.resign(false, handed).unwrap(),
+        !acting.ledger.resign_turn(false, handed).unwrap(),
         "it is not its turn"
     );
     following.pay();
@@ -428,7 +428,7 @@ fn who_ends_right_after_a_claim_hands_over_what_it_claimed_and_nothing_that_it_d
         let (mut acting, mut following, _) = two();
         let row = acting.pay();
         assert!(acting.step(row, Fate::Lands).unwrap().has_claimed);
-        assert!(acting.ledger.resign(has_claimed, row).unwrap());
+        assert!(acting.ledger.resign_turn(has_claimed, row).unwrap());
         assert!(following.step(row, Fate::Lands).unwrap().has_followed);
         let due = row.plus(seconds(3600.0));
         assert_eq!(
@@ -477,7 +477,7 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
     let [known, unknown] = [&acting, &following].map(|worker| {
         worker
             .ledger
-            .recorded(row.plus(seconds(3600.0)), |window| window.end)
+            .recorded_positions(row.plus(seconds(3600.0)), |window| window.end)
             .unwrap()
             .past
     });
@@ -495,16 +495,19 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
         ended: Vec::new(),
         until: None,
     };
-    acting.ledger.reconfigure(again).unwrap();
+    acting.ledger.record_settings(again).unwrap();
     acting.deliver(row);
     assert!(following.step(row, Fate::Lands).unwrap().has_followed);
     // Its turn comes: the settings are claimed at once, for nothing of them was drawn.
-    acting.ledger.resign(false, row).unwrap();
+    acting.ledger.resign_turn(false, row).unwrap();
     following.step(row, Fate::Lands).unwrap();
     let due = row.plus(seconds(3600.0));
     assert!(following.ledger.may_draw(due, due.plus(APART)).unwrap());
-    assert_eq!(following.ledger.settle().unwrap(), Some(row));
-    assert_eq!(following.ledger.settle().unwrap(), None);
+    assert_eq!(
+        following.ledger.record_postponed_settings().unwrap(),
+        Some(row)
+    );
+    assert_eq!(following.ledger.record_postponed_settings().unwrap(), None);
     let late = due.plus(APART);
     assert!(following.step(late, Fate::Lands).unwrap().has_claimed);
     assert!(!following.step(late, Fate::Lands).unwrap().is_waiting);
@@ -1109,7 +1112,7 @@ fn a_worker_whose_releases_reach_further_back_withholds_no_window_when_it_takes_
     // They overlap, and each ends a second after the one before.
     let ends = || {
         let open = |bytes: &Published| {
-            Synopsis::open(&bytes.payload)
+            Synopsis::decode_message(&bytes.payload)
                 .expect("a synopsis")
                 .description()
                 .window
@@ -1202,7 +1205,7 @@ fn a_worker_without_a_disk_keeps_the_total_that_an_older_version_has_recorded() 
     let now = Timestamp::now();
     let mut witness = settings.output.open_witness().expect("a witness");
     let genesis =
-        components::genesis(&settings, &mut *witness, StartMode::Init, now).expect("a genesis");
+        components::first_row(&settings, &mut *witness, StartMode::Init, now).expect("a genesis");
     fs::remove_dir_all(setup.ledger()).expect("the ledger of today's version");
     drop(Ledger::create(&settings.ledger, genesis).expect("that of the older one"));
     let mut first = Peer::new(&setup, "first", None);
@@ -1233,13 +1236,13 @@ fn what_is_drawn_when_a_worker_is_told_to_end_is_claimed() {
     let setup = ticking(&servers, "300s");
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings
-        .plan(|release| bands(release, &settings.ledger.path), false)
+        .plan(|release| noise_bands(release, &settings.ledger.path), false)
         .expect("a plan");
     let components = Components::open(&settings)
         .map_err(|error| error.failure)
         .expect("the components open");
     let health = Health::default();
-    let stop = Stop::default();
+    let stop = StopRequest::default();
     let mut drawn = 0;
     let stopping = stop.clone();
     let worker = Worker {
@@ -1251,15 +1254,15 @@ fn what_is_drawn_when_a_worker_is_told_to_end_is_claimed() {
         generators: Box::new(move || {
             drawn += 1;
             if drawn == 3 {
-                stopping.ask();
+                stopping.request_stop();
             }
             Generator::from_entropy()
         }),
-        metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics"),
+        metrics: Metrics::new(MetricsDetail::Safe, "setup", "pure epsilon", "0").expect("metrics"),
         health: &health,
         stop,
     };
-    worker.run().expect("it is told to end");
+    worker.run_alone().expect("it is told to end");
     let head = *Ledger::open(&settings.ledger).expect("its ledger").head();
     let claimed = settings
         .output
@@ -1277,7 +1280,7 @@ struct Timed {
 }
 
 impl Witness for Timed {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         self.inner.read()
     }
 
@@ -1285,7 +1288,7 @@ impl Witness for Timed {
         self.inner.identity()
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
         let _ = self.claimed.send(Instant::now());
         self.inner.append(claim)
     }
@@ -1309,13 +1312,13 @@ fn how_long_it_takes_from_a_draw_to_its_claim() {
         let setup = ticking_with(&servers, "300s", &edits);
         let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
         let plan = settings
-            .plan(|release| bands(release, &settings.ledger.path), false)
+            .plan(|release| noise_bands(release, &settings.ledger.path), false)
             .expect("a plan");
         let components = Components::open(&settings)
             .map_err(|error| error.failure)
             .expect("the components open");
         let health = Health::default();
-        let stop = Stop::default();
+        let stop = StopRequest::default();
         let (drawing, drawn) = mpsc::channel();
         let (claimed, claims) = mpsc::channel();
         let stopping = stop.clone();
@@ -1333,15 +1336,16 @@ fn how_long_it_takes_from_a_draw_to_its_claim() {
                 count += 1;
                 let _ = drawing.send(Instant::now());
                 if count == 5 {
-                    stopping.ask();
+                    stopping.request_stop();
                 }
                 Generator::from_entropy()
             }),
-            metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics"),
+            metrics: Metrics::new(MetricsDetail::Safe, "setup", "pure epsilon", "0")
+                .expect("metrics"),
             health: &health,
             stop,
         };
-        worker.run().expect("it is told to end");
+        worker.run_alone().expect("it is told to end");
         let drawn: Vec<_> = drawn.iter().collect();
         let claims: Vec<_> = claims.iter().collect();
         // One claim may be of several draws; the last one counts.
@@ -1352,7 +1356,7 @@ fn how_long_it_takes_from_a_draw_to_its_claim() {
         println!(
             "{keys} keys, {degree}: {:?}, given {:?}",
             took.collect::<Vec<_>>(),
-            settings.patience().drawing
+            settings.standby_times().drawing
         );
     }
 }

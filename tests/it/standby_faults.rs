@@ -274,7 +274,7 @@ fn whole(setup: &Setup, end: Timestamp) {
     let mut messages = 0;
     let mut late = Vec::new();
     for published in setup.published() {
-        let synopsis = Synopsis::open(&published.payload).expect("a synopsis");
+        let synopsis = Synopsis::decode_message(&published.payload).expect("a synopsis");
         let description = synopsis.description();
         let place = (
             description.window.start,
@@ -343,7 +343,7 @@ fn agreed(patients: &[Patient<'_>; 3]) {
             count("took the rows"),
             count("handed over to the workers that follow")
         );
-        let params = ledger::Params { path: peer.disk(), keep_published: Duration::ZERO };
+        let params = ledger::LedgerParams { path: peer.disk(), keep_published: Duration::ZERO };
         *Ledger::inspect(&params).expect("a ledger").head()
     });
     assert!(heads.iter().all(|head| *head == heads[0]), "{heads:?}");

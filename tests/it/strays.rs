@@ -18,7 +18,7 @@ use bernstream_ledger::budget::error::Error as BudgetError;
 use bernstream_ledger::budget::fold::Rejection;
 use bernstream_ledger::log::{Log, Reader};
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_synopsis::clock::Timestamp;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 
@@ -40,14 +40,14 @@ fn params(servers: &str) -> Params {
     topic
 }
 
-fn a_claim(previous: Option<&Claim>, sequence: u64) -> Claim {
+fn a_claim(previous: Option<&WitnessClaim>, sequence: u64) -> WitnessClaim {
     let head = format!(
         r#"{{"sequence":{sequence},"digest":"{:064x}"}}"#,
         sequence + 77
     );
     let head = serde_json::from_str(&head).expect("a head");
     let previous = previous.map(|claim| claim.head);
-    Claim {
+    WitnessClaim {
         previous,
         head,
         last_block_end: Timestamp::from_micros(0),
@@ -130,7 +130,7 @@ fn what_somebody_else_writes_to_a_witness_is_void_for_every_reader() {
     let memory = folder.path().join("witness-place");
     let mut running = KafkaWitness::open(&topic)
         .expect("it opens")
-        .remembering(&memory)
+        .with_memory(&memory)
         .expect("it is read");
     assert_eq!(running.read().expect("it is empty"), None);
     let mut written = litter(&topic);
@@ -157,7 +157,7 @@ fn what_somebody_else_writes_to_a_witness_is_void_for_every_reader() {
         );
         let mut remembering = KafkaWitness::open(&topic)
             .expect("it opens")
-            .remembering(&memory)
+            .with_memory(&memory)
             .expect("it is read");
         assert_eq!(
             (
@@ -245,7 +245,7 @@ fn a_server_that_is_down_is_in_no_readers_way() {
     };
     let tail = KafkaSink::open(&output)
         .expect("it opens")
-        .tail(&[])
+        .read_tail(&[])
         .expect("it is read")
         .expect("it may be read");
     assert!(tail.rows().is_empty(), "there is no synopsis");
@@ -298,7 +298,7 @@ fn a_record_that_is_gone_is_not_taken_for_a_transaction_marker() {
     }
     own.ask("restart");
     wait_for("the broker", String::new, || {
-        topic::describe(&topic.broker, &topic.topic).ok()
+        topic::describe_topic(&topic.broker, &topic.topic).ok()
     });
     let mut anew = KafkaWitness::open(&topic).expect("it opens");
     let error = wait_for("an answer", String::new, || match anew.read() {
@@ -317,11 +317,17 @@ fn what_somebody_else_writes_to_a_budget_topic_is_void() {
     let mut budget = BudgetTopic::open(&topic).expect("it opens");
     let written = litter(&topic);
     for _ in 0..2 {
-        assert!(budget.read().expect("it can be read").held().is_empty());
-        assert_eq!(budget.strays(), written);
         assert!(
             budget
-                .void()
+                .read_shares()
+                .expect("it can be read")
+                .held_shares()
+                .is_empty()
+        );
+        assert_eq!(budget.count_strays(), written);
+        assert!(
+            budget
+                .void_records()
                 .iter()
                 .all(|(_, void)| *void == Rejection::Stray)
         );
@@ -332,7 +338,7 @@ fn what_somebody_else_writes_to_a_budget_topic_is_void() {
         Some(br#"{"share":{"more":1}}"#),
     );
     assert!(matches!(
-        budget.read(),
+        budget.read_shares(),
         Err(BudgetError::OfAnotherVersion { .. })
     ));
 }

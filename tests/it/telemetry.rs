@@ -30,7 +30,7 @@ use bernstream_noise::noise::Generator;
 use bernstream_server::serve;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_worker::metrics::Metrics;
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use bernstream_worker::telemetry;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
@@ -381,7 +381,7 @@ fn a_worker_with_frozen_noise() {
         return;
     };
     let folder = Path::new(&folder);
-    telemetry::start();
+    telemetry::start_logging();
     let mut settings = settings(folder);
     // The broker has a port of its own in each run; without it all else can be compared byte for byte.
     let Input::Kafka(input) = &settings.input else {
@@ -394,14 +394,17 @@ fn a_worker_with_frozen_noise() {
         backfill_until: None,
     };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let mut genesis =
-        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let mut genesis = components::first_row(&settings, &mut *witness, from, Timestamp::now())
+        .expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
 
     let plan = settings
-        .plan(|release| run::bands(release, &settings.ledger.path), false)
+        .plan(
+            |release| run::noise_bands(release, &settings.ledger.path),
+            false,
+        )
         .expect("a plan");
     let metrics = Metrics::new(
         settings.detail,
@@ -411,7 +414,7 @@ fn a_worker_with_frozen_noise() {
     )
     .expect("metrics");
     let health = Arc::new(Health::default());
-    let runtime = runtime::runtime().expect("a runtime");
+    let runtime = runtime::start_runtime().expect("a runtime");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     listener.set_nonblocking(true).expect("it does not block");
@@ -430,7 +433,7 @@ fn a_worker_with_frozen_noise() {
     } = Components::open(&settings).expect("the components open");
     let headers = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let stop = Stop::default();
+    let stop = StopRequest::default();
     let mut window = 0;
     let worker = Worker {
         plan: &plan,
@@ -457,17 +460,18 @@ fn a_worker_with_frozen_noise() {
     thread::scope(|scope| {
         // A worker that reads no further waits forever: the test tells it to stop.
         scope.spawn(|| {
-            while !(stop.asked() || folder.join("stop").exists() && health.publishing.load(Relaxed))
+            while !(stop.is_requested()
+                || folder.join("stop").exists() && health.publishing.load(Relaxed))
             {
                 thread::sleep(Duration::from_millis(20));
             }
-            stop.ask();
+            stop.request_stop();
         });
-        worker.run().expect("it works to the end of the grid");
-        stop.ask();
+        worker.run_alone().expect("it works to the end of the grid");
+        stop.request_stop();
     });
     let mut pages_seen = seen.lock().expect("it has ended").clone();
-    pages_seen.push(pages(&address) + &metrics.render().expect("metrics"));
+    pages_seen.push(pages(&address) + &metrics.render_text().expect("metrics"));
     let headers = headers.lock().expect("it has ended").clone();
     // How many windows one claim covers is a matter of time, not of records.
     let mut files = files(&folder.join("out"));

@@ -61,7 +61,7 @@ fn an_output_that_is_created_again_ends_the_worker_and_what_it_held_is_published
         admin.delete_topics(&[&setup.output], options).await
     });
     setup.wait_for("a new topic", || {
-        topic::create(&kafka::at(&setup.servers), &setup.output, 1, 1, &[]).ok()
+        topic::create_topic(&kafka::at(&setup.servers), &setup.output, 1, 1, &[]).ok()
     });
     let status = worker.end(&setup);
     let log = setup.read_log();
@@ -124,7 +124,7 @@ fn an_output_that_is_deleted_is_said_to_be_missing_and_an_empty_one_is_told_at_t
     );
     assert!(!log.contains("does not answer"), "{log}");
     setup.wait_for("a new topic", || {
-        topic::create(&kafka::at(&setup.servers), &setup.output, 1, 1, &[]).ok()
+        topic::create_topic(&kafka::at(&setup.servers), &setup.output, 1, 1, &[]).ok()
     });
     let worker = Running::start(&setup);
     setup.wait_log("the output is empty, but this ledger has published");

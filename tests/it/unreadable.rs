@@ -111,7 +111,7 @@ fn counted(setup: &Setup) -> f64 {
     let synopses: Vec<_> = setup
         .published()
         .iter()
-        .map(|p| Synopsis::open(&p.payload).expect("a synopsis"))
+        .map(|p| Synopsis::decode_message(&p.payload).expect("a synopsis"))
         .collect();
     assert!(
         synopses
@@ -235,7 +235,7 @@ fn a_corrupt_byte_in_a_segment_stops_its_partition_until_its_batch_is_given_up()
         .expect("it is written");
     own.ask("restart");
     wait_for("the broker", String::new, || {
-        bernstream_kafka::topic::describe(&kafka::at(&own.servers), &setup.input).ok()
+        bernstream_kafka::topic::describe_topic(&kafka::at(&own.servers), &setup.input).ok()
     });
     stops_there_and_goes_on(&setup, first, last, 3000.0);
 }

@@ -16,11 +16,11 @@ use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::step;
 use bernstream_kafka::sink::kafka::KafkaSink;
 use bernstream_kafka::topic;
-use bernstream_ledger::bootstrap::{PriorState, Scheme, StartMode, bootstrap};
+use bernstream_ledger::bootstrap::{PriorState, Scheme, StartMode, choose_start};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::file::FileWitness;
-use bernstream_ledger::witness::{Claim, Witness};
-use bernstream_ledger::{Error, Ledger, exists};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
+use bernstream_ledger::{Error, Ledger, ledger_exists};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Grid, Span};
 use bernstream_synopsis::price::Price;
@@ -101,7 +101,7 @@ impl Model {
     fn witness(&self) -> MemoryWitness {
         let mut witness = MemoryWitness::new(&self.topic);
         if self.without == Without::PreviousHead {
-            witness.fold = |current: Option<Claim>, next| match current {
+            witness.fold = |current: Option<WitnessClaim>, next| match current {
                 Some(current) if next.head.sequence <= current.head.sequence => Some(current),
                 _ => Some(next),
             };
@@ -111,7 +111,7 @@ impl Model {
 
     fn start(&mut self, who: usize) {
         self.workers[who] = None;
-        if exists(&params(self.volumes[who].path())).unwrap() {
+        if ledger_exists(&params(self.volumes[who].path())).unwrap() {
             self.workers[who] = Some(Ledger::open(&params(self.volumes[who].path())).unwrap());
         } else {
             self.begin(who, StartMode::Run, 0, 0);
@@ -143,7 +143,7 @@ impl Model {
             ahead: Duration::ZERO,
             slack: Duration::ZERO,
         };
-        if let Ok(start) = bootstrap(scheme, mode, prior, at(clock)) {
+        if let Ok(start) = choose_start(scheme, mode, prior, at(clock)) {
             let genesis = genesis(start.first, &identity, start.previous);
             self.workers[who] =
                 Some(Ledger::create(&params(self.volumes[who].path()), genesis).unwrap());
@@ -176,9 +176,9 @@ impl Model {
             .unwrap()
             .is_within(price(10))
         {
-            ledger.withhold(window, ends).unwrap();
+            ledger.withhold_window(window, ends).unwrap();
         } else {
-            ledger.pay(closing).unwrap();
+            ledger.pay_window(closing).unwrap();
             for message in &messages {
                 self.paid
                     .insert(message.encoded().bytes.clone(), (window, cost));
@@ -340,7 +340,7 @@ impl Model {
             }
             let is_going = self.workers[0]
                 .as_ref()
-                .is_some_and(|ledger| ledger.unpublished().unwrap() == 0);
+                .is_some_and(|ledger| ledger.unpublished_count().unwrap() == 0);
             if is_going && self.output.borrow().0.len() > before {
                 return self.check();
             }
@@ -361,10 +361,10 @@ fn careless_step(
     let newest = witness.read()?;
     let accepted = newest.map(|claim| claim.head);
     if without == Without::Reading {
-        ledger.recognise(&witness.identity()?, newest.as_ref())?;
+        ledger.check_accepted(&witness.identity()?, newest.as_ref())?;
     }
     let mut published = accepted;
-    if let Some(claim) = ledger.claim(accepted.as_ref())? {
+    if let Some(claim) = ledger.make_claim(accepted.as_ref())? {
         witness.append(&claim)?;
         published = Some(claim.head);
     }
@@ -372,7 +372,7 @@ fn careless_step(
         published = Some(*ledger.head());
     }
     while let Some(paid) = published
-        .map_or(Ok(vec![]), |head| ledger.deliverable(&head, now, 1))?
+        .map_or(Ok(vec![]), |head| ledger.due_messages(&head, now, 1))?
         .pop()
     {
         sink::Sink::publish(sink, std::slice::from_ref(&paid)).map_err(|unpublished| {
@@ -456,13 +456,13 @@ fn a_new_ledger_must_begin_after_the_last_block_claimed() {
 
 // The witness as a file.
 
-fn a_claim(previous: Option<&Claim>, sequence: u64) -> Claim {
+fn a_claim(previous: Option<&WitnessClaim>, sequence: u64) -> WitnessClaim {
     let head = format!(
         r#"{{"sequence":{sequence},"digest":"{:064x}"}}"#,
         sequence + 77
     );
     let head = serde_json::from_str(&head).unwrap();
-    Claim {
+    WitnessClaim {
         previous: previous.map(|claim| claim.head),
         head,
         last_block_end: at(0),
@@ -628,7 +628,7 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
             .filter(|(name, _)| *name != bad.0)
             .copied();
         let settings: Vec<_> = settings.chain([bad]).collect();
-        topic::create(&witness_topic.broker, &witness_topic.topic, 1, 1, &settings).unwrap();
+        topic::create_topic(&witness_topic.broker, &witness_topic.topic, 1, 1, &settings).unwrap();
         let error = KafkaWitness::open(&witness_topic).err().unwrap();
         assert!(
             matches!(&error, witness::Error::Setting { setting, .. } if **setting == *bad.0),
@@ -764,8 +764,11 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
     )
     .unwrap();
     let mut copy = Ledger::open(&params(there.path())).unwrap();
-    ledger.pay(closing(&ledger, &["EWR", "JFK"], 1, 1)).unwrap();
-    copy.pay(closing(&copy, &["EWR", "JFK"], 1, 2)).unwrap();
+    ledger
+        .pay_window(closing(&ledger, &["EWR", "JFK"], 1, 1))
+        .unwrap();
+    copy.pay_window(closing(&copy, &["EWR", "JFK"], 1, 2))
+        .unwrap();
     step(&mut ledger, &mut witnesses[0], &mut sink, now).unwrap();
     let error = step(&mut copy, &mut witnesses[1], &mut sink, now).unwrap_err();
     assert!(
@@ -780,7 +783,7 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
     );
     assert!(!sink::kafka::is_untouched(&output).unwrap());
     let mut found = vec![];
-    let all = sink::kafka::extent(&output).unwrap();
+    let all = sink::kafka::read_extent(&output).unwrap();
     sink::kafka::each_message(&output, &all, |_, message| found.push(message)).unwrap();
     found.sort_by(|a, b| a.key.cmp(&b.key));
     let window = Span {
@@ -805,14 +808,14 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     let open = || {
         KafkaWitness::open(&witness_topic)
             .unwrap()
-            .remembering(&path)
+            .with_memory(&path)
             .unwrap()
     };
     let first = a_claim(None, 0);
     let lost = a_claim(Some(&first), 1);
     let other = a_claim(Some(&first), 2);
     // A client gives a record that it sends again the time that it had.
-    let send_again = |claim: &Claim| {
+    let send_again = |claim: &WitnessClaim| {
         let producer: rdkafka::producer::BaseProducer = kafka::at(&own.servers)
             .client_config()
             .unwrap()
@@ -837,7 +840,7 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
             &witness_topic.topic,
         ));
         let settings = witness_topic
-            .settings()
+            .needed_settings()
             .into_iter()
             .fold(settings, |all, (name, value)| {
                 all.set(name, if name == TIMES.0 { times } else { value })
@@ -865,7 +868,7 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     let mut same = wait_for("the setting", String::new, || {
         KafkaWitness::open(&witness_topic).ok()
     })
-    .remembering(&path)
+    .with_memory(&path)
     .unwrap();
     assert_eq!(
         (same.read().unwrap(), same.remembered()),
@@ -969,9 +972,9 @@ fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
     let mut sink = KafkaSink::open(&output).unwrap();
     let folder = folder();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
-    ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
+    ledger.pay_window(closing(&ledger, &["EWR"], 1, 1)).unwrap();
     let paid = ledger
-        .deliverable(ledger.head(), at(999), 1)
+        .due_messages(ledger.head(), at(999), 1)
         .unwrap()
         .pop()
         .unwrap();
@@ -988,7 +991,7 @@ fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
 /// The file in which a worker remembers its place.
 fn remember(path: &Path, place: &serde_json::Value) {
     let place = place.to_string();
-    let digest = bernstream_ledger::Digest::of(place.as_bytes());
+    let digest = bernstream_ledger::Digest::of_bytes(place.as_bytes());
     fs::write(path, format!("{digest}\n{place}")).unwrap();
 }
 
@@ -1027,7 +1030,7 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     let open = || {
         KafkaWitness::open(&witness_topic)
             .unwrap()
-            .remembering(&path)
+            .with_memory(&path)
             .unwrap()
     };
     let mut witness = open();
@@ -1064,7 +1067,7 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     assert_eq!(remembered(&path), place, "it is brought up to date");
     // A record that was accepted there, and is not there any more: the rest of a record counts too, not only its head, and the same
     // record is another one where it was written at another time, or where nobody knows when it was.
-    let other = Claim {
+    let other = WitnessClaim {
         last_block_end: at(5),
         ..claims[10]
     };
@@ -1153,7 +1156,7 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     for strays in [1, 0] {
         let mut witness = KafkaWitness::open(&broken)
             .unwrap()
-            .remembering(&path)
+            .with_memory(&path)
             .unwrap();
         assert_eq!(
             (witness.read().unwrap(), witness.strays().witness),
@@ -1255,7 +1258,7 @@ fn a_start_after_a_million_claims() {
         let started = std::time::Instant::now();
         let mut witness = KafkaWitness::open(&witness_topic)
             .unwrap()
-            .remembering(&path)
+            .with_memory(&path)
             .unwrap();
         assert_eq!(witness.read().unwrap(), last);
         println!("{what}: {:?}", started.elapsed());

@@ -5,7 +5,7 @@
 use crate::harness::exact::Opened as _;
 use bernstream_functions::bayes::gaussian::GaussianBayes;
 use bernstream_functions::bayes::kernel::KernelBayes;
-use bernstream_functions::blackbox::{BlackBox, Declared, DeclaredChange};
+use bernstream_functions::blackbox::{BlackBox, DeclaredChange, LatticeDeclaration};
 use bernstream_functions::cells::CellDensity;
 use bernstream_functions::covariance::CovarianceDensity;
 use bernstream_functions::density::Density;
@@ -15,7 +15,7 @@ use bernstream_functions::machine::{KernelMachine, Machine, Settings};
 use bernstream_functions::moments::Moments;
 use bernstream_functions::regression::Regression;
 use bernstream_functions::sampled::{Clipped, Neighbours};
-use bernstream_functions::sampler::{Plan, Prior, sample};
+use bernstream_functions::sampler::{Plan, Prior, sample_sensitivity};
 use bernstream_functions::whitened::KernelDensity;
 use bernstream_functions::whitened::caller;
 use bernstream_functions::whitened::caller::{Closure, KernelBlackBox};
@@ -71,19 +71,20 @@ pub fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
         sup: 2.0 / RECORDS as f64,
         sum: None,
     };
-    let declared = Declared {
+    let declared = LatticeDeclaration {
         replaced,
         added: None,
         error: 1e-12,
         range: [-1.0, 1.0],
     };
-    let lattice = BlackBox::declared(Closure(share), 1, 4, RECORDS as u32, declared).unwrap();
-    let added = caller::sobolev(
+    let lattice =
+        BlackBox::with_declaration(Closure(share), 1, 4, RECORDS as u32, declared).unwrap();
+    let added = caller::sobolev_norm(
         0.2,
         1.0 / RECORDS as f64,
         0.4_f64.sqrt() * 5.0 / RECORDS as f64,
     );
-    let declared = caller::Declared {
+    let declared = caller::KernelDeclaration {
         replaced: 2.0 * added,
         added: Some(added),
         error: 1e-14,
@@ -91,7 +92,8 @@ pub fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
     };
     let kernel = PointKernel::Machine(Kernel::Laplacian { bandwidth: 0.2 });
     let points =
-        KernelBlackBox::declared(Closure(near), kernel, 1, 40, RECORDS as u32, declared).unwrap();
+        KernelBlackBox::with_declaration(Closure(near), kernel, 1, 40, RECORDS as u32, declared)
+            .unwrap();
     [
         ("black box", Box::new(lattice)),
         ("black box on points", Box::new(points)),
@@ -129,7 +131,7 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
         ),
         (
             "constant expression",
-            Box::new(constant().proved().unwrap()),
+            Box::new(constant().with_proved_ranges().unwrap()),
         ),
         ("density", Box::new(Density::new(&[0.5], 8).unwrap())),
         (
@@ -191,10 +193,13 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
             "moments in the plane",
             Box::new(Moments::new(2, 4).unwrap()),
         ),
-        ("expression", Box::new(lifted().proved().unwrap())),
+        (
+            "expression",
+            Box::new(lifted().with_proved_ranges().unwrap()),
+        ),
         (
             "clipped expression",
-            Box::new(lifted().clipped(900.0, 4000.0).unwrap()),
+            Box::new(lifted().with_clipped_ranges(900.0, 4000.0).unwrap()),
         ),
     ]
 }
@@ -265,11 +270,18 @@ fn a_record_that_becomes_invalid_changes_no_target_by_more_than_a_replacement_ma
         }
         let mut nearest = [0.0_f64; 3];
         for window in windows(&*target) {
-            let with = target.evaluate(&target.accumulator().filled(window.iter().copied()));
+            let with = target.evaluate(
+                &target
+                    .accumulator()
+                    .filled_accumulator(window.iter().copied()),
+            );
             for gone in 0..window.len() {
                 let mut left = window.clone();
                 left.remove(gone);
-                let found = norms(&with, &target.evaluate(&target.accumulator().filled(left)));
+                let found = norms(
+                    &with,
+                    &target.evaluate(&target.accumulator().filled_accumulator(left)),
+                );
                 for ((nearest, found), claimed) in nearest.iter_mut().zip(found).zip(claimed) {
                     *nearest = nearest.max(found / claimed as f64);
                 }
@@ -298,8 +310,8 @@ fn counts_for_a_choice_of_bandwidths_change_by_half_of_what_they_may() {
     let spec = density.accumulator();
     let counts = Marginals::new(density.nodes().clone());
     let record = spec.record(&[0.3, 0.9], 0.0);
-    let [with, without] =
-        [vec![record], Vec::new()].map(|records| counts.evaluate(&spec.filled(records)));
+    let [with, without] = [vec![record], Vec::new()]
+        .map(|records| counts.evaluate(&spec.filled_accumulator(records)));
     let [sum, ..] = norms(&with, &without);
     assert_eq!(
         sum * 2.0,
@@ -322,7 +334,8 @@ fn prior() -> Prior {
 
 #[test]
 fn a_sampled_change_is_also_that_of_a_record_that_becomes_invalid() {
-    let target: std::sync::Arc<Expression> = std::sync::Arc::new(lifted().proved().unwrap());
+    let target: std::sync::Arc<Expression> =
+        std::sync::Arc::new(lifted().with_proved_ranges().unwrap());
     let unit = target.unit();
     let target = Clipped::new(target, [0, 1 << 50]).unwrap();
     let neighbours = Neighbours {
@@ -333,15 +346,16 @@ fn a_sampled_change_is_also_that_of_a_record_that_becomes_invalid() {
         seed: 1,
     };
     for pair in 0..20 {
-        let found = neighbours.change(pair).sup as f64 * unit;
+        let found = neighbours.pair_change(pair).sup as f64 * unit;
         assert!(found > 999.0 && found < 1001.0, "{found}");
     }
     let formula = lifted();
     let prior = prior();
     let plan = Plan::new(200, 0.2).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(2);
-    let values = |records: &[Record]| formula.values(records);
-    let draw = |rng: &mut ChaCha20Rng| prior.draw(rng);
-    let sampled = sample(&plan, 9, Adjacency::ReplaceOne, values, draw, &mut rng).unwrap();
+    let values = |records: &[Record]| formula.exact_values(records);
+    let draw = |rng: &mut ChaCha20Rng| prior.draw_record(rng);
+    let sampled =
+        sample_sensitivity(&plan, 9, Adjacency::ReplaceOne, values, draw, &mut rng).unwrap();
     assert!(sampled.sup > 999.0, "{sampled:?}");
 }

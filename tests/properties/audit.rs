@@ -52,7 +52,7 @@ impl Audit {
             None,
         );
         for record in records {
-            windows.absorb(&batch(record));
+            windows.absorb_batch(&batch(record));
         }
         let last = self
             .watched
@@ -60,12 +60,12 @@ impl Audit {
             .map(|(window, ..)| *window)
             .max()
             .unwrap();
-        let closed: Vec<_> = (0..=last).map(|_| windows.close()).collect();
+        let closed: Vec<_> = (0..=last).map(|_| windows.close_next()).collect();
         let mut exact = Vec::new();
         let mut released = Vec::new();
         for (window, group, point, _) in &self.watched {
             let truth = density.evaluate(&closed[*window].forms[0][*group].accumulator);
-            released.push(self.laplace.release(&truth, generator).values()[*point]);
+            released.push(self.laplace.release_noisy(&truth, generator).values()[*point]);
             exact.push(truth.opened()[*point]);
         }
         (exact, released)

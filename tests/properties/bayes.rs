@@ -54,9 +54,9 @@ const GAUSSIANS: [(&[f64], u32, f64); 8] = [
 fn state(target: &dyn Target, records: &[(Record, u64)]) -> Accumulator {
     match target.accumulator() {
         AccumulatorSpec::Sums(feature) => {
-            let mut sums = vec![0; feature.count()];
+            let mut sums = vec![0; feature.sum_count()];
             for (record, n) in records {
-                let mut one = vec![0; feature.count()];
+                let mut one = vec![0; feature.sum_count()];
                 feature.add(record, &mut one);
                 sums.iter_mut()
                     .zip(one)
@@ -64,7 +64,7 @@ fn state(target: &dyn Target, records: &[(Record, u64)]) -> Accumulator {
             }
             Accumulator::Sums(sums)
         }
-        spec => spec.filled(
+        spec => spec.filled_accumulator(
             records
                 .iter()
                 .flat_map(|(record, n)| (0..*n).map(|_| *record)),
@@ -343,9 +343,12 @@ fn scores_are_those_of_scipy() {
     for (index, case) in cases.iter().enumerate() {
         let found = scores(
             &*case.target,
-            &case
-                .target
-                .evaluate(&case.target.accumulator().filled(case.records.clone())),
+            &case.target.evaluate(
+                &case
+                    .target
+                    .accumulator()
+                    .filled_accumulator(case.records.clone()),
+            ),
         );
         assert_eq!(found.len(), case.scores.len());
         let error = found
@@ -367,19 +370,29 @@ fn the_order_of_records_does_not_matter() {
     for mut case in cases() {
         let exact = case
             .target
-            .evaluate(&case.target.accumulator().filled(case.records.clone()))
+            .evaluate(
+                &case
+                    .target
+                    .accumulator()
+                    .filled_accumulator(case.records.clone()),
+            )
             .opened();
         case.records.shuffle(&mut rng);
         assert_eq!(
             case.target
-                .evaluate(&case.target.accumulator().filled(case.records.clone()))
+                .evaluate(
+                    &case
+                        .target
+                        .accumulator()
+                        .filled_accumulator(case.records.clone())
+                )
                 .opened(),
             exact
         );
         let fewer = case
             .target
             .accumulator()
-            .filled(case.records[1..].iter().copied());
+            .filled_accumulator(case.records[1..].iter().copied());
         assert_ne!(case.target.evaluate(&fewer).opened(), exact);
     }
 }
@@ -391,7 +404,7 @@ fn degenerate_windows_give_finite_scores_of_the_same_shape() {
         let values = |records: &[Record]| {
             scores(
                 &*target,
-                &target.evaluate(&target.accumulator().filled(records.to_vec())),
+                &target.evaluate(&target.accumulator().filled_accumulator(records.to_vec())),
             )
         };
         let windows = [
@@ -407,7 +420,7 @@ fn degenerate_windows_give_finite_scores_of_the_same_shape() {
         ];
         for window in &windows {
             let values = values(window);
-            assert_eq!(values.len(), target.shape().values(), "{name}");
+            assert_eq!(values.len(), target.shape().value_count(), "{name}");
             assert!(values.iter().all(|value| value.is_finite()), "{name}");
         }
         assert!(

@@ -94,12 +94,12 @@ fn sampled(adjacency: Adjacency) -> Settings {
     std::fs::write(&file, format!("{before}{SAMPLED}{after}")).expect("it is written");
     let study = Study::load(&file).unwrap_or_else(|faults| panic!("{faults}"));
     let changes: Vec<_> = (0..study.plan.samples)
-        .map(|pair| study.neighbours.change(pair))
+        .map(|pair| study.neighbours.pair_change(pair))
         .collect();
-    let answer = study.table(
+    let answer = study.result_table(
         study
             .plan
-            .statistic_of(&changes)
+            .integer_statistic(&changes)
             .expect("as many as asked for"),
     );
     parsed(&format!("{before}{SAMPLED}{answer}{after}"))

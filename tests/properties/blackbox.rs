@@ -1,6 +1,8 @@
 //! A caller's functions with true declarations: no pair of neighbours changes them by more, and some nearly do.
 
-use bernstream_functions::blackbox::{BlackBox, Declared, DeclaredChange, Fitted, Function};
+use bernstream_functions::blackbox::{
+    BlackBox, DeclaredChange, Fitted, Function, LatticeDeclaration,
+};
 use bernstream_noise::Exact;
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::Record;
@@ -37,13 +39,13 @@ impl Function for TrimmedMean {
 /// One more record among the kept, or a shift of all of them that adds up to the range of a label.
 fn trimmed_mean() -> BlackBox<TrimmedMean> {
     let change = |sup: f64| DeclaredChange { sup, sum: None };
-    let declared = Declared {
+    let declared = LatticeDeclaration {
         replaced: change(2.0 / 40.0),
         added: Some(change(1.0 / 40.0)),
         error: 1e-13,
         range: [-1.0, 1.0],
     };
-    BlackBox::declared(
+    BlackBox::with_declaration(
         TrimmedMean {
             cut: 3,
             records: 40.0,
@@ -74,13 +76,13 @@ fn regression() -> BlackBox<PriestleyChao> {
         sup: times * GAP / BANDWIDTH,
         sum: Some(times * GAP * largest),
     };
-    let declared = Declared {
+    let declared = LatticeDeclaration {
         replaced: change(4.0),
         added: Some(change(2.0)),
         error: 1e-12,
         range: [-12.0, 12.0],
     };
-    BlackBox::declared(
+    BlackBox::with_declaration(
         PriestleyChao {
             bandwidth: BANDWIDTH,
             gap: GAP,
@@ -104,7 +106,7 @@ fn change<F: Function>(
         target.evaluate(
             &target
                 .accumulator()
-                .filled(common.iter().chain(record).copied()),
+                .filled_accumulator(common.iter().chain(record).copied()),
         )
     };
     let one = side(Some(one));
@@ -256,12 +258,12 @@ fn one_record_more_in_a_full_window_is_a_replacement() {
     let full = target.evaluate(
         &target
             .accumulator()
-            .filled(common.iter().copied().chain([one])),
+            .filled_accumulator(common.iter().copied().chain([one])),
     );
     let pushed = target.evaluate(
         &target
             .accumulator()
-            .filled(common.iter().copied().chain([other])),
+            .filled_accumulator(common.iter().copied().chain([other])),
     );
     let found = full.opened()[0].abs_diff(pushed.opened()[0]) as f64;
     let claimed = target.sup_sensitivity(Adjacency::AddRemove, 1).unwrap() as f64;
@@ -285,13 +287,13 @@ impl Function for Lifted {
 #[test]
 fn a_record_that_becomes_invalid_is_one_that_goes() {
     let change = |sup: f64| DeclaredChange { sup, sum: None };
-    let declared = Declared {
+    let declared = LatticeDeclaration {
         replaced: change(2.0),
         added: Some(change(11.0)),
         error: 1e-12,
         range: [0.0, 100.0],
     };
-    let target = BlackBox::declared(Lifted, 1, 4, 5, declared).unwrap();
+    let target = BlackBox::with_declaration(Lifted, 1, 4, 5, declared).unwrap();
     let record = Record::new(&[0.5], 1.0);
     let data = (vec![record; 4], record, Record::new(&[0.5], -1.0));
     let [sup, sum] = self::change(&target, Adjacency::ReplaceOne, &data);
@@ -321,7 +323,7 @@ fn values_are_clipped_whatever_they_are() {
         sup: 100.0,
         sum: None,
     };
-    let declared = Declared {
+    let declared = LatticeDeclaration {
         replaced: change,
         added: Some(change),
         error: 0.0,
@@ -333,8 +335,12 @@ fn values_are_clipped_whatever_they_are() {
         (-7.0, -1.0),
         (2.0, 2.0),
     ] {
-        let target = BlackBox::declared(Constant(value), 2, 4, 10, declared).unwrap();
-        let exact = target.evaluate(&target.accumulator().filled([Record::new(&[0.5], 0.0)]));
+        let target = BlackBox::with_declaration(Constant(value), 2, 4, 10, declared).unwrap();
+        let exact = target.evaluate(
+            &target
+                .accumulator()
+                .filled_accumulator([Record::new(&[0.5], 0.0)]),
+        );
         assert_eq!(exact.opened().len(), 25);
         assert!(
             exact
@@ -361,7 +367,11 @@ fn degenerate_windows_have_the_same_shape() {
         for target in [&mean as &dyn Target, &regression] {
             assert_eq!(
                 target
-                    .evaluate(&target.accumulator().filled(records.iter().copied()))
+                    .evaluate(
+                        &target
+                            .accumulator()
+                            .filled_accumulator(records.iter().copied())
+                    )
                     .opened()
                     .len(),
                 21
@@ -372,7 +382,7 @@ fn degenerate_windows_have_the_same_shape() {
 
 #[test]
 fn what_cannot_be_declared_is_refused_in_words() {
-    let right = Declared {
+    let right = LatticeDeclaration {
         replaced: DeclaredChange {
             sup: 1.0,
             sum: None,
@@ -382,7 +392,7 @@ fn what_cannot_be_declared_is_refused_in_words() {
         range: [0.0, 1.0],
     };
     let says = |dimensions, degree, most, declared, words: &str| {
-        let message = BlackBox::declared(Constant(0.0), dimensions, degree, most, declared)
+        let message = BlackBox::with_declaration(Constant(0.0), dimensions, degree, most, declared)
             .unwrap_err()
             .to_string();
         assert!(message.contains(words), "{message}");
@@ -395,7 +405,7 @@ fn what_cannot_be_declared_is_refused_in_words() {
         1,
         5,
         10,
-        Declared {
+        LatticeDeclaration {
             range: [1.0, 1.0],
             ..right
         },
@@ -405,7 +415,7 @@ fn what_cannot_be_declared_is_refused_in_words() {
         1,
         5,
         10,
-        Declared {
+        LatticeDeclaration {
             error: f64::NAN,
             ..right
         },
@@ -415,7 +425,7 @@ fn what_cannot_be_declared_is_refused_in_words() {
         1,
         5,
         10,
-        Declared {
+        LatticeDeclaration {
             replaced: DeclaredChange {
                 sup: 0.0,
                 sum: None,
@@ -428,7 +438,7 @@ fn what_cannot_be_declared_is_refused_in_words() {
         1,
         5,
         10,
-        Declared {
+        LatticeDeclaration {
             replaced: DeclaredChange {
                 sup: 1e-12,
                 sum: None,
@@ -437,7 +447,7 @@ fn what_cannot_be_declared_is_refused_in_words() {
         },
         "finer than the grid",
     );
-    let target = BlackBox::declared(Constant(0.0), 1, 5, 10, right).unwrap();
+    let target = BlackBox::with_declaration(Constant(0.0), 1, 5, 10, right).unwrap();
     let message = target
         .sensitivity(Adjacency::AddRemove, 1)
         .unwrap_err()

@@ -3,7 +3,9 @@
 
 use crate::harness::exact::Opened as _;
 use bernstream_functions::blackbox::Function;
-use bernstream_functions::whitened::caller::{Closure, Declared, KernelBlackBox, sobolev};
+use bernstream_functions::whitened::caller::{
+    Closure, KernelBlackBox, KernelDeclaration, sobolev_norm,
+};
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
@@ -46,7 +48,7 @@ fn over_claim<F: Function>(
         target.evaluate(
             &target
                 .accumulator()
-                .filled(common.iter().copied().chain(record)),
+                .filled_accumulator(common.iter().copied().chain(record)),
         )
     };
     let one = side(Some(one));
@@ -99,13 +101,13 @@ fn no_record_changes_a_function_by_more_than_declared_and_some_nearly_do() {
             .unwrap();
         let far = (2.0 * (1.0 - nearness(&farthest))).sqrt();
         // Twenty kernels of at most 1, each off by an error of the kernel and one of the sum.
-        let declared = Declared {
+        let declared = KernelDeclaration {
             replaced: far,
             added: Some(1.0),
             error: 1e-12,
             longest: 21.0,
         };
-        let target = KernelBlackBox::declared(
+        let target = KernelBlackBox::with_declaration(
             sum_of(kernel.clone(), axes),
             kernel.clone(),
             axes,
@@ -166,14 +168,15 @@ fn shaken(error: f64) -> Closure<impl Fn(&[Record], &[f64]) -> f64 + Send + Sync
 fn errors_of_the_values_are_in_the_claim_and_one_that_is_not_declared_is_found_out() {
     for error in [1e-6, 1e-4, 1e-2] {
         let found = |declared: f64| {
-            let declared = Declared {
+            let declared = KernelDeclaration {
                 replaced: 0.1,
                 added: Some(0.1),
                 error: declared,
                 longest: 1e3,
             };
             let target =
-                KernelBlackBox::declared(shaken(error), gaussian(0.3), 1, 10, 9, declared).unwrap();
+                KernelBlackBox::with_declaration(shaken(error), gaussian(0.3), 1, 10, 9, declared)
+                    .unwrap();
             let record = Record::new(&[0.5], 0.0);
             over_claim(&target, Adjacency::AddRemove, &[record; 3], record, record)
         };
@@ -193,18 +196,22 @@ fn a_long_function_is_drawn_back_and_what_is_no_number_is_nothing() {
         let function =
             Closure(move |records: &[Record], y: &[f64]| value(records.len()) * (1.0 + y[0]));
         // A declaration that is far too large.
-        let declared = Declared {
+        let declared = KernelDeclaration {
             replaced: 1e9,
             added: Some(1e9),
             error: 0.0,
             longest: 5.0,
         };
-        KernelBlackBox::declared(function, laplacian(0.3), 1, 30, 9, declared).unwrap()
+        KernelBlackBox::with_declaration(function, laplacian(0.3), 1, 30, 9, declared).unwrap()
     };
     let record = Record::new(&[0.5], 0.0);
     let length = |value: fn(usize) -> f64, records: usize| {
         let target = wild(value);
-        let exact = target.evaluate(&target.accumulator().filled(vec![record; records]));
+        let exact = target.evaluate(
+            &target
+                .accumulator()
+                .filled_accumulator(vec![record; records]),
+        );
         exact
             .opened()
             .iter()
@@ -231,8 +238,8 @@ fn a_long_function_is_drawn_back_and_what_is_no_number_is_nothing() {
 
 #[test]
 fn what_cannot_be_released_says_why() {
-    let with = |declared: Declared, most: u32| {
-        KernelBlackBox::declared(
+    let with = |declared: KernelDeclaration, most: u32| {
+        KernelBlackBox::with_declaration(
             sum_of(gaussian(0.3), 1),
             gaussian(0.3),
             1,
@@ -241,7 +248,7 @@ fn what_cannot_be_released_says_why() {
             declared,
         )
     };
-    let fine = Declared {
+    let fine = KernelDeclaration {
         replaced: 1.0,
         added: None,
         error: 0.0,
@@ -251,7 +258,7 @@ fn what_cannot_be_released_says_why() {
     assert!(refused(fine, 0).contains("at least one record"));
     assert!(
         refused(
-            Declared {
+            KernelDeclaration {
                 replaced: 0.0,
                 ..fine
             },
@@ -261,7 +268,7 @@ fn what_cannot_be_released_says_why() {
     );
     assert!(
         refused(
-            Declared {
+            KernelDeclaration {
                 error: f64::NAN,
                 ..fine
             },
@@ -271,7 +278,7 @@ fn what_cannot_be_released_says_why() {
     );
     assert!(
         refused(
-            Declared {
+            KernelDeclaration {
                 longest: f64::INFINITY,
                 ..fine
             },
@@ -281,7 +288,7 @@ fn what_cannot_be_released_says_why() {
     );
     assert!(
         refused(
-            Declared {
+            KernelDeclaration {
                 replaced: 1e-30,
                 ..fine
             },
@@ -311,13 +318,13 @@ fn what_cannot_be_released_says_why() {
 #[test]
 fn what_is_published_is_the_function_with_noise() {
     let kernel = gaussian(0.2);
-    let declared = Declared {
+    let declared = KernelDeclaration {
         replaced: 2.0,
         added: Some(1.0),
         error: 1e-13,
         longest: 100.0,
     };
-    let target = KernelBlackBox::declared(
+    let target = KernelBlackBox::with_declaration(
         sum_of(kernel.clone(), 1),
         kernel.clone(),
         1,
@@ -329,7 +336,11 @@ fn what_is_published_is_the_function_with_noise() {
     let records: Vec<Record> = (0..50)
         .map(|i| Record::new(&[(f64::from(i) / 50.0).powi(2)], 0.0))
         .collect();
-    let exact = target.evaluate(&target.accumulator().filled(records.iter().copied()));
+    let exact = target.evaluate(
+        &target
+            .accumulator()
+            .filled_accumulator(records.iter().copied()),
+    );
     let d2 = target
         .euclidean_sensitivity(Adjacency::AddRemove, 1)
         .unwrap();
@@ -340,7 +351,7 @@ fn what_is_published_is_the_function_with_noise() {
     let mut generator = Generator::frozen([1; 32]);
     let mut square = 0.0;
     for _ in 0..400 {
-        let noisy = noise.release(&exact, &mut generator);
+        let noisy = noise.release_noisy(&exact, &mut generator);
         let values = noisy
             .values()
             .iter()
@@ -423,7 +434,7 @@ fn the_norm_of_sobolev_is_that_of_the_kernel_matrix() {
         for (name, f, sup, slope) in functions {
             let by_matrix = gram_norm(bandwidth, 400, f);
             let by_integral = norm(f);
-            let bound = sobolev(bandwidth, sup, slope);
+            let bound = sobolev_norm(bandwidth, sup, slope);
             println!(
                 "{name}, {bandwidth}: matrix {by_matrix:.4}, integral {by_integral:.4}, bound {bound:.4}"
             );
@@ -477,15 +488,16 @@ fn triangles_change_by_no_more_than_their_sobolev_norm() {
             .sum()
     });
     // One triangle slopes by 1 / width on 2 width of the line; two on 4 width, or twice as much where they overlap.
-    let added = sobolev(0.2, 1.0, (2.0 * width).sqrt() / width);
-    let replaced = sobolev(0.2, 1.0, (4.0 * width).sqrt() / width);
-    let declared = Declared {
+    let added = sobolev_norm(0.2, 1.0, (2.0 * width).sqrt() / width);
+    let replaced = sobolev_norm(0.2, 1.0, (4.0 * width).sqrt() / width);
+    let declared = KernelDeclaration {
         replaced,
         added: Some(added),
         error: 1e-12,
         longest: 50.0,
     };
-    let target = KernelBlackBox::declared(triangles, laplacian(0.2), 1, 80, 21, declared).unwrap();
+    let target =
+        KernelBlackBox::with_declaration(triangles, laplacian(0.2), 1, 80, 21, declared).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let mut random = || Record::new(&[rng.random::<f64>()], 0.0);
     let common: Vec<Record> = (0..20).map(|_| random()).collect();

@@ -39,13 +39,13 @@ fn peak(axes: usize) -> f64 {
 /// What is published, as far as the noise goes.
 fn published(settings: &Settings) -> Synopsis {
     let about = plan(settings).releases[0].description().clone();
-    let values = vec![0.0; settings.releases[0].shape().values()];
+    let values = vec![0.0; settings.releases[0].shape().value_count()];
     Synopsis::new(about, values).expect("a synopsis")
 }
 
 /// The largest deviation that its readers are told, over places of the middle and of a cell beside it.
 fn deviation(settings: &Settings, axes: usize) -> f64 {
-    let bands = published(settings).pointwise(1).expect("a function");
+    let bands = published(settings).pointwise_band(1).expect("a function");
     let along: Vec<f64> = (0..=8).map(|i| 3.5 + f64::from(i) / 8.0).collect();
     let places = (0..axes).fold(vec![vec![]], |all: Vec<Vec<f64>>, _| {
         all.iter()
@@ -105,16 +105,16 @@ fn the_band_at_a_point_is_that_deviation() {
         );
         let band = |release: &Release| {
             Candidates::new(
-                Band::simulate(&release.shape(), release.noise.law(), 1),
+                Band::simulate(&release.shape(), release.noise.noise_distribution(), 1),
                 Vec::new(),
             )
         };
         let about = settings.plan(band, true).expect("a plan").releases[0]
             .description()
             .clone();
-        let synopsis = Synopsis::new(about, vec![0.0; settings.releases[0].shape().values()])
+        let synopsis = Synopsis::new(about, vec![0.0; settings.releases[0].shape().value_count()])
             .expect("a synopsis");
-        let bands = synopsis.pointwise(1).expect("a function");
+        let bands = synopsis.pointwise_band(1).expect("a function");
         let quantile = bands.half_width(&[3.5]).unwrap() / bands.deviation(&[3.5]).unwrap();
         println!("{noise}: 95 % at {quantile:.4} deviations");
         assert!(
@@ -130,7 +130,7 @@ fn under_rho_auto_comes_within_five_percent_of_the_least_deviation_and_cells_do_
         let settings = settings(axes, "rho = 0.5", keys);
         let taken = settings.releases[0].auto.as_ref().map(|auto| {
             auto.taken
-                .written(&settings.releases[0].axes, &settings.releases[0].function)
+                .keys_in_file(&settings.releases[0].axes, &settings.releases[0].function)
         });
         let times = deviation(&settings, axes) / peak(axes);
         println!(

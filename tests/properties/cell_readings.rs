@@ -100,7 +100,7 @@ impl Window<'_> {
             CellDensity::diagonal(&vec![*bandwidth; steps.len()], *spline, steps).expect("cells");
         let spec = target.accumulator();
         let exact = target.evaluate(
-            &spec.filled(
+            &spec.filled_accumulator(
                 self.records
                     .iter()
                     .map(|x| spec.record(x, 0.0))

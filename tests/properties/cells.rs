@@ -40,7 +40,7 @@ fn basis(density: &CellDensity) -> CellBasis {
 /// The exact values of records at these places of the unit cube.
 fn values(density: &CellDensity, records: &[Vec<f64>]) -> Vec<i128> {
     let spec = density.accumulator();
-    let state = spec.filled(records.iter().map(|x| spec.record(x, 0.0)));
+    let state = spec.filled_accumulator(records.iter().map(|x| spec.record(x, 0.0)));
     density.evaluate(&state).opened()
 }
 
@@ -219,7 +219,7 @@ fn form(density: &CellDensity, widths: &[f64], correlation: f64) -> f64 {
         };
         for y in product(record.iter().zip(widths).map(near).collect()) {
             let read: f64 = basis
-                .at(&y)
+                .kernel_values(&y)
                 .iter()
                 .zip(&shares)
                 .map(|(a, c)| a * *c as f64 * unit)
@@ -309,8 +309,8 @@ fn the_predicted_noise_is_that_of_the_simulated_band() {
                 NoiseDistribution::DiscreteLaplace,
                 NoiseDistribution::DiscreteGaussian,
             ] {
-                let predicted = cell_error::noise(density.basis(), law);
-                let found = predict::noise(&density.shape(), law, &[1])[0];
+                let predicted = cell_error::mean_noise_sup(density.basis(), law);
+                let found = predict::mean_noise_sups(&density.shape(), law, &[1])[0];
                 println!(
                     "{widths:?} {steps:?} {spline} {law}: noise {found:.3}, predicted {predicted:.3}"
                 );
@@ -336,10 +336,10 @@ fn coverage(density: &CellDensity, kind: NoiseDistribution, releases: u32) -> [[
     let change = density
         .sensitivity_in(kind.norm(), Adjacency::AddRemove, 1)
         .unwrap();
-    let mechanism = Mechanism::calibrated(kind, change, shape.values(), price).unwrap();
+    let mechanism = Mechanism::calibrated(kind, change, shape.value_count(), price).unwrap();
     let band = Band::simulate(&shape, kind, 1);
     let mut generator = Generator::frozen([7; 32]);
-    let exact = density.evaluate(&density.accumulator().filled(std::iter::empty()));
+    let exact = density.evaluate(&density.accumulator().filled_accumulator(std::iter::empty()));
     let steps: u32 = if shape.dimensions == 1 { 200 } else { 30 };
     let along: Vec<f64> = (0..=steps)
         .map(|i| f64::from(i) / f64::from(steps))
@@ -349,14 +349,14 @@ fn coverage(density: &CellDensity, kind: NoiseDistribution, releases: u32) -> [[
             .flat_map(|p| along.iter().map(move |y| [&p[..], &[*y]].concat()))
             .collect()
     });
-    let rows: Vec<Vec<f64>> = places.iter().map(|y| basis.at(y)).collect();
+    let rows: Vec<Vec<f64>> = places.iter().map(|y| basis.kernel_values(y)).collect();
     let scale = mechanism.scale().units() as f64;
     let at = rows.len() / 3;
     let length = rows[at].iter().map(|a| a * a).sum::<f64>().sqrt();
     let mut within = [[0, 0]; 2];
     for _ in 0..releases {
         let noise: Vec<f64> = mechanism
-            .release(&exact, &mut generator)
+            .release_noisy(&exact, &mut generator)
             .values()
             .iter()
             .map(|z| *z as f64 / scale)
@@ -467,16 +467,16 @@ fn released(bandwidths: &str) -> Synopsis {
     let mechanism = settings.mechanism_of(release, &release.function).unwrap();
     let spec = target.accumulator();
     let places = (0..30).map(|i| [f64::from(i) / 29.0, f64::from(i * i % 17) / 16.0]);
-    let exact = target.evaluate(&spec.filled(places.map(|x| spec.record(&x, 0.0))));
-    let noisy = mechanism.release(&exact, &mut Generator::frozen([9; 32]));
+    let exact = target.evaluate(&spec.filled_accumulator(places.map(|x| spec.record(&x, 0.0))));
+    let noisy = mechanism.release_noisy(&exact, &mut Generator::frozen([9; 32]));
     let values = noisy
         .values()
         .iter()
-        .map(|value| *value as f64 * release.function.unit())
+        .map(|value| *value as f64 * release.function.grid_unit())
         .collect();
     let band = |release: &Release| {
         Candidates::new(
-            Band::simulate(&release.shape(), release.noise.law(), 1),
+            Band::simulate(&release.shape(), release.noise.noise_distribution(), 1),
             Vec::new(),
         )
     };

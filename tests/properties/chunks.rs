@@ -10,13 +10,14 @@ use arrow_array::{
 };
 use arrow_array::{TimestampMicrosecondArray, UInt8Array};
 use arrow_ipc::writer::StreamWriter;
-use bernstream_release::source::decode::decode;
+use bernstream_release::source::decode::decode_message;
 use bernstream_release::source::{Batch, Columns};
 use bernstream_release::window::accumulator::{
     Accumulator, AccumulatorSpec, Feature, Record, TableLabel,
 };
 use bernstream_release::window::{
-    Axis, Cap, LONGEST_UNIT, Label, Outside, RecordCounts, ReleaseInput, Rules, Windows, rank,
+    Axis, Cap, LONGEST_UNIT, Label, Outside, RecordCounts, ReleaseInput, Rules, Windows,
+    survival_rank,
 };
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Grid, Span};
@@ -31,7 +32,7 @@ use crate::batches::seconds;
 struct Moments;
 
 impl Feature for Moments {
-    fn count(&self) -> usize {
+    fn sum_count(&self) -> usize {
         4
     }
 
@@ -48,7 +49,7 @@ impl Feature for Moments {
             .for_each(|(sum, part)| *sum += part);
     }
 
-    fn about(&self) -> serde_json::Value {
+    fn feature_identity(&self) -> serde_json::Value {
         "moments".into()
     }
 }
@@ -270,7 +271,7 @@ fn message(number: i64, rows: usize, random: &mut ChaCha20Rng) -> Batch {
     };
     let bytes = writer.into_inner().expect("it ends");
     let partition = random.random_range(0..5);
-    decode(&bytes, &named, partition, number, Some(seconds(sent))).expect("a sound message")
+    decode_message(&bytes, &named, partition, number, Some(seconds(sent))).expect("a sound message")
 }
 
 /// A record of one form and key: its place in the order of survival, its user, and itself.
@@ -296,7 +297,7 @@ fn by_the_law(
                         let group = u32::try_from(group).expect("few keys");
                         (
                             time,
-                            rank(Timestamp::from_micros(time), user, group, record),
+                            survival_rank(Timestamp::from_micros(time), user, group, record),
                         )
                     };
                     let records: Vec<_> =
@@ -353,7 +354,8 @@ fn by_the_law(
                 .iter()
                 .filter(move |(_, _, of, _)| *of == group)
                 .take(most);
-            form.accumulator.filled(records.map(|(.., record)| *record))
+            form.accumulator
+                .filled_accumulator(records.map(|(.., record)| *record))
         };
         (0..groups).map(of_group).collect()
     });
@@ -406,7 +408,7 @@ fn record(form: &ReleaseInput, batch: &Batch, row: usize) -> Result<Record, &'st
     };
     let mut x = Vec::new();
     for (axis, column) in form.axes.iter().zip(&form.columns) {
-        x.push(axis.unit(number(*column)?).ok_or("outside")?);
+        x.push(axis.unit_place(number(*column)?).ok_or("outside")?);
     }
     let label = match (&form.label, form.columns.last()) {
         (Some(label), Some(column)) => label.of(number(*column)?).ok_or("outside")?,
@@ -431,10 +433,10 @@ fn rows_by_column_are_rows_one_after_another() {
             let mut windows = Windows::new(rules.clone(), forms(1), first.start, first, None);
             let mut counts = RecordCounts::default();
             for batch in &messages {
-                counts = sum(counts, windows.absorb(batch));
+                counts = sum(counts, windows.absorb_batch(batch));
             }
             while windows.next().is_some() {
-                let window = windows.close();
+                let window = windows.close_next();
                 let (expected, fates) = by_the_law(&rules, &forms(1), &messages, window.span);
                 assert_eq!(counts, fates, "seed {seed}");
                 for (at, (groups, expected)) in window.forms.iter().zip(expected).enumerate() {
@@ -469,8 +471,9 @@ fn of_one_event_time_other_records_count_first_at_other_times_and_for_other_user
         })
         .collect();
     let first = |time: i64, user: &[u8], group: u32| {
-        let rank =
-            |place: &usize| rank(Timestamp::from_micros(time), user, group, &records[*place]);
+        let rank = |place: &usize| {
+            survival_rank(Timestamp::from_micros(time), user, group, &records[*place])
+        };
         (0..records.len()).min_by_key(rank).expect("records")
     };
     let ways: [(&str, &dyn Fn(u32) -> usize); 3] = [
@@ -501,7 +504,7 @@ fn what_one_form_drops_is_counted_by_its_reason() {
         let first = rules.grid.span_of(seconds(0));
         let mut windows = Windows::new(rules.clone(), vec![form.clone()], first.start, first, None);
         let counts = messages.iter().fold(RecordCounts::default(), |all, batch| {
-            sum(all, windows.absorb(batch))
+            sum(all, windows.absorb_batch(batch))
         });
         assert_eq!(counts, by_the_law(&rules, &[form], &messages, first).1);
         assert!(counts.missing > 0 && counts.taken > 0);

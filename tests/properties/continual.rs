@@ -46,14 +46,14 @@ const LAST_24: WindowKind = WindowKind::Hopping { panes: 24 };
 
 /// What the fresh noise must be for the next pane to have the noise `wanted`.
 fn fresh_for(correlation: &Correlation, memory: &mut Memory, wanted: &[i128]) -> Vec<i128> {
-    let of_nothing = correlation.correlate(&mut memory.clone(), &mut || vec![0; wanted.len()]);
+    let of_nothing = correlation.next_noise(&mut memory.clone(), &mut || vec![0; wanted.len()]);
     let fresh: Vec<i128> = wanted
         .iter()
         .zip(of_nothing)
         .map(|(wanted, nothing)| wanted - nothing)
         .collect();
     assert_eq!(
-        correlation.correlate(memory, &mut || fresh.clone()),
+        correlation.next_noise(memory, &mut || fresh.clone()),
         wanted,
         "one to one"
     );
@@ -67,10 +67,10 @@ fn shifts(
     j: usize,
     change: &[i128],
 ) -> Vec<Vec<i128>> {
-    let mut own = correlation.memory(change.len());
-    let mut other = correlation.memory(change.len());
+    let mut own = correlation.empty_memory(change.len());
+    let mut other = correlation.empty_memory(change.len());
     let of_pane = |(t, z): (usize, &Vec<i128>)| {
-        let mut noise = correlation.correlate(&mut own, &mut || z.clone());
+        let mut noise = correlation.next_noise(&mut own, &mut || z.clone());
         if t == j {
             noise
                 .iter_mut()
@@ -102,12 +102,12 @@ fn column(correlation: &Correlation, panes: usize) -> Vec<f64> {
 
 /// The squared norms of the rows of `A / C`, by running it: the sums over the last `over` panes after an impulse.
 fn rows(correlation: &Correlation, over: usize, panes: usize) -> Vec<f64> {
-    let mut memory = correlation.memory(1);
+    let mut memory = correlation.empty_memory(1);
     let mut noise = Vec::new();
     let mut sum = 0.0;
     let of_pane = |t| {
         let fresh = if t == 0 { 1 << 60 } else { 0 };
-        noise.push(correlation.correlate(&mut memory, &mut || vec![fresh])[0]);
+        noise.push(correlation.next_noise(&mut memory, &mut || vec![fresh])[0]);
         let value: i128 = noise.iter().rev().take(over).sum();
         sum += (value as f64 / 2_f64.powi(60)).powi(2);
         sum
@@ -118,8 +118,8 @@ fn rows(correlation: &Correlation, over: usize, panes: usize) -> Vec<f64> {
 /// Numbers that no noise would be, and small ones, in turn.
 fn adversarial(panes: usize, values: usize, generator: &mut Generator) -> Vec<Vec<i128>> {
     let mut one = |t: usize| match t % 3 {
-        0 => i128::from(generator.word() % 201) - 100,
-        1 => i128::from(generator.word() as i64),
+        0 => i128::from(generator.next_word() % 201) - 100,
+        1 => i128::from(generator.next_word() as i64),
         _ => 1 - 2 * (t as i128 % 2),
     };
     (0..panes)
@@ -133,14 +133,14 @@ fn a_change_comes_back_as_the_column_says_but_for_rounding() {
     let mut generator = Generator::frozen([1; 32]);
     let panes = 40;
     let longest = 17;
-    let kinds = Blt::all().iter().map(|blt| {
+    let kinds = Blt::all_sets().iter().map(|blt| {
         (
             Correlation::blt(blt, longest),
-            blt.drift(),
+            blt.rounding_drift(),
             longest as usize,
         )
     });
-    let filters = [2, 5].map(|over| (Correlation::fir(Fir::over(over)), 1, panes));
+    let filters = [2, 5].map(|over| (Correlation::fir(Fir::for_panes(over)), 1, panes));
     for (correlation, drift, longest) in kinds.chain(filters) {
         let column = column(&correlation, longest);
         let mut farthest = 0.0_f64;
@@ -179,7 +179,7 @@ fn rho_found(series: &Series, change: &[i128], panes: usize, js: &[usize], seed:
     let mut draw = || {
         series
             .noise()
-            .release(&nothing, &mut generator)
+            .release_noisy(&nothing, &mut generator)
             .values()
             .to_vec()
     };
@@ -298,7 +298,7 @@ fn the_norms_of_the_columns_are_those_that_were_computed_elsewhere() {
         3.876_513_376_403,
         4.345_561_757_675,
     ];
-    for (blt, norm) in Blt::all().iter().zip(published) {
+    for (blt, norm) in Blt::all_sets().iter().zip(published) {
         let claimed = blt.norm_squared() as f64 / 2_f64.powi(64);
         let run: f64 = column(&Correlation::blt(blt, u64::MAX), 200_000)
             .iter()
@@ -318,7 +318,7 @@ fn the_norms_of_the_columns_are_those_that_were_computed_elsewhere() {
         (128, 2_868_670),
         (512, 3_415_853),
     ] {
-        let fir = Fir::over(over);
+        let fir = Fir::for_panes(over);
         assert_eq!(fir.norm_squared(), squares << 44);
         assert_eq!(
             fir.coefficients()
@@ -343,7 +343,7 @@ fn the_norms_of_the_columns_are_those_that_were_computed_elsewhere() {
         ),
     ] {
         let rounded: Vec<i64> = fine.iter().map(|c: &i64| (c + (1 << 13)) >> 14).collect();
-        assert_eq!(Fir::over(over).coefficients(), rounded);
+        assert_eq!(Fir::for_panes(over).coefficients(), rounded);
     }
 }
 
@@ -476,11 +476,12 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
 
 /// The mean square of what is published of nothing at all, over what the series says of it; real noise.
 fn variance_found(series: &Series, values: usize, steps: u64, seed: u8) -> f64 {
-    let mut state = series.begin(values);
+    let mut state = series.begin_state(values);
     let mut generator = Generator::frozen([seed; 32]);
     let nothing = Exact::new(vec![0; values]);
     let mut published = None;
-    (0..steps).for_each(|_| published = Some(series.step(&nothing, &mut state, &mut generator)));
+    (0..steps)
+        .for_each(|_| published = Some(series.release_step(&nothing, &mut state, &mut generator)));
     let deviation = series.deviation(values, steps - 1);
     published
         .unwrap()
@@ -563,7 +564,7 @@ fn correlated(
     panes: usize,
     fresh: impl Fn(usize) -> i128,
 ) -> (Vec<i128>, Vec<usize>) {
-    let mut memory = correlation.memory(1);
+    let mut memory = correlation.empty_memory(1);
     let mut drawn = 0;
     let of_pane = |_| {
         let before = drawn;
@@ -571,7 +572,7 @@ fn correlated(
             drawn += 1;
             vec![fresh(drawn - 1)]
         };
-        let noise = correlation.correlate(&mut memory, &mut draw)[0];
+        let noise = correlation.next_noise(&mut memory, &mut draw)[0];
         (noise, drawn - before)
     };
     (0..panes).map(of_pane).unzip()
@@ -593,7 +594,9 @@ fn beyond_what_its_noise_is_for_a_sum_goes_on_with_new_noise_at_the_same_price()
         Some(2),
         "eight leaves to a node"
     );
-    let filters = Blt::all().iter().map(|blt| (Correlation::blt(blt, 17), 17));
+    let filters = Blt::all_sets()
+        .iter()
+        .map(|blt| (Correlation::blt(blt, 17), 17));
     for (correlation, longest) in filters.chain([(tree.correlation().clone(), 64)]) {
         let fresh = |i: usize| (i as i128 * i as i128 * 7919 % 1001 - 500) << 30;
         let (noise, drawn) = correlated(&correlation, 3 * longest + 2, fresh);
@@ -650,14 +653,14 @@ fn a_window_of_one_pane_is_a_release_of_its_own() {
         rho("0.1"),
     )
     .unwrap();
-    let mut state = series.begin(5);
+    let mut state = series.begin_state(5);
     let mut one = Generator::frozen([4; 32]);
     let mut other = Generator::frozen([4; 32]);
     for t in 0..10 {
         let pane = Exact::new(vec![t, 2 * t, -t, 1 << 60, 0]);
         assert_eq!(
-            series.step(&pane, &mut state, &mut one),
-            plain.release(&pane, &mut other)
+            series.release_step(&pane, &mut state, &mut one),
+            plain.release_noisy(&pane, &mut other)
         );
     }
 }
@@ -691,10 +694,10 @@ fn every_kind() -> Vec<Series> {
 #[test]
 fn what_is_published_is_exact_sums_and_the_noise_of_the_correlation() {
     for series in every_kind() {
-        let mut state = series.begin(3);
+        let mut state = series.begin_state(3);
         let mut one = Generator::frozen([5; 32]);
         let mut other = Generator::frozen([5; 32]);
-        let mut memory = series.correlation().memory(3);
+        let mut memory = series.correlation().empty_memory(3);
         let mut noisy = Vec::<Vec<i128>>::new();
         let over = if let WindowKind::Hopping { panes } = series.over() {
             panes as usize
@@ -703,16 +706,16 @@ fn what_is_published_is_exact_sums_and_the_noise_of_the_correlation() {
         };
         for t in 0..200_i128 {
             let pane = [t * t, -(1 << 50), 12_345];
-            let published = series.step(&Exact::new(pane.to_vec()), &mut state, &mut one);
+            let published = series.release_step(&Exact::new(pane.to_vec()), &mut state, &mut one);
             let nothing = Exact::new(vec![0; 3]);
             let mut draw = || {
                 series
                     .noise()
-                    .release(&nothing, &mut other)
+                    .release_noisy(&nothing, &mut other)
                     .values()
                     .to_vec()
             };
-            let noise = series.correlation().correlate(&mut memory, &mut draw);
+            let noise = series.correlation().next_noise(&mut memory, &mut draw);
             noisy.push(
                 (0..3)
                     .map(|i| (pane[i] << series.bits()) + noise[i])
@@ -738,7 +741,7 @@ fn what_is_published_is_exact_sums_and_the_noise_of_the_correlation() {
         }
         assert_eq!(state.step(), 200);
         let extreme = Exact::new(vec![i128::MAX, i128::MIN, 0]);
-        series.step(&extreme, &mut state, &mut one);
+        series.release_step(&extreme, &mut state, &mut one);
     }
 }
 
@@ -747,13 +750,13 @@ fn a_series_that_is_stopped_at_every_step_publishes_the_same() {
     for series in every_kind() {
         let mut one = Generator::frozen([6; 32]);
         let mut other = Generator::frozen([6; 32]);
-        let mut state = series.begin(3);
-        let mut bytes = series.begin(3).to_bytes(&series);
+        let mut state = series.begin_state(3);
+        let mut bytes = series.begin_state(3).to_bytes(&series);
         for t in 0..80 {
             let pane = Exact::new(vec![t, 7, -t * t]);
-            let expected = series.step(&pane, &mut state, &mut one);
+            let expected = series.release_step(&pane, &mut state, &mut one);
             let mut read = State::from_bytes(&series, &bytes).unwrap();
-            let found: Noisy = series.step(&pane, &mut read, &mut other);
+            let found: Noisy = series.release_step(&pane, &mut read, &mut other);
             assert_eq!((found, &read), (expected, &state));
             bytes = read.to_bytes(&series);
             assert_eq!(bytes.len(), series.state_bytes(3));
@@ -769,12 +772,12 @@ fn a_state_has_no_pane_that_no_step_needs_and_one_of_the_first_version_goes_on()
     let law = NoiseDistribution::DiscreteGaussian;
     let last_4 = WindowKind::Hopping { panes: 4 };
     let series = series(last_4, law, 1 << 20, 3, rho("0.5"), 1);
-    let noise = Fir::over(4).coefficients().len() - 1;
-    let mut state = series.begin(3);
+    let noise = Fir::for_panes(4).coefficients().len() - 1;
+    let mut state = series.begin_state(3);
     let mut generator = Generator::frozen([8; 32]);
     let mut panes = Vec::new();
     for t in 0..12_usize {
-        series.step(
+        series.release_step(
             &Exact::new(vec![1000 + t as i128; 3]),
             &mut state,
             &mut generator,
@@ -798,9 +801,11 @@ fn a_state_has_no_pane_that_no_step_needs_and_one_of_the_first_version_goes_on()
 fn bytes_that_are_damaged_or_of_another_series_are_refused() {
     let all = every_kind();
     for (i, series) in all.iter().enumerate() {
-        let mut state = series.begin(3);
+        let mut state = series.begin_state(3);
         let mut generator = Generator::frozen([7; 32]);
-        (0..5).for_each(|t| drop(series.step(&Exact::new(vec![t; 3]), &mut state, &mut generator)));
+        (0..5).for_each(|t| {
+            drop(series.release_step(&Exact::new(vec![t; 3]), &mut state, &mut generator))
+        });
         let bytes = state.to_bytes(series);
         for (j, other) in all.iter().enumerate() {
             let read = State::from_bytes(other, &bytes);
@@ -833,7 +838,7 @@ fn bytes_that_are_damaged_or_of_another_series_are_refused() {
             State::from_bytes(series, &[3, 3]),
             Err(Error::StateVersion { version: 3 })
         ));
-        let shown = format!("{state:?} {:?}", series.correlation().memory(3));
+        let shown = format!("{state:?} {:?}", series.correlation().empty_memory(3));
         assert!(
             shown.starts_with("State(3 values, step 5)") && shown.contains("vectors, step 0"),
             "{shown}"
@@ -870,13 +875,13 @@ fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 
     let mut generator = Generator::frozen([seed; 32]);
     // How far the likelihoods are apart grows with `sum_t c_t z_t`, `z = C w`, of which all is published but the stream.
     let mut come = |change: i128| {
-        let mut state = series.begin(RUNS);
+        let mut state = series.begin_state(RUNS);
         let mut published = vec![vec![0; RUNS]];
         for t in 0..PANES {
             let pane = Exact::new(vec![if t == 0 { change } else { 0 }; RUNS]);
             published.push(
                 series
-                    .step(&pane, &mut state, &mut generator)
+                    .release_step(&pane, &mut state, &mut generator)
                     .values()
                     .to_vec(),
             );

@@ -54,7 +54,8 @@ fn peak(h: &[Vec<f64>]) -> f64 {
 
 fn evaluate(density: &CovarianceDensity, records: &[Record]) -> Exact {
     let spec = density.accumulator();
-    density.evaluate(&spec.filled(records.iter().map(|record| spec.record(record, 0.0))))
+    density
+        .evaluate(&spec.filled_accumulator(records.iter().map(|record| spec.record(record, 0.0))))
 }
 
 /// The difference that the records of `pair` make beside `others`, the second one only if a
@@ -321,8 +322,8 @@ fn the_order_and_the_labels_of_records_do_not_matter() {
     let exact = evaluate(&density, &records).opened();
     records.reverse();
     let spec = density.accumulator();
-    let labelled =
-        density.evaluate(&spec.filled(records.iter().map(|record| spec.record(record, 0.7))));
+    let labelled = density
+        .evaluate(&spec.filled_accumulator(records.iter().map(|record| spec.record(record, 0.7))));
     assert_eq!(labelled.opened(), exact);
     assert_ne!(evaluate(&density, &records[1..]).opened(), exact);
 }
@@ -334,7 +335,7 @@ fn degenerate_windows_are_finite_and_of_the_same_shape() {
     let one = evaluate(&density, &[vec![0.0, 1.0]]).opened();
     assert_eq!(evaluate(&density, &[vec![-5.0, 7.0]]).opened(), one);
     let many = evaluate(&density, &vec![vec![0.0, 1.0]; 1000]);
-    assert_eq!(many.opened().len(), density.shape().values());
+    assert_eq!(many.opened().len(), density.shape().value_count());
     for (many, one) in many.opened().iter().zip(&one) {
         assert!((many - 1000 * one).abs() <= 500, "{many} {one}");
     }

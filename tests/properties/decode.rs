@@ -16,7 +16,7 @@ use arrow_buffer::{Buffer, OffsetBuffer, i256};
 use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 use bernstream_kafka::source::record::{IdType, TimeFormat};
-use bernstream_release::source::decode::{ArrowDecoder, decode};
+use bernstream_release::source::decode::{ArrowDecoder, decode_message};
 use bernstream_release::source::{Batch, Broken, Columns};
 use bernstream_synopsis::clock::Timestamp;
 use rand::rngs::ChaCha8Rng;
@@ -35,7 +35,7 @@ fn columns() -> Columns {
 }
 
 fn read(payload: &[u8]) -> Result<Batch, Broken> {
-    decode(payload, &columns(), 3, 17, Some(Timestamp::from_micros(5)))
+    decode_message(payload, &columns(), 3, 17, Some(Timestamp::from_micros(5)))
 }
 
 /// A column as a message brings it: everything nullable.
@@ -145,7 +145,7 @@ fn only_what_the_configuration_names_is_read() {
         values: vec!["y".to_owned(), "y".to_owned()],
         ..Columns::default()
     };
-    let batch = decode(&encode(&[sound(vec![])]), &named, 0, 0, None).unwrap();
+    let batch = decode_message(&encode(&[sound(vec![])]), &named, 0, 0, None).unwrap();
     assert!(batch.keys.is_none() && batch.units.is_none());
     assert_eq!(
         batch.values[0], batch.values[1],
@@ -155,7 +155,7 @@ fn only_what_the_configuration_names_is_read() {
         unit: Some("key".to_owned()),
         ..columns()
     };
-    let batch = decode(&encode(&[sound(vec![])]), &shared, 0, 0, None).unwrap();
+    let batch = decode_message(&encode(&[sound(vec![])]), &shared, 0, 0, None).unwrap();
     assert_eq!(keys(&batch), units(&batch));
 }
 
@@ -264,7 +264,7 @@ fn what_a_message_is_read_as_does_not_depend_on_the_messages_before_it() {
         };
         let message = &messages[random.random_range(0..last)];
         assert_eq!(
-            told(decoder.decode(message, 3, 17, time)),
+            told(decoder.decode_message(message, 3, 17, time)),
             told(read(message))
         );
     }
@@ -288,7 +288,8 @@ fn a_schema_is_read_once_unless_it_is_very_long() {
         let message = with(others);
         let mut decoder = ArrowDecoder::new(columns());
         let [first, second, third] = [0, 1, 2].map(|offset| {
-            let (read, peak) = memory::peak_of(|| decoder.decode(&message, 3, offset, None));
+            let (read, peak) =
+                memory::peak_of(|| decoder.decode_message(&message, 3, offset, None));
             read.unwrap();
             peak
         });
@@ -348,7 +349,7 @@ fn integers_and_text_are_times_where_that_is_declared_and_only_as_it_is() {
             time_format: declared,
             ..columns()
         };
-        decode(
+        decode_message(
             &encode(&[sound(vec![("time", array.clone())])]),
             &columns,
             3,
@@ -445,8 +446,8 @@ fn integers_and_text_are_times_where_that_is_declared_and_only_as_it_is() {
 fn unread(batch: &Batch) -> Vec<String> {
     let found = batch.found.as_ref().expect("a message has columns");
     found
-        .unread()
-        .map(|column| found.fault(column).to_string())
+        .unread_columns()
+        .map(|column| found.unread_reason(column).to_string())
         .collect()
 }
 
@@ -587,7 +588,7 @@ fn a_declared_type_of_keys_and_users_holds_for_every_type_of_column() {
             ..columns()
         };
         let message = encode(&[sound(vec![("key", array.clone()), ("unit", array.clone())])]);
-        let batch = decode(&message, &named, 3, 17, None).unwrap();
+        let batch = decode_message(&message, &named, 3, 17, None).unwrap();
         assert_eq!(keys(&batch), units(&batch));
         assert_eq!(
             batch.times,

@@ -496,8 +496,9 @@ fn a_release_has_the_deviation_of_its_law() {
             .sqrt()
             / f64::from(1 << 20).powi(2)
     };
-    let of_gaussian = deviation(&|generator| gaussian.release(&exact, generator).values().to_vec());
-    let of_ball = deviation(&|generator| ball.release(&exact, generator).values().to_vec());
+    let of_gaussian =
+        deviation(&|generator| gaussian.release_noisy(&exact, generator).values().to_vec());
+    let of_ball = deviation(&|generator| ball.release_noisy(&exact, generator).values().to_vec());
     assert!(
         (of_gaussian / 5.495_266 - 1.0).abs() < 0.03,
         "{of_gaussian}"
@@ -528,8 +529,8 @@ fn values_at_the_end_of_the_range_do_not_wrap() {
     for seed in 0..16 {
         let mut generator = Generator::frozen([seed; 32]);
         for noisy in [
-            ball.release(&exact, &mut generator),
-            gaussian.release(&exact, &mut generator),
+            ball.release_noisy(&exact, &mut generator),
+            gaussian.release_noisy(&exact, &mut generator),
         ] {
             assert!(noisy.values()[0] > i128::MAX / 2 && noisy.values()[1] < i128::MIN / 2);
         }
@@ -545,8 +546,8 @@ fn a_vector_of_any_length_is_released_and_no_two_alike() {
         let exact = Exact::new(vec![0; n]);
         let mut release = || {
             [
-                ball.release(&exact, &mut generator),
-                gaussian.release(&exact, &mut generator),
+                ball.release_noisy(&exact, &mut generator),
+                gaussian.release_noisy(&exact, &mut generator),
             ]
         };
         let first = release();

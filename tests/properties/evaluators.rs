@@ -249,11 +249,11 @@ fn the_standard_error_of_kernel_interpolation_is_that_of_its_noise() {
         // Bands know no values.
         let band = Synopsis::new(about.clone(), vec![0.0; 15])
             .unwrap()
-            .pointwise(1)
+            .pointwise_band(1)
             .unwrap();
         let stated = places.map(|y| band.deviation(&[y]).unwrap());
         for _ in 0..DRAWS {
-            let noisy = mechanism.release(&Exact::new(vec![0; 15]), &mut generator);
+            let noisy = mechanism.release_noisy(&Exact::new(vec![0; 15]), &mut generator);
             let coefficients = density.publish(noisy.values().iter().map(|c| *c as f64).collect());
             let synopsis = Synopsis::new(about.clone(), coefficients).unwrap();
             let evaluator = synopsis.evaluator(By::Kernel).unwrap();
@@ -290,7 +290,7 @@ fn pointwise_bands_cover_at_a_point_and_are_far_narrower_than_simultaneous_ones(
     for seed in 0..2_000 {
         let synopsis = window.released(1.0, seed);
         let evaluator = synopsis.evaluator(2).unwrap();
-        let band = synopsis.pointwise(2).unwrap();
+        let band = synopsis.pointwise_band(2).unwrap();
         for (i, y) in points.iter().enumerate() {
             let noise = evaluator.evaluate(&[*y]).unwrap().abs();
             let width = band.half_width(&[*y]).unwrap();
@@ -356,14 +356,14 @@ fn a_proper_density_is_nowhere_negative_and_integrates_to_one_and_its_distributi
         points.iter().any(|y| raw.evaluate(&[*y]).unwrap() < 0.0),
         "noise that shows"
     );
-    let proper = raw.clone().proper().unwrap();
+    let proper = raw.clone().proper_density().unwrap();
     let values: Vec<f64> = points
         .iter()
         .map(|y| proper.evaluate(&[*y]).unwrap())
         .collect();
     assert!(values.iter().all(|value| *value >= 0.0));
     assert!((values.iter().sum::<f64>() / 2_000.0 - 1.0).abs() < 1e-3);
-    let cumulative = raw.cumulative().unwrap();
+    let cumulative = raw.distribution_function().unwrap();
     let values: Vec<f64> = points
         .iter()
         .map(|y| cumulative.evaluate(&[*y]).unwrap())
@@ -378,11 +378,11 @@ fn a_proper_density_is_nowhere_negative_and_integrates_to_one_and_its_distributi
     );
     let nothing = Synopsis::new(synopsis.description().clone(), vec![-1.0; 41]).unwrap();
     assert!(matches!(
-        nothing.evaluator(1).unwrap().proper(),
+        nothing.evaluator(1).unwrap().proper_density(),
         Err(Error::NoMass { .. })
     ));
     assert!(matches!(
-        nothing.evaluator(1).unwrap().cumulative(),
+        nothing.evaluator(1).unwrap().distribution_function(),
         Err(Error::NoMass { .. })
     ));
 }
@@ -403,7 +403,7 @@ fn the_approximation_is_within_its_declared_bound() {
     assert!(
         Synopsis::new(about.clone(), values.clone())
             .unwrap()
-            .approximation()
+            .approximation_band()
             .is_none()
     );
     for (order, declared) in [
@@ -418,7 +418,7 @@ fn the_approximation_is_within_its_declared_bound() {
             ..about.clone()
         };
         let synopsis = Synopsis::new(about, values.clone()).unwrap();
-        let bound = synopsis.approximation().unwrap();
+        let bound = synopsis.approximation_band().unwrap();
         let evaluator = synopsis.evaluator(order).unwrap();
         for y in line(97) {
             let error = (evaluator.evaluate(&[y]).unwrap() - parabola(y)).abs();
@@ -455,7 +455,7 @@ fn the_approximation_is_within_its_declared_bound() {
     };
     (of_kernel.degree, of_kernel.order, of_kernel.basis) = (1, 1, Basis::Kernel(basis));
     let synopsis = Synopsis::new(of_kernel, projection).unwrap();
-    let bound = synopsis.approximation().unwrap();
+    let bound = synopsis.approximation_band().unwrap();
     let error = |y: f64| (synopsis.evaluate(&[y]).unwrap() - kernel.value(&[0.4], &[y])).abs();
     assert!(
         line(97)

@@ -108,7 +108,7 @@ fn cases() -> Vec<Case> {
 
 fn proved(case: &Case) -> Expression {
     Formula::new(case.text, &case.axes, case.label.as_ref(), case.degree)
-        .and_then(Formula::proved)
+        .and_then(Formula::with_proved_ranges)
         .unwrap_or_else(|error| panic!("{}: {error}", case.text))
 }
 
@@ -132,7 +132,7 @@ impl Search<'_> {
             .copied()
             .chain(at.map(|at| self.record(at)));
         self.target
-            .evaluate(&self.target.accumulator().filled(records))
+            .evaluate(&self.target.accumulator().filled_accumulator(records))
             .opened()
     }
 
@@ -253,7 +253,7 @@ fn clipped_records_add_no_more_than_said() {
     ] {
         let target = Formula::new(text, &[delay()], None, 7)
             .unwrap()
-            .clipped(2.0, 5.0)
+            .with_clipped_ranges(2.0, 5.0)
             .unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(2);
         let search = Search {
@@ -273,7 +273,7 @@ fn clipped_records_add_no_more_than_said() {
                 );
             }
         }
-        let [sup, sum] = target.bounds(Adjacency::AddRemove);
+        let [sup, sum] = target.natural_bounds(Adjacency::AddRemove);
         assert!(
             (sup - 2.0).abs() < 1e-6 && (sum - 5.0).abs() < 1e-6,
             "{sup} {sum}"
@@ -286,7 +286,7 @@ fn a_clip_within_the_bounds_is_tight() {
     let text = "exp(-((delay - at.delay)/15)^2/2)";
     let target = Formula::new(text, &[delay()], None, 20)
         .unwrap()
-        .clipped(0.5, 1.0)
+        .with_clipped_ranges(0.5, 1.0)
         .unwrap();
     let search = Search {
         target: &target,
@@ -347,9 +347,9 @@ fn values_are_those_of_numpy() {
         let recorded: Vec<f64> = numbers.map(|number| number.parse().unwrap()).collect();
         let target = Formula::new(text, axes, label, 6)
             .unwrap()
-            .proved()
+            .with_proved_ranges()
             .unwrap();
-        let exact = target.evaluate(&target.accumulator().filled(records()));
+        let exact = target.evaluate(&target.accumulator().filled_accumulator(records()));
         let values: Vec<f64> = exact
             .opened()
             .iter()
@@ -384,8 +384,12 @@ fn degenerate_windows_have_the_same_shape() {
                 .all(|value| *value == 0)
         );
         for records in [&same[..], &same[..1], &beyond] {
-            let exact = target.evaluate(&target.accumulator().filled(records.iter().copied()));
-            assert_eq!(exact.opened().len(), target.shape().values());
+            let exact = target.evaluate(
+                &target
+                    .accumulator()
+                    .filled_accumulator(records.iter().copied()),
+            );
+            assert_eq!(exact.opened().len(), target.shape().value_count());
             assert!(
                 exact
                     .opened()
@@ -414,7 +418,7 @@ fn what_cannot_be_bounded_is_refused_in_words() {
         ("delay - at.hour", "'at.hour' is unknown"),
     ] {
         let message = Formula::new(text, &[delay()], None, 10)
-            .and_then(Formula::proved)
+            .and_then(Formula::with_proved_ranges)
             .unwrap_err()
             .to_string();
         assert!(message.contains(words), "{text}: {message}");
@@ -427,7 +431,7 @@ fn what_cannot_be_bounded_is_refused_in_words() {
     ] {
         assert!(
             Formula::new(text, &[delay()], None, 10)
-                .and_then(Formula::proved)
+                .and_then(Formula::with_proved_ranges)
                 .is_ok(),
             "{text}"
         );
@@ -468,7 +472,7 @@ fn what_cannot_be_bounded_is_refused_in_words() {
         assert!(
             formula
                 .clone()
-                .clipped(sup, sum)
+                .with_clipped_ranges(sup, sum)
                 .unwrap_err()
                 .to_string()
                 .contains("0 < sup <= sum")

@@ -122,7 +122,8 @@ impl Case {
             kernel: Smoothing::Bandwidths(self.bandwidths.clone()),
             divide_by: None,
         });
-        about.form_error = form_error::of_form(&about.target, &shape, self.order, &about.domain);
+        about.form_error =
+            form_error::density_form_error(&about.target, &shape, self.order, &about.domain);
         (about.degree, about.order, about.basis) = (shape.degree, self.order, shape.basis);
         about.band.pointwise = Some(f64::MIN_POSITIVE);
         about
@@ -131,7 +132,7 @@ impl Case {
     fn exact(&self, records: &[Vec<f64>]) -> Exact {
         let spec = self.target.accumulator();
         self.target.evaluate(
-            &spec.filled(
+            &spec.filled_accumulator(
                 records
                     .iter()
                     .map(|x| spec.record(x, 0.0))
@@ -351,7 +352,8 @@ fn band_and_form_hold_nine_of_ten_windows_and_half_of_it_does_not() {
             .sensitivity_in(law.norm(), Adjacency::AddRemove, 1)
             .expect("a sensitivity");
         let price = Price::Pure("1".parse().expect("a price"));
-        let mechanism = Mechanism::calibrated(law, change, shape.values(), price).expect("noise");
+        let mechanism =
+            Mechanism::calibrated(law, change, shape.value_count(), price).expect("noise");
         let unit = case.target.unit();
         let noise = Noise {
             law,
@@ -359,7 +361,7 @@ fn band_and_form_hold_nine_of_ten_windows_and_half_of_it_does_not() {
             grid: unit,
             calibrated: Default::default(),
         };
-        let band: NoiseBand = Band::simulate(&shape, law, case.order).scaled(&noise);
+        let band: NoiseBand = Band::simulate(&shape, law, case.order).scaled_to_noise(&noise);
         let about = Description {
             noise,
             band,
@@ -382,7 +384,7 @@ fn band_and_form_hold_nine_of_ten_windows_and_half_of_it_does_not() {
         let records = vec![vec![worst]; 2_000];
         let [mut whole, mut half] = [0; 2];
         for seed in 0..100 {
-            let noisy = mechanism.release(&exact, &mut Generator::frozen([seed; 32]));
+            let noisy = mechanism.release_noisy(&exact, &mut Generator::frozen([seed; 32]));
             let synopsis = read(
                 noisy
                     .values()
@@ -426,7 +428,7 @@ fn nothing_is_said_of_what_is_not_known() {
                 divide_by: None,
             })
         };
-        form_error::of_form(
+        form_error::density_form_error(
             &about(Smoothing::Bandwidths(bandwidths.to_vec())),
             &shape,
             2,
@@ -452,7 +454,7 @@ fn nothing_is_said_of_what_is_not_known() {
         max: 1.0,
     };
     assert_eq!(
-        form_error::of_form(&about, &slanted.shape(), 1, &[axis.clone(), axis]),
+        form_error::density_form_error(&about, &slanted.shape(), 1, &[axis.clone(), axis]),
         None
     );
 }

@@ -11,7 +11,7 @@ use arrow_array::{BooleanArray, LargeStringArray, StringViewArray, TimestampMicr
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
 use bernstream_kafka::source::record::{IdType, TimeFormat};
-use bernstream_release::source::decode::decode;
+use bernstream_release::source::decode::decode_message;
 use bernstream_release::source::{Batch, Columns};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -178,7 +178,7 @@ fn kept(batch: &Batch, records: usize) -> Vec<Option<Kept>> {
 }
 
 fn read(message: &[u8], columns: &Columns, records: usize) -> Vec<Option<Kept>> {
-    let batch = decode(message, columns, 0, 0, None)
+    let batch = decode_message(message, columns, 0, 0, None)
         .unwrap_or_else(|broken| panic!("reading stops: {broken}"));
     kept(&batch, records)
 }
@@ -257,7 +257,7 @@ fn one_field_that_is_no_time_or_boolean_takes_no_other_record_along() {
             .write(&RecordBatch::try_new(schema, vec![time, x]).expect("columns of one length"))
             .expect("it is written");
         let bytes = writer.into_inner().expect("it ends");
-        let batch = decode(&bytes, &columns, 0, 0, None)
+        let batch = decode_message(&bytes, &columns, 0, 0, None)
             .unwrap_or_else(|broken| panic!("reading stops: {broken}"));
         let row = |row: usize| {
             let time = batch.times.is_valid(row).then(|| batch.times.value(row));

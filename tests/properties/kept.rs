@@ -68,9 +68,9 @@ fn values(target: &dyn Target, rows: &[Row], without: Option<&str>) -> Vec<i128>
     {
         let mut batch = batch(row);
         batch.values.push(Float64Array::from(vec![*label]));
-        windows.absorb(&batch);
+        windows.absorb_batch(&batch);
     }
-    windows.close().forms[0]
+    windows.close_next().forms[0]
         .iter()
         .flat_map(|group| target.evaluate(&group.accumulator).opened())
         .collect()

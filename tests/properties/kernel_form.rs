@@ -61,7 +61,7 @@ fn density((matrix, points): &Case) -> KernelDensity {
 
 fn state(target: &dyn Target, side: &[(Vec<f64>, f64)]) -> Accumulator {
     let spec = target.accumulator();
-    spec.filled(side.iter().map(|(x, label)| spec.record(x, *label)))
+    spec.filled_accumulator(side.iter().map(|(x, label)| spec.record(x, *label)))
 }
 
 /// 2-norm, 1-norm and sup norm of a difference, over what is claimed.
@@ -236,7 +236,7 @@ fn without_noise_a_density_is_the_true_one_up_to_what_truncation_leaves_out() {
             .iter()
             .flat_map(|x| records.iter().map(move |z| basis.kernel.value(x, z)));
         let norm = pairs.sum::<f64>().sqrt();
-        let bound = norm * density.points().power();
+        let bound = norm * density.points().largest_power();
         println!(
             "{case:?}: {worst:.2e} of a peak, truncation at most {bound:.2e}, {} points",
             basis.points.len()
@@ -418,7 +418,7 @@ fn without_noise_a_machine_is_the_same_function_up_to_what_truncation_leaves_out
         let side = degree as usize + 1;
         // No loss is above 1 at 0, so the norm is at most sqrt(2 C).
         let norm = (2.0 * settings.c).sqrt();
-        let bound = norm * machine.points().power();
+        let bound = norm * machine.points().largest_power();
         let mut worst = 0.0_f64;
         for (index, value) in values.opened().iter().enumerate() {
             let coordinate = |place: usize| place as f64 / f64::from(degree);

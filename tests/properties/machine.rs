@@ -73,7 +73,7 @@ type Side = Vec<(Vec<f64>, f64)>;
 fn state(target: &dyn Target, side: &Side) -> Accumulator {
     target
         .accumulator()
-        .filled(side.iter().map(|(x, label)| Record::new(x, *label)))
+        .filled_accumulator(side.iter().map(|(x, label)| Record::new(x, *label)))
 }
 
 /// The difference over what is claimed: 1-norm, sup norm, 2-norm.
@@ -548,7 +548,7 @@ fn degenerate_windows_give_finite_functions_of_the_same_shape() {
     for target in &targets {
         for window in &windows {
             let exact = target.evaluate(&state(&**target, window));
-            assert_eq!(exact.opened().len(), target.shape().values());
+            assert_eq!(exact.opened().len(), target.shape().value_count());
             let largest = exact
                 .opened()
                 .iter()

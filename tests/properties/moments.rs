@@ -28,7 +28,7 @@ const CASES: [(usize, u32); 9] = [
 fn values(moments: &Moments, records: &[Record]) -> Vec<i128> {
     let spec = moments.accumulator();
     moments
-        .evaluate(&spec.filled(records.iter().map(|x| spec.record(x, 0.0))))
+        .evaluate(&spec.filled_accumulator(records.iter().map(|x| spec.record(x, 0.0))))
         .opened()
 }
 

@@ -17,13 +17,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream_audit::compare::{Part, Report, compare};
+use bernstream_audit::compare::{ComparedPart, PairsReport, compare_replays};
 use bernstream_audit::messages::Message;
-use bernstream_audit::{Observed, Pair, Stamps, Subject, neighbours, replay, run};
+use bernstream_audit::{
+    AuditSubject, NeighbouringPair, ReplayObservations, StampSource, neighbours, replay, run_pairs,
+};
 use bernstream_config::{Input, Settings};
 use bernstream_synopsis::description::Definition;
 use bernstream_synopsis::price::Price;
-use bernstream_worker::pipeline::{Plan, Release};
+use bernstream_worker::pipeline::{Release, ReleasePlan};
 use rand::SeedableRng;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
@@ -42,24 +44,28 @@ const LEAST: usize = 24;
 const FIRST: usize = 8;
 
 /// Who stamps the messages of an input.
-fn stamps(settings: &Settings) -> Stamps {
+fn stamps(settings: &Settings) -> StampSource {
     match &settings.input {
-        Input::Files(_) => Stamps::None,
-        Input::Kafka(kafka) if kafka.trust_producer_time => Stamps::Producers,
-        Input::Kafka(kafka) => Stamps::Broker {
+        Input::Files(_) => StampSource::None,
+        Input::Kafka(kafka) if kafka.trust_producer_time => StampSource::Producers,
+        Input::Kafka(kafka) => StampSource::Broker {
             slack: kafka.clock_slack,
         },
     }
 }
 
-fn subject<'a>(settings: &'a Settings, plan: &'a Plan, has_backfill: bool) -> Subject<'a> {
+fn subject<'a>(
+    settings: &'a Settings,
+    plan: &'a ReleasePlan,
+    has_backfill: bool,
+) -> AuditSubject<'a> {
     // In the third window: two that are past take records until then, and the others have cutoffs of their own.
     let third = plan
         .rules
         .grid
         .origin()
         .plus(2 * plan.rules.grid.length() + Duration::from_secs(30));
-    Subject {
+    AuditSubject {
         plan,
         columns: &settings.columns,
         adjacency: settings.privacy.adjacency,
@@ -103,7 +109,7 @@ fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_no
             ));
         }
     };
-    let mut reports: BTreeMap<usize, (Case, Report)> = BTreeMap::new();
+    let mut reports: BTreeMap<usize, (Case, PairsReport)> = BTreeMap::new();
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
         for (at, report, case) in threads
@@ -112,8 +118,8 @@ fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_no
         {
             let (_, all) = reports
                 .entry(at)
-                .or_insert_with(|| (case, Report::default()));
-            all.join(report);
+                .or_insert_with(|| (case, PairsReport::default()));
+            all.merge_report(report);
         }
     });
     let pairs: usize = reports.values().map(|(_, report)| report.pairs).sum();
@@ -185,10 +191,10 @@ impl Case {
     }
 
     /// As many pairs as time allows: those that tell most, then others in random order.
-    fn replayed(&self, seed: u64, until: Instant) -> Report {
+    fn replayed(&self, seed: u64, until: Instant) -> PairsReport {
         let plan = plan_of(&self.settings);
         let subject = subject(&self.settings, &plan, self.has_backfill);
-        let mut pairs = neighbours::pairs(&subject);
+        let mut pairs = neighbours::neighbouring_pairs(&subject);
         let some = pairs.len().min(FIRST);
         pairs[some..].shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
         let mut done = 0;
@@ -196,7 +202,7 @@ impl Case {
             done += 1;
             done <= some || Instant::now() < until
         };
-        run(&subject, &pairs, seed, go_on).expect("replays")
+        run_pairs(&subject, &pairs, seed, go_on).expect("replays")
     }
 }
 
@@ -244,23 +250,23 @@ fn covers(rows: &[configurations::Row], promised: usize) {
 }
 
 /// What was found of what is declared, by function and noise.
-fn table<'a>(reports: impl Iterator<Item = &'a (Case, Report)>) {
+fn table<'a>(reports: impl Iterator<Item = &'a (Case, PairsReport)>) {
     let mut cells: BTreeMap<(String, String), (f64, String)> = BTreeMap::new();
     for (case, report) in reports {
         let noise = case.noise;
         for ((release, part), largest) in &report.largest {
             let what = match (release, part) {
-                (0, Part::Values { variant: 0 }) => noise.to_owned(),
-                (0, Part::Values { variant }) => format!("{noise}, variant {variant}"),
-                (0, Part::Counts) => "counts".to_owned(),
-                (0, Part::Scores { .. }) => "scores".to_owned(),
+                (0, ComparedPart::Values { variant: 0 }) => noise.to_owned(),
+                (0, ComparedPart::Values { variant }) => format!("{noise}, variant {variant}"),
+                (0, ComparedPart::Counts) => "counts".to_owned(),
+                (0, ComparedPart::Scores { .. }) => "scores".to_owned(),
                 _ => continue,
             };
             let cell = cells
                 .entry((case.function.clone(), what))
                 .or_insert((0.0, String::new()));
-            if largest.part() > cell.0 {
-                *cell = (largest.part(), largest.pair.clone());
+            if largest.share_of_declared() > cell.0 {
+                *cell = (largest.share_of_declared(), largest.pair.clone());
             }
         }
     }
@@ -273,7 +279,7 @@ fn table<'a>(reports: impl Iterator<Item = &'a (Case, Report)>) {
 /// A plain configuration, a stream and the same with a record more.
 struct Control {
     settings: Settings,
-    plan: Plan,
+    plan: ReleasePlan,
 }
 
 impl Control {
@@ -289,22 +295,26 @@ impl Control {
         Control { settings, plan }
     }
 
-    fn subject(&self) -> Subject<'_> {
+    fn subject(&self) -> AuditSubject<'_> {
         subject(&self.settings, &self.plan, false)
     }
 
-    fn pair(&self) -> Pair {
-        neighbours::pairs(&self.subject()).remove(0)
+    fn pair(&self) -> NeighbouringPair {
+        neighbours::neighbouring_pairs(&self.subject()).remove(0)
     }
 
-    fn replays(&self, pair: &Pair) -> [Observed; 2] {
+    fn replays(&self, pair: &NeighbouringPair) -> [ReplayObservations; 2] {
         [&pair.with, &pair.without]
-            .map(|stream| replay::replay(&self.subject(), stream, 1).expect("a replay"))
+            .map(|stream| replay::replay_stream(&self.subject(), stream, 1).expect("a replay"))
     }
 
     /// What is said of two replays.
-    fn said(&self, pair: &Pair, [with, without]: &[Observed; 2]) -> Vec<String> {
-        let found = compare(&self.subject(), pair, with, without);
+    fn said(
+        &self,
+        pair: &NeighbouringPair,
+        [with, without]: &[ReplayObservations; 2],
+    ) -> Vec<String> {
+        let found = compare_replays(&self.subject(), pair, with, without);
         found.violations.into_iter().chain(found.beyond).collect()
     }
 }
@@ -315,7 +325,7 @@ fn what_shows_that_a_record_is_there_is_found() {
     let pair = control.pair();
     let sound = control.replays(&pair);
     assert_eq!(control.said(&pair, &sound), [""; 0]);
-    let found = |what: &str, change: &dyn Fn(&mut Observed)| {
+    let found = |what: &str, change: &dyn Fn(&mut ReplayObservations)| {
         let mut bent = sound.clone();
         change(&mut bent[0]);
         let said = control.said(&pair, &bent);
@@ -418,7 +428,7 @@ fn no_odd_value_changes_more_than_a_record_may_whatever_the_column() {
                 promise,
                 ("outside", outside),
             ]);
-            let mut pairs = neighbours::pairs(&control.subject());
+            let mut pairs = neighbours::neighbouring_pairs(&control.subject());
             pairs.retain(|pair| {
                 ["value 0 ", "value 1 "]
                     .iter()
@@ -434,7 +444,7 @@ fn no_odd_value_changes_more_than_a_record_may_whatever_the_column() {
                     "{promise:?}: {what}"
                 );
             }
-            let report = run(&control.subject(), &pairs, 1, || true).expect("replays");
+            let report = run_pairs(&control.subject(), &pairs, 1, || true).expect("replays");
             assert!(
                 report.violations.is_empty() && report.beyond.is_empty(),
                 "{promise:?}, {outside}: {report:?}"
@@ -452,7 +462,7 @@ fn each_pair_has_a_name_of_its_own() {
         ("unit", "user in 90s"),
     ] {
         let control = Control::of(&[promise, ("keys", "two"), ("releases", "two")]);
-        let pairs = neighbours::pairs(&control.subject());
+        let pairs = neighbours::neighbouring_pairs(&control.subject());
         let names: BTreeSet<&str> = pairs.iter().map(|pair| pair.name.as_str()).collect();
         assert_eq!(names.len(), pairs.len(), "{promise:?}");
     }
@@ -466,14 +476,14 @@ fn a_cap_that_is_not_kept_is_found() {
         ("keys", "two"),
         ("windows", "hopping"),
     ]);
-    let pairs = neighbours::pairs(&control.subject());
+    let pairs = neighbours::neighbouring_pairs(&control.subject());
     let mut loose = Control::of(&[
         ("unit", "user in 3m"),
         ("keys", "two"),
         ("windows", "hopping"),
     ]);
     loose.plan.rules.cap.as_mut().expect("a cap").records *= 2;
-    let report = run(&loose.subject(), &pairs[..FIRST], 1, || true).expect("replays");
+    let report = run_pairs(&loose.subject(), &pairs[..FIRST], 1, || true).expect("replays");
     assert!(report.beyond.len() > FIRST / 2, "{:?}", report.beyond);
 }
 
@@ -486,7 +496,7 @@ fn no_row_decides_how_the_rows_beside_it_are_read() {
         ("unit", "user in 1m"),
     ] {
         let control = Control::of(&[promise, ("keys", "two")]);
-        let mut pairs = neighbours::pairs(&control.subject());
+        let mut pairs = neighbours::neighbouring_pairs(&control.subject());
         pairs.retain(|pair| {
             ["cut by", " infers"]
                 .iter()
@@ -498,7 +508,7 @@ fn no_row_decides_how_the_rows_beside_it_are_read() {
                 "{promise:?}: {words}"
             );
         }
-        let report = run(&control.subject(), &pairs, 1, || true).expect("replays");
+        let report = run_pairs(&control.subject(), &pairs, 1, || true).expect("replays");
         assert!(
             report.violations.is_empty() && report.beyond.is_empty(),
             "{promise:?}: {report:?}"
@@ -510,7 +520,7 @@ fn no_row_decides_how_the_rows_beside_it_are_read() {
 #[test]
 fn a_producer_that_counts_rows_and_keeps_them_for_longer_than_grace_is_found() {
     let control = Control::new();
-    let mut pairs = neighbours::pairs(&control.subject());
+    let mut pairs = neighbours::neighbouring_pairs(&control.subject());
     pairs.retain(|pair| pair.name.contains("cut by"));
     assert!(
         pairs.iter().any(|pair| pair.name.contains("cut by count")),
@@ -519,7 +529,7 @@ fn a_producer_that_counts_rows_and_keeps_them_for_longer_than_grace_is_found() {
     let mut hasty = Control::new();
     assert!(!hasty.plan.rules.allowed_lateness.is_zero());
     hasty.plan.rules.allowed_lateness = Duration::ZERO;
-    let report = run(&hasty.subject(), &pairs, 1, || true).expect("replays");
+    let report = run_pairs(&hasty.subject(), &pairs, 1, || true).expect("replays");
     let found: BTreeSet<&str> = report
         .violations
         .iter()
@@ -542,7 +552,7 @@ fn a_producer_that_counts_rows_and_keeps_them_for_longer_than_grace_is_found() {
 fn no_user_takes_much_memory() {
     let control = Control::of(&[("unit", "user in 1m"), ("keys", "two")]);
     let subject = control.subject();
-    let pairs = neighbours::pairs(&subject);
+    let pairs = neighbours::neighbouring_pairs(&subject);
     let large: Vec<_> = pairs
         .iter()
         .filter(|pair| pair.name.contains("24 batches"))
@@ -550,7 +560,7 @@ fn no_user_takes_much_memory() {
     assert!(large.iter().any(|pair| pair.name.contains("500 in each")));
     for pair in large {
         let (observed, peak) =
-            peak_of(|| replay::replay(&subject, &pair.with, 1).expect("a replay"));
+            peak_of(|| replay::replay_stream(&subject, &pair.with, 1).expect("a replay"));
         assert_eq!(observed.stopped, None, "{}", pair.name);
         assert!(peak < 64 << 20, "{}: {peak} bytes", pair.name);
     }
@@ -565,7 +575,7 @@ fn a_row_that_spoils_its_message_is_found() {
         batches: Vec::new(),
         ..with[1].clone()
     };
-    let spoilt = Pair {
+    let spoilt = NeighbouringPair {
         with: Arc::new(with),
         ..pair
     };

@@ -293,8 +293,9 @@ fn a_cube_is_quieter_where_a_record_moves_every_value() {
             / 400.0)
             .sqrt()
     };
-    let of_cube = deviation(&|generator| cube.release(&exact, generator).values().to_vec());
-    let of_laplace = deviation(&|generator| laplace.release(&exact, generator).values().to_vec());
+    let of_cube = deviation(&|generator| cube.release_noisy(&exact, generator).values().to_vec());
+    let of_laplace =
+        deviation(&|generator| laplace.release_noisy(&exact, generator).values().to_vec());
     let n = VALUES as f64;
     // 176,400 squares: a mean is within 3 % of its own, the radius of 400 cubes within 3 % too.
     assert!(
@@ -368,15 +369,16 @@ fn one_of_many_functions_is_chosen_with_the_odds_of_its_utility() {
     assert!(misfit(64) > 47.6 && misfit(32) > 47.6);
     let mut generator = Generator::frozen([72; 32]);
     let choice = Selection::calibrated(1, "100".parse().unwrap()).unwrap();
-    let best = (0..200).map(|_| choice.choose(&Exact::new(utilities.clone()), &mut generator));
+    let best =
+        (0..200).map(|_| choice.choose_index(&Exact::new(utilities.clone()), &mut generator));
     assert!(
         best.filter(|index| utilities[*index] == utilities[2])
             .count()
             > 190
     );
-    assert_eq!(choice.choose(&Exact::new(vec![]), &mut generator), 0);
+    assert_eq!(choice.choose_index(&Exact::new(vec![]), &mut generator), 0);
     assert_eq!(
-        choice.choose(&Exact::new(vec![i128::MIN, i128::MAX]), &mut generator),
+        choice.choose_index(&Exact::new(vec![i128::MIN, i128::MAX]), &mut generator),
         1
     );
 }
@@ -440,7 +442,7 @@ fn a_candidate_is_chosen_by_its_largest_distance_and_at_its_price() {
     let mut generator = Generator::frozen([73; 32]);
     let mut counts = [0.0; 4];
     (0..50_000).for_each(|_| {
-        counts[candidates.choose(&Exact::new(exact.to_vec()), &mut generator)] += 1.0
+        counts[candidates.choose_candidate(&Exact::new(exact.to_vec()), &mut generator)] += 1.0
     });
     let misfit = |scale: f64| -> f64 {
         counts
@@ -521,10 +523,10 @@ fn a_vector_of_any_length_is_filled_and_a_generator_never_repeats() {
     let laplace = Mechanism::laplace(Sensitivity(1 << 40), "1".parse().unwrap()).unwrap();
     let mut generator = Generator::frozen([11; 32]);
     assert_ne!(
-        laplace.release(&exact, &mut generator),
-        laplace.release(&exact, &mut generator)
+        laplace.release_noisy(&exact, &mut generator),
+        laplace.release_noisy(&exact, &mut generator)
     );
-    let fresh = || laplace.release(&exact, &mut Generator::from_entropy().unwrap());
+    let fresh = || laplace.release_noisy(&exact, &mut Generator::from_entropy().unwrap());
     assert_ne!(fresh(), fresh());
 }
 
@@ -534,7 +536,7 @@ fn a_release_adds_noise_of_sensitivity_over_price_to_every_value() {
     let sensitivity = 3_u64 << 33;
     let price = 0.7;
     let laplace = Mechanism::laplace(Sensitivity(sensitivity), "0.7".parse().unwrap()).unwrap();
-    let noisy = laplace.release(&exact, &mut Generator::frozen([12; 32]));
+    let noisy = laplace.release_noisy(&exact, &mut Generator::frozen([12; 32]));
     let noise: Vec<i128> = noisy
         .values()
         .iter()
@@ -550,7 +552,7 @@ fn values_at_the_end_of_the_range_do_not_wrap() {
     let exact = Exact::new(vec![i128::MAX, i128::MIN]);
     let laplace = Mechanism::laplace(Sensitivity(1 << 40), "0.01".parse().unwrap()).unwrap();
     for seed in 0..16 {
-        let noisy = laplace.release(&exact, &mut Generator::frozen([seed; 32]));
+        let noisy = laplace.release_noisy(&exact, &mut Generator::frozen([seed; 32]));
         assert!(noisy.values()[0] > i128::MAX / 2 && noisy.values()[1] < i128::MIN / 2);
     }
 }

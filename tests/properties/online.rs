@@ -132,7 +132,7 @@ fn answers_one_by_one_have_the_law_of_the_batch() {
         let singly = |generator: &mut Generator| -> Vec<f64> {
             let mut online = online(&kernel, axes, 1.0);
             let asked = points.iter().zip(&values).map(|(point, value)| {
-                let answer = online.ask(point, &one(*value), generator).unwrap();
+                let answer = online.answer_point(point, &one(*value), generator).unwrap();
                 assert_eq!(answer.power, None);
                 answer.value - *value as f64
             });
@@ -153,7 +153,7 @@ fn answers_one_by_one_have_the_law_of_the_batch() {
                 .iter()
                 .map(|c| c.round() as i128)
                 .collect();
-            let noisy = noise.release(&Exact::new(whitened), generator);
+            let noisy = noise.release_noisy(&Exact::new(whitened), generator);
             let coordinates: Vec<f64> = noisy.values().iter().map(|c| *c as f64).collect();
             let released = factor.rows.iter().map(|row| inner(row, &coordinates));
             released
@@ -244,7 +244,7 @@ impl Pair {
         for ((side, generator), value) in
             self.sides.iter_mut().zip(&mut self.generators).zip(values)
         {
-            answers.push(side.ask(point, &one(value), generator).unwrap());
+            answers.push(side.answer_point(point, &one(value), generator).unwrap());
         }
         assert_eq!(answers[0].power, answers[1].power, "what is free is public");
         assert_eq!(answers[0].deviation, answers[1].deviation);
@@ -356,7 +356,7 @@ fn what_is_free_is_what_the_earlier_answers_predict() {
         for i in 0..40 {
             let point: Vec<f64> = (0..axes).map(|_| rng.random()).collect();
             let answer = online
-                .ask(&point, &one(i * 1_000_000), &mut generator)
+                .answer_point(&point, &one(i * 1_000_000), &mut generator)
                 .unwrap();
             let n = factor.at(&point);
             let whole = kernel.value(&point, &point);
@@ -402,7 +402,7 @@ fn the_deviation_of_an_answer_is_that_of_its_noise() {
     for _ in 0..DRAWS {
         let mut online = online(&kernel, 1, 1.0);
         for (i, x) in points.iter().enumerate() {
-            let answer = online.ask(&[*x], &one(0), &mut generator).unwrap();
+            let answer = online.answer_point(&[*x], &one(0), &mut generator).unwrap();
             assert_eq!(answer.power.is_some(), i == 2);
             squares[i] += answer.value.powi(2);
             stated[i] = answer.deviation;
@@ -467,20 +467,20 @@ fn what_cannot_be_answered_says_why() {
     let mut online = online(&laplacian(0.2), 1, 1.0);
     for point in [&[1.5][..], &[f64::NAN], &[], &[0.5, 0.5]] {
         assert!(
-            online.ask(point, &one(0), &mut generator).is_err(),
+            online.answer_point(point, &one(0), &mut generator).is_err(),
             "{point:?}"
         );
     }
     assert!(
         online
-            .ask(&[0.5], &Exact::new(vec![]), &mut generator)
+            .answer_point(&[0.5], &Exact::new(vec![]), &mut generator)
             .is_err()
     );
     // Values of any size: sums wrap.
     for (i, value) in [i128::MAX, i128::MIN, -1].into_iter().enumerate() {
         assert!(
             online
-                .ask(&[i as f64 / 4.0], &one(value), &mut generator)
+                .answer_point(&[i as f64 / 4.0], &one(value), &mut generator)
                 .unwrap()
                 .value
                 .is_finite()
@@ -503,7 +503,9 @@ fn many_points_fit_into_the_slack() {
         let mut online = online(kernel, axes, 1.0);
         for i in 0..points {
             let point = [place(i, 0.618_033_988_7), place(i, 0.754_877_666_2)];
-            online.ask(&point[..axes], &one(0), &mut generator).unwrap();
+            online
+                .answer_point(&point[..axes], &one(0), &mut generator)
+                .unwrap();
         }
         online.drawn()
     };

@@ -24,7 +24,7 @@ use bernstream_functions::density::Density;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
-use bernstream_synopsis::bernstein::{Operator, basis, evaluate};
+use bernstream_synopsis::bernstein::{Operator, bernstein_basis, evaluate_polynomial};
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::{Adjacency, Sensitivity};
 use plotters::chart::SeriesLabelPosition::UpperRight;
@@ -98,10 +98,10 @@ impl Evaluation {
             })
             .collect();
         let row = |y| {
-            let basis = [basis(degree, y)];
+            let basis = [bernstein_basis(degree, y)];
             functions
                 .iter()
-                .map(|coefficients| evaluate(coefficients, &basis))
+                .map(|coefficients| evaluate_polynomial(coefficients, &basis))
                 .collect()
         };
         Evaluation(grid().map(row).collect())
@@ -187,7 +187,7 @@ impl Experiment {
         let spec = density.accumulator();
         let exact = Target::evaluate(
             &density,
-            &spec.filled(self.records.iter().map(|x| spec.record(&[*x], 0.0))),
+            &spec.filled_accumulator(self.records.iter().map(|x| spec.record(&[*x], 0.0))),
         );
         let laplace =
             Mechanism::laplace(calibration.sensitivity(&density), price).expect("a scale");
@@ -195,7 +195,7 @@ impl Experiment {
         let unit = density.unit() / RECORDS as f64;
         let mut sums = vec![0.0; evaluations.len() + 1];
         for _ in 0..repeats {
-            let noisy = laplace.release(&exact, &mut generator);
+            let noisy = laplace.release_noisy(&exact, &mut generator);
             let values: Vec<f64> = noisy
                 .values()
                 .iter()

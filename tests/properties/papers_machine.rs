@@ -14,7 +14,7 @@ use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::{Error, Target};
-use bernstream_synopsis::bernstein::{Operator, basis};
+use bernstream_synopsis::bernstein::{Operator, bernstein_basis};
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::machine::{Kernel, Loss};
 use bernstream_synopsis::{Adjacency, Sensitivity};
@@ -47,7 +47,7 @@ fn machine(kernel: Kernel, c: f64, records: usize, degree: u32) -> Machine {
 
 fn solve(machine: &Machine, data: &Data) -> Exact {
     let spec = machine.accumulator();
-    machine.evaluate(&spec.filled(data.iter().map(|(x, label)| spec.record(x, *label))))
+    machine.evaluate(&spec.filled_accumulator(data.iter().map(|(x, label)| spec.record(x, *label))))
 }
 
 /// The function itself on the grid: a lattice that is as fine.
@@ -69,7 +69,7 @@ fn polynomial(degree: u32, order: u32, values: &[f64]) -> Grid {
     let coefficients = Operator::new(2, degree).coefficients(values, order);
     let side = degree as usize + 1;
     let bases: Vec<Vec<f64>> = (0..=STEPS)
-        .map(|i| basis(degree, f64::from(i) / f64::from(STEPS)))
+        .map(|i| bernstein_basis(degree, f64::from(i) / f64::from(STEPS)))
         .collect();
     let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
     bases
@@ -94,7 +94,7 @@ fn release(
 ) -> Grid {
     let noisy = Mechanism::laplace(sensitivity, price)
         .expect("a scale")
-        .release(exact, generator);
+        .release_noisy(exact, generator);
     let values: Vec<f64> = noisy
         .values()
         .iter()
@@ -204,7 +204,7 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
         matches!(refused, Err(Error::PaperIsWrong { .. })),
         "{refused:?}"
     );
-    let papers = machine.shape().values() as f64 / data.len() as f64 / machine.unit();
+    let papers = machine.shape().value_count() as f64 / data.len() as f64 / machine.unit();
     let tight = machine
         .sensitivity(Adjacency::ReplaceOne, 1)
         .expect("a bound");

@@ -20,7 +20,7 @@ use bernstream_config::Settings;
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
-use bernstream_synopsis::bernstein::{Operator, basis, evaluate};
+use bernstream_synopsis::bernstein::{Operator, bernstein_basis, evaluate_polynomial};
 use bernstream_synopsis::{Basis, Sensitivity};
 use bernstream_synopsis::{By, Synopsis};
 use plotters::chart::SeriesLabelPosition::UpperRight;
@@ -171,7 +171,7 @@ impl Release {
         let target = settings.releases[0].function.target.clone();
         let spec = target.accumulator();
         let exact = target.evaluate(
-            &spec.filled(
+            &spec.filled_accumulator(
                 experiment
                     .records
                     .iter()
@@ -186,7 +186,7 @@ impl Release {
         function.target.publish(
             values
                 .iter()
-                .map(|value| *value as f64 * function.unit())
+                .map(|value| *value as f64 * function.grid_unit())
                 .collect(),
         )
     }
@@ -199,7 +199,7 @@ impl Release {
             .target
             .sup_sensitivity(privacy.adjacency, 1)
             .expect("a bound");
-        let all = Sensitivity(sup * self.settings.releases[0].shape().values() as u64);
+        let all = Sensitivity(sup * self.settings.releases[0].shape().value_count() as u64);
         Mechanism::laplace(all, self.settings.releases[0].payment.epsilon()).expect("a scale")
     }
 
@@ -217,22 +217,29 @@ impl Release {
                         .map(|p| kernel.kernel.value(y, p))
                         .collect(),
                 ],
-                Basis::Cells(cells) => vec![cells.at(y)],
-                _ => y.iter().map(|x| basis(shape.degree, *x)).collect(),
+                Basis::Cells(cells) => vec![cells.kernel_values(y)],
+                _ => y
+                    .iter()
+                    .map(|x| bernstein_basis(shape.degree, *x))
+                    .collect(),
             })
             .collect();
         let operator = Operator::new(shape.dimensions, shape.degree);
         let mut generator = Generator::frozen([5; 32]);
         let mut sums = vec![0.0; orders.len()];
         for _ in 0..experiment.repeats {
-            let values = self.natural(mechanism.release(&self.exact, &mut generator).values());
+            let values = self.natural(
+                mechanism
+                    .release_noisy(&self.exact, &mut generator)
+                    .values(),
+            );
             for (sum, order) in sums.iter_mut().zip(orders) {
                 let coefficients = match shape.basis {
                     Basis::Kernel(_) | Basis::Cells(_) => values.clone(),
                     _ => operator.coefficients(&values, *order),
                 };
                 let off = |(bases, exact): (&Vec<Vec<f64>>, &f64)| {
-                    (evaluate(&coefficients, bases) / experiment.divisor - exact).abs()
+                    (evaluate_polynomial(&coefficients, bases) / experiment.divisor - exact).abs()
                 };
                 *sum += bases
                     .iter()
@@ -253,7 +260,11 @@ impl Release {
         let mechanism = mechanism(&self.settings);
         let mut generator = Generator::frozen([5; 32]);
         let mut error = || {
-            let values = self.natural(mechanism.release(&self.exact, &mut generator).values());
+            let values = self.natural(
+                mechanism
+                    .release_noisy(&self.exact, &mut generator)
+                    .values(),
+            );
             let synopsis = Synopsis::new(about.clone(), values).expect("a synopsis");
             let smooth = synopsis.evaluator(By::Posterior).expect("a posterior");
             let off = |(y, exact): (&Vec<f64>, &f64)| {
@@ -312,7 +323,10 @@ fn row(experiment: &Experiment, epsilon: &str) -> (Vec<(String, f64)>, f64) {
         );
         let errors = release.errors(experiment, mechanism(&release.settings), &[1]);
         (
-            format!("{} points", release.settings.releases[0].shape().values()),
+            format!(
+                "{} points",
+                release.settings.releases[0].shape().value_count()
+            ),
             errors[0],
         )
     }));
@@ -332,7 +346,7 @@ fn row(experiment: &Experiment, epsilon: &str) -> (Vec<(String, f64)>, f64) {
         .as_ref()
         .expect("a table")
         .taken
-        .written(&release.axes, &release.function);
+        .keys_in_file(&release.axes, &release.function);
     let laplace = Release::new(experiment, epsilon, "degree = 20\norder = 1");
     let smoothed = [
         ("k 20".to_owned(), laplace.smoothed(experiment)),

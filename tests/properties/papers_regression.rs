@@ -23,13 +23,13 @@ use std::fs;
 
 use crate::harness::picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
 use bernstream_functions::regression::Regression;
-use bernstream_functions::sampler::{Plan, sample};
+use bernstream_functions::sampler::{Plan, sample_sensitivity};
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::window::accumulator::Record;
 use bernstream_release::{Error, Target};
-use bernstream_synopsis::bernstein::{Operator, basis, evaluate};
+use bernstream_synopsis::bernstein::{Operator, bernstein_basis, evaluate_polynomial};
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::{Adjacency, Sensitivity};
 use plotters::chart::SeriesLabelPosition::LowerLeft;
@@ -55,7 +55,7 @@ fn grid() -> impl Iterator<Item = f64> {
 fn polynomial(values: &[f64]) -> Vec<f64> {
     let coefficients = Operator::new(1, DEGREE).coefficients(values, 1);
     grid()
-        .map(|x| evaluate(&coefficients, &[basis(DEGREE, x)]))
+        .map(|x| evaluate_polynomial(&coefficients, &[bernstein_basis(DEGREE, x)]))
         .collect()
 }
 
@@ -76,7 +76,9 @@ fn natural(regression: &Regression, values: &[i128]) -> Vec<f64> {
 
 fn solve(regression: &Regression, records: &[(f64, f64)]) -> Exact {
     let spec = regression.accumulator();
-    regression.evaluate(&spec.filled(records.iter().map(|(x, y)| spec.record(&[*x], y / BOUND))))
+    regression.evaluate(
+        &spec.filled_accumulator(records.iter().map(|(x, y)| spec.record(&[*x], y / BOUND))),
+    )
 }
 
 /// The vignette's estimator at `x`, divided by `sqrt(2 pi)`; `data` sorted.
@@ -150,10 +152,13 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
 
     let plan = Plan::new(500, 0.2).expect("a plan");
     let values = |records: &[Record]| {
-        let state = unclipped.0.accumulator().filled(records.iter().copied());
+        let state = unclipped
+            .0
+            .accumulator()
+            .filled_accumulator(records.iter().copied());
         natural(&unclipped.0, &unclipped.0.evaluate(&state).opened())
     };
-    let sampled = sample(
+    let sampled = sample_sensitivity(
         &plan,
         most,
         Adjacency::ReplaceOne,
@@ -172,7 +177,7 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
         let mut release = || {
             polynomial(&natural(
                 regression,
-                laplace.release(values, &mut generator).values(),
+                laplace.release_noisy(values, &mut generator).values(),
             ))
         };
         let first = release();

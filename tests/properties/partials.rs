@@ -10,7 +10,8 @@ use bernstream_release::window::{LONGEST_UNIT, Rules, Window, Windows};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::scale::{
-    Added, Announcement, Collected, Head, Keys, LONGEST, Message, Partial, Piece, pieces,
+    AddedPiece, AnnouncementHead, CollectedPartials, LONGEST, PartialPiece, PartitionPartial,
+    ScaleKeys, ScaleMessage, WindowAnnouncement, split_into_pieces,
 };
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
@@ -44,8 +45,13 @@ fn encoded(rules: &Rules, partition: i32, messages: &[Batch]) -> Vec<(Span, Vec<
     messages
         .iter()
         .filter(|batch| batch.partition == partition)
-        .for_each(|batch| _ = windows.absorb(batch));
-    std::iter::from_fn(|| windows.next().map(|span| (span, windows.part().encoded()))).collect()
+        .for_each(|batch| _ = windows.absorb_batch(batch));
+    std::iter::from_fn(|| {
+        windows
+            .next()
+            .map(|span| (span, windows.close_part().canonical_bytes()))
+    })
+    .collect()
 }
 
 #[test]
@@ -68,7 +74,9 @@ fn windows_of_partials_are_those_of_one_reader_to_the_bit() {
                 .collect();
             for panes in [1, 3] {
                 let mut whole = open(&rules, panes);
-                messages.iter().for_each(|batch| _ = whole.absorb(batch));
+                messages
+                    .iter()
+                    .for_each(|batch| _ = whole.absorb_batch(batch));
                 let mut joined = open(&rules, panes);
                 let mut number = 0;
                 while let Some(span) = joined.next() {
@@ -76,10 +84,10 @@ fn windows_of_partials_are_those_of_one_reader_to_the_bit() {
                         partials.iter().map(|windows| &windows[number].1).collect();
                     all.shuffle(&mut random);
                     for bytes in all {
-                        assert!(joined.take(span, bytes));
+                        assert!(joined.take_part(span, bytes));
                     }
-                    let expected = kept(&whole.close());
-                    let found = kept(&joined.close());
+                    let expected = kept(&whole.close_next());
+                    let found = kept(&joined.close_next());
                     assert!(
                         expected == found,
                         "seed {seed}, {has_keys} {cap:?}, {panes} panes, window {number}"
@@ -100,17 +108,19 @@ fn a_partial_that_has_a_group_twice_is_refused() {
     let first = rules.grid.span_of(seconds(0));
     let windows = || Windows::new(rules.clone(), form.clone(), first.start, first, None);
     let mut sent = windows();
-    messages(7).iter().for_each(|batch| _ = sent.absorb(batch));
-    let bytes = sent.part().encoded();
+    messages(7)
+        .iter()
+        .for_each(|batch| _ = sent.absorb_batch(batch));
+    let bytes = sent.close_part().canonical_bytes();
     let [0, 0, 1, 0, ..] = bytes[..] else {
         panic!(
             "no records, no users, one sum, of group 0: {:?}",
             &bytes[..4]
         )
     };
-    assert!(windows().take(first, &bytes));
+    assert!(windows().take_part(first, &bytes));
     let twice = [&[0, 0, 2], &bytes[3..], &bytes[3..]].concat();
-    assert!(!windows().take(first, &twice));
+    assert!(!windows().take_part(first, &twice));
 }
 
 /// Records are fetched in other pieces, with other neighbours, and the map of users has another order in each process.
@@ -169,13 +179,13 @@ fn bytes_that_end_early_or_late_are_no_partial() {
     let mut windows = open(&rules, 1);
     for end in (0..bytes.len()).step_by(97) {
         assert!(
-            !windows.take(span, &bytes[..end]),
+            !windows.take_part(span, &bytes[..end]),
             "{end} of {}",
             bytes.len()
         );
     }
-    assert!(!windows.take(span, &[bytes.as_slice(), &[0]].concat()));
-    assert!(windows.take(span, &bytes));
+    assert!(!windows.take_part(span, &[bytes.as_slice(), &[0]].concat()));
+    assert!(windows.take_part(span, &bytes));
 }
 
 /// Bytes from outside never end the process, whatever they are.
@@ -194,8 +204,8 @@ fn damaged_bytes_are_refused_or_taken_but_harm_nothing() {
             bytes[at] = random.random();
         }
         let mut windows = open(&rules, 1);
-        windows.take(span, &bytes);
-        windows.close();
+        windows.take_part(span, &bytes);
+        windows.close_next();
     }
 }
 
@@ -277,7 +287,7 @@ fn what_no_reader_keeps_of_a_record_is_refused() {
         let rules = rules(true, cap);
         let first = rules.grid.span_of(seconds(0));
         let one = forms(1).remove(form);
-        Windows::new(rules, vec![one], first.start, first, None).take(first, bytes)
+        Windows::new(rules, vec![one], first.start, first, None).take_part(first, bytes)
     };
     // A window of ten seconds, periods of seven from the third on, four keys, and two records of a user.
     for (form, (place, labels, others)) in possible.into_iter().enumerate() {
@@ -374,12 +384,12 @@ fn what_no_reader_keeps_of_a_record_is_refused() {
 /// More than any of these partials needs.
 const ROOM: u64 = 1 << 30;
 
-fn announcement() -> Announcement {
+fn announcement() -> WindowAnnouncement {
     let window = Span {
         start: seconds(0),
         end: seconds(10),
     };
-    Announcement {
+    WindowAnnouncement {
         version: 1,
         settings: "settings".to_owned(),
         choices: "{}".to_owned(),
@@ -394,27 +404,27 @@ fn announcement() -> Announcement {
 }
 
 /// A partial of random bytes, of several pieces.
-fn partial(announcement: &Announcement, partition: i32, seed: u64) -> Partial {
+fn partial(announcement: &WindowAnnouncement, partition: i32, seed: u64) -> PartitionPartial {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let bytes = (0..1_500_000).map(|_| random.random()).collect();
-    Partial {
-        name: announcement.name(partition).expect("announced"),
+    PartitionPartial {
+        name: announcement.partial_name(partition).expect("announced"),
         partition,
         bytes,
     }
 }
 
-fn missing(collected: &Collected) -> Vec<i32> {
-    collected.missing().collect()
+fn missing(collected: &CollectedPartials) -> Vec<i32> {
+    collected.missing_partitions().collect()
 }
 
 #[test]
 fn a_partial_arrives_whatever_becomes_of_its_pieces_on_the_way() {
     let announcement = announcement();
     let whole = partial(&announcement, 1, 1);
-    let mut all: Vec<Piece> = [
-        pieces(&whole).expect("pieces"),
-        pieces(&whole).expect("pieces"),
+    let mut all: Vec<PartialPiece> = [
+        split_into_pieces(&whole).expect("pieces"),
+        split_into_pieces(&whole).expect("pieces"),
     ]
     .concat();
     assert!(
@@ -425,30 +435,30 @@ fn a_partial_arrives_whatever_becomes_of_its_pieces_on_the_way() {
     let mut random = ChaCha20Rng::seed_from_u64(2);
     for _ in 0..10 {
         all.shuffle(&mut random);
-        let mut collected = Collected::new(&announcement, ROOM);
+        let mut collected = CollectedPartials::new(&announcement, ROOM);
         // A piece of each copy is lost, if it is not the same one.
         let complete = all
             .iter()
             .cloned()
-            .map(|piece| collected.add(piece))
-            .filter(|a| *a == Added::Complete)
+            .map(|piece| collected.add_piece(piece))
+            .filter(|a| *a == AddedPiece::Complete)
             .count();
         assert_eq!((complete, missing(&collected)), (1, vec![0]));
         assert!(
             collected
-                .partials()
+                .complete_partials()
                 .all(|(partition, bytes)| partition == 1 && bytes == whole.bytes)
         );
     }
     // Pieces of two copies are not mixed, and half of one is nothing.
-    let mut collected = Collected::new(&announcement, ROOM);
-    let one = pieces(&whole).expect("pieces");
-    let other = pieces(&whole).expect("pieces");
+    let mut collected = CollectedPartials::new(&announcement, ROOM);
+    let one = split_into_pieces(&whole).expect("pieces");
+    let other = split_into_pieces(&whole).expect("pieces");
     one.iter()
         .take(2)
         .chain(other.iter().skip(2))
         .cloned()
-        .for_each(|piece| _ = collected.add(piece));
+        .for_each(|piece| _ = collected.add_piece(piece));
     assert_eq!(missing(&collected), [0, 1]);
 }
 
@@ -456,35 +466,35 @@ fn a_partial_arrives_whatever_becomes_of_its_pieces_on_the_way() {
 fn what_was_not_announced_is_not_taken() {
     let announcement = announcement();
     let others = [
-        Announcement {
+        WindowAnnouncement {
             version: 2,
             ..announcement.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             settings: "others".to_owned(),
             ..announcement.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             topic: "made anew".to_owned(),
             ..announcement.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             cutoff: seconds(13),
             ..announcement.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             first: seconds(-10),
             ..announcement.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             backfill_until: Some(seconds(3)),
             ..announcement.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             ends: Positions(BTreeMap::from([(0, 5), (1, 8)])),
             ..announcement.clone()
         },
-        Announcement {
+        WindowAnnouncement {
             window: Span {
                 start: seconds(10),
                 end: seconds(20),
@@ -495,21 +505,21 @@ fn what_was_not_announced_is_not_taken() {
     // What two workers know of windows before may differ.
     let past = Positions(BTreeMap::from([(1, 3)]));
     assert_eq!(
-        Announcement {
+        WindowAnnouncement {
             past,
             ..announcement.clone()
         }
-        .name(1),
-        announcement.name(1)
+        .partial_name(1),
+        announcement.partial_name(1)
     );
     for other in others {
-        let mut collected = Collected::new(&announcement, ROOM);
+        let mut collected = CollectedPartials::new(&announcement, ROOM);
         let foreign = partial(&other, 1, 1);
-        pieces(&foreign)
+        split_into_pieces(&foreign)
             .expect("pieces")
             .into_iter()
-            .for_each(|piece| assert_eq!(collected.add(piece), Added::Nothing));
-        assert_eq!(collected.add_own(foreign), Added::Nothing);
+            .for_each(|piece| assert_eq!(collected.add_piece(piece), AddedPiece::Nothing));
+        assert_eq!(collected.add_own(foreign), AddedPiece::Nothing);
         assert_eq!(missing(&collected), [0, 1], "{other:?}");
     }
 }
@@ -519,92 +529,104 @@ fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
     let announcement = announcement();
     let right = partial(&announcement, 1, 1);
     let wrong = partial(&announcement, 1, 2);
-    let add = |collected: &mut Collected, partial: &Partial| -> Vec<Added> {
-        pieces(partial)
+    let add = |collected: &mut CollectedPartials, partial: &PartitionPartial| -> Vec<AddedPiece> {
+        split_into_pieces(partial)
             .expect("pieces")
             .into_iter()
-            .map(|piece| collected.add(piece))
+            .map(|piece| collected.add_piece(piece))
             .collect()
     };
     for (one, other) in [(&right, &wrong), (&wrong, &right)] {
-        let mut collected = Collected::new(&announcement, ROOM);
-        assert!(add(&mut collected, one).contains(&Added::Complete));
-        assert!(add(&mut collected, other).contains(&Added::Differing));
+        let mut collected = CollectedPartials::new(&announcement, ROOM);
+        assert!(add(&mut collected, one).contains(&AddedPiece::Complete));
+        assert!(add(&mut collected, other).contains(&AddedPiece::Differing));
         assert_eq!(missing(&collected), [0, 1], "neither is taken");
         // Not even if one of them comes again.
-        assert!(!add(&mut collected, one).contains(&Added::Complete));
+        assert!(!add(&mut collected, one).contains(&AddedPiece::Complete));
         assert_eq!(missing(&collected), [0, 1]);
-        assert_eq!(collected.add_own(right.clone()), Added::Complete);
-        assert!(collected.partials().eq([(1, right.bytes.as_slice())]));
+        assert_eq!(collected.add_own(right.clone()), AddedPiece::Complete);
+        assert!(
+            collected
+                .complete_partials()
+                .eq([(1, right.bytes.as_slice())])
+        );
         // Told once.
-        assert!(!add(&mut collected, one).contains(&Added::Differing));
-        assert!(collected.partials().eq([(1, right.bytes.as_slice())]));
+        assert!(!add(&mut collected, one).contains(&AddedPiece::Differing));
+        assert!(
+            collected
+                .complete_partials()
+                .eq([(1, right.bytes.as_slice())])
+        );
     }
     // All of a copy was sent, of which some had come before this process had read the partition itself; and of another one the end is missing.
-    let mut collected = Collected::new(&announcement, ROOM);
-    let sent = pieces(&right).expect("pieces");
-    assert_eq!(collected.add(sent[0].clone()), Added::Nothing);
-    assert_eq!(collected.add_own(right.clone()), Added::Complete);
+    let mut collected = CollectedPartials::new(&announcement, ROOM);
+    let sent = split_into_pieces(&right).expect("pieces");
+    assert_eq!(collected.add_piece(sent[0].clone()), AddedPiece::Nothing);
+    assert_eq!(collected.add_own(right.clone()), AddedPiece::Complete);
     let rest: Vec<_> = sent[1..]
         .iter()
-        .map(|piece| collected.add(piece.clone()))
+        .map(|piece| collected.add_piece(piece.clone()))
         .collect();
     assert!(
         rest.split_last()
-            .is_some_and(|(last, others)| *last == Added::Known && !others.contains(last)),
+            .is_some_and(|(last, others)| *last == AddedPiece::Known && !others.contains(last)),
         "{rest:?}"
     );
-    let other = pieces(&right).expect("pieces");
+    let other = split_into_pieces(&right).expect("pieces");
     let gap: Vec<_> = [&other[0], &other[2]]
-        .map(|piece| collected.add(piece.clone()))
+        .map(|piece| collected.add_piece(piece.clone()))
         .into();
-    assert_eq!((sent.len(), gap), (3, vec![Added::Nothing; 2]));
+    assert_eq!((sent.len(), gap), (3, vec![AddedPiece::Nothing; 2]));
     // A wrong copy that comes after the own one is told, and one that comes when the window is closed too.
     for is_closed in [false, true] {
-        let mut collected = Collected::new(&announcement, ROOM);
-        assert_eq!(collected.add_own(right.clone()), Added::Complete);
+        let mut collected = CollectedPartials::new(&announcement, ROOM);
+        assert_eq!(collected.add_own(right.clone()), AddedPiece::Complete);
         if is_closed {
-            collected.close();
+            collected.forget_bytes();
         }
         // All of it was sent: somebody else reads the partition too.
-        assert!(add(&mut collected, &right).ends_with(&[Added::Known]));
-        assert!(add(&mut collected, &wrong).contains(&Added::Differing));
+        assert!(add(&mut collected, &right).ends_with(&[AddedPiece::Known]));
+        assert!(add(&mut collected, &wrong).contains(&AddedPiece::Differing));
     }
     // And one that was there before it.
-    let mut collected = Collected::new(&announcement, ROOM);
-    assert!(add(&mut collected, &wrong).contains(&Added::Complete));
-    assert_eq!(collected.add_own(right.clone()), Added::Differing);
-    assert!(collected.partials().eq([(1, right.bytes.as_slice())]));
+    let mut collected = CollectedPartials::new(&announcement, ROOM);
+    assert!(add(&mut collected, &wrong).contains(&AddedPiece::Complete));
+    assert_eq!(collected.add_own(right.clone()), AddedPiece::Differing);
+    assert!(
+        collected
+            .complete_partials()
+            .eq([(1, right.bytes.as_slice())])
+    );
 }
 
 #[test]
 fn a_partial_is_what_its_digest_says() {
     let announcement = announcement();
     let whole = partial(&announcement, 1, 1);
-    let damage: [fn(&mut Piece); 4] = [
+    let damage: [fn(&mut PartialPiece); 4] = [
         |piece| piece.bytes[100] ^= 1,
         |piece| _ = piece.bytes.pop(),
         |piece| piece.size -= 1,
         |piece| piece.size += 1,
     ];
     for (number, damage) in damage.into_iter().enumerate() {
-        let mut collected = Collected::new(&announcement, ROOM);
-        let mut broken = pieces(&whole).expect("pieces");
+        let mut collected = CollectedPartials::new(&announcement, ROOM);
+        let mut broken = split_into_pieces(&whole).expect("pieces");
         broken.iter_mut().for_each(damage);
         let added: Vec<_> = broken
             .into_iter()
-            .map(|piece| collected.add(piece))
+            .map(|piece| collected.add_piece(piece))
             .collect();
         assert_eq!(
             (added.last(), missing(&collected)),
-            (Some(&Added::Broken), vec![0, 1]),
+            (Some(&AddedPiece::Broken), vec![0, 1]),
             "{number}"
         );
         // A sound copy is still taken.
-        pieces(&whole)
+        split_into_pieces(&whole)
             .expect("pieces")
             .into_iter()
-            .for_each(|piece| _ = collected.add(piece));
+            .for_each(|piece| _ = collected.add_piece(piece));
         assert_eq!(missing(&collected), [0]);
     }
 }
@@ -613,25 +635,31 @@ fn a_partial_is_what_its_digest_says() {
 fn of_nine_copies_that_are_not_whole_one_is_forgotten_and_the_longest_partial_is_a_gigabyte() {
     let announcement = announcement();
     let whole = partial(&announcement, 1, 1);
-    let mut copies: Vec<_> = (0..9).map(|_| pieces(&whole).expect("pieces")).collect();
+    let mut copies: Vec<_> = (0..9)
+        .map(|_| split_into_pieces(&whole).expect("pieces"))
+        .collect();
     copies.sort_by_key(|pieces| pieces[0].copy.clone());
-    let mut collected = Collected::new(&announcement, ROOM);
+    let mut collected = CollectedPartials::new(&announcement, ROOM);
     copies
         .iter()
-        .for_each(|pieces| assert_eq!(collected.add(pieces[0].clone()), Added::Nothing));
+        .for_each(|pieces| assert_eq!(collected.add_piece(pieces[0].clone()), AddedPiece::Nothing));
     let mut rest = |copy: usize| {
         copies[copy][1..]
             .iter()
-            .map(|piece| collected.add(piece.clone()))
+            .map(|piece| collected.add_piece(piece.clone()))
             .last()
     };
-    assert_eq!(rest(0), Some(Added::Nothing), "its first piece is gone");
-    assert_eq!(rest(8), Some(Added::Complete));
-    let longest = Partial {
+    assert_eq!(
+        rest(0),
+        Some(AddedPiece::Nothing),
+        "its first piece is gone"
+    );
+    assert_eq!(rest(8), Some(AddedPiece::Complete));
+    let longest = PartitionPartial {
         bytes: vec![0; usize::try_from(LONGEST).expect("a length") + 1],
         ..whole
     };
-    assert!(pieces(&longest).is_none());
+    assert!(split_into_pieces(&longest).is_none());
 }
 
 /// Whoever has the key can claim any size: nothing is kept or unpacked for it.
@@ -639,10 +667,15 @@ fn of_nine_copies_that_are_not_whole_one_is_forgotten_and_the_longest_partial_is
 fn what_no_absorber_could_have_sent_is_not_taken() {
     let announcement = announcement();
     let whole = partial(&announcement, 1, 1);
-    let keys = Keys::new(&Secret::new([1; 32]));
-    let opened =
-        |piece: &Piece| keys.opened(&keys.sealed(&Message::Piece(piece.clone())).expect("sealed"));
-    let claims: [fn(&mut Piece); 7] = [
+    let keys = ScaleKeys::new(&Secret::new([1; 32]));
+    let opened = |piece: &PartialPiece| {
+        keys.open_message(
+            &keys
+                .seal_message(&ScaleMessage::Piece(piece.clone()))
+                .expect("sealed"),
+        )
+    };
+    let claims: [fn(&mut PartialPiece); 7] = [
         |piece| piece.size = LONGEST + 1,
         |piece| piece.of = u32::MAX,
         |piece| piece.number = piece.of,
@@ -652,7 +685,7 @@ fn what_no_absorber_could_have_sent_is_not_taken() {
         |piece| piece.bytes.resize(1 << 20, 0),
     ];
     for (number, claim) in claims.into_iter().enumerate() {
-        for mut piece in pieces(&whole).expect("pieces") {
+        for mut piece in split_into_pieces(&whole).expect("pieces") {
             assert!(opened(&piece).is_some());
             claim(&mut piece);
             assert!(opened(&piece).is_none(), "claim {number}");
@@ -668,139 +701,145 @@ fn what_is_held_of_a_window_is_bounded() {
     announcement.ends = Positions((0..5).map(|partition| (partition, 9)).collect());
     // What cannot be compressed becomes a little longer.
     let bytes = 1_501_000;
-    let add = |collected: &mut Collected, partition: i32, most: usize| -> Vec<Added> {
-        let all = pieces(&partial(&announcement, partition, 1)).expect("pieces");
+    let add = |collected: &mut CollectedPartials, partition: i32, most: usize| -> Vec<AddedPiece> {
+        let all = split_into_pieces(&partial(&announcement, partition, 1)).expect("pieces");
         all.into_iter()
             .take(most)
-            .map(|piece| collected.add(piece))
+            .map(|piece| collected.add_piece(piece))
             .collect()
     };
-    let mut collected = Collected::new(&announcement, 3 * bytes);
-    assert!(add(&mut collected, 0, 9).ends_with(&[Added::Complete]));
-    assert!(add(&mut collected, 1, 9).ends_with(&[Added::Complete]));
+    let mut collected = CollectedPartials::new(&announcement, 3 * bytes);
+    assert!(add(&mut collected, 0, 9).ends_with(&[AddedPiece::Complete]));
+    assert!(add(&mut collected, 1, 9).ends_with(&[AddedPiece::Complete]));
     assert!(
         add(&mut collected, 2, 9)
             .iter()
-            .all(|added| *added == Added::Full)
+            .all(|added| *added == AddedPiece::Full)
     );
     assert_eq!(missing(&collected), [2, 3, 4]);
     // What is there already is not without room.
     assert!(
         add(&mut collected, 1, 9)
             .iter()
-            .all(|added| *added == Added::Nothing)
+            .all(|added| *added == AddedPiece::Nothing)
     );
     // What was read here is taken, and takes no room.
     for partition in 0..5 {
         assert_eq!(
             collected.add_own(partial(&announcement, partition, 1)),
-            Added::Complete
+            AddedPiece::Complete
         );
     }
     assert!(
-        add(&mut collected, 4, 9).ends_with(&[Added::Known]),
+        add(&mut collected, 4, 9).ends_with(&[AddedPiece::Known]),
         "there is room now"
     );
     assert!(missing(&collected).is_empty());
     // What would not fit is not given back to absorbers.
-    let mut collected = Collected::new(&announcement, 3 * bytes);
+    let mut collected = CollectedPartials::new(&announcement, 3 * bytes);
     assert!(
-        add(&mut collected, 0, 9).ends_with(&[Added::Complete])
-            && add(&mut collected, 1, 9).ends_with(&[Added::Complete])
+        add(&mut collected, 0, 9).ends_with(&[AddedPiece::Complete])
+            && add(&mut collected, 1, 9).ends_with(&[AddedPiece::Complete])
     );
     assert_eq!(
         collected.add_own(partial(&announcement, 2, 1)),
-        Added::Complete
+        AddedPiece::Complete
     );
-    assert!(add(&mut collected, 2, 9).ends_with(&[Added::Full]));
+    assert!(add(&mut collected, 2, 9).ends_with(&[AddedPiece::Full]));
     // Pieces that wait for others take room too, and what is disputed leaves it.
-    let mut collected = Collected::new(&announcement, 13 * bytes / 5);
+    let mut collected = CollectedPartials::new(&announcement, 13 * bytes / 5);
     for partition in [0, 1] {
         assert!(
             add(&mut collected, partition, 2)
                 .iter()
-                .all(|added| *added == Added::Nothing)
+                .all(|added| *added == AddedPiece::Nothing)
         );
     }
-    assert_eq!(add(&mut collected, 2, 1), [Added::Full]);
+    assert_eq!(add(&mut collected, 2, 1), [AddedPiece::Full]);
     for partition in [0, 1] {
-        let lie = pieces(&partial(&announcement, partition, 2))
+        let lie = split_into_pieces(&partial(&announcement, partition, 2))
             .expect("pieces")
             .remove(0);
-        assert_eq!(collected.add(lie), Added::Differing);
+        assert_eq!(collected.add_piece(lie), AddedPiece::Differing);
     }
-    assert!(add(&mut collected, 2, 9).ends_with(&[Added::Complete]));
+    assert!(add(&mut collected, 2, 9).ends_with(&[AddedPiece::Complete]));
     // Nor are there places for any number of pieces that never come.
-    let mut collected = Collected::new(&announcement, 3 * 24 * 2_000);
+    let mut collected = CollectedPartials::new(&announcement, 3 * 24 * 2_000);
     let claims = (0..5).map(|partition| {
-        let piece = pieces(&Partial {
+        let piece = split_into_pieces(&PartitionPartial {
             bytes: vec![0],
             ..partial(&announcement, partition, 1)
         })
         .expect("pieces")
         .remove(0);
-        collected.add(Piece { of: 2_000, ..piece })
+        collected.add_piece(PartialPiece { of: 2_000, ..piece })
     });
     let found: Vec<_> = claims.collect();
     assert_eq!(
         found
             .iter()
-            .filter(|added| **added == Added::Nothing)
+            .filter(|added| **added == AddedPiece::Nothing)
             .count(),
         2,
         "{found:?}"
     );
     assert_eq!(
-        found.iter().filter(|added| **added == Added::Full).count(),
+        found
+            .iter()
+            .filter(|added| **added == AddedPiece::Full)
+            .count(),
         3,
         "{found:?}"
     );
     // What says that it is too long is not unpacked to see whether it is.
-    let mut collected = Collected::new(&announcement, bytes);
-    let bomb = Partial {
+    let mut collected = CollectedPartials::new(&announcement, bytes);
+    let bomb = PartitionPartial {
         bytes: vec![0; 2_000_000],
         ..partial(&announcement, 0, 1)
     };
-    let bomb = pieces(&bomb).expect("pieces");
+    let bomb = split_into_pieces(&bomb).expect("pieces");
     assert!(bomb.len() == 1 && bomb[0].bytes.len() < 1_000);
-    assert_eq!(collected.add(bomb[0].clone()), Added::Full);
+    assert_eq!(collected.add_piece(bomb[0].clone()), AddedPiece::Full);
 }
 
 #[test]
 fn only_the_holders_of_the_key_write_messages() {
-    let keys = Keys::new(&Secret::new([1; 32]));
+    let keys = ScaleKeys::new(&Secret::new([1; 32]));
     let announcement = announcement();
-    let piece = pieces(&partial(&announcement, 1, 1))
+    let piece = split_into_pieces(&partial(&announcement, 1, 1))
         .expect("pieces")
         .remove(1);
-    let head = Head {
+    let head = AnnouncementHead {
         id: "a".repeat(32),
         sent: seconds(7),
     };
     for message in [
-        Message::Announcement {
+        ScaleMessage::Announcement {
             head,
             read: 9,
             announcement,
         },
-        Message::Piece(piece),
+        ScaleMessage::Piece(piece),
     ] {
-        let sealed = keys.sealed(&message).expect("sealed");
-        assert_eq!(keys.opened(&sealed), Some(message));
-        assert_eq!(Keys::new(&Secret::new([2; 32])).opened(&sealed), None);
+        let sealed = keys.seal_message(&message).expect("sealed");
+        assert_eq!(keys.open_message(&sealed), Some(message));
+        assert_eq!(
+            ScaleKeys::new(&Secret::new([2; 32])).open_message(&sealed),
+            None
+        );
         // One kind of message is not passed off as the other.
         assert_eq!(
-            keys.opened(&[&[3 - sealed[0]], &sealed[1..]].concat()),
+            keys.open_message(&[&[3 - sealed[0]], &sealed[1..]].concat()),
             None
         );
         for end in [0, 1, 20, 40, sealed.len() - 1] {
-            assert_eq!(keys.opened(&sealed[..end]), None);
+            assert_eq!(keys.open_message(&sealed[..end]), None);
         }
         // When an announcement was sent can be read without the key, and not be changed.
         for at in 1..60 {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
-            assert_eq!(keys.opened(&changed), None, "byte {at}");
+            assert_eq!(keys.open_message(&changed), None, "byte {at}");
         }
         assert!(!sealed.windows(8).any(|window| window == b"settings"));
     }

@@ -32,8 +32,16 @@ fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
 /// The windows of one reader of everything.
 fn whole(rules: &Rules, forms: &[ReleaseInput], messages: &[Batch]) -> Vec<Vec<Vec<Accumulator>>> {
     let mut windows = open(rules, forms);
-    messages.iter().for_each(|batch| _ = windows.absorb(batch));
-    std::iter::from_fn(|| windows.next().is_some().then(|| kept(&windows.close()))).collect()
+    messages
+        .iter()
+        .for_each(|batch| _ = windows.absorb_batch(batch));
+    std::iter::from_fn(|| {
+        windows
+            .next()
+            .is_some()
+            .then(|| kept(&windows.close_next()))
+    })
+    .collect()
 }
 
 /// The windows of several readers. Some of them fall out, forget everything and read their share again.
@@ -51,7 +59,8 @@ fn shared(
             let mut ours: Vec<_> = messages.iter().filter(is_ours).collect();
             ours.shuffle(&mut random);
             let mut windows = open(rules, forms);
-            ours.iter().for_each(|batch| _ = windows.absorb(batch));
+            ours.iter()
+                .for_each(|batch| _ = windows.absorb_batch(batch));
             (windows, ours)
         })
         .collect();
@@ -61,16 +70,17 @@ fn shared(
             .iter_mut()
             .map(|(windows, ours)| {
                 if random.random_bool(0.2) {
-                    windows.clear();
-                    ours.iter().for_each(|batch| _ = windows.absorb(batch));
+                    windows.clear_records();
+                    ours.iter()
+                        .for_each(|batch| _ = windows.absorb_batch(batch));
                 }
-                windows.part()
+                windows.close_part()
             })
             .collect();
         parts.shuffle(&mut random);
         let mut joined = parts.pop().expect("a reader");
-        parts.into_iter().for_each(|part| joined.join(part));
-        closed.push(kept(&joined.settled()));
+        parts.into_iter().for_each(|part| joined.join_part(part));
+        closed.push(kept(&joined.into_window()));
     }
     closed
 }

@@ -37,7 +37,7 @@ fn compared(
         case.bandwidth / 210.0,
         case.records,
         case.price,
-        taken.written(&release.axes, &release.function)
+        taken.keys_in_file(&release.axes, &release.function)
     );
     let mut wrong = Vec::new();
     let mut demand =
@@ -271,7 +271,8 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
     let about = plan.releases[0].description();
     let target = &settings.releases[0].function.target;
     let predicted =
-        predict::readings(about, &table.rough.unwrap(), |noisy| target.publish(noisy)).unwrap();
+        predict::reading_errors(about, &table.rough.unwrap(), |noisy| target.publish(noisy))
+            .unwrap();
     let spec = target.accumulator();
     let mechanism = mechanism(&settings);
     let places = case.places();
@@ -284,15 +285,17 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
     for seed in 0..60 {
         let records = case.window(Law::Rough, seed, 60);
         let filled = |target: &dyn bernstream_release::Target| {
-            target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
+            target.evaluate(
+                &spec.filled_accumulator(records.iter().map(|(x, label)| spec.record(x, *label))),
+            )
         };
         let exact: Vec<f64> = filled(&*fine.target)
             .opened()
             .iter()
-            .map(|v| *v as f64 * fine.unit())
+            .map(|v| *v as f64 * fine.grid_unit())
             .collect();
         let truth = filled(&**target);
-        let noisy = mechanism.release(&truth, &mut Generator::frozen([seed as u8; 32]));
+        let noisy = mechanism.release_noisy(&truth, &mut Generator::frozen([seed as u8; 32]));
         let synopsis = Synopsis::new(
             about.clone(),
             plan.releases[0]

@@ -9,7 +9,7 @@ use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
 use bernstream_synopsis::Basis;
-use bernstream_synopsis::bernstein::{Operator, basis, evaluate};
+use bernstream_synopsis::bernstein::{Operator, bernstein_basis, evaluate_polynomial};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
@@ -392,8 +392,11 @@ impl Curves {
                         .map(|p| kernel.kernel.value(y, p))
                         .collect(),
                 ],
-                Basis::Cells(cells) => vec![cells.at(y)],
-                _ => y.iter().map(|x| basis(shape.degree, *x)).collect(),
+                Basis::Cells(cells) => vec![cells.kernel_values(y)],
+                _ => y
+                    .iter()
+                    .map(|x| bernstein_basis(shape.degree, *x))
+                    .collect(),
             }
         };
         let bases = places.iter().map(at).collect();
@@ -407,9 +410,12 @@ impl Curves {
     fn at(&self, values: &[i128]) -> Vec<Vec<f64>> {
         let function = &self.settings.releases[0].function;
         let shape = self.settings.releases[0].shape();
-        let natural = function
-            .target
-            .publish(values.iter().map(|v| *v as f64 * function.unit()).collect());
+        let natural = function.target.publish(
+            values
+                .iter()
+                .map(|v| *v as f64 * function.grid_unit())
+                .collect(),
+        );
         let curve = |order: &u32| -> Vec<f64> {
             let coefficients = match shape.basis {
                 Basis::Kernel(_) | Basis::Cells(_) => natural.clone(),
@@ -417,7 +423,7 @@ impl Curves {
             };
             self.bases
                 .iter()
-                .map(|bases| evaluate(&coefficients, bases))
+                .map(|bases| evaluate_polynomial(&coefficients, bases))
                 .collect()
         };
         self.orders.iter().map(curve).collect()
@@ -443,18 +449,20 @@ pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: 
         let records = case.window(law, number, windows);
         let filled = |target: &Arc<dyn Target>| {
             let spec = target.accumulator();
-            target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
+            target.evaluate(
+                &spec.filled_accumulator(records.iter().map(|(x, label)| spec.record(x, *label))),
+            )
         };
         let exact: Vec<f64> = filled(&fine.target)
             .opened()
             .iter()
-            .map(|v| *v as f64 * fine.unit())
+            .map(|v| *v as f64 * fine.grid_unit())
             .collect();
         let truth = filled(&target);
         let form = curves.at(&truth.opened());
         let mut generator = Generator::frozen([number as u8; 32]);
         for _ in 0..releases {
-            let noisy = mechanism.release(&truth, &mut generator);
+            let noisy = mechanism.release_noisy(&truth, &mut generator);
             let noise: Vec<i128> = noisy
                 .values()
                 .iter()

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use bernstream_noise::accountant::gaussian::Drawn;
+use bernstream_noise::accountant::gaussian::DrawnNoise;
 use bernstream_noise::accountant::loss::{Losses, PrivacyLoss};
-use bernstream_noise::accountant::plan::{Class, Plan, longest};
+use bernstream_noise::accountant::plan::{Plan, ReleaseClass, longest_horizon};
 use bernstream_noise::accountant::{concentrated, gaussian};
 use bernstream_noise::calibrate::Scale;
 use bernstream_noise::concentrated::rho_of_laplace;
@@ -103,25 +103,25 @@ fn rho(value: f64) -> Rho {
 }
 
 /// Noise so fine that whole numbers are no matter.
-fn fine() -> Drawn {
-    Drawn {
+fn fine() -> DrawnNoise {
+    DrawnNoise {
         values: 1,
         sigma: Scale::new(Scale::LARGEST).unwrap(),
     }
 }
 
 /// Laplace noise of a scale of `2^40` or so, and a change of `t` times that: `t` exactly, for the values of the table.
-fn laplace(t: f64) -> Class {
+fn laplace(t: f64) -> ReleaseClass {
     let scale = 1_000_000_000_000 / 16 * 16;
-    Class::Laplace {
+    ReleaseClass::Laplace {
         change: Sensitivity((t * scale as f64).round() as u64),
         scale: Scale::new(scale).unwrap(),
     }
 }
 
 /// One release of Gaussian noise.
-fn normal(sigma: f64) -> Class {
-    Class::Gaussian {
+fn normal(sigma: f64) -> ReleaseClass {
+    ReleaseClass::Gaussian {
         rho: rho(0.5 / sigma / sigma),
         drawn: fine(),
     }
@@ -158,7 +158,7 @@ fn the_epsilon_of_laplace_releases_is_that_of_the_closed_form() {
         );
         assert!(plan.is_within(found, delta(of)), "{t} {count} {of}");
         // Far below basic and zero-concentrated composition, where there is much to compose.
-        let Class::Laplace { change, scale } = laplace(t) else {
+        let ReleaseClass::Laplace { change, scale } = laplace(t) else {
             panic!()
         };
         let rho = Rho::from_trillionths(rho_of_laplace(change, scale).trillionths() * count);
@@ -180,7 +180,7 @@ fn the_epsilon_of_any_pure_mechanisms_is_the_optimal_composition() {
         epsilon: exact,
     } in vectors().pure
     {
-        let plan = Plan::new([(Class::Pure(epsilon(t)), count)]);
+        let plan = Plan::new([(ReleaseClass::Pure(epsilon(t)), count)]);
         let found = plan.epsilon(delta(of)).unwrap();
         is_just_above(
             found.to_f64(),
@@ -378,10 +378,10 @@ fn the_longest_horizon_is_within_the_total_and_one_window_more_is_not() {
     let of = delta(1e-6);
     for window in [
         vec![(laplace(0.01), 1)],
-        vec![(Class::Pure(epsilon(0.02)), 3)],
+        vec![(ReleaseClass::Pure(epsilon(0.02)), 3)],
         vec![(laplace(0.01), 2), (normal(100.0), 1)],
     ] {
-        let windows = longest(&window, total, of);
+        let windows = longest_horizon(&window, total, of);
         let of_windows = |windows: u64| {
             Plan::new(
                 window
@@ -396,12 +396,12 @@ fn the_longest_horizon_is_within_the_total_and_one_window_more_is_not() {
         );
         assert!(!of_windows(windows + 1).is_within(total, of), "{windows}");
     }
-    assert_eq!(longest(&[(laplace(1.1), 1)], total, Delta::ZERO), 0);
+    assert_eq!(longest_horizon(&[(laplace(1.1), 1)], total, Delta::ZERO), 0);
     assert_eq!(
-        longest(&[(Class::Pure(epsilon(0.1)), 1)], total, Delta::ZERO),
+        longest_horizon(&[(ReleaseClass::Pure(epsilon(0.1)), 1)], total, Delta::ZERO),
         10
     );
-    assert_eq!(longest(&[], total, Delta::ZERO), 1 << 40);
+    assert_eq!(longest_horizon(&[], total, Delta::ZERO), 1 << 40);
 }
 
 #[test]
@@ -419,10 +419,12 @@ fn what_promises_nothing_says_so() {
         one
     );
     assert_eq!(
-        Plan::new([(Class::Pure(epsilon(100.0)), 3)]).delta(epsilon(200.0)),
+        Plan::new([(ReleaseClass::Pure(epsilon(100.0)), 3)]).delta(epsilon(200.0)),
         one
     );
-    assert!(Plan::new([(Class::Pure(epsilon(100.0)), 3)]).is_within(epsilon(300.0), Delta::ZERO));
+    assert!(
+        Plan::new([(ReleaseClass::Pure(epsilon(100.0)), 3)]).is_within(epsilon(300.0), Delta::ZERO)
+    );
     assert_eq!(
         Losses::new([(PrivacyLoss::Laplace(f64::NAN), 1)]).delta(1.0),
         1.0

@@ -51,15 +51,15 @@ impl Window {
         let moments = Moments::new(axes, t).unwrap();
         let spec = moments.accumulator();
         let unit = |x: &Record| x.iter().map(|x| (x + 1.0) / 2.0).collect::<Vec<f64>>();
-        let exact =
-            moments.evaluate(&spec.filled(records.iter().map(|x| spec.record(&unit(x), 0.0))));
+        let exact = moments
+            .evaluate(&spec.filled_accumulator(records.iter().map(|x| spec.record(&unit(x), 0.0))));
         let change = moments
             .sensitivity_in(law.norm(), Adjacency::AddRemove, 1)
             .unwrap();
         let mechanism = Mechanism::calibrated(
             law,
             change,
-            moments.shape().values(),
+            moments.shape().value_count(),
             Price::Pure(epsilon.parse().unwrap()),
         )
         .unwrap();
@@ -106,7 +106,11 @@ impl Window {
 
     fn release(&self, seed: u8) -> Synopsis {
         let mut generator = Generator::frozen([seed; 32]);
-        self.synopsis(self.mechanism.release(&self.exact, &mut generator).values())
+        self.synopsis(
+            self.mechanism
+                .release_noisy(&self.exact, &mut generator)
+                .values(),
+        )
     }
 }
 
@@ -190,7 +194,11 @@ fn the_papers_coefficients_answer_too_with_more_truncation() {
         Approximation::Chebyshev,
         Approximation::Jackson { smoothness: 2 },
     ]
-    .map(|by| synopsis.answer(&Query::function(f).by(by)).unwrap());
+    .map(|by| {
+        synopsis
+            .answer(&Query::function(f).with_approximation(by))
+            .unwrap()
+    });
     assert!((jackson.sum - total(&records, f)).abs() <= jackson.truncation.error + 0.1);
     assert!(jackson.truncation.per_record > plain.truncation.per_record);
     assert!(jackson.truncation.per_record < 0.05, "{jackson:?}");
@@ -202,7 +210,7 @@ fn a_sparse_grid_answers_on_three_axes() {
     let synopsis = Window::new(3, 6, &records, NoiseDistribution::DiscreteLaplace, "1").exact();
     let f = |x: &[f64]| (0.4 * x[0] - 0.3 * x[1] * x[2]).exp();
     let answer = synopsis
-        .answer(&Query::function(f).on(Grid::Sparse { level: 8 }))
+        .answer(&Query::function(f).with_grid(Grid::Sparse { level: 8 }))
         .unwrap();
     let off = (answer.sum - total(&records, f)).abs();
     assert!(
@@ -310,7 +318,11 @@ fn worst(window: &Window, records: &[Record], family: &[Question], by: Approxima
     // An answer is linear in the moments: weights once a question.
     let weights: Vec<Vec<f64>> = family
         .iter()
-        .map(|f| releases[0].weights(&Query::function(f).by(by)).unwrap())
+        .map(|f| {
+            releases[0]
+                .weights(&Query::function(f).with_approximation(by))
+                .unwrap()
+        })
         .collect();
     let error = |release: &Synopsis| {
         let answer = |weights: &Vec<f64>| {

@@ -38,7 +38,7 @@ fn has(form: &RecordForm, path: &str) -> bool {
         ..Columns::default()
     };
     let impossible = form
-        .impossible(&columns, &declared())
+        .impossible_fields(&columns, &declared())
         .expect("all is declared");
     impossible.iter().all(|field| !field.types.is_empty())
 }
@@ -84,10 +84,10 @@ fn read(form: &RecordForm, payloads: &[Vec<u8>]) -> Vec<Kept> {
     let mut kept = Vec::new();
     for (offset, payload) in payloads.iter().enumerate() {
         let time = Some(Timestamp::from_micros(1));
-        let batch = gather.push(0, offset as i64, time, reader.read(payload).ok());
+        let batch = gather.push_row(0, offset as i64, time, reader.read(payload).ok());
         kept.extend(batch.iter().flat_map(rows));
     }
-    kept.extend(gather.take().iter().flat_map(rows));
+    kept.extend(gather.take_batch().iter().flat_map(rows));
     kept
 }
 
@@ -396,15 +396,15 @@ fn batches_end_and_no_row_is_lost() {
         let payload = if offset < 100 { &long } else { PLAIN };
         let partition = i32::from(offset >= 15_000);
         let time = Timestamp::from_micros(offset / 18_000);
-        batches.extend(gather.push(
+        batches.extend(gather.push_row(
             partition,
             offset,
             Some(time),
             reader.read(payload.as_bytes()).ok(),
         ));
     }
-    batches.extend(gather.take());
-    assert!(gather.take().is_none());
+    batches.extend(gather.take_batch());
+    assert!(gather.take_batch().is_none());
     let sizes: Vec<usize> = batches.iter().map(|batch| batch.times.len()).collect();
     assert_eq!(sizes.iter().sum::<usize>(), 20_000);
     assert!(

@@ -39,7 +39,7 @@ fn evaluate(regression: &Regression, records: &[Record]) -> Exact {
     let records = records
         .iter()
         .map(|(x, label)| regression.accumulator().record(&[*x], *label));
-    regression.evaluate(&regression.accumulator().filled(records))
+    regression.evaluate(&regression.accumulator().filled_accumulator(records))
 }
 
 /// Two windows: the last record is only in the one, the one before it only in the other, if `replaced`.

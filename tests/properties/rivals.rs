@@ -190,16 +190,17 @@ impl Setting {
         let target = &release.function.target;
         let mechanism = settings.mechanism_of(release, &release.function).unwrap();
         let spec = target.accumulator();
-        let exact = target.evaluate(&spec.filled(self.records.iter().map(|x| spec.record(x, 0.0))));
+        let exact = target
+            .evaluate(&spec.filled_accumulator(self.records.iter().map(|x| spec.record(x, 0.0))));
         let about = plan(&settings).releases[0].description().clone();
         let mut generator = Generator::frozen([3; 32]);
         let mut errors = [(); OURS].map(|()| Vec::new());
         for _ in 0..self.releases {
-            let noisy = mechanism.release(&exact, &mut generator);
+            let noisy = mechanism.release_noisy(&exact, &mut generator);
             let values = noisy
                 .values()
                 .iter()
-                .map(|value| *value as f64 * release.function.unit())
+                .map(|value| *value as f64 * release.function.grid_unit())
                 .collect();
             let synopsis =
                 Synopsis::new(about.clone(), target.publish(values)).expect("a synopsis");
@@ -228,7 +229,7 @@ impl Setting {
             .as_ref()
             .expect("a choice")
             .taken
-            .written(&release.axes, &release.function);
+            .keys_in_file(&release.axes, &release.function);
         (errors.map(|errors| Mean::of(&errors)), taken)
     }
 
@@ -262,8 +263,8 @@ impl Setting {
         let unit = density.unit();
         let peak = unit * 2.0_f64.powi(32);
         let spec = density.accumulator();
-        let exact =
-            density.evaluate(&spec.filled(self.records.iter().map(|x| spec.record(x, 0.0))));
+        let exact = density
+            .evaluate(&spec.filled_accumulator(self.records.iter().map(|x| spec.record(x, 0.0))));
         let counts: Vec<f64> = exact
             .opened()
             .iter()
@@ -271,7 +272,11 @@ impl Setting {
             .collect();
         let basis = density.basis().clone();
         let count = counts.len();
-        let rows: Vec<Vec<f64>> = self.grid.iter().map(|y| CellBasis::at(&basis, y)).collect();
+        let rows: Vec<Vec<f64>> = self
+            .grid
+            .iter()
+            .map(|y| CellBasis::kernel_values(&basis, y))
+            .collect();
         let sum = |row: &Vec<f64>, z: &[f64]| row.iter().zip(z).map(|(a, z)| a * z).sum::<f64>();
         let form: Vec<f64> = rows
             .iter()
@@ -326,8 +331,8 @@ impl Setting {
         let density = CellDensity::diagonal(&[self.bandwidth], Spline::Box, &[bins]).ok()?;
         let unit = density.unit();
         let spec = density.accumulator();
-        let exact =
-            density.evaluate(&spec.filled(self.records.iter().map(|x| spec.record(x, 0.0))));
+        let exact = density
+            .evaluate(&spec.filled_accumulator(self.records.iter().map(|x| spec.record(x, 0.0))));
         let counts: Vec<f64> = exact
             .opened()
             .iter()
@@ -335,7 +340,7 @@ impl Setting {
             .collect();
         let basis = density.basis().clone();
         let peak = unit * 2.0_f64.powi(32);
-        let rows: Vec<Vec<f64>> = self.grid.iter().map(|y| basis.at(y)).collect();
+        let rows: Vec<Vec<f64>> = self.grid.iter().map(|y| basis.kernel_values(y)).collect();
         let sum = |row: &Vec<f64>, z: &[f64]| row.iter().zip(z).map(|(a, z)| a * z).sum::<f64>();
         let form: Vec<f64> = rows
             .iter()

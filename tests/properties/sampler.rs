@@ -3,7 +3,7 @@
 use bernstream_functions::blackbox;
 use bernstream_functions::blackbox::{BlackBox, Function};
 use bernstream_functions::expression;
-use bernstream_functions::sampler::{Plan, Prior, Sampled, sample, sample_summand};
+use bernstream_functions::sampler::{Plan, Prior, Sampled, sample_sensitivity, sample_summand};
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::Record;
 use bernstream_release::window::{Axis, Label, Outside};
@@ -116,7 +116,7 @@ fn sampled_changes_cover_a_known_distribution() {
         // Without the record its middle: then no change is larger than half, which is below the quantile.
         let values = |records: &[Record]| vec![records.first().map_or(0.5, |record| record.x(0))];
         let draw = |rng: &mut ChaCha20Rng| Record::new(&[rng.random()], 0.0);
-        sample(&plan, 1, Adjacency::ReplaceOne, values, draw, &mut rng).unwrap()
+        sample_sensitivity(&plan, 1, Adjacency::ReplaceOne, values, draw, &mut rng).unwrap()
     };
     let runs = 1_000;
     let missed = |order| {
@@ -168,16 +168,17 @@ fn vignette(adjacency: Adjacency) -> Sampled {
         bandwidth: 0.1,
         gap: f64::INFINITY,
     };
-    let shape = blackbox::shape(1, 25).unwrap();
-    let values = |records: &[Record]| blackbox::values(&function, &shape, [-5.0, 5.0], records);
+    let shape = blackbox::lattice_shape(1, 25).unwrap();
+    let values =
+        |records: &[Record]| blackbox::lattice_values(&function, &shape, [-5.0, 5.0], records);
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let prior = prior();
-    sample(
+    sample_sensitivity(
         &Plan::new(500, 0.2).unwrap(),
         250,
         adjacency,
         values,
-        |rng| prior.draw(rng),
+        |rng| prior.draw_record(rng),
         &mut rng,
     )
     .unwrap()
@@ -193,7 +194,7 @@ fn the_vignettes_regression_is_sampled_and_released() {
         sampled.sup > 0.01 && sampled.sup < 0.5 && sampled.sum < 26.0 * sampled.sup,
         "{sampled:?}"
     );
-    let target = BlackBox::sampled(
+    let target = BlackBox::with_sample(
         PriestleyChao {
             bandwidth: 0.1,
             gap: f64::INFINITY,
@@ -222,10 +223,18 @@ fn the_vignettes_regression_is_sampled_and_released() {
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let prior = prior();
     let over = (0..400).filter(|_| {
-        let mut records: Vec<Record> = (0..251).map(|_| prior.draw(&mut rng)).collect();
-        let one = target.evaluate(&target.accumulator().filled(records[1..].iter().copied()));
+        let mut records: Vec<Record> = (0..251).map(|_| prior.draw_record(&mut rng)).collect();
+        let one = target.evaluate(
+            &target
+                .accumulator()
+                .filled_accumulator(records[1..].iter().copied()),
+        );
         records.swap(0, 1);
-        let other = target.evaluate(&target.accumulator().filled(records[1..].iter().copied()));
+        let other = target.evaluate(
+            &target
+                .accumulator()
+                .filled_accumulator(records[1..].iter().copied()),
+        );
         let change: u128 = one
             .opened()
             .iter()
@@ -247,7 +256,7 @@ fn what_is_sampled_under_add_remove_covers_both() {
         added.sup >= 0.9 * replaced.sup && added.sum >= 0.9 * replaced.sum,
         "{replaced:?} {added:?}"
     );
-    let target = BlackBox::sampled(
+    let target = BlackBox::with_sample(
         PriestleyChao {
             bandwidth: 0.1,
             gap: f64::INFINITY,
@@ -292,17 +301,26 @@ fn a_sampled_clip_for_an_expression_distorts_few_records() {
     .unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(8);
     let plan = Plan::for_gamma(0.1).unwrap();
-    let draw = |rng: &mut ChaCha20Rng| prior.draw(rng);
-    let sampled = sample_summand(&plan, |records| formula.values(records), draw, &mut rng).unwrap();
-    let proved = formula.clone().proved().unwrap();
-    let clipped = formula.clone().clipped(sampled.sup, sampled.sum).unwrap();
-    let [_, claimed] = proved.bounds(Adjacency::AddRemove);
+    let draw = |rng: &mut ChaCha20Rng| prior.draw_record(rng);
+    let sampled = sample_summand(
+        &plan,
+        |records| formula.exact_values(records),
+        draw,
+        &mut rng,
+    )
+    .unwrap();
+    let proved = formula.clone().with_proved_ranges().unwrap();
+    let clipped = formula
+        .clone()
+        .with_clipped_ranges(sampled.sup, sampled.sum)
+        .unwrap();
+    let [_, claimed] = proved.natural_bounds(Adjacency::AddRemove);
     println!("proved {claimed:.3}, sampled {:.3}", sampled.sum);
     assert!(sampled.sum < 0.7 * claimed);
     let distorted = (0..500).filter(|_| {
-        let record = [prior.draw(&mut rng)];
+        let record = [prior.draw_record(&mut rng)];
         let values = |target: &expression::Expression| -> Vec<f64> {
-            let exact = target.evaluate(&target.accumulator().filled(record));
+            let exact = target.evaluate(&target.accumulator().filled_accumulator(record));
             exact
                 .opened()
                 .iter()
@@ -357,7 +375,7 @@ fn priors_draw_what_they_say() {
     ];
     let prior = Prior::new(axes, label).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(9);
-    let records: Vec<Record> = (0..4_000).map(|_| prior.draw(&mut rng)).collect();
+    let records: Vec<Record> = (0..4_000).map(|_| prior.draw_record(&mut rng)).collect();
     let share = |is: &dyn Fn(&Record) -> bool| {
         records.iter().filter(|record| is(record)).count() as f64 / 4_000.0
     };
@@ -390,14 +408,16 @@ fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
     };
     let mut rng = ChaCha20Rng::seed_from_u64(10);
     let prior = Prior::new(vec![(dropped(0.0, 1.0), law.clone())], None).unwrap();
-    let x: Vec<f64> = (0..4_000).map(|_| prior.draw(&mut rng).x(0)).collect();
+    let x: Vec<f64> = (0..4_000)
+        .map(|_| prior.draw_record(&mut rng).x(0))
+        .collect();
     assert!(x.iter().all(|x| (0.0..1.0).contains(x) && *x > 0.0));
     assert!((x.iter().sum::<f64>() / 4_000.0 - 0.5).abs() < 0.03);
     // Clamped, nearly all of them are heaped.
     let prior = Prior::new(vec![(axis(0.0, 1.0), law.clone())], None).unwrap();
     assert!(
         (0..1_000)
-            .filter(|_| [0.0, 1.0].contains(&prior.draw(&mut rng).x(0)))
+            .filter(|_| [0.0, 1.0].contains(&prior.draw_record(&mut rng).x(0)))
             .count()
             > 900
     );
@@ -411,7 +431,7 @@ fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
         label,
     )
     .unwrap();
-    assert!((0..1_000).all(|_| prior.draw(&mut rng).label().abs() < 1.0));
+    assert!((0..1_000).all(|_| prior.draw_record(&mut rng).label().abs() < 1.0));
 
     let outside = Prior::new(
         vec![(
@@ -459,7 +479,7 @@ fn what_cannot_be_sampled_is_refused_in_words() {
     let mut rng = ChaCha20Rng::seed_from_u64(10);
     let plan = Plan::for_gamma(0.5).unwrap();
     let draw = |_: &mut ChaCha20Rng| Record::new(&[0.5], 0.0);
-    let none = sample(
+    let none = sample_sensitivity(
         &plan,
         0,
         Adjacency::AddRemove,
@@ -468,7 +488,7 @@ fn what_cannot_be_sampled_is_refused_in_words() {
         &mut rng,
     );
     says(none.unwrap_err().to_string(), "no neighbours to sample");
-    let wild = sample(
+    let wild = sample_sensitivity(
         &plan,
         3,
         Adjacency::AddRemove,

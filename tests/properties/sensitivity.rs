@@ -35,7 +35,7 @@ const CASES: [(&[f64], u32); 10] = [
 const LIMIT: f64 = 2.5e-4;
 
 fn deposit(density: &Density, histogram: &mut Histogram, record: &[f64]) {
-    histogram.deposit(density.nodes(), density.nodes().place(record));
+    histogram.deposit_record(density.nodes(), density.nodes().place_record(record));
 }
 
 fn evaluate(density: &Density, records: &[Record]) -> Exact {
@@ -43,7 +43,7 @@ fn evaluate(density: &Density, records: &[Record]) -> Exact {
     for record in records {
         deposit(density, &mut histogram, record);
     }
-    density.intensity(&histogram)
+    density.exact_intensity(&histogram)
 }
 
 /// A neighbouring pair: a background, and the records by which the two sides differ.
@@ -64,7 +64,7 @@ impl Neighbours<'_> {
         {
             deposit(self.density, &mut histogram, record);
         }
-        self.density.intensity(&histogram)
+        self.density.exact_intensity(&histogram)
     }
 
     fn difference(&self, pair: &[Record; 2]) -> [u128; 3] {

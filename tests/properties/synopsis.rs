@@ -29,7 +29,7 @@ fn described(dimensions: u8, degree: u32, order: u32) -> Description {
 }
 
 fn points(about: &Description) -> usize {
-    about.shape().values()
+    about.shape().value_count()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn what_was_sealed_is_what_is_opened() {
             .collect();
         let synopsis = Synopsis::new(about, values).unwrap();
         let sealed = synopsis.encode().unwrap();
-        assert_eq!(Synopsis::open(&sealed.bytes).unwrap(), synopsis);
+        assert_eq!(Synopsis::decode_message(&sealed.bytes).unwrap(), synopsis);
     }
 }
 
@@ -173,7 +173,7 @@ fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                 .collect::<Vec<_>>()
         );
-        assert_eq!(Synopsis::open(&sealed.bytes).unwrap(), synopsis);
+        assert_eq!(Synopsis::decode_message(&sealed.bytes).unwrap(), synopsis);
         for wrong in [pure, both, rho, slots]
             .into_iter()
             .filter(|wrong| *wrong != price)
@@ -209,7 +209,7 @@ fn a_declared_plan_says_what_it_implies() {
     });
     let synopsis = Synopsis::new(about, vec![0.0; 3]).unwrap();
     assert_eq!(
-        Synopsis::open(&synopsis.encode().unwrap().bytes).unwrap(),
+        Synopsis::decode_message(&synopsis.encode().unwrap().bytes).unwrap(),
         synopsis
     );
     let written = serde_json::to_string(synopsis.description()).unwrap();
@@ -234,7 +234,10 @@ fn without_a_key_neither_message_key_nor_subject_has_one() {
     assert_eq!(sealed.key, "flights/departure-delay");
     assert!(!sealed.headers.iter().any(|(name, _)| name == "ce_subject"));
     assert_eq!(
-        Synopsis::open(&sealed.bytes).unwrap().description().key,
+        Synopsis::decode_message(&sealed.bytes)
+            .unwrap()
+            .description()
+            .key,
         None
     );
 }
@@ -277,7 +280,7 @@ fn every_truncation_is_a_clear_error() {
         .unwrap()
         .bytes;
     for length in 0..bytes.len() {
-        let error = Synopsis::open(&bytes[..length]).expect_err("a message cut short");
+        let error = Synopsis::decode_message(&bytes[..length]).expect_err("a message cut short");
         assert!(error.to_string().starts_with("not a synopsis: "), "{error}");
     }
 }
@@ -303,7 +306,7 @@ fn no_mutated_byte_gets_a_panic_or_an_impossible_number_out() {
         ] {
             let mut mutated = bytes.clone();
             mutated[place] = value;
-            if let Ok(synopsis) = Synopsis::open(&mutated) {
+            if let Ok(synopsis) = Synopsis::decode_message(&mutated) {
                 opened += 1;
                 assert_eq!(points(synopsis.description()), synopsis.values().len());
                 assert!(synopsis.values().iter().all(|v| v.is_finite()));
@@ -338,7 +341,7 @@ fn columns_that_disagree_with_the_description_are_refused() {
             .unwrap();
         let mut mutated = bytes.clone();
         mutated[place] += 1;
-        let error = Synopsis::open(&mutated).expect_err("a column that was changed");
+        let error = Synopsis::decode_message(&mutated).expect_err("a column that was changed");
         assert!(error.to_string().contains("disagree"), "{error}");
     }
 }
@@ -352,7 +355,10 @@ fn other_bytes_are_refused() {
         &[0; 4096],
         b"{\"format\": 1}",
     ] {
-        assert!(matches!(Synopsis::open(bytes), Err(Error::Damaged(_))));
+        assert!(matches!(
+            Synopsis::decode_message(bytes),
+            Err(Error::Damaged(_))
+        ));
     }
     let mut twice = Synopsis::new(description(), vec![0.0; 3])
         .unwrap()
@@ -360,7 +366,7 @@ fn other_bytes_are_refused() {
         .unwrap()
         .bytes;
     twice.extend_from_within(..);
-    assert!(Synopsis::open(&twice).is_err());
+    assert!(Synopsis::decode_message(&twice).is_err());
 }
 
 #[test]
@@ -417,7 +423,7 @@ fn values_are_in_natural_units_on_every_axis() {
         let synopsis = Synopsis::new(about, values).unwrap();
         assert!((synopsis.evaluate(&[0.3, 1.7, 2.9]).unwrap() - f(0.3, 1.7, 2.9)).abs() < 1e-12);
         // The integral of a linear function is its middle value times the volume.
-        assert!((synopsis.mass().unwrap() - 6.0 * f(0.5, 1.0, 1.5)).abs() < 1e-10);
+        assert!((synopsis.total_mass().unwrap() - 6.0 * f(0.5, 1.0, 1.5)).abs() < 1e-10);
     }
 }
 
@@ -469,10 +475,10 @@ fn the_band_grows_with_the_noise_and_covers_the_grid() {
     let mut noise = description().noise;
     noise.grid = 0.0;
     assert_eq!(
-        band.scaled(&noise).half_width,
+        band.scaled_to_noise(&noise).half_width,
         band.half_width * noise.scale
     );
     noise.grid = 1e-3;
-    let surcharge = band.scaled(&noise).half_width - band.half_width * noise.scale;
+    let surcharge = band.scaled_to_noise(&noise).half_width - band.half_width * noise.scale;
     assert!(surcharge > 1e-3 * band.norm, "{surcharge}");
 }

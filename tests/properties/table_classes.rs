@@ -93,7 +93,7 @@ impl Setting {
             .map(|(x, class)| spec.record(&x, f64::from(class)))
             .collect::<Vec<_>>();
         target
-            .evaluate(&spec.filled(records))
+            .evaluate(&spec.filled_accumulator(records))
             .opened()
             .iter()
             .map(|value| *value as f64 * target.unit())
@@ -121,7 +121,7 @@ impl Setting {
             grid: 1e-9,
             calibrated: Default::default(),
         };
-        about.band = band(self, law).scaled(&about.noise);
+        about.band = band(self, law).scaled_to_noise(&about.noise);
         about
     }
 
@@ -373,8 +373,14 @@ fn on_one_axis_naive_bayes_is_a_local_mean() {
             );
         }
         assert_eq!(
-            kernel.class(&point, Fit::Naive).unwrap().table,
-            kernel.class(&point, Fit::Constant).unwrap().table
+            kernel
+                .most_probable_class(&point, Fit::Naive)
+                .unwrap()
+                .table,
+            kernel
+                .most_probable_class(&point, Fit::Constant)
+                .unwrap()
+                .table
         );
     }
 }
@@ -501,5 +507,10 @@ fn what_a_class_without_records_would_divide_by_is_unknown() {
             .pointwise
             .is_some()
     );
-    assert!(kernel.class(&point, Fit::Naive).unwrap().is_too_close);
+    assert!(
+        kernel
+            .most_probable_class(&point, Fit::Naive)
+            .unwrap()
+            .is_too_close
+    );
 }

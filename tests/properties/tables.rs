@@ -43,7 +43,11 @@ fn all() -> Vec<(CellTables, Option<TableLabel>)> {
 
 fn values(tables: &CellTables, records: &[Record]) -> Vec<i128> {
     tables
-        .evaluate(&tables.accumulator().filled(records.iter().copied()))
+        .evaluate(
+            &tables
+                .accumulator()
+                .filled_accumulator(records.iter().copied()),
+        )
         .opened()
 }
 
@@ -250,7 +254,8 @@ impl Law {
         let target = self.target();
         let epsilon = "1".parse::<Epsilon>().unwrap();
         let spec = target.accumulator();
-        let exact = target.evaluate(&spec.filled(rows.iter().map(|[x, y]| spec.record(&[*x], *y))));
+        let exact = target
+            .evaluate(&spec.filled_accumulator(rows.iter().map(|[x, y]| spec.record(&[*x], *y))));
         let law = noise
             .as_ref()
             .map_or(NoiseDistribution::DiscreteLaplace, |(_, law)| *law);
@@ -261,7 +266,8 @@ impl Law {
         let change = target
             .sensitivity_in(law.norm(), Adjacency::AddRemove, 1)
             .unwrap();
-        let mechanism = Mechanism::calibrated(law, change, target.shape().values(), price).unwrap();
+        let mechanism =
+            Mechanism::calibrated(law, change, target.shape().value_count(), price).unwrap();
         let unit = target.unit();
         let plain: Vec<f64> = exact
             .opened()
@@ -271,7 +277,7 @@ impl Law {
         let values = match noise {
             None => plain,
             Some((generator, _)) => {
-                let noisy = mechanism.release(&exact, generator);
+                let noisy = mechanism.release_noisy(&exact, generator);
                 let noisy = noisy.values().iter().map(|value| *value as f64 * unit);
                 noisy
                     .zip(plain)
@@ -288,7 +294,7 @@ impl Law {
             let band = bands
                 .entry(key)
                 .or_insert_with(|| Band::simulate(&target.shape(), law, 1));
-            band.scaled(&about.noise)
+            band.scaled_to_noise(&about.noise)
         });
         Synopsis::new(about, values).unwrap()
     }

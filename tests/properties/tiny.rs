@@ -59,7 +59,7 @@ fn windows(
             .iter()
             .chain(window.iter().map(|place| &domain[*place]))
             .copied();
-        let exact = target.evaluate(&target.accumulator().filled(records));
+        let exact = target.evaluate(&target.accumulator().filled_accumulator(records));
         (window, exact)
     };
     all.into_iter().map(value).collect()

@@ -27,13 +27,13 @@ fn open(rules: Rules) -> Windows {
 }
 
 fn close_all(mut windows: Windows) -> Vec<Window> {
-    std::iter::from_fn(|| windows.next().is_some().then(|| windows.close())).collect()
+    std::iter::from_fn(|| windows.next().is_some().then(|| windows.close_next())).collect()
 }
 
 fn windows_of(rules: Rules, records: &[Record]) -> Vec<Window> {
     let mut windows = open(rules);
     for record in records {
-        windows.absorb(&batch(record));
+        windows.absorb_batch(&batch(record));
     }
     close_all(windows)
 }
@@ -52,7 +52,7 @@ fn distance(one: &[u64], other: &[u64]) -> u128 {
 }
 
 fn fate(rules: Rules, record: &Record) -> RecordCounts {
-    open(rules).absorb(&batch(record))
+    open(rules).absorb_batch(&batch(record))
 }
 
 /// Two hundred ordinary records of many users and both keys, some of them late.
@@ -316,10 +316,10 @@ fn membership_is_the_predicate_of_the_design() {
         None,
     );
     assert_eq!(
-        dropping.absorb(&batch(&record(5, 10.001))),
+        dropping.absorb_batch(&batch(&record(5, 10.001))),
         one(|f| f.outside = 1)
     );
-    assert_eq!(dropping.absorb(&batch(&record(5, 10.0))), taken);
+    assert_eq!(dropping.absorb_batch(&batch(&record(5, 10.0))), taken);
 }
 
 #[test]
@@ -332,10 +332,10 @@ fn history_that_is_sent_later_than_it_happened_is_taken_until_the_backfill_ends(
         first,
         Some(seconds(1_000)),
     );
-    assert_eq!(windows.cutoff(), seconds(1_000));
+    assert_eq!(windows.next_cutoff(), seconds(1_000));
     assert_eq!(
         windows
-            .absorb(&batch(&Record {
+            .absorb_batch(&batch(&Record {
                 message: 999,
                 ..record(5, 5.0)
             }))
@@ -344,7 +344,7 @@ fn history_that_is_sent_later_than_it_happened_is_taken_until_the_backfill_ends(
     );
     assert_eq!(
         windows
-            .absorb(&batch(&Record {
+            .absorb_batch(&batch(&Record {
                 message: 1_000,
                 ..record(5, 5.0)
             }))
@@ -356,9 +356,9 @@ fn history_that_is_sent_later_than_it_happened_is_taken_until_the_backfill_ends(
 #[test]
 fn records_of_closed_windows_are_skipped() {
     let mut windows = open(rules());
-    windows.close();
-    assert_eq!(windows.absorb(&batch(&record(5, 5.0))).closed, 1);
-    assert_eq!(windows.absorb(&batch(&record(15, 5.0))).taken, 1);
+    windows.close_next();
+    assert_eq!(windows.absorb_batch(&batch(&record(5, 5.0))).closed, 1);
+    assert_eq!(windows.absorb_batch(&batch(&record(15, 5.0))).taken, 1);
 }
 
 #[test]
@@ -470,8 +470,9 @@ fn which_of_several_records_of_one_time_count_does_not_depend_on_where_they_lie(
             let first = rules.grid.span_of(seconds(0));
             let mut windows =
                 Windows::new(rules.clone(), vec![form.clone()], first.start, first, None);
-            rows.iter().for_each(|row| _ = windows.absorb(&batch(row)));
-            std::iter::from_fn(|| windows.next().is_some().then(|| windows.close())).collect()
+            rows.iter()
+                .for_each(|row| _ = windows.absorb_batch(&batch(row)));
+            std::iter::from_fn(|| windows.next().is_some().then(|| windows.close_next())).collect()
         };
         for (a, b) in closed(&stream).iter().zip(&closed(&moved)) {
             for (a, b) in a.forms[0].iter().zip(&b.forms[0]) {
@@ -556,13 +557,13 @@ fn each_release_takes_what_it_can_use_of_a_row() {
     let first = rules().grid.span_of(seconds(0));
     let mut windows = Windows::new(rules(), two_forms(), first.start, first, None);
     let taken = |fates: RecordCounts| (fates.taken, fates.outside);
-    assert_eq!(taken(windows.absorb(&batch(&record(1, 4.0)))), (1, 0));
+    assert_eq!(taken(windows.absorb_batch(&batch(&record(1, 4.0)))), (1, 0));
     assert_eq!(
-        taken(windows.absorb(&batch(&record(2, 6.0)))),
+        taken(windows.absorb_batch(&batch(&record(2, 6.0)))),
         (1, 0),
         "one of the two takes it"
     );
-    let window = windows.close();
+    let window = windows.close_next();
     assert_eq!(
         (masses(&window, 0), masses(&window, 1)),
         (vec![2, 0], vec![1, 0])
@@ -584,9 +585,9 @@ fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
     let rows = stream(5);
     let close_all = |mut windows: Windows| -> Vec<Vec<u128>> {
         for row in &rows {
-            windows.absorb(&batch(row));
+            windows.absorb_batch(&batch(row));
         }
-        std::iter::from_fn(|| windows.next().is_some().then(|| windows.close()))
+        std::iter::from_fn(|| windows.next().is_some().then(|| windows.close_next()))
             .map(|window| [masses(&window, 0), masses(&window, 1)].concat())
             .collect()
     };
@@ -646,18 +647,18 @@ fn a_window_that_is_closed_stays_as_it_was_in_the_windows_that_overlap_it() {
         rules().grid.span_of(seconds(0)),
         None,
     );
-    windows.absorb(&batch(&record(1, 4.0)));
-    assert_eq!(masses(&windows.close(), 0), [1, 0]);
-    assert_eq!(windows.absorb(&batch(&record(2, 4.0))).closed, 1);
-    windows.absorb(&batch(&record(11, 4.0)));
-    assert_eq!(masses(&windows.close(), 0), [2, 0]);
+    windows.absorb_batch(&batch(&record(1, 4.0)));
+    assert_eq!(masses(&windows.close_next(), 0), [1, 0]);
+    assert_eq!(windows.absorb_batch(&batch(&record(2, 4.0))).closed, 1);
+    windows.absorb_batch(&batch(&record(11, 4.0)));
+    assert_eq!(masses(&windows.close_next(), 0), [2, 0]);
     assert_eq!(
         windows.oldest_message(),
         seconds(-1),
         "a restart reads the first window again"
     );
-    assert_eq!(masses(&windows.close(), 0), [2, 0]);
-    assert_eq!(masses(&windows.close(), 0), [1, 0]);
+    assert_eq!(masses(&windows.close_next(), 0), [2, 0]);
+    assert_eq!(masses(&windows.close_next(), 0), [1, 0]);
 }
 
 /// The cap of a user holds for the longer window, not for each of the windows that it is made of.
@@ -680,9 +681,9 @@ fn a_user_changes_a_hopping_window_by_at_most_the_cap_over_all_keys_and_panes() 
                 None,
             );
             for row in rows {
-                windows.absorb(&batch(row));
+                windows.absorb_batch(&batch(row));
             }
-            std::iter::from_fn(|| windows.next().is_some().then(|| windows.close())).collect()
+            std::iter::from_fn(|| windows.next().is_some().then(|| windows.close_next())).collect()
         };
         // A user's period is a unit of its own: of one user there can be several in a window.
         for start in (0..100).step_by(period) {

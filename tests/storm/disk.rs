@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use bernstream_ledger::{Error, exists};
+use bernstream_ledger::{Error, ledger_exists};
 
 use crate::harness::files::{Files, command, ended};
 use crate::harness::ledger::params;
@@ -157,11 +157,11 @@ fn a_ledger_that_the_disk_does_not_show_is_not_called_missing() {
     let unreachable = folder.path().join("a-file");
     fs::write(&unreachable, "").expect("it is written");
     assert!(
-        !exists(&params(&folder.path().join("nothing")))
+        !ledger_exists(&params(&folder.path().join("nothing")))
             .expect("it can be seen that there is none")
     );
     assert!(matches!(
-        exists(&params(&unreachable)),
+        ledger_exists(&params(&unreachable)),
         Err(Error::Disk { .. })
     ));
 }

@@ -130,7 +130,7 @@ pub fn judge(evidence: &Evidence) -> Result<Seen, String> {
     let mut ids = BTreeSet::new();
     for message in &evidence.output {
         let place = format!("{}:{}", message.partition, message.offset);
-        let synopsis = Synopsis::open(&message.payload)
+        let synopsis = Synopsis::decode_message(&message.payload)
             .map_err(|error| format!("{place} is no synopsis: {error}"))?;
         let about = synopsis.description();
         let key = about.key.clone().unwrap_or_default();

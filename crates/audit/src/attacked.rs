@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::evidence::Test;
+use super::evidence::AuditTest;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::grid::Span;
 
 /// The findings of an attack.
 #[derive(Clone, Debug, Serialize)]
-pub struct Attacked {
+pub struct AttackReport {
     pub release: String,
     /// The promise of one release of one window.
     pub promised: String,
@@ -21,17 +21,17 @@ pub struct Attacked {
     /// Number of windows that were released of each of the two streams.
     pub windows: u64,
     pub seconds: f64,
-    pub tests: Vec<Test>,
+    pub tests: Vec<AuditTest>,
     /// With the confidence of the tests, the error rates are those of no smaller epsilon, at delta 0.
     pub epsilon_at_least: f64,
     /// `None` where a tenth of the noise would pass, too.
-    pub detects: Option<Detectable>,
-    pub curve: Vec<Point>,
+    pub detects: Option<DetectableScale>,
+    pub curve: Vec<ErrorRatePoint>,
 }
 
 /// The part of the scale from which on the error rates of the attacker, in that many windows, would have contradicted the promise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Detectable {
+pub struct DetectableScale {
     /// Noise of this part of its declared scale, or less.
     pub scale: f64,
     /// The cost of a unit with that noise; `None` where the price says nothing about one window.
@@ -42,7 +42,7 @@ pub struct Detectable {
 
 /// One threshold of the attacker, who says that the unit is there if the log likelihood ratio is above it.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Point {
+pub struct ErrorRatePoint {
     /// The part of wrong answers, without the unit and with it: measured, and calculated for the declared noise.
     pub false_positives: f64,
     pub false_negatives: f64,

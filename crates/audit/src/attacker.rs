@@ -6,9 +6,9 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
 use super::deadline::Deadline;
-use super::law::Law;
+use super::law::NoiseLaw;
 use super::looks::SequentialTest;
-use super::samplers::key;
+use super::samplers::generator_key;
 use super::tally::Tally;
 use super::threads::in_parts;
 use bernstream_synopsis::NoiseDistribution;
@@ -29,14 +29,14 @@ const FACTORS: i32 = 231;
 
 /// Knows in which keys the streams differ, and by how much.
 #[derive(Clone, Debug)]
-pub(super) struct Attacker(pub Vec<Watched>);
+pub(super) struct Attacker(pub Vec<WatchedKey>);
 
 /// A key in which the streams differ.
 #[derive(Clone, Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedKey {
     pub place: usize,
     /// The declared law.
-    pub law: Law,
+    pub law: NoiseLaw,
     /// The exact values of the first stream, and by how much they are more than those of the second.
     pub exact: Vec<i128>,
     pub change: Vec<i128>,
@@ -45,11 +45,11 @@ pub(super) struct Watched {
 impl Attacker {
     /// The norm of the change over the scale: of several keys, each of which has noise of its own, the sum, or the root of the sum of
     /// squares for Gaussian noise.
-    pub fn distance(&self) -> f64 {
+    pub fn change_in_scales(&self) -> f64 {
         let each = self
             .0
             .iter()
-            .map(|watched| watched.law.distance(&watched.change));
+            .map(|watched| watched.law.norm_in_scales(&watched.change));
         match self.law().noise {
             NoiseDistribution::DiscreteGaussian => each.map(|mu| mu * mu).sum::<f64>().sqrt(),
             _ => each.sum(),
@@ -57,8 +57,8 @@ impl Attacker {
     }
 
     /// The law of one key; that of every key.
-    pub fn law(&self) -> Law {
-        let none = Law {
+    pub fn law(&self) -> NoiseLaw {
+        let none = NoiseLaw {
             noise: NoiseDistribution::DiscreteLaplace,
             scale: 1.0,
             values: 0,
@@ -67,9 +67,9 @@ impl Attacker {
     }
 
     /// The law of the sizes of all keys together.
-    pub fn all(&self) -> Law {
+    pub fn joint_law(&self) -> NoiseLaw {
         let law = self.law();
-        Law {
+        NoiseLaw {
             values: law.values * self.0.len(),
             ..law
         }
@@ -77,9 +77,9 @@ impl Attacker {
 
     /// The law of the log likelihood ratio under the declared noise, `factor` times its scale: draws with the unit. By the symmetry of
     /// every law, what it is without the unit has the same law with the other sign.
-    fn simulated(&self, seed: u64, draws: Range<u64>, factor: f64) -> Vec<f64> {
+    fn simulate_ratios(&self, seed: u64, draws: Range<u64>, factor: f64) -> Vec<f64> {
         let parts = in_parts(draws, |range| {
-            let mut rng = ChaCha12Rng::from_seed(key([seed, 4, range.start, 0]));
+            let mut rng = ChaCha12Rng::from_seed(generator_key([seed, 4, range.start, 0]));
             let mut ratios = Vec::new();
             for _ in range {
                 let losses = self
@@ -95,18 +95,18 @@ impl Attacker {
 
     /// The curve of the declared noise. For Gaussian noise in closed form: with `mu` the distance, the log likelihood ratio is normal
     /// of mean `mu^2 / 2` and variance `mu^2`. For the others simulated, until `deadline` at most.
-    pub fn calculated(&self, seed: u64, alarm: f64, deadline: &Deadline) -> Calculated {
-        let values = self.all().values.max(1) as u64;
+    pub fn calculate_curve(&self, seed: u64, alarm: f64, deadline: &Deadline) -> CalculatedCurve {
+        let values = self.joint_law().values.max(1) as u64;
         let is_gaussian = self.law().noise == NoiseDistribution::DiscreteGaussian;
         let draws = if is_gaussian {
             DRAWS_AT_ONCE
         } else {
             (NUMBERS / values).clamp(DRAWS_AT_ONCE, DRAWS)
         };
-        let mut ratios = self.simulated(seed, 0..DRAWS_AT_ONCE, 1.0);
+        let mut ratios = self.simulate_ratios(seed, 0..DRAWS_AT_ONCE, 1.0);
         while (ratios.len() as u64) < draws && !deadline.is_over() {
             let done = ratios.len() as u64;
-            ratios.extend(self.simulated(seed, done..done + DRAWS_AT_ONCE, 1.0));
+            ratios.extend(self.simulate_ratios(seed, done..done + DRAWS_AT_ONCE, 1.0));
         }
         let draws = ratios.len() as u64;
         ratios.sort_by(f64::total_cmp);
@@ -123,11 +123,11 @@ impl Attacker {
         let mut without = Tally::new(thresholds.clone());
         ratios.iter().for_each(|x| with.add(*x));
         ratios.iter().for_each(|x| without.add(-*x));
-        let mut with = with.parts();
-        let mut without = without.parts();
-        let mut error = SequentialTest::new(alarm / 2.0, draws).band(draws);
+        let mut with = with.parts_up_to();
+        let mut without = without.parts_up_to();
+        let mut error = SequentialTest::new(alarm / 2.0, draws).confidence_band(draws);
         if is_gaussian {
-            let mu = self.distance();
+            let mu = self.change_in_scales();
             with = thresholds
                 .iter()
                 .map(|t| normal_up_to(*t, mu * mu / 2.0, mu))
@@ -138,40 +138,46 @@ impl Attacker {
                 .collect();
             error = 0.0;
         }
-        Calculated {
+        CalculatedCurve {
             thresholds,
             with,
             without,
-            error: error + self.all().rounding(),
+            error: error + self.joint_law().rounding_distance(),
         }
     }
 
     /// The largest part of the scale, of some, at which the log likelihood ratio with the unit has a distribution that is at least
     /// `wanted` from the calculated one.
-    pub fn fails_at(&self, calculated: &Calculated, wanted: f64) -> Option<f64> {
+    pub fn scale_that_fails(&self, calculated: &CalculatedCurve, wanted: f64) -> Option<f64> {
         [0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.3]
             .into_iter()
             .find(|factor| {
-                let ratios = self.scaled(calculated, *factor);
+                let ratios = self.simulate_at_scale(calculated, *factor);
                 ratios.with.distance(&calculated.with) >= wanted
             })
     }
 
     /// The largest part of the scale, down to a tenth and to a part in a hundred, at which this attacker's error rates break a
     /// promise: `breaks` says whether one pair of them does, false positives first. The less noise, the lower they are.
-    pub fn breaks_at(
+    pub fn scale_that_breaks(
         &self,
-        calculated: &Calculated,
+        calculated: &CalculatedCurve,
         breaks: impl Fn(f64, f64) -> bool,
     ) -> Option<f64> {
         let mut holds = 0;
         let mut broken = FACTORS;
-        if !self.scaled(calculated, factor_of(broken)).breaks(&breaks) {
+        if !self
+            .simulate_at_scale(calculated, factor_of(broken))
+            .break_promise(&breaks)
+        {
             return None;
         }
         while broken - holds > 1 {
             let middle = i32::midpoint(holds, broken);
-            if self.scaled(calculated, factor_of(middle)).breaks(&breaks) {
+            if self
+                .simulate_at_scale(calculated, factor_of(middle))
+                .break_promise(&breaks)
+            {
                 broken = middle
             } else {
                 holds = middle
@@ -181,14 +187,14 @@ impl Attacker {
     }
 
     /// The log likelihood ratios of the declared noise if it had this part of its scale.
-    fn scaled(&self, calculated: &Calculated, factor: f64) -> ScaledRatios {
-        let values = self.all().values.max(1) as u64;
+    fn simulate_at_scale(&self, calculated: &CalculatedCurve, factor: f64) -> ScaledRatios {
+        let values = self.joint_law().values.max(1) as u64;
         let draws = (NUMBERS_OF_A_FACTOR / values).clamp(LEAST_OF_A_FACTOR, DRAWS_AT_ONCE);
         let mut ratios = ScaledRatios {
             with: Tally::new(calculated.thresholds.clone()),
             without: Tally::new(calculated.thresholds.clone()),
         };
-        for ratio in self.simulated(5, 0..draws, factor) {
+        for ratio in self.simulate_ratios(5, 0..draws, factor) {
             ratios.with.add(ratio);
             ratios.without.add(-ratio);
         }
@@ -201,21 +207,21 @@ fn factor_of(step: i32) -> f64 {
     FACTOR.powi(-step)
 }
 
-impl Watched {
+impl WatchedKey {
     /// The loss of a draw of the declared noise, `factor` times its scale.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a simulated number is rounded to whole units"
     )]
     fn simulated_loss(&self, factor: f64, rng: &mut ChaCha12Rng) -> f64 {
-        let mut noise = self.law.simulated(rng);
+        let mut noise = self.law.simulate_draw(rng);
         if factor != 1.0 {
             #[expect(clippy::cast_precision_loss, reason = "a simulated number")]
             for z in &mut noise {
                 *z = (*z as f64 * factor).round() as i128;
             }
         }
-        self.law.loss(&noise, &self.change)
+        self.law.privacy_loss(&noise, &self.change)
     }
 }
 
@@ -239,15 +245,15 @@ struct ScaledRatios {
 
 impl ScaledRatios {
     /// Returns whether a pair of error rates breaks a promise.
-    fn breaks(&self, breaks: impl Fn(f64, f64) -> bool) -> bool {
-        let with = self.with.parts();
-        let mut pairs = with.iter().zip(self.without.parts());
+    fn break_promise(&self, breaks: impl Fn(f64, f64) -> bool) -> bool {
+        let with = self.with.parts_up_to();
+        let mut pairs = with.iter().zip(self.without.parts_up_to());
         pairs.any(|(with, without)| breaks(1.0 - without, *with))
     }
 }
 
 /// The law of the log likelihood ratio at some thresholds, with the unit and without it.
-pub(super) struct Calculated {
+pub(super) struct CalculatedCurve {
     pub thresholds: Vec<f64>,
     pub with: Vec<f64>,
     pub without: Vec<f64>,

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::encode::encode;
+use super::encode::encode_message;
 use super::error::Error;
 use super::messages::Message;
-use super::subject::{Stamps, Subject};
+use super::subject::{AuditSubject, StampSource};
 use bernstream_release::source::{Batch, decode};
 
 /// The batches of a stream, in the order in which they were sent; messages that no worker can read are left out.
@@ -13,14 +13,17 @@ use bernstream_release::source::{Batch, decode};
 /// # Errors
 ///
 /// If a message cannot be encoded.
-pub fn batches(subject: &Subject<'_>, messages: &[Message]) -> Result<Vec<Batch>, Error> {
+pub fn decode_batches(
+    subject: &AuditSubject<'_>,
+    messages: &[Message],
+) -> Result<Vec<Batch>, Error> {
     let mut offsets: BTreeMap<i32, i64> = BTreeMap::new();
     let mut decoded = Vec::new();
     for message in messages {
-        let bytes = encode(message, subject.columns)?;
+        let bytes = encode_message(message, subject.columns)?;
         let offset = offsets.entry(message.partition).or_default();
-        let stamp = (subject.stamps != Stamps::None).then_some(message.stamp);
-        decoded.extend(decode::decode(
+        let stamp = (subject.stamps != StampSource::None).then_some(message.stamp);
+        decoded.extend(decode::decode_message(
             &bytes,
             subject.columns,
             message.partition,

@@ -12,10 +12,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::observed::{Evaluation, Observed, Published};
-use super::pair::Pair;
-use super::shift::{changes, distance_of, norm, two_largest};
-use super::subject::Subject;
+use super::observed::{Evaluation, PublishedBytes, ReplayObservations};
+use super::pair::NeighbouringPair;
+use super::shift::{distance_of, norm_of_changes, two_largest, value_changes};
+use super::subject::AuditSubject;
 use bernstream_synopsis::Norm;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::{Description, WindowKind};
@@ -23,7 +23,7 @@ use bernstream_worker::pipeline::{Release, ReleaseVariant};
 
 /// A part of a release that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum ComparedPart {
     /// The released values, in this variant.
     Values { variant: usize },
     /// The counts that a bandwidth is chosen from.
@@ -34,52 +34,52 @@ pub enum Part {
 
 /// The distance that one window of a release moved, all keys together, in the norm of its noise, and the distance that it may.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shift {
+pub struct ReleaseShift {
     pub release: usize,
-    pub part: Part,
+    pub part: ComparedPart,
     pub found: f64,
     pub declared: u64,
 }
 
 /// The differences between two replays.
 #[derive(Clone, Debug, Default)]
-pub struct Difference {
+pub struct ReplayDifference {
     /// Differences that the promise rules out, but for what moved too far.
     pub violations: Vec<String>,
     /// Releases that moved further than declared: under random differential privacy that may happen, with a stated probability.
     pub beyond: Vec<String>,
     /// Differences that it allows.
-    pub shifts: Vec<Shift>,
+    pub shifts: Vec<ReleaseShift>,
 }
 
 /// The largest shift of a part, and the pair that it was found with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Largest {
+pub struct LargestShift {
     pub found: f64,
     pub declared: u64,
     pub pair: String,
 }
 
-impl Largest {
+impl LargestShift {
     /// Found as a part of declared.
-    pub fn part(&self) -> f64 {
+    pub fn share_of_declared(&self) -> f64 {
         self.found / self.declared as f64
     }
 }
 
 /// The result of many pairs.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct PairsReport {
     pub pairs: usize,
     /// Each with the name of its pair.
     pub violations: Vec<(String, String)>,
     /// Releases that moved further than declared, each with the name of its pair.
     pub beyond: Vec<(String, String)>,
-    pub largest: BTreeMap<(usize, Part), Largest>,
+    pub largest: BTreeMap<(usize, ComparedPart), LargestShift>,
 }
 
-impl Report {
-    pub fn add(&mut self, pair: &Pair, difference: Difference) {
+impl PairsReport {
+    pub fn add_pair(&mut self, pair: &NeighbouringPair, difference: ReplayDifference) {
         self.pairs += 1;
         let name = &pair.name;
         for violation in difference.violations {
@@ -89,9 +89,9 @@ impl Report {
             self.beyond.push((name.clone(), beyond));
         }
         for shift in difference.shifts {
-            self.enter(
+            self.keep_larger(
                 (shift.release, shift.part),
-                Largest {
+                LargestShift {
                     found: shift.found,
                     declared: shift.declared,
                     pair: name.clone(),
@@ -101,48 +101,48 @@ impl Report {
     }
 
     /// Adds what other pairs of the same subject came to.
-    pub fn join(&mut self, other: Report) {
+    pub fn merge_report(&mut self, other: PairsReport) {
         self.pairs += other.pairs;
         self.violations.extend(other.violations);
         self.beyond.extend(other.beyond);
         for (place, largest) in other.largest {
-            self.enter(place, largest);
+            self.keep_larger(place, largest);
         }
     }
 
-    fn enter(&mut self, place: (usize, Part), found: Largest) {
+    fn keep_larger(&mut self, place: (usize, ComparedPart), found: LargestShift) {
         let largest = self.largest.entry(place).or_insert_with(|| found.clone());
-        if found.part() > largest.part() {
+        if found.share_of_declared() > largest.share_of_declared() {
             *largest = found;
         }
     }
 }
 
 /// Compares the replays of a pair.
-pub fn compare(
-    subject: &Subject<'_>,
-    pair: &Pair,
-    with: &Observed,
-    without: &Observed,
-) -> Difference {
-    let mut difference = Difference::default();
-    difference.same("how the worker ended", &with.stopped, &without.stopped);
-    difference.same("the log of the default level", &with.log, &without.log);
-    difference.same("the metrics at the end", &with.metrics, &without.metrics);
-    difference.same("what the source was asked", &with.asked, &without.asked);
-    difference.same("what the ledger claimed", &with.claimed, &without.claimed);
-    difference.same("the rows of the ledger", &with.rows, &without.rows);
-    difference.same(
+pub fn compare_replays(
+    subject: &AuditSubject<'_>,
+    pair: &NeighbouringPair,
+    with: &ReplayObservations,
+    without: &ReplayObservations,
+) -> ReplayDifference {
+    let mut difference = ReplayDifference::default();
+    difference.require_equal("how the worker ended", &with.stopped, &without.stopped);
+    difference.require_equal("the log of the default level", &with.log, &without.log);
+    difference.require_equal("the metrics at the end", &with.metrics, &without.metrics);
+    difference.require_equal("what the source was asked", &with.asked, &without.asked);
+    difference.require_equal("what the ledger claimed", &with.claimed, &without.claimed);
+    difference.require_equal("the rows of the ledger", &with.rows, &without.rows);
+    difference.require_equal(
         "the number of windows with noise",
         &with.windows.len(),
         &without.windows.len(),
     );
-    difference.same(
+    difference.require_equal(
         "the number of messages",
         &with.published.len(),
         &without.published.len(),
     );
-    difference.same(
+    difference.require_equal(
         "the number of evaluations",
         &with.evaluations.len(),
         &without.evaluations.len(),
@@ -162,19 +162,19 @@ pub fn compare(
         .skip(1)
         .map(|window| window.evaluations)
         .chain([with.evaluations.len()]);
-    let mut past = Past::default();
+    let mut past = EarlierShifts::default();
     for ((window, other), end) in with.windows.iter().zip(&without.windows).zip(ends) {
-        difference.same("the metrics before a draw", &window.metrics, &other.metrics);
-        difference.same(
+        difference.require_equal("the metrics before a draw", &window.metrics, &other.metrics);
+        difference.require_equal(
             "the evaluations before a draw",
             &window.evaluations,
             &other.evaluations,
         );
         let with = released_in(with, window.evaluations..end);
         let without = released_in(without, window.evaluations..end);
-        let is_chosen_alike = difference.window(subject, pair, &with, &without, &mut past);
+        let is_chosen_alike = difference.compare_window(subject, pair, &with, &without, &mut past);
         if is_chosen_alike {
-            difference.same("the number of random words", &window.words, &other.words);
+            difference.require_equal("the number of random words", &window.words, &other.words);
         }
     }
     difference
@@ -183,10 +183,10 @@ pub fn compare(
 /// One evaluation and the message that it led to.
 struct ReleasedMessage<'a> {
     evaluation: &'a Evaluation,
-    message: &'a Published,
+    message: &'a PublishedBytes,
 }
 
-fn released_in(observed: &Observed, places: Range<usize>) -> Vec<ReleasedMessage<'_>> {
+fn released_in(observed: &ReplayObservations, places: Range<usize>) -> Vec<ReleasedMessage<'_>> {
     let evaluations = observed.evaluations.get(places.clone()).unwrap_or_default();
     let published = observed.published.get(places).unwrap_or_default();
     let pairs = evaluations.iter().zip(published);
@@ -207,10 +207,10 @@ fn evaluations_of<'a>(all: &[ReleasedMessage<'a>], release: usize) -> Vec<&'a Ev
 
 /// The changes of earlier windows, for sums over several of them, by release and key.
 #[derive(Default)]
-struct Past(BTreeMap<(usize, String), Vec<Vec<i128>>>);
+struct EarlierShifts(BTreeMap<(usize, String), Vec<Vec<i128>>>);
 
-impl Difference {
-    fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, with: &T, without: &T) {
+impl ReplayDifference {
+    fn require_equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, with: &T, without: &T) {
         if with != without {
             let with = format!("{with:?}");
             let without = format!("{without:?}");
@@ -228,18 +228,18 @@ impl Difference {
     }
 
     /// Compares one window; returns whether all its private choices are the same.
-    fn window(
+    fn compare_window(
         &mut self,
-        subject: &Subject<'_>,
-        pair: &Pair,
+        subject: &AuditSubject<'_>,
+        pair: &NeighbouringPair,
         with: &[ReleasedMessage<'_>],
         without: &[ReleasedMessage<'_>],
-        past: &mut Past,
+        past: &mut EarlierShifts,
     ) -> bool {
         let mut is_chosen_alike = true;
         for (place, release) in subject.plan.releases.iter().enumerate() {
             let with = evaluations_of(with, place);
-            self.shifts(place, release, &with, &evaluations_of(without, place));
+            self.compare_exact_values(place, release, &with, &evaluations_of(without, place));
         }
         for (with, without) in with.iter().zip(without) {
             let evaluation = with.evaluation;
@@ -249,16 +249,16 @@ impl Difference {
             let Some(release) = subject.plan.releases.get(evaluation.release) else {
                 continue;
             };
-            self.same("the order of releases", &evaluation.release, &other.release);
-            self.same("the key of a message", &sent.key, &other_sent.key);
-            self.same(
+            self.require_equal("the order of releases", &evaluation.release, &other.release);
+            self.require_equal("the key of a message", &sent.key, &other_sent.key);
+            self.require_equal(
                 "the headers of a message",
                 &sent.headers,
                 &other_sent.headers,
             );
             let (Ok(one), Ok(two)) = (
-                Synopsis::open(&sent.bytes),
-                Synopsis::open(&other_sent.bytes),
+                Synopsis::decode_message(&sent.bytes),
+                Synopsis::decode_message(&other_sent.bytes),
             ) else {
                 self.violations
                     .push("a message cannot be read again".to_owned());
@@ -283,24 +283,24 @@ impl Difference {
             if !is_chosen_alike {
                 continue;
             }
-            self.same(
+            self.require_equal(
                 "the length of a message",
                 &sent.bytes.len(),
                 &other_sent.bytes.len(),
             );
-            self.same(
+            self.require_equal(
                 "the description of a synopsis",
                 one.description(),
                 two.description(),
             );
-            let expected = past.expected(evaluation.release, &moved, one.description());
-            self.published(release, evaluation.variant, &expected, &one, &two);
+            let expected = past.expected_shift(evaluation.release, &moved, one.description());
+            self.compare_published(release, evaluation.variant, &expected, &one, &two);
         }
         is_chosen_alike
     }
 
     /// Compares the exact values of a release in one window.
-    fn shifts(
+    fn compare_exact_values(
         &mut self,
         place: usize,
         release: &Release,
@@ -315,11 +315,11 @@ impl Difference {
                 let other = other.values.get(index)?;
                 Some(distance_of(variant, one.values.get(index)?, other))
             });
-            self.shift(
+            self.record_shift(
                 release,
-                Shift {
+                ReleaseShift {
                     release: place,
-                    part: Part::Values { variant: index },
+                    part: ComparedPart::Values { variant: index },
                     found: values.sum(),
                     declared: variant.change.0,
                 },
@@ -329,11 +329,11 @@ impl Difference {
                     let other = other.scores.get(index)?.as_ref()?;
                     Some(two_largest(one.scores.get(index)?.as_ref()?, other))
                 });
-                self.shift(
+                self.record_shift(
                     release,
-                    Shift {
+                    ReleaseShift {
                         release: place,
-                        part: Part::Scores { variant: index },
+                        part: ComparedPart::Scores { variant: index },
                         found: scores.sum(),
                         declared: order.change().0,
                     },
@@ -342,24 +342,24 @@ impl Difference {
         }
         if let Some(bandwidth) = &release.bandwidth {
             let counts = with.iter().zip(without).filter_map(|(one, other)| {
-                let change = changes(one.counts.as_ref()?, other.counts.as_ref()?);
-                Some(norm(Norm::One, &change))
+                let change = value_changes(one.counts.as_ref()?, other.counts.as_ref()?);
+                Some(norm_of_changes(Norm::One, &change))
             });
-            self.shift(
+            self.record_shift(
                 release,
-                Shift {
+                ReleaseShift {
                     release: place,
-                    part: Part::Counts,
+                    part: ComparedPart::Counts,
                     found: counts.sum(),
-                    declared: bandwidth.change().0,
+                    declared: bandwidth.count_sensitivity().0,
                 },
             );
         }
     }
 
     /// Records how far a part of a release moved, and whether it may.
-    fn shift(&mut self, release: &Release, shift: Shift) {
-        let Shift {
+    fn record_shift(&mut self, release: &Release, shift: ReleaseShift) {
+        let ReleaseShift {
             part,
             found,
             declared,
@@ -378,7 +378,7 @@ impl Difference {
     }
 
     /// Requires that the published values move by what the exact values moved.
-    fn published(
+    fn compare_published(
         &mut self,
         release: &Release,
         variant: usize,
@@ -410,9 +410,14 @@ impl Difference {
     }
 }
 
-impl Past {
+impl EarlierShifts {
     /// The changes that the values of a synopsis must show: those of its window, or the sum over its panes.
-    fn expected(&mut self, release: usize, moved: &[i128], description: &Description) -> Vec<i128> {
+    fn expected_shift(
+        &mut self,
+        release: usize,
+        moved: &[i128],
+        description: &Description,
+    ) -> Vec<i128> {
         let key = (release, description.key.clone().unwrap_or_default());
         let Some(panes) = description.panes.filter(|panes| panes.step.is_some()) else {
             return moved.to_vec();
@@ -435,7 +440,11 @@ impl Past {
 }
 
 /// Returns whether a synopsis charges a block in which the unit has a row.
-fn is_charged(pair: &Pair, subject: &Subject<'_>, description: &Description) -> bool {
+fn is_charged(
+    pair: &NeighbouringPair,
+    subject: &AuditSubject<'_>,
+    description: &Description,
+) -> bool {
     let mut blocks = pair
         .times
         .iter()
@@ -451,7 +460,7 @@ fn release_shift(one: &Evaluation, other: &Evaluation) -> Vec<i128> {
     if let Some(other) = other.values.get(one.variant)
         && let Some(one) = one.values.get(one.variant)
     {
-        return changes(one, other);
+        return value_changes(one, other);
     }
     Vec::new()
 }

@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use bernstream_worker::pipeline::Stop;
+use bernstream_worker::pipeline::StopRequest;
 
 /// A time, or a request to stop, whichever comes first.
 #[derive(Clone, Debug)]
 pub struct Deadline {
     end: Instant,
-    stop: Stop,
+    stop: StopRequest,
 }
 
 impl Deadline {
-    pub fn new(end: Instant, stop: &Stop) -> Self {
+    pub fn new(end: Instant, stop: &StopRequest) -> Self {
         Deadline {
             end,
             stop: stop.clone(),
@@ -25,7 +25,7 @@ impl Deadline {
 
     /// Returns whether somebody asked for an end: nothing more is begun.
     pub fn is_stopped(&self) -> bool {
-        self.stop.asked()
+        self.stop.is_requested()
     }
 
     pub fn end(&self) -> Instant {
@@ -33,15 +33,15 @@ impl Deadline {
     }
 
     /// The time that is left.
-    pub fn left(&self) -> Duration {
+    pub fn time_left(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now())
     }
 
     /// The deadline of something that has this part of the time that is left.
     #[must_use]
-    pub fn part(&self, part: f64) -> Self {
+    pub fn part_of_rest(&self, part: f64) -> Self {
         Deadline {
-            end: Instant::now() + self.left().mul_f64(part),
+            end: Instant::now() + self.time_left().mul_f64(part),
             stop: self.stop.clone(),
         }
     }

@@ -2,12 +2,12 @@
 
 use std::slice::from_ref;
 
-use super::messages::{NamedRow, Row};
-use super::pair::Pair;
+use super::messages::{InputRow, NamedRow};
+use super::pair::NeighbouringPair;
 use super::way::InjectionStrategy;
 
 /// A change of a row that a promise lets differ.
-pub(super) enum Edit {
+pub(super) enum RowEdit {
     /// The row, or none.
     Add,
     /// A number of copies of it, or none: more than count.
@@ -22,25 +22,30 @@ pub(super) struct NamedValues {
     pub values: Vec<Option<f64>>,
 }
 
-impl Edit {
+impl RowEdit {
     /// The pairs that differ at `row`, written in this way.
-    pub fn pairs(&self, way: &InjectionStrategy<'_>, name: &str, row: &Row) -> Vec<Pair> {
+    pub fn pairs_at_row(
+        &self,
+        way: &InjectionStrategy<'_>,
+        name: &str,
+        row: &InputRow,
+    ) -> Vec<NeighbouringPair> {
         match self {
-            Edit::Add => vec![way.added(name, from_ref(row))],
-            Edit::AddMany(copies) => vec![way.added(name, &vec![row.clone(); *copies])],
-            Edit::Replace(others) => {
+            RowEdit::Add => vec![way.pair_added(name, from_ref(row))],
+            RowEdit::AddMany(copies) => vec![way.pair_added(name, &vec![row.clone(); *copies])],
+            RowEdit::Replace(others) => {
                 let mut rows = Vec::new();
                 for other in others {
                     let values = other.values.clone();
                     rows.push(NamedRow::new(
                         format!("{name} becomes {}", other.name),
-                        Row {
+                        InputRow {
                             values,
                             ..row.clone()
                         },
                     ));
                 }
-                way.replaced(row, rows)
+                way.pairs_replaced(row, rows)
             }
         }
     }

@@ -13,7 +13,7 @@ use arrow_buffer::NullBuffer;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use super::messages::{Message, Row, Texts, Types};
+use super::messages::{ColumnTypes, InputRow, Message, TextForm};
 use bernstream_release::source::Columns;
 use bernstream_synopsis::IdType;
 
@@ -27,11 +27,11 @@ const LONGEST_NAME: usize = 64;
 /// # Errors
 ///
 /// If Arrow cannot write it.
-pub(super) fn encode(message: &Message, columns: &Columns) -> Result<Vec<u8>, ArrowError> {
+pub(super) fn encode_message(message: &Message, columns: &Columns) -> Result<Vec<u8>, ArrowError> {
     let encoded = message
         .batches
         .iter()
-        .map(|rows| batch(rows, columns, message));
+        .map(|rows| record_batch(rows, columns, message));
     let encoded = encoded.collect::<Result<Vec<_>, _>>()?;
     let Some(first) = encoded.first() else {
         return Ok(Vec::new());
@@ -49,7 +49,11 @@ pub(super) fn encode(message: &Message, columns: &Columns) -> Result<Vec<u8>, Ar
     writer.into_inner()
 }
 
-fn batch(rows: &[Row], columns: &Columns, message: &Message) -> Result<RecordBatch, ArrowError> {
+fn record_batch(
+    rows: &[InputRow],
+    columns: &Columns,
+    message: &Message,
+) -> Result<RecordBatch, ArrowError> {
     let mut batch = BatchColumns::default();
     let times = rows
         .iter()
@@ -57,36 +61,41 @@ fn batch(rows: &[Row], columns: &Columns, message: &Message) -> Result<RecordBat
         .collect();
     let nulls = NullBuffer::from_iter(rows.iter().map(|row| row.time.is_some()));
     let times = TimestampMicrosecondArray::try_new(times, Some(nulls))?.with_timezone("UTC");
-    let times = typed(message, |row| row.time.is_some(), Arc::new(times));
+    let times = typed_or_null(message, |row| row.time.is_some(), Arc::new(times));
     batch.add(&columns.time, times);
     if let Some(name) = &columns.key {
-        let keys = texts(rows.iter().map(|row| row.key.as_deref()), message.texts)?;
-        batch.add(name, typed(message, |row| row.key.is_some(), keys));
+        let keys = text_array(rows.iter().map(|row| row.key.as_deref()), message.texts)?;
+        batch.add(name, typed_or_null(message, |row| row.key.is_some(), keys));
     }
     if let Some(name) = &columns.unit {
         let mut units = Vec::new();
         for row in rows {
             units.push(match &row.unit {
-                Some(unit) if columns.unit_type == Some(IdType::Integer) => Some(number(unit)),
+                Some(unit) if columns.unit_type == Some(IdType::Integer) => {
+                    Some(name_as_integer(unit))
+                }
                 unit => unit.as_deref().map(<[u8]>::to_vec),
             });
         }
-        let units = texts(units.iter().map(Option::as_deref), message.texts)?;
-        batch.add(name, typed(message, |row| row.unit.is_some(), units));
+        let units = text_array(units.iter().map(Option::as_deref), message.texts)?;
+        batch.add(
+            name,
+            typed_or_null(message, |row| row.unit.is_some(), units),
+        );
     }
     for (column, name) in columns.values.iter().enumerate() {
         let values = rows
             .iter()
-            .map(|row| value(row, column).unwrap_or(UNDER_A_NULL))
+            .map(|row| value_at(row, column).unwrap_or(UNDER_A_NULL))
             .collect();
-        let nulls = NullBuffer::from_iter(rows.iter().map(|row| value(row, column).is_some()));
+        let nulls = NullBuffer::from_iter(rows.iter().map(|row| value_at(row, column).is_some()));
         let floats = Float64Array::try_new(values, Some(nulls))?;
         let numbers: ArrayRef = if is_whole(message, column) {
-            Arc::new(integers(&floats))
+            Arc::new(as_integers(&floats))
         } else {
             Arc::new(floats)
         };
-        let numbers = typed(message, |row| value(row, column).is_some(), numbers);
+        let numbers = typed_or_null(message, |row| value_at(row, column).is_some(), numbers);
         batch.add(name, numbers);
     }
     let BatchColumns { fields, arrays } = batch;
@@ -113,7 +122,7 @@ impl BatchColumns {
 }
 
 /// A name as an integer, where only integers are users; what is no name stays as it is. Two of the few names have two integers.
-fn number(name: &[u8]) -> Vec<u8> {
+fn name_as_integer(name: &[u8]) -> Vec<u8> {
     if !(1..LONGEST_NAME).contains(&name.len()) || !name.is_ascii() {
         return name.to_vec();
     }
@@ -124,13 +133,17 @@ fn number(name: &[u8]) -> Vec<u8> {
     hash.to_string().into_bytes()
 }
 
-fn value(row: &Row, column: usize) -> Option<f64> {
+fn value_at(row: &InputRow, column: usize) -> Option<f64> {
     row.values.get(column).copied().flatten()
 }
 
 /// `array`, or one without a type, where types are inferred and no row of the message has anything in this column.
-fn typed(message: &Message, is_there: impl Fn(&Row) -> bool, array: ArrayRef) -> ArrayRef {
-    let has_type = message.types == Types::Declared || message.rows().any(is_there);
+fn typed_or_null(
+    message: &Message,
+    is_there: impl Fn(&InputRow) -> bool,
+    array: ArrayRef,
+) -> ArrayRef {
+    let has_type = message.types == ColumnTypes::Declared || message.rows().any(is_there);
     if has_type {
         array
     } else {
@@ -141,32 +154,32 @@ fn typed(message: &Message, is_there: impl Fn(&Row) -> bool, array: ArrayRef) ->
 /// Returns whether the types of the message are inferred and this column of values is one of integers.
 fn is_whole(message: &Message, column: usize) -> bool {
     const WHOLE: f64 = (1_i64 << 53) as f64;
-    let has_null = message.rows().any(|row| value(row, column).is_none());
+    let has_null = message.rows().any(|row| value_at(row, column).is_none());
     let is_inferred = match message.types {
-        Types::Declared => false,
-        Types::Inferred => true,
-        Types::InferredByPandas => !has_null,
+        ColumnTypes::Declared => false,
+        ColumnTypes::Inferred => true,
+        ColumnTypes::InferredByPandas => !has_null,
     };
-    let mut values = message.rows().filter_map(|row| value(row, column));
+    let mut values = message.rows().filter_map(|row| value_at(row, column));
     is_inferred && values.all(|value| value.fract() == 0.0 && value.abs() <= WHOLE)
 }
 
-fn integers(floats: &Float64Array) -> Int64Array {
+fn as_integers(floats: &Float64Array) -> Int64Array {
     floats
         .iter()
         .map(|value| value.map(|value| value as i64))
         .collect()
 }
 
-fn texts<'a>(
+fn text_array<'a>(
     rows: impl Iterator<Item = Option<&'a [u8]>>,
-    form: Texts,
+    form: TextForm,
 ) -> Result<ArrayRef, ArrowError> {
     Ok(match form {
-        Texts::Plain => Arc::new(rows.collect::<BinaryArray>()),
-        Texts::Large => Arc::new(rows.collect::<LargeBinaryArray>()),
-        Texts::Views => Arc::new(rows.collect::<BinaryViewArray>()),
-        Texts::Dictionary => {
+        TextForm::Plain => Arc::new(rows.collect::<BinaryArray>()),
+        TextForm::Large => Arc::new(rows.collect::<LargeBinaryArray>()),
+        TextForm::Views => Arc::new(rows.collect::<BinaryViewArray>()),
+        TextForm::Dictionary => {
             let rows: Vec<Option<&[u8]>> = rows.collect();
             let values: Vec<&[u8]> = rows
                 .iter()

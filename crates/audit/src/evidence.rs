@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::tally::distance;
+use super::tally::largest_difference;
 
 /// A test of the audit.
 #[derive(Clone, Debug, Serialize)]
-pub struct Test {
+pub struct AuditTest {
     /// A sentence that says what is held against what.
     pub what: String,
     pub verdict: Verdict,
@@ -30,7 +30,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub fn of(is_right: bool) -> Self {
+    pub fn from_result(is_right: bool) -> Self {
         if is_right {
             Verdict::Passed
         } else {
@@ -39,7 +39,7 @@ impl Verdict {
     }
 }
 
-impl Test {
+impl AuditTest {
     /// A test of a distance that chance lets be `allowed` at most.
     pub(super) fn of_distance(
         what: &str,
@@ -48,9 +48,9 @@ impl Test {
         draws: u64,
         false_alarm: f64,
     ) -> Self {
-        Test {
+        AuditTest {
             what: what.to_owned(),
-            verdict: Verdict::of(difference <= allowed),
+            verdict: Verdict::from_result(difference <= allowed),
             difference,
             allowed,
             draws,
@@ -74,7 +74,7 @@ pub(super) fn scale_fails_at(
 ) -> Option<f64> {
     fails_at(wanted, |factor| {
         let shrunk: Vec<f64> = thresholds.iter().map(|x| up_to(x / factor)).collect();
-        distance(&shrunk, expected)
+        largest_difference(&shrunk, expected)
     })
 }
 

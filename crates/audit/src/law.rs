@@ -8,70 +8,72 @@ use bernstream_synopsis::noise::unit_noise;
 
 /// Noise of one distribution and scale, in grid units, on so many values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Law {
+pub struct NoiseLaw {
     pub noise: NoiseDistribution,
     pub scale: f64,
     pub values: usize,
 }
 
-impl Law {
+impl NoiseLaw {
     /// The size of a draw, of which the density is a function: the norm of the distribution over the scale; half its square for
     /// Gaussian noise.
     ///
-    /// Its law is the Gamma law of [`Law::shape`]: the density `exp(-||z||)` of `N` values has spheres of area proportional to
+    /// Its law is the Gamma law of [`Law::gamma_shape`]: the density `exp(-||z||)` of `N` values has spheres of area proportional to
     /// `r^(N-1)`, whatever the norm, and half a sum of `N` squares of normal variates is half a chi squared variate.
     #[expect(
         clippy::cast_precision_loss,
         reason = "noise is compared to many fewer digits"
     )]
-    pub fn size(&self, noise: &[i128]) -> f64 {
+    pub fn size_of_draw(&self, noise: &[i128]) -> f64 {
         match self.noise {
-            NoiseDistribution::DiscreteLaplace => one(noise) as f64 / self.scale,
-            NoiseDistribution::DiscreteCube => sup(noise) as f64 / self.scale,
-            NoiseDistribution::Ball => square(noise).sqrt() / self.scale,
-            NoiseDistribution::DiscreteGaussian => square(noise) / (2.0 * self.scale * self.scale),
+            NoiseDistribution::DiscreteLaplace => one_norm(noise) as f64 / self.scale,
+            NoiseDistribution::DiscreteCube => sup_norm(noise) as f64 / self.scale,
+            NoiseDistribution::Ball => squared_norm(noise).sqrt() / self.scale,
+            NoiseDistribution::DiscreteGaussian => {
+                squared_norm(noise) / (2.0 * self.scale * self.scale)
+            }
         }
     }
 
-    /// The shape of the Gamma law of [`Law::size`].
+    /// The shape of the Gamma law of [`Law::size_of_draw`].
     #[expect(clippy::cast_precision_loss, reason = "at most 2^20 values")]
-    pub fn shape(&self) -> f64 {
+    pub fn gamma_shape(&self) -> f64 {
         match self.noise {
             NoiseDistribution::DiscreteGaussian => self.values as f64 / 2.0,
             _ => self.values as f64,
         }
     }
 
-    /// The distance that the law of [`Law::size`] on whole numbers can have from that on the reals: rounding moves each value by half a unit
+    /// The distance that the law of [`Law::size_of_draw`] on whole numbers can have from that on the reals: rounding moves each value by half a unit
     /// at most, the size by `N / 2s`, and the density of a Gamma law is at most 1. Half a square moves by `N^(1/2) / s` times its root.
     #[expect(clippy::cast_precision_loss, reason = "an allowance, rounded up")]
-    pub fn rounding(&self) -> f64 {
+    pub fn rounding_distance(&self) -> f64 {
         (self.values as f64 + 1.0) / self.scale
     }
 
     /// `ln` of the density at `noise` over that at `noise + change`: what an output betrays of which of two neighbours it came from,
-    /// whose exact values are `change` apart. [`Law::size`] at the one place less that at the other, without cancellation.
+    /// whose exact values are `change` apart. [`Law::size_of_draw`] at the one place less that at the other, without cancellation.
     #[expect(
         clippy::cast_precision_loss,
         reason = "the differences are exact in whole numbers, or small beside the rest"
     )]
-    pub fn loss(&self, noise: &[i128], change: &[i128]) -> f64 {
+    pub fn privacy_loss(&self, noise: &[i128], change: &[i128]) -> f64 {
         match self.noise {
             NoiseDistribution::DiscreteLaplace => {
                 let mut difference: i128 = 0;
-                for (z, to) in noise.iter().zip(moved(noise, change)) {
+                for (z, to) in noise.iter().zip(add_change(noise, change)) {
                     difference =
                         difference.saturating_add(to.saturating_abs() - z.saturating_abs());
                 }
                 difference as f64 / self.scale
             }
             NoiseDistribution::DiscreteCube => {
-                let to = sup(&moved(noise, change));
-                (to.cast_signed() - sup(noise).cast_signed()) as f64 / self.scale
+                let to = sup_norm(&add_change(noise, change));
+                (to.cast_signed() - sup_norm(noise).cast_signed()) as f64 / self.scale
             }
             NoiseDistribution::Ball => {
-                let to = square(&moved(noise, change)).sqrt();
-                let both = to + square(noise).sqrt();
+                let to = squared_norm(&add_change(noise, change)).sqrt();
+                let both = to + squared_norm(noise).sqrt();
                 if both > 0.0 {
                     difference_of_squares(noise, change) / both / self.scale
                 } else {
@@ -86,18 +88,18 @@ impl Law {
 
     /// The norm of a change, over the scale: the largest loss for noise of pure differential privacy, and `mu` of Gaussian noise.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-    pub fn distance(&self, change: &[i128]) -> f64 {
+    pub fn norm_in_scales(&self, change: &[i128]) -> f64 {
         match self.noise {
-            NoiseDistribution::DiscreteLaplace => one(change) as f64 / self.scale,
-            NoiseDistribution::DiscreteCube => sup(change) as f64 / self.scale,
+            NoiseDistribution::DiscreteLaplace => one_norm(change) as f64 / self.scale,
+            NoiseDistribution::DiscreteCube => sup_norm(change) as f64 / self.scale,
             NoiseDistribution::Ball | NoiseDistribution::DiscreteGaussian => {
-                square(change).sqrt() / self.scale
+                squared_norm(change).sqrt() / self.scale
             }
         }
     }
 
     /// A draw of the law on the reals, rounded: public, and independent of the exact samplers.
-    pub(super) fn simulated(&self, rng: &mut ChaCha12Rng) -> Vec<i128> {
+    pub(super) fn simulate_draw(&self, rng: &mut ChaCha12Rng) -> Vec<i128> {
         unit_noise(self.noise, self.values, rng)
             .into_iter()
             .map(|z| (z * self.scale).round() as i128)
@@ -109,10 +111,10 @@ impl Law {
         clippy::cast_precision_loss,
         reason = "noise is compared to many fewer digits"
     )]
-    pub(super) fn of_value(&self, noise: &[i128], at: usize) -> f64 {
+    pub(super) fn value_figure(&self, noise: &[i128], at: usize) -> f64 {
         let value = noise.get(at).map_or(0.0, |z| z.unsigned_abs() as f64);
         match self.noise {
-            NoiseDistribution::Ball => value / square(noise).sqrt().max(1.0),
+            NoiseDistribution::Ball => value / squared_norm(noise).sqrt().max(1.0),
             _ => value / self.scale,
         }
     }
@@ -123,7 +125,7 @@ impl Law {
     /// of `N + 1`, so `P(> x) = Q(N + 1, x) - x Q(N, x) / N`. Ball: the cosine of an angle that is uniform on the sphere, of density
     /// proportional to `sin^(N-2)`.
     #[expect(clippy::cast_precision_loss, reason = "at most 2^20 values")]
-    pub(super) fn value_up_to(&self, x: f64) -> f64 {
+    pub(super) fn value_probability_up_to(&self, x: f64) -> f64 {
         let n = self.values as f64;
         let units = (x * self.scale).floor();
         match self.noise {
@@ -169,7 +171,7 @@ fn cosine_power_integral(n: f64, to: f64) -> f64 {
     terms.sum::<f64>() * step / 3.0
 }
 
-fn moved(noise: &[i128], change: &[i128]) -> Vec<i128> {
+fn add_change(noise: &[i128], change: &[i128]) -> Vec<i128> {
     let pairs = noise.iter().zip(change);
     pairs.map(|(z, d)| z.saturating_add(*d)).collect()
 }
@@ -183,13 +185,13 @@ fn difference_of_squares(noise: &[i128], change: &[i128]) -> f64 {
         .sum()
 }
 
-fn one(values: &[i128]) -> u128 {
+fn one_norm(values: &[i128]) -> u128 {
     values.iter().fold(0, |sum: u128, value| {
         sum.saturating_add(value.unsigned_abs())
     })
 }
 
-fn sup(values: &[i128]) -> u128 {
+fn sup_norm(values: &[i128]) -> u128 {
     values
         .iter()
         .map(|value| value.unsigned_abs())
@@ -198,7 +200,7 @@ fn sup(values: &[i128]) -> u128 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "compared to many fewer digits")]
-fn square(values: &[i128]) -> f64 {
+fn squared_norm(values: &[i128]) -> f64 {
     values
         .iter()
         .map(|value| *value as f64 * *value as f64)
@@ -226,12 +228,12 @@ mod tests {
             .into_iter()
             .flat_map(|noise| [2, 3, 40].map(|values| (noise, values)))
         {
-            let law = Law {
+            let law = NoiseLaw {
                 noise,
                 scale: 1e9,
                 values,
             };
-            let draws: Vec<Vec<i128>> = (0..20_000).map(|_| law.simulated(&mut rng)).collect();
+            let draws: Vec<Vec<i128>> = (0..20_000).map(|_| law.simulate_draw(&mut rng)).collect();
             let furthest = |of: &dyn Fn(&[i128]) -> f64, up_to: &dyn Fn(f64) -> f64| {
                 let mut found: Vec<f64> = draws.iter().map(|draw| of(draw)).collect();
                 found.sort_by(f64::total_cmp);
@@ -242,10 +244,12 @@ mod tests {
                     .map(|(i, x)| (i as f64 / n - up_to(*x)).abs())
                     .fold(0.0, f64::max)
             };
-            let size = furthest(&|draw| law.size(draw), &|x| {
-                probability_up_to(law.shape(), x)
+            let size = furthest(&|draw| law.size_of_draw(draw), &|x| {
+                probability_up_to(law.gamma_shape(), x)
             });
-            let value = furthest(&|draw| law.of_value(draw, 1), &|x| law.value_up_to(x));
+            let value = furthest(&|draw| law.value_figure(draw, 1), &|x| {
+                law.value_probability_up_to(x)
+            });
             assert!(
                 size < 0.017 && value < 0.017,
                 "{noise} {values}: {size} {value}"
@@ -257,21 +261,21 @@ mod tests {
     fn a_loss_is_the_difference_of_two_sizes() {
         let mut rng = ChaCha12Rng::seed_from_u64(2);
         for noise in ALL {
-            let law = Law {
+            let law = NoiseLaw {
                 noise,
                 scale: 1e6,
                 values: 5,
             };
             let change = [300_000, -200_000, 0, 1_000_000, 7];
             for _ in 0..100 {
-                let drawn = law.simulated(&mut rng);
+                let drawn = law.simulate_draw(&mut rng);
                 let moved: Vec<i128> = drawn.iter().zip(change).map(|(z, d)| z + d).collect();
-                let loss = law.loss(&drawn, &change);
-                let plain = law.size(&moved) - law.size(&drawn);
+                let loss = law.privacy_loss(&drawn, &change);
+                let plain = law.size_of_draw(&moved) - law.size_of_draw(&drawn);
                 assert!((loss - plain).abs() < 1e-9, "{noise}: {loss} {plain}");
                 let pure = noise.is_pure();
                 assert!(
-                    !pure || loss.abs() <= law.distance(&change) * (1.0 + 1e-12),
+                    !pure || loss.abs() <= law.norm_in_scales(&change) * (1.0 + 1e-12),
                     "{noise}: {loss}"
                 );
             }

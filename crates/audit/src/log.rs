@@ -12,9 +12,9 @@ use bernstream_worker::pipeline::PROGRESS;
 
 /// The lines that were logged.
 #[derive(Clone, Default)]
-pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
+pub(super) struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Log {
+impl CapturedLog {
     /// A dispatcher that writes here.
     pub fn dispatch(&self) -> Dispatch {
         let lines = tracing_subscriber::fmt()
@@ -30,7 +30,7 @@ impl Log {
     }
 
     /// In the order of the alphabet: two threads write them.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn sorted_lines(&self) -> Vec<String> {
         let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&bytes);
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -45,7 +45,7 @@ fn is_compared(about: &Metadata<'_>) -> bool {
     about.target() != PROGRESS || *about.level() != Level::INFO
 }
 
-impl Write for Log {
+impl Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0
             .lock()
@@ -59,10 +59,10 @@ impl Write for Log {
     }
 }
 
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Log;
+impl<'a> MakeWriter<'a> for CapturedLog {
+    type Writer = CapturedLog;
 
-    fn make_writer(&'a self) -> Log {
+    fn make_writer(&'a self) -> CapturedLog {
         self.clone()
     }
 }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_line_is_left_out_by_its_target_and_level_and_not_by_its_words() {
-        let log = Log::default();
+        let log = CapturedLog::default();
         tracing::dispatcher::with_default(&log.dispatch(), || {
             info!("caught up with 3 records");
             info!(target: PROGRESS, "how far it is");
@@ -90,7 +90,7 @@ mod tests {
             "3 records are early",
             "3 records are late",
         ];
-        let lines = log.lines();
+        let lines = log.sorted_lines();
         assert_eq!(lines.len(), words.len(), "{lines:?}");
         assert!(
             words

@@ -26,7 +26,7 @@ impl SequentialTest {
     }
 
     /// The look after this one.
-    pub fn next(self) -> Self {
+    pub fn next_look(self) -> Self {
         SequentialTest {
             number: self.number + 1,
             runs: self.runs + self.runs.div_ceil(4),
@@ -38,7 +38,7 @@ impl SequentialTest {
     /// Dvoretzky, Kiefer and Wolfowitz, `P(further than e) <= 2 exp(-2 n e^2)`, with Massart's constant (The Tight Constant in the
     /// Dvoretzky-Kiefer-Wolfowitz Inequality, Annals of Probability 1990). For a part of `n` cases the same is Hoeffding's.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    pub fn band(&self, n: u64) -> f64 {
+    pub fn confidence_band(&self, n: u64) -> f64 {
         let number = f64::from(self.number);
         ((2.0 * number * (number + 1.0) / self.alarm).ln() / (2.0 * n.max(1) as f64)).sqrt()
     }
@@ -57,8 +57,8 @@ mod tests {
             assert!(looks.runs() > before);
             before = looks.runs();
             let n = looks.runs();
-            spent += 2.0 * (-2.0 * n as f64 * looks.band(n).powi(2)).exp();
-            looks = looks.next();
+            spent += 2.0 * (-2.0 * n as f64 * looks.confidence_band(n).powi(2)).exp();
+            looks = looks.next_look();
         }
         assert!(spent < 1e-3 && spent > 0.95e-3, "{spent}");
     }

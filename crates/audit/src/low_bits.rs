@@ -7,18 +7,18 @@ use super::tally::Tally;
 const LARGE: f64 = 262_144.0;
 
 /// Counts what [`of`] gives.
-pub(super) fn tally() -> Tally {
+pub(super) fn low_bits_tally() -> Tally {
     Tally::new((0..u8::MAX).map(|below| f64::from(below) + 0.5).collect())
 }
 
 /// The lowest eight bits of a value in the other order: the lowest counts most, so that a step of two is seen best.
-pub(super) fn of(value: i128) -> f64 {
+pub(super) fn low_bits_of(value: i128) -> f64 {
     let [low, ..] = value.to_le_bytes();
     f64::from(low.reverse_bits())
 }
 
 /// The distribution function of even bits.
-pub(super) fn even() -> Vec<f64> {
+pub(super) fn even_distribution() -> Vec<f64> {
     (1..=u8::MAX)
         .map(|count| f64::from(count) / 256.0)
         .collect()
@@ -56,16 +56,16 @@ mod tests {
             let mut generator = Generator::frozen([7; 32]);
             let mut draw = || {
                 noise
-                    .release(&Exact::new(vec![0; 4]), &mut generator)
+                    .release_noisy(&Exact::new(vec![0; 4]), &mut generator)
                     .values()[1]
             };
             let draws: Vec<i128> = (0..DRAWS).map(|_| draw()).collect();
             let off = |step: i128| {
-                let mut seen = tally();
+                let mut seen = low_bits_tally();
                 draws
                     .iter()
-                    .for_each(|z| seen.add(of(z.div_euclid(step) * step)));
-                seen.distance(&even())
+                    .for_each(|z| seen.add(low_bits_of(z.div_euclid(step) * step)));
+                seen.distance(&even_distribution())
             };
             // By chance less than 2.3 / sqrt(draws), but for a probability of 10^-4.
             assert!(off(1) < 0.0115, "{law}: {}", off(1));

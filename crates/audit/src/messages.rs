@@ -6,7 +6,7 @@ use bernstream_synopsis::clock::Timestamp;
 
 /// One row of a message. Anything can be missing or wrong in it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct InputRow {
     pub time: Option<Timestamp>,
     pub key: Option<Arc<[u8]>>,
     pub unit: Option<Arc<[u8]>>,
@@ -18,11 +18,11 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub(super) struct NamedRow {
     pub name: String,
-    pub row: Row,
+    pub row: InputRow,
 }
 
 impl NamedRow {
-    pub fn new(name: impl Into<String>, row: Row) -> Self {
+    pub fn new(name: impl Into<String>, row: InputRow) -> Self {
         NamedRow {
             name: name.into(),
             row,
@@ -37,14 +37,14 @@ pub struct Message {
     /// The message timestamp.
     pub stamp: Timestamp,
     /// Record batches of rows. A message without any has no schema either: no worker can read it.
-    pub batches: Vec<Vec<Row>>,
-    pub texts: Texts,
-    pub types: Types,
+    pub batches: Vec<Vec<InputRow>>,
+    pub texts: TextForm,
+    pub types: ColumnTypes,
 }
 
 /// The source of the types of a message's columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Types {
+pub enum ColumnTypes {
     /// A schema: the same for every message.
     #[default]
     Declared,
@@ -56,7 +56,7 @@ pub enum Types {
 
 /// The encoding of keys and units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Texts {
+pub enum TextForm {
     #[default]
     Plain,
     /// Each value once, and an index for each row.
@@ -69,18 +69,18 @@ pub enum Texts {
 
 impl Message {
     /// One batch of rows, plainly encoded.
-    pub fn of(partition: i32, stamp: Timestamp, rows: Vec<Row>) -> Self {
+    pub fn from_rows(partition: i32, stamp: Timestamp, rows: Vec<InputRow>) -> Self {
         Message {
             partition,
             stamp,
             batches: vec![rows],
-            texts: Texts::Plain,
-            types: Types::Declared,
+            texts: TextForm::Plain,
+            types: ColumnTypes::Declared,
         }
     }
 
     /// Its rows, of all batches.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &InputRow> {
         self.batches.iter().flatten()
     }
 }

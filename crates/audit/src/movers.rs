@@ -10,7 +10,7 @@ use bernstream_worker::pipeline::{Release, ReleaseVariant};
 pub(super) type Values = Vec<f64>;
 
 /// The place where a function is asked what a record changes.
-pub(super) struct Context<'a> {
+pub(super) struct MoverSearch<'a> {
     pub release: &'a Release,
     /// The records of others in the window and key.
     pub others: &'a [Values],
@@ -32,15 +32,15 @@ fn furthest<T>(mut tried: Vec<Tried<T>>, most: usize) -> Vec<T> {
 /// The number of places that are tried where a function is a sum, and where it is solved for.
 const TRIED: [usize; 2] = [64, 10];
 
-impl Context<'_> {
+impl MoverSearch<'_> {
     /// The `most` records that change the values most when they are added, the first of all first.
-    pub fn added(&self, most: usize) -> Vec<Values> {
+    pub fn best_additions(&self, most: usize) -> Vec<Values> {
         let variant = self.release.variants.first();
-        let before = self.with(None);
+        let before = self.evaluate_with(None);
         let mut tried = Vec::new();
-        for place in self.places() {
+        for place in self.tried_places() {
             tried.push(Tried {
-                moved: distance_of(variant, &self.with(Some(&place)), &before),
+                moved: distance_of(variant, &self.evaluate_with(Some(&place)), &before),
                 records: place,
             });
         }
@@ -48,10 +48,13 @@ impl Context<'_> {
     }
 
     /// The `most` pairs of records that change the values most when one takes the place of the other.
-    pub fn replaced(&self, most: usize) -> Vec<[Values; 2]> {
+    pub fn best_replacements(&self, most: usize) -> Vec<[Values; 2]> {
         let variant = self.release.variants.first();
-        let places = self.places();
-        let exact: Vec<Exact> = places.iter().map(|place| self.with(Some(place))).collect();
+        let places = self.tried_places();
+        let exact: Vec<Exact> = places
+            .iter()
+            .map(|place| self.evaluate_with(Some(place)))
+            .collect();
         let all = exact.iter().zip(&places);
         let mut pairs = Vec::new();
         for (index, (one, from)) in all.clone().enumerate() {
@@ -67,28 +70,28 @@ impl Context<'_> {
     }
 
     /// The values with one record more.
-    fn with(&self, more: Option<&Values>) -> Exact {
+    fn evaluate_with(&self, more: Option<&Values>) -> Exact {
         let ReleaseVariant { target, .. } = self.release.variants.first();
         let spec = target.accumulator();
         let all = self
             .others
             .iter()
             .chain(more)
-            .filter_map(|values| self.record(&spec, values));
+            .filter_map(|values| self.record_of(&spec, values));
         let most = if let AccumulatorSpec::Records { most } = spec {
             most as usize
         } else {
             usize::MAX
         };
-        target.evaluate(&spec.filled(all.take(most)))
+        target.evaluate(&spec.filled_accumulator(all.take(most)))
     }
 
-    fn record(&self, spec: &AccumulatorSpec, values: &Values) -> Option<Record> {
+    fn record_of(&self, spec: &AccumulatorSpec, values: &Values) -> Option<Record> {
         let axes = &self.release.form.axes;
         let x = axes
             .iter()
             .zip(values)
-            .map(|(axis, value)| axis.unit(*value))
+            .map(|(axis, value)| axis.unit_place(*value))
             .collect::<Option<Vec<f64>>>()?;
         let label = match (&self.release.form.label, values.get(axes.len())) {
             (Some(label), Some(value)) => label.of(*value)?,
@@ -98,19 +101,22 @@ impl Context<'_> {
     }
 
     /// Ends, lattice points and points between them, with every label that is extreme.
-    fn places(&self) -> Vec<Values> {
+    fn tried_places(&self) -> Vec<Values> {
         let shape = self.release.variants.first().target.shape();
         let axes = &self.release.form.axes;
-        let parts = parts(shape.degree, axes.len());
+        let parts = axis_parts(shape.degree, axes.len());
         let mut all: Vec<Values> = vec![Vec::new()];
         for axis in axes {
-            all = product(
+            all = extend_each(
                 &all,
-                &parts.iter().map(|part| at(axis, *part)).collect::<Vec<_>>(),
+                &parts
+                    .iter()
+                    .map(|part| axis_point(axis, *part))
+                    .collect::<Vec<_>>(),
             );
         }
         if let Some(label) = &self.release.form.label {
-            all = product(&all, &labels(label));
+            all = extend_each(&all, &extreme_labels(label));
         }
         let is_sum = !matches!(
             self.release.form.accumulator,
@@ -125,7 +131,7 @@ impl Context<'_> {
 }
 
 /// Parts of an axis: fewer where there are more axes.
-fn parts(degree: u32, axes: usize) -> Vec<f64> {
+fn axis_parts(degree: u32, axes: usize) -> Vec<f64> {
     let lattice = f64::from(degree.max(1));
     let of_lattice = |at: u32| f64::from(at) / lattice;
     let mut parts = vec![0.0, 1.0, 0.5];
@@ -147,20 +153,20 @@ fn parts(degree: u32, axes: usize) -> Vec<f64> {
 }
 
 /// The value at a part of an axis.
-pub(super) fn at(axis: &Axis, part: f64) -> f64 {
+pub(super) fn axis_point(axis: &Axis, part: f64) -> f64 {
     (axis.min + part * (axis.max - axis.min)).clamp(axis.min, axis.max)
 }
 
 /// The labels that move most: the ends, and the middle.
-pub(super) fn labels(label: &Label) -> Vec<f64> {
+pub(super) fn extreme_labels(label: &Label) -> Vec<f64> {
     match label {
-        Label::Number(axis) => [0.0, 0.5, 1.0].map(|part| at(axis, part)).to_vec(),
+        Label::Number(axis) => [0.0, 0.5, 1.0].map(|part| axis_point(axis, part)).to_vec(),
         Label::Above(threshold) => vec![threshold - 1.0, threshold + 1.0],
         Label::Classes(values) => values.clone(),
     }
 }
 
-fn product(all: &[Values], more: &[f64]) -> Vec<Values> {
+fn extend_each(all: &[Values], more: &[f64]) -> Vec<Values> {
     let with = |values: &Values| {
         let values = values.clone();
         more.iter()

@@ -6,24 +6,24 @@
 //! timestamp and its place relative to the others. How the program keeps the promise is not looked at, but for the values that move a
 //! function most: those are found by trying.
 
-use super::pair::Pair;
+use super::pair::NeighbouringPair;
 use super::stage::BackgroundStream;
-use super::subject::Subject;
+use super::subject::AuditSubject;
 use crate::{records, users, values};
 use bernstream_synopsis::Adjacency;
 
 /// All pairs for a subject; of each kind the most telling one comes first, then of each kind the next.
-pub fn pairs(subject: &Subject<'_>) -> Vec<Pair> {
+pub fn neighbouring_pairs(subject: &AuditSubject<'_>) -> Vec<NeighbouringPair> {
     let stage = BackgroundStream::new(subject);
     in_turn(match (&subject.plan.rules.cap, subject.adjacency) {
-        (Some(cap), _) => users::families(&stage, cap),
-        (None, Adjacency::AddRemove) => records::families(&stage),
-        (None, Adjacency::ReplaceOne) => values::families(&stage),
+        (Some(cap), _) => users::user_families(&stage, cap),
+        (None, Adjacency::AddRemove) => records::record_families(&stage),
+        (None, Adjacency::ReplaceOne) => values::value_families(&stage),
     })
 }
 
 /// The first of each family, then the second of each, and so on.
-fn in_turn(families: Vec<Vec<Pair>>) -> Vec<Pair> {
+fn in_turn(families: Vec<Vec<NeighbouringPair>>) -> Vec<NeighbouringPair> {
     let mut families: Vec<_> = families.into_iter().map(Vec::into_iter).collect();
     let mut all = Vec::new();
     loop {

@@ -1,18 +1,18 @@
 //! Observations of a replay.
 
-use super::stream::Asked;
+use super::stream::SourceQuestion;
 use bernstream_noise::Exact;
 use bernstream_synopsis::clock::Timestamp;
 
 /// All that a worker shows, and the exact values where noise meets them.
 #[derive(Clone, Debug, Default)]
-pub struct Observed {
+pub struct ReplayObservations {
     /// One a window for which noise was drawn.
-    pub windows: Vec<Drawn>,
+    pub windows: Vec<DrawnWindow>,
     /// One a release, window and key, in the order of the walk.
     pub evaluations: Vec<Evaluation>,
     /// In the order in which they left; one an evaluation.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedBytes>,
     /// The metrics of the default level at the end.
     pub metrics: String,
     /// The log of the default level, in the order of the alphabet.
@@ -20,7 +20,7 @@ pub struct Observed {
     /// The rows of the ledger as `bernstream ledger export` prints them for everybody, without digests that are random or of noisy values.
     pub rows: Vec<String>,
     /// The questions to the source outside of reading.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<SourceQuestion>,
     /// The sequence of the ledger's newest row, and the end of the last block that it claimed.
     pub claimed: Option<(u64, Timestamp)>,
     /// The reason why the worker stopped before the end of the grid.
@@ -29,7 +29,7 @@ pub struct Observed {
 
 /// Observations of a window when its noise was drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct DrawnWindow {
     /// Number of evaluations before it.
     pub evaluations: usize,
     /// Number of 32-bit words of randomness that it used.
@@ -55,7 +55,7 @@ pub struct Evaluation {
 
 /// A message that left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedBytes {
     pub key: String,
     pub headers: Vec<(String, String)>,
     pub bytes: Vec<u8>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::messages::{NamedRow, Row};
+use super::messages::{InputRow, NamedRow};
 use super::stage::{BackgroundStream, TICK};
 use bernstream_release::window::LONGEST_UNIT;
 use bernstream_synopsis::clock::Timestamp;
@@ -15,7 +15,7 @@ const LONG: usize = 1 << 16;
 const NOT_TEXT: [u8; 3] = [0xff, 0xfe, 0x80];
 
 /// The row with each odd value in each column; `ends` are the ends of the domains.
-pub(super) fn values(row: &Row, ends: &[[f64; 2]]) -> Vec<NamedRow> {
+pub(super) fn rows_with_odd_values(row: &InputRow, ends: &[[f64; 2]]) -> Vec<NamedRow> {
     let mut all = Vec::new();
     for (column, [min, max]) in ends.iter().enumerate() {
         let kinds = [
@@ -42,7 +42,7 @@ pub(super) fn values(row: &Row, ends: &[[f64; 2]]) -> Vec<NamedRow> {
 }
 
 /// The row with each odd key, the longest first.
-pub(super) fn keys(row: &Row) -> Vec<NamedRow> {
+pub(super) fn rows_with_odd_keys(row: &InputRow) -> Vec<NamedRow> {
     let mut all = vec![
         with_key(row, "key of 64 KiB", Some(&[b'k'; LONG])),
         with_key(row, "null key", None),
@@ -59,13 +59,13 @@ pub(super) fn keys(row: &Row) -> Vec<NamedRow> {
     all
 }
 
-fn with_key(row: &Row, name: &str, key: Option<&[u8]>) -> NamedRow {
+fn with_key(row: &InputRow, name: &str, key: Option<&[u8]>) -> NamedRow {
     let key = key.map(Arc::from);
-    NamedRow::new(name, Row { key, ..row.clone() })
+    NamedRow::new(name, InputRow { key, ..row.clone() })
 }
 
 /// The row with each odd unit, the longest first.
-pub(super) fn units(row: &Row) -> Vec<NamedRow> {
+pub(super) fn rows_with_odd_units(row: &InputRow) -> Vec<NamedRow> {
     let longest = [b'u'; LONGEST_UNIT];
     let too_long = [b'u'; LONGEST_UNIT + 1];
     vec![
@@ -78,11 +78,11 @@ pub(super) fn units(row: &Row) -> Vec<NamedRow> {
     ]
 }
 
-fn with_unit(row: &Row, name: &str, unit: Option<&[u8]>) -> NamedRow {
+fn with_unit(row: &InputRow, name: &str, unit: Option<&[u8]>) -> NamedRow {
     let unit = unit.map(Arc::from);
     NamedRow::new(
         name,
-        Row {
+        InputRow {
             unit,
             ..row.clone()
         },
@@ -90,15 +90,19 @@ fn with_unit(row: &Row, name: &str, unit: Option<&[u8]>) -> NamedRow {
 }
 
 /// The row at each odd event time; `stamp` is the message timestamp that it gets.
-pub(super) fn times(row: &Row, stage: &BackgroundStream<'_>, stamp: Timestamp) -> Vec<NamedRow> {
-    let Span { start, end } = stage.full();
+pub(super) fn rows_at_odd_times(
+    row: &InputRow,
+    stage: &BackgroundStream<'_>,
+    stamp: Timestamp,
+) -> Vec<NamedRow> {
+    let Span { start, end } = stage.full_window();
     let century = Duration::from_secs(31_556_952) * 100;
     let first_time = Timestamp::from_micros(i64::MIN);
     let last_time = Timestamp::from_micros(i64::MAX);
     let furthest = stamp.plus(stage.subject.plan.rules.max_future_skew);
-    let last_window = BackgroundStream::time(stage.empty(), 0.5);
-    let after_all = stage.subject.end().plus(TICK);
-    let untimed = Row {
+    let last_window = BackgroundStream::time_in_window(stage.empty_window(), 0.5);
+    let after_all = stage.subject.end_of_replay().plus(TICK);
+    let untimed = InputRow {
         time: None,
         ..row.clone()
     };
@@ -119,11 +123,11 @@ pub(super) fn times(row: &Row, stage: &BackgroundStream<'_>, stamp: Timestamp) -
     ]
 }
 
-fn at_time(row: &Row, name: &str, time: Timestamp) -> NamedRow {
+fn at_time(row: &InputRow, name: &str, time: Timestamp) -> NamedRow {
     let time = Some(time);
     NamedRow::new(
         name,
-        Row {
+        InputRow {
             time,
             ..row.clone()
         },

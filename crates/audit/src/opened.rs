@@ -8,11 +8,11 @@ use bernstream_synopsis::NoiseDistribution;
 
 /// The values themselves. Nothing outside of `bernstream-noise` can read them, but whoever freezes a generator can draw its noise again
 /// and subtract it: an audit does so with records that nobody sent.
-pub(super) fn opened(exact: &Exact) -> Vec<i128> {
+pub(super) fn open_exact_values(exact: &Exact) -> Vec<i128> {
     let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
-    let noisy = mechanism.release(exact, &mut Generator::frozen([0; 32]));
+    let noisy = mechanism.release_noisy(exact, &mut Generator::frozen([0; 32]));
     let zeros = Exact::new(vec![0; noisy.values().len()]);
-    let noise = mechanism.release(&zeros, &mut Generator::frozen([0; 32]));
+    let noise = mechanism.release_noisy(&zeros, &mut Generator::frozen([0; 32]));
     noisy
         .values()
         .iter()

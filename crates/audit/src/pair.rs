@@ -7,7 +7,7 @@ use bernstream_synopsis::clock::Timestamp;
 
 /// Two streams that differ by one unit.
 #[derive(Clone, Debug)]
-pub struct Pair {
+pub struct NeighbouringPair {
     pub name: String,
     pub with: Arc<Vec<Message>>,
     pub without: Arc<Vec<Message>>,

@@ -2,45 +2,51 @@
 
 use std::sync::Arc;
 
-use super::edit::Edit;
-use super::everywhere::{everywhere, texts};
-use super::messages::{Message, NamedRow, Row};
-use super::pair::Pair;
+use super::edit::RowEdit;
+use super::everywhere::{common_families, rows_with_odd_texts};
+use super::messages::{InputRow, Message, NamedRow};
+use super::pair::NeighbouringPair;
 use super::scene::WindowFixture;
 use super::stage::BackgroundStream;
 use super::way::InjectionStrategy;
 use crate::odd;
 
 /// Rooms of pairs, each with its most telling one first.
-pub(super) fn families(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
-    let beside = InjectionStrategy::beside(stage);
-    let movers = WindowFixture::all(stage).map(|scenes| {
+pub(super) fn record_families(stage: &BackgroundStream<'_>) -> Vec<Vec<NeighbouringPair>> {
+    let beside = InjectionStrategy::beside_others(stage);
+    let movers = WindowFixture::all_kinds(stage).map(|scenes| {
         scenes
             .iter()
-            .flat_map(WindowFixture::added)
+            .flat_map(WindowFixture::rows_to_add)
             .collect::<Vec<_>>()
     });
-    let plain = stage.plain(movers.iter().flatten().next().map(|mover| &mover.row));
+    let plain = stage.plain_row(movers.iter().flatten().next().map(|mover| &mover.row));
     let mut families = Vec::new();
-    let odd = [texts(stage, &plain), odd::values(&plain, &stage.ends)];
+    let odd = [
+        rows_with_odd_texts(stage, &plain),
+        odd::rows_with_odd_values(&plain, &stage.ends),
+    ];
     for rows in movers.into_iter().chain(odd) {
         let mut pairs = Vec::new();
         for NamedRow { name, row } in rows {
-            pairs.extend(Edit::Add.pairs(&beside, &name, &row));
+            pairs.extend(RowEdit::Add.pairs_at_row(&beside, &name, &row));
         }
         families.push(pairs);
     }
-    families.extend(everywhere(stage, &Edit::Add, &plain));
+    families.extend(common_families(stage, &RowEdit::Add, &plain));
     families.push(of_others(stage, &beside));
     families
 }
 
 /// A record of others less, or twice: the first of a window, one in the middle, the last.
-fn of_others(stage: &BackgroundStream<'_>, beside: &InjectionStrategy<'_>) -> Vec<Pair> {
-    let full = stage.full();
+fn of_others(
+    stage: &BackgroundStream<'_>,
+    beside: &InjectionStrategy<'_>,
+) -> Vec<NeighbouringPair> {
+    let full = stage.full_window();
     let mut pairs = Vec::new();
-    let here: Vec<&Row> = stage
-        .rows()
+    let here: Vec<&InputRow> = stage
+        .rows_of_others()
         .filter(|row| row.time.is_some_and(|time| full.contains(time)))
         .collect();
     for (name, row) in [
@@ -49,19 +55,22 @@ fn of_others(stage: &BackgroundStream<'_>, beside: &InjectionStrategy<'_>) -> Ve
         ("the last", here.last()),
     ] {
         let Some(row) = row else { continue };
-        pairs.push(Pair {
+        pairs.push(NeighbouringPair {
             name: format!("{name} of others less"),
             with: stage.others.clone(),
-            without: Arc::new(without(&stage.others, |other| other == *row)),
+            without: Arc::new(without_rows(&stage.others, |other| other == *row)),
             times: row.time.into_iter().collect(),
         });
-        pairs.push(beside.added(&format!("{name} of others twice"), &[(*row).clone()]));
+        pairs.push(beside.pair_added(&format!("{name} of others twice"), &[(*row).clone()]));
     }
     pairs
 }
 
 /// The messages without some rows; a message that loses all of them stays, for another may have been in it.
-pub(super) fn without(messages: &[Message], is_gone: impl Fn(&Row) -> bool) -> Vec<Message> {
+pub(super) fn without_rows(
+    messages: &[Message],
+    is_gone: impl Fn(&InputRow) -> bool,
+) -> Vec<Message> {
     let mut all = messages.to_vec();
     let batches = all.iter_mut().flat_map(|message| &mut message.batches);
     batches.for_each(|rows| rows.retain(|row| !is_gone(row)));

@@ -4,50 +4,54 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::encode::encode;
+use super::encode::encode_message;
 use super::error::Error;
-use super::log::Log;
+use super::log::CapturedLog;
 use super::messages::Message;
-use super::observed::{Drawn, Observed};
-use super::rows::rows;
-use super::stream::{Sent, Stream};
-use super::subject::Subject;
-use super::watch::{Kept, Memory, Notes};
+use super::observed::{DrawnWindow, ReplayObservations};
+use super::rows::public_rows;
+use super::stream::{ReplayedStream, SentMessage};
+use super::subject::AuditSubject;
+use super::watch::{MemorySink, MemoryWitness, SharedNotes};
 use crate::watch;
 use bernstream_ledger as ledger;
 use bernstream_ledger::{Genesis, Ledger};
 use bernstream_noise::noise::Generator;
-use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::metrics::{Metrics, MetricsDetail};
 use bernstream_worker::pipeline;
-use bernstream_worker::pipeline::{Health, Stop, Worker};
+use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 
 /// Lets a worker read `messages`, with noise that `seed` determines.
 ///
 /// # Errors
 ///
 /// If it cannot be carried out. That the worker stopped because of a message is an observation, not an error.
-pub fn replay(subject: &Subject<'_>, messages: &[Message], seed: u64) -> Result<Observed, Error> {
-    let folder = scratch()?;
+pub fn replay_stream(
+    subject: &AuditSubject<'_>,
+    messages: &[Message],
+    seed: u64,
+) -> Result<ReplayObservations, Error> {
+    let folder = scratch_folder()?;
     let mut sent = Vec::new();
     for message in messages {
-        sent.push(Sent {
+        sent.push(SentMessage {
             partition: message.partition,
             stamp: message.stamp,
-            bytes: encode(message, subject.columns)?,
+            bytes: encode_message(message, subject.columns)?,
         });
     }
-    let log = Log::default();
+    let log = CapturedLog::default();
     tracing::dispatcher::with_default(&log.dispatch(), || {
-        observe(subject, sent, seed, folder.path())
+        observe_worker(subject, sent, seed, folder.path())
     })
-    .map(|observed| Observed {
-        log: log.lines(),
+    .map(|observed| ReplayObservations {
+        log: log.sorted_lines(),
         ..observed
     })
 }
 
 /// A folder in memory where there is one: the ledger of a replay holds nothing that must last.
-fn scratch() -> std::io::Result<tempfile::TempDir> {
+fn scratch_folder() -> std::io::Result<tempfile::TempDir> {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() {
         tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir())
@@ -56,15 +60,15 @@ fn scratch() -> std::io::Result<tempfile::TempDir> {
     }
 }
 
-fn observe(
-    subject: &Subject<'_>,
-    messages: Vec<Sent>,
+fn observe_worker(
+    subject: &AuditSubject<'_>,
+    messages: Vec<SentMessage>,
     seed: u64,
     folder: &Path,
-) -> Result<Observed, Error> {
-    let evaluations = Notes::default();
-    let mut plan = watch::watched(subject.plan, &evaluations);
-    plan.rules.end = Some(subject.end());
+) -> Result<ReplayObservations, Error> {
+    let evaluations = SharedNotes::default();
+    let mut plan = watch::watched_plan(subject.plan, &evaluations);
+    plan.rules.end = Some(subject.end_of_replay());
     let description = subject
         .plan
         .releases
@@ -72,28 +76,28 @@ fn observe(
         .map(|release| release.description());
     let pipeline = description.map_or("", |about| &about.pipeline);
     let digest = description.map_or("", |about| &about.digests.configuration);
-    let metrics = Metrics::new(Detail::Safe, pipeline, "audit", digest)?;
-    let params = ledger::Params {
+    let metrics = Metrics::new(MetricsDetail::Safe, pipeline, "audit", digest)?;
+    let params = ledger::LedgerParams {
         path: folder.join("ledger"),
         keep_published: Duration::from_secs(1),
     };
     let asked = Arc::default();
-    let windows = Notes::default();
-    let words = Notes::default();
-    let witness = Memory::default();
-    let published = Notes::default();
+    let windows = SharedNotes::default();
+    let words = SharedNotes::default();
+    let witness = MemoryWitness::default();
+    let published = SharedNotes::default();
     let claims = witness.claims.clone();
     let ended = Worker {
         plan: &plan,
-        readers: vec![Box::new(Stream::new(
+        readers: vec![Box::new(ReplayedStream::new(
             subject.columns,
             subject.stamps,
             messages,
             Arc::clone(&asked),
         ))],
-        ledger: ledger(subject, &params)?,
+        ledger: new_ledger(subject, &params)?,
         witness: Box::new(witness),
-        sink: Box::new(Kept(published.clone())),
+        sink: Box::new(MemorySink(published.clone())),
         generators: Box::new({
             let evaluations = evaluations.clone();
             let windows = windows.clone();
@@ -101,22 +105,22 @@ fn observe(
             let metrics = metrics.clone();
             let mut window: u64 = 0;
             move || {
-                windows.push((evaluations.len(), steady(&metrics)));
+                windows.push((evaluations.len(), steady_metrics(&metrics)));
                 window += 1;
                 let mut key = [0; 32];
                 let numbers = seed.to_be_bytes().into_iter().chain(window.to_be_bytes());
                 key.iter_mut()
                     .zip(numbers)
                     .for_each(|(key, byte)| *key = byte);
-                let words: Notes<u128> = words.clone();
+                let words: SharedNotes<u128> = words.clone();
                 Ok(Generator::replayed(key, move |used| words.push(used)))
             }
         }),
         metrics: metrics.clone(),
         health: &Health::default(),
-        stop: Stop::default(),
+        stop: StopRequest::default(),
     }
-    .run();
+    .run_alone();
     let stopped = match ended {
         Ok(()) => None,
         Err(pipeline::Error::Source(error)) => Some(error.to_string()),
@@ -124,9 +128,9 @@ fn observe(
     };
     let drawn = windows.take().into_iter().zip(words.take());
     let asked = std::mem::take(&mut *asked.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(Observed {
+    Ok(ReplayObservations {
         windows: drawn
-            .map(|((evaluations, metrics), words)| Drawn {
+            .map(|((evaluations, metrics), words)| DrawnWindow {
                 evaluations,
                 words,
                 metrics,
@@ -134,9 +138,9 @@ fn observe(
             .collect(),
         evaluations: evaluations.take(),
         published: published.take(),
-        metrics: steady(&metrics),
+        metrics: steady_metrics(&metrics),
         log: Vec::new(),
-        rows: rows(&params)?,
+        rows: public_rows(&params)?,
         asked,
         claimed: claims
             .take()
@@ -147,8 +151,12 @@ fn observe(
 }
 
 /// The metrics without how many messages have left so far: how many windows wait for one claim is a matter of time.
-fn steady(metrics: &Metrics) -> String {
-    without_published(&metrics.render().unwrap_or_else(|error| error.to_string()))
+fn steady_metrics(metrics: &Metrics) -> String {
+    without_published(
+        &metrics
+            .render_text()
+            .unwrap_or_else(|error| error.to_string()),
+    )
 }
 
 /// By the name of the metric: a label may have the same words.
@@ -164,7 +172,7 @@ fn without_published(text: &str) -> String {
     kept.join("\n")
 }
 
-fn ledger(subject: &Subject<'_>, params: &ledger::Params) -> Result<Ledger, Error> {
+fn new_ledger(subject: &AuditSubject<'_>, params: &ledger::LedgerParams) -> Result<Ledger, Error> {
     let plan = subject.plan;
     let first = plan.rules.grid.origin();
     let panes = plan
@@ -181,7 +189,7 @@ fn ledger(subject: &Subject<'_>, params: &ledger::Params) -> Result<Ledger, Erro
         first,
         backfill_until: subject.backfill_until,
         input: "audit".to_owned(),
-        witness: Memory::NAME.to_owned(),
+        witness: MemoryWitness::NAME.to_owned(),
         previous: None,
         reach: plan
             .rules

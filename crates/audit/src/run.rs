@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::compare::{Report, compare};
+use super::compare::{PairsReport, compare_replays};
 use super::error::Error;
 use super::messages::Message;
-use super::observed::Observed;
-use super::pair::Pair;
-use super::replay::replay;
-use super::subject::Subject;
+use super::observed::ReplayObservations;
+use super::pair::NeighbouringPair;
+use super::replay::replay_stream;
+use super::subject::AuditSubject;
 
 /// Everything at once: replays each pair and compares, until there are no more or `go_on` says no.
 ///
 /// # Errors
 ///
 /// If a replay cannot be carried out; what it finds is in the report.
-pub fn run(
-    subject: &Subject<'_>,
-    pairs: &[Pair],
+pub fn run_pairs(
+    subject: &AuditSubject<'_>,
+    pairs: &[NeighbouringPair],
     seed: u64,
     mut go_on: impl FnMut() -> bool,
-) -> Result<Report, Error> {
-    let mut report = Report::default();
+) -> Result<PairsReport, Error> {
+    let mut report = PairsReport::default();
     // Of the streams without the unit, the one that most pairs share is kept, and the one that was replayed last.
     let shared = most_shared(pairs);
     let mut common: Option<Replayed<'_>> = None;
@@ -38,10 +38,10 @@ pub fn run(
         };
         let without = match known.take() {
             Some(known) if Arc::ptr_eq(known.stream, &pair.without) => known.observed,
-            _ => replay(subject, &pair.without, seed)?,
+            _ => replay_stream(subject, &pair.without, seed)?,
         };
-        let with = replay(subject, &pair.with, seed)?;
-        report.add(pair, compare(subject, pair, &with, &without));
+        let with = replay_stream(subject, &pair.with, seed)?;
+        report.add_pair(pair, compare_replays(subject, pair, &with, &without));
         *known = Some(Replayed {
             stream: &pair.without,
             observed: without,
@@ -53,10 +53,10 @@ pub fn run(
 /// A stream that was replayed.
 struct Replayed<'a> {
     stream: &'a Arc<Vec<Message>>,
-    observed: Observed,
+    observed: ReplayObservations,
 }
 
-fn most_shared(pairs: &[Pair]) -> Option<&Arc<Vec<Message>>> {
+fn most_shared(pairs: &[NeighbouringPair]) -> Option<&Arc<Vec<Message>>> {
     let mut sharing: BTreeMap<*const Vec<Message>, Vec<&Arc<Vec<Message>>>> = BTreeMap::new();
     for pair in pairs {
         let stream = &pair.without;

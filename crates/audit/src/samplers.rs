@@ -7,9 +7,9 @@
 use serde::Serialize;
 
 use super::deadline::Deadline;
-use super::evidence::{Test, scale_fails_at};
+use super::evidence::{AuditTest, scale_fails_at};
 use super::gamma::probability_up_to;
-use super::law::Law;
+use super::law::NoiseLaw;
 use super::looks::SequentialTest;
 use super::tally::{Tally, quantiles};
 use super::threads::in_parts;
@@ -19,7 +19,7 @@ use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::marginals::BINS;
 use bernstream_synopsis::NoiseDistribution;
-use bernstream_worker::pipeline::Plan;
+use bernstream_worker::pipeline::ReleasePlan;
 
 /// Number of draws that are made with one generator.
 const OF_A_GENERATOR: u64 = 50;
@@ -45,28 +45,28 @@ pub struct Sampled {
     pub scale_in_grid_units: u64,
     pub values: usize,
     pub draws: u64,
-    pub tests: Vec<Test>,
+    pub tests: Vec<AuditTest>,
     /// Distributions that whole numbers of this size are too coarse for.
     pub untested: Vec<String>,
     /// The distribution of the size of a draw.
-    pub sizes: Curve,
+    pub sizes: DistributionCurve,
 }
 
 /// A distribution function at some thresholds: the part of the draws up to each, and that of the declared distribution.
 #[derive(Clone, Debug, Serialize)]
-pub struct Curve {
+pub struct DistributionCurve {
     pub thresholds: Vec<f64>,
     pub drawn: Vec<f64>,
     pub declared: Vec<f64>,
 }
 
 /// Every mechanism of a plan, each once: of functions at the price of a first window, of running sums, and of private choices.
-pub fn samplers(plan: &Plan) -> Vec<Sampler> {
+pub fn samplers_of_plan(plan: &ReleasePlan) -> Vec<Sampler> {
     let mut all: Vec<Sampler> = Vec::new();
     for release in &plan.releases {
         let name = &release.description().release;
         for variant in release.variants.iter() {
-            let values = variant.target.shape().values();
+            let values = variant.target.shape().value_count();
             all.push(match &release.series {
                 Some(noise) => Sampler {
                     of: format!("the panes of {name}"),
@@ -105,7 +105,7 @@ pub fn samplers(plan: &Plan) -> Vec<Sampler> {
 }
 
 /// Draws until `deadline`, at most `most` times, and at least until a first look; `seed` and `number` determine every draw.
-pub fn test(
+pub fn test_sampler(
     sampler: &Sampler,
     (seed, number): (u64, u64),
     alarm: f64,
@@ -113,14 +113,17 @@ pub fn test(
     deadline: &Deadline,
 ) -> Sampled {
     let law = sampler.law();
-    let sizes = law.sizes();
-    let values = law.values_of_one();
+    let sizes = law.size_thresholds();
+    let values = law.value_thresholds();
     let of_size: Vec<f64> = sizes
         .iter()
-        .map(|x| probability_up_to(law.shape(), *x))
+        .map(|x| probability_up_to(law.gamma_shape(), *x))
         .collect();
-    let of_value: Vec<f64> = values.iter().map(|x| law.value_up_to(*x)).collect();
-    let mut seen = Seen::new(sizes, values);
+    let of_value: Vec<f64> = values
+        .iter()
+        .map(|x| law.value_probability_up_to(*x))
+        .collect();
+    let mut seen = DrawCounts::new(sizes, values);
     let mut looks = SequentialTest::new(alarm, 1_000);
     let mut done = 0;
     let mut last: Option<Sampled> = None;
@@ -133,31 +136,34 @@ pub fn test(
                 if goes_on && deadline.is_stopped() {
                     return None;
                 }
-                let generator = Generator::frozen(key([seed, 1, number, block]));
-                sampler.draw(generator, block, &law, &mut part);
+                let generator = Generator::frozen(generator_key([seed, 1, number, block]));
+                sampler.draw_block(generator, block, &law, &mut part);
             }
             Some(part)
         });
-        let parts: Option<Vec<Seen>> = parts.into_iter().collect();
+        let parts: Option<Vec<DrawCounts>> = parts.into_iter().collect();
         // What was drawn since the last look does not count.
         if let (None, Some(last)) = (&parts, last) {
             return last;
         }
-        parts.iter().flatten().for_each(|part| seen.join(part));
+        parts
+            .iter()
+            .flatten()
+            .for_each(|part| seen.merge_counts(part));
         done = blocks.end;
-        let sampled = sampler.sampled(&seen, &of_size, &of_value, &looks, alarm);
-        let is_over = deadline.is_over() || looks.next().runs() > most;
-        if is_over || sampled.tests.iter().any(Test::has_failed) {
+        let sampled = sampler.sampled_so_far(&seen, &of_size, &of_value, &looks, alarm);
+        let is_over = deadline.is_over() || looks.next_look().runs() > most;
+        if is_over || sampled.tests.iter().any(AuditTest::has_failed) {
             return sampled;
         }
         last = Some(sampled);
-        looks = looks.next();
+        looks = looks.next_look();
     }
 }
 
 /// The counts of all draws.
 #[derive(Clone, Debug)]
-struct Seen {
+struct DrawCounts {
     sizes: Tally,
     values: Tally,
     /// The signs of one value, of two neighbours, of successive draws.
@@ -173,24 +179,24 @@ struct SignCount {
     all: u64,
 }
 
-impl Seen {
+impl DrawCounts {
     fn new(sizes: Vec<f64>, values: Vec<f64>) -> Self {
-        Seen {
+        DrawCounts {
             sizes: Tally::new(sizes),
             values: Tally::new(values),
             signs: [SignCount::default(); 3],
-            low: low_bits::tally(),
+            low: low_bits::low_bits_tally(),
         }
     }
 
     fn empty(&self) -> Self {
-        Seen::new(
+        DrawCounts::new(
             self.sizes.thresholds().to_vec(),
             self.values.thresholds().to_vec(),
         )
     }
 
-    fn join(&mut self, other: &Seen) {
+    fn merge_counts(&mut self, other: &DrawCounts) {
         self.sizes.join(&other.sizes);
         self.values.join(&other.values);
         self.low.join(&other.low);
@@ -200,7 +206,7 @@ impl Seen {
         }
     }
 
-    fn sign(&mut self, kind: usize, sign: i128) {
+    fn count_sign(&mut self, kind: usize, sign: i128) {
         if let Some(count) = self.signs.get_mut(kind)
             && sign != 0
         {
@@ -216,9 +222,9 @@ fn sign_at(noise: &[i128], index: usize) -> i128 {
 
 impl Sampler {
     #[expect(clippy::cast_precision_loss, reason = "compared to many fewer digits")]
-    fn law(&self) -> Law {
+    fn law(&self) -> NoiseLaw {
         let scale = self.mechanism.scale().units() as f64;
-        Law {
+        NoiseLaw {
             noise: self.mechanism.distribution(),
             scale,
             values: self.values,
@@ -230,33 +236,39 @@ impl Sampler {
     }
 
     /// The draws of one generator, that of a block.
-    fn draw(&self, mut generator: Generator, block: u64, law: &Law, seen: &mut Seen) {
+    fn draw_block(
+        &self,
+        mut generator: Generator,
+        block: u64,
+        law: &NoiseLaw,
+        seen: &mut DrawCounts,
+    ) {
         let zero = Exact::new(vec![0; self.values]);
         let mut before = 0;
         for draw in 0..OF_A_GENERATOR {
-            let noise = self.mechanism.release(&zero, &mut generator);
+            let noise = self.mechanism.release_noisy(&zero, &mut generator);
             let noise = noise.values();
-            seen.sizes.add(law.size(noise));
+            seen.sizes.add(law.size_of_draw(noise));
             // Values of one draw may depend on each other: of each draw one value, every place in turn.
             let at = usize::try_from((block * OF_A_GENERATOR + draw) % self.values.max(1) as u64)
                 .unwrap_or(0);
-            seen.values.add(law.of_value(noise, at));
+            seen.values.add(law.value_figure(noise, at));
             seen.low
-                .add(low_bits::of(noise.get(at).copied().unwrap_or(0)));
+                .add(low_bits::low_bits_of(noise.get(at).copied().unwrap_or(0)));
             let sign = sign_at(noise, at);
-            seen.sign(0, sign);
+            seen.count_sign(0, sign);
             if self.values > 1 {
-                seen.sign(1, sign * sign_at(noise, (at + 1) % self.values));
+                seen.count_sign(1, sign * sign_at(noise, (at + 1) % self.values));
             }
             let first = sign_at(noise, 0);
-            seen.sign(2, first * before);
+            seen.count_sign(2, first * before);
             before = first;
         }
     }
 
-    fn sampled(
+    fn sampled_so_far(
         &self,
-        seen: &Seen,
+        seen: &DrawCounts,
         of_size: &[f64],
         of_value: &[f64],
         looks: &SequentialTest,
@@ -264,8 +276,8 @@ impl Sampler {
     ) -> Sampled {
         let law = self.law();
         let draws = seen.sizes.total();
-        let band = looks.band(draws);
-        let rounding = law.rounding();
+        let band = looks.confidence_band(draws);
+        let rounding = law.rounding_distance();
         let mut sampled = Sampled {
             of: self.of.clone(),
             noise: law.noise,
@@ -274,9 +286,9 @@ impl Sampler {
             draws,
             tests: Vec::new(),
             untested: Vec::new(),
-            sizes: Curve {
+            sizes: DistributionCurve {
                 thresholds: seen.sizes.thresholds().to_vec(),
-                drawn: seen.sizes.parts(),
+                drawn: seen.sizes.parts_up_to(),
                 declared: of_size.to_vec(),
             },
         };
@@ -288,9 +300,9 @@ impl Sampler {
         };
         let wanted = 2.0 * (band + rounding);
         let by_size = scale_fails_at(wanted, seen.sizes.thresholds(), of_size, |x| {
-            probability_up_to(law.shape(), x)
+            probability_up_to(law.gamma_shape(), x)
         });
-        let mut test = Test::of_distance(
+        let mut test = AuditTest::of_distance(
             "the size of a draw",
             seen.sizes.distance(of_size),
             band + rounding,
@@ -312,16 +324,16 @@ impl Sampler {
                 _ => rounding,
             };
             let difference = seen.values.distance(of_value);
-            let mut test = Test::of_distance(what, difference, band + own, draws, alarm);
+            let mut test = AuditTest::of_distance(what, difference, band + own, draws, alarm);
             if !is_ball {
                 test.fails_at = scale_fails_at(wanted, seen.values.thresholds(), of_value, |x| {
-                    law.value_up_to(x)
+                    law.value_probability_up_to(x)
                 });
             }
             sampled.add(test, own <= COARSE * band);
         }
-        let difference = seen.low.distance(&low_bits::even());
-        let test = Test::of_distance("the low bits of values", difference, band, draws, alarm);
+        let difference = seen.low.distance(&low_bits::even_distribution());
+        let test = AuditTest::of_distance("the low bits of values", difference, band, draws, alarm);
         sampled.add(test, low_bits::are_even(law.scale));
         let kinds = [
             "the signs of values",
@@ -332,8 +344,8 @@ impl Sampler {
             if signs.all > 0 {
                 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
                 let difference = (signs.positive as f64 / signs.all as f64 - 0.5).abs();
-                let allowed = looks.band(signs.all);
-                let test = Test::of_distance(what, difference, allowed, signs.all, alarm);
+                let allowed = looks.confidence_band(signs.all);
+                let test = AuditTest::of_distance(what, difference, allowed, signs.all, alarm);
                 sampled.tests.push(test);
             }
         }
@@ -343,7 +355,7 @@ impl Sampler {
 
 impl Sampled {
     /// Adds a test, or only its name where whole numbers are too coarse for it.
-    fn add(&mut self, test: Test, is_fine: bool) {
+    fn add(&mut self, test: AuditTest, is_fine: bool) {
         if is_fine {
             self.tests.push(test);
         } else {
@@ -352,31 +364,33 @@ impl Sampled {
     }
 }
 
-impl Law {
+impl NoiseLaw {
     /// Thresholds for the size of a draw.
-    pub(super) fn sizes(&self) -> Vec<f64> {
-        let reach = 12.0 * self.shape().sqrt() + 40.0;
-        quantiles(THRESHOLDS, 0.0, self.shape() + reach, |x| {
-            probability_up_to(self.shape(), x)
+    pub(super) fn size_thresholds(&self) -> Vec<f64> {
+        let reach = 12.0 * self.gamma_shape().sqrt() + 40.0;
+        quantiles(THRESHOLDS, 0.0, self.gamma_shape() + reach, |x| {
+            probability_up_to(self.gamma_shape(), x)
         })
     }
 
     /// Thresholds for one value; none where it has no law of its own.
-    fn values_of_one(&self) -> Vec<f64> {
+    fn value_thresholds(&self) -> Vec<f64> {
         match self.noise {
             NoiseDistribution::Ball if self.values < 2 => Vec::new(),
-            NoiseDistribution::Ball => quantiles(THRESHOLDS, 0.0, 1.0, |x| self.value_up_to(x)),
-            NoiseDistribution::DiscreteCube => {
-                let reach = self.shape() + 12.0 * self.shape().sqrt() + 40.0;
-                quantiles(THRESHOLDS, 0.0, reach, |x| self.value_up_to(x))
+            NoiseDistribution::Ball => {
+                quantiles(THRESHOLDS, 0.0, 1.0, |x| self.value_probability_up_to(x))
             }
-            _ => quantiles(THRESHOLDS, 0.0, 50.0, |x| self.value_up_to(x)),
+            NoiseDistribution::DiscreteCube => {
+                let reach = self.gamma_shape() + 12.0 * self.gamma_shape().sqrt() + 40.0;
+                quantiles(THRESHOLDS, 0.0, reach, |x| self.value_probability_up_to(x))
+            }
+            _ => quantiles(THRESHOLDS, 0.0, 50.0, |x| self.value_probability_up_to(x)),
         }
     }
 }
 
 /// The key of a generator: no two lists of numbers share one.
-pub(super) fn key(numbers: [u64; 4]) -> [u8; 32] {
+pub(super) fn generator_key(numbers: [u64; 4]) -> [u8; 32] {
     let mut key = [0; 32];
     for (place, number) in key.chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_be_bytes());

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::messages::{NamedRow, Row};
-use super::movers::{Context, Values};
+use super::messages::{InputRow, NamedRow};
+use super::movers::{MoverSearch, Values};
 use super::stage::BackgroundStream;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::pipeline::Release;
@@ -24,20 +24,20 @@ pub(super) struct WindowFixture<'a> {
 /// A row, and another one that takes its place.
 pub(super) struct Replacement {
     pub name: String,
-    pub from: Row,
-    pub to: Row,
+    pub from: InputRow,
+    pub to: InputRow,
 }
 
 impl<'a> WindowFixture<'a> {
     /// With many records of others, with few, and with none; of each kind one a release.
-    pub fn all(stage: &'a BackgroundStream<'a>) -> [Vec<Self>; 3] {
+    pub fn all_kinds(stage: &'a BackgroundStream<'a>) -> [Vec<Self>; 3] {
         let keys = stage.keys();
         let first = keys.first().cloned().flatten();
         let last = keys.last().cloned().flatten();
         let kinds = [
-            ("full", stage.full(), &first),
-            ("sparse", stage.sparse(), &first),
-            ("empty", stage.empty(), &last),
+            ("full", stage.full_window(), &first),
+            ("sparse", stage.sparse_window(), &first),
+            ("empty", stage.empty_window(), &last),
         ];
         kinds.map(|(kind, window, key)| {
             let releases = stage.subject.plan.releases.iter();
@@ -55,27 +55,27 @@ impl<'a> WindowFixture<'a> {
     }
 
     /// Rows that move the release most when they are added, the first of all first.
-    pub fn added(&self) -> Vec<NamedRow> {
+    pub fn rows_to_add(&self) -> Vec<NamedRow> {
         let mut rows = Vec::new();
-        for values in self.context().added(MOVERS) {
+        for values in self.context().best_additions(MOVERS) {
             let name = format!("{}: {values:?} in a {} window", self.name(), self.kind);
-            rows.push(NamedRow::new(name, self.row(&values)));
+            rows.push(NamedRow::new(name, self.row_with_values(&values)));
         }
         rows
     }
 
     /// Pairs of rows that move the release most when one takes the place of the other.
-    pub fn replaced(&self) -> Vec<Replacement> {
+    pub fn rows_to_replace(&self) -> Vec<Replacement> {
         let mut replacements = Vec::new();
-        for [from, to] in self.context().replaced(MOVERS) {
+        for [from, to] in self.context().best_replacements(MOVERS) {
             let kind = self.kind;
             replacements.push(Replacement {
                 name: format!(
                     "{}: {from:?} becomes {to:?} in a {kind} window",
                     self.name()
                 ),
-                from: self.row(&from),
-                to: self.row(&to),
+                from: self.row_with_values(&from),
+                to: self.row_with_values(&to),
             });
         }
         replacements
@@ -85,18 +85,18 @@ impl<'a> WindowFixture<'a> {
         &self.release.description().release
     }
 
-    fn context(&self) -> Context<'_> {
-        Context {
+    fn context(&self) -> MoverSearch<'_> {
+        MoverSearch {
             release: self.release,
             others: &self.others,
         }
     }
 
-    fn row(&self, values: &Values) -> Row {
-        self.stage.row(
-            BackgroundStream::time(self.window, 0.02),
+    fn row_with_values(&self, values: &Values) -> InputRow {
+        self.stage.neighbour_row(
+            BackgroundStream::time_in_window(self.window, 0.02),
             self.key.clone(),
-            self.stage.spread(self.release, values),
+            self.stage.all_columns(self.release, values),
         )
     }
 }

@@ -1,22 +1,22 @@
 //! Distances between exact values.
 
-use super::opened::opened;
+use super::opened::open_exact_values;
 use bernstream_noise::Exact;
 use bernstream_synopsis::Norm;
 use bernstream_worker::pipeline::ReleaseVariant;
 
 /// The distance of values in the norm of a variant's noise, in grid units.
 pub(super) fn distance_of(variant: &ReleaseVariant, one: &Exact, other: &Exact) -> f64 {
-    norm(
+    norm_of_changes(
         variant.mechanism.distribution().norm(),
-        &changes(one, other),
+        &value_changes(one, other),
     )
 }
 
 /// The change of each value.
-pub(super) fn changes(one: &Exact, other: &Exact) -> Vec<i128> {
-    let one = opened(one);
-    let other = opened(other);
+pub(super) fn value_changes(one: &Exact, other: &Exact) -> Vec<i128> {
+    let one = open_exact_values(one);
+    let other = open_exact_values(other);
     let mut changes = Vec::new();
     for place in 0..one.len().max(other.len()) {
         // Values that are not there count as zero.
@@ -28,7 +28,7 @@ pub(super) fn changes(one: &Exact, other: &Exact) -> Vec<i128> {
 }
 
 /// The size of a change.
-pub(super) fn norm(norm: Norm, changes: &[i128]) -> f64 {
+pub(super) fn norm_of_changes(norm: Norm, changes: &[i128]) -> f64 {
     let sizes = changes.iter().map(|change| change.unsigned_abs());
     match norm {
         Norm::One => sizes.fold(0, u128::saturating_add) as f64,
@@ -42,7 +42,7 @@ pub(super) fn norm(norm: Norm, changes: &[i128]) -> f64 {
 
 /// The change of the two scores that move most, together: the law of the noisy maximum.
 pub(super) fn two_largest(one: &Exact, other: &Exact) -> f64 {
-    let mut sizes: Vec<u128> = changes(one, other)
+    let mut sizes: Vec<u128> = value_changes(one, other)
         .into_iter()
         .map(i128::unsigned_abs)
         .collect();

@@ -6,9 +6,9 @@ use std::time::Duration;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::messages::{Message, Row};
-use super::movers::{Values, at};
-use super::subject::Subject;
+use super::messages::{InputRow, Message};
+use super::movers::{Values, axis_point};
+use super::subject::AuditSubject;
 use bernstream_release::window::Label;
 use bernstream_release::window::accumulator::AccumulatorSpec;
 use bernstream_synopsis::clock::Timestamp;
@@ -26,7 +26,7 @@ const UNITS: [&str; 3] = ["anna", "bela", "cleo"];
 
 /// A subject, and the records of others.
 pub(super) struct BackgroundStream<'a> {
-    pub subject: &'a Subject<'a>,
+    pub subject: &'a AuditSubject<'a>,
     pub windows: Vec<Span>,
     /// The ends of each column of values.
     pub ends: Vec<[f64; 2]>,
@@ -36,9 +36,9 @@ pub(super) struct BackgroundStream<'a> {
 }
 
 impl<'a> BackgroundStream<'a> {
-    pub fn new(subject: &'a Subject<'a>) -> Self {
+    pub fn new(subject: &'a AuditSubject<'a>) -> Self {
         let ends: Vec<[f64; 2]> = (0..subject.columns.values.len())
-            .map(|column| ends(subject, column))
+            .map(|column| column_ends(subject, column))
             .collect();
         let middle = ends
             .iter()
@@ -46,12 +46,12 @@ impl<'a> BackgroundStream<'a> {
             .collect();
         let mut stage = BackgroundStream {
             subject,
-            windows: subject.windows(),
+            windows: subject.replayed_windows(),
             ends,
             middle,
             others: Arc::default(),
         };
-        stage.others = Arc::new(stage.fill());
+        stage.others = Arc::new(stage.messages_of_others());
         stage
     }
 
@@ -64,35 +64,40 @@ impl<'a> BackgroundStream<'a> {
     }
 
     /// The first window, whose records are many.
-    pub fn full(&self) -> Span {
+    pub fn full_window(&self) -> Span {
         self.windows.first().copied().unwrap_or(Span::ALL)
     }
 
     /// The last window but one: two records of the first key.
-    pub fn sparse(&self) -> Span {
+    pub fn sparse_window(&self) -> Span {
         self.windows
             .iter()
             .rev()
             .nth(1)
             .copied()
-            .unwrap_or(self.empty())
+            .unwrap_or(self.empty_window())
     }
 
     /// The last window: no records.
-    pub fn empty(&self) -> Span {
+    pub fn empty_window(&self) -> Span {
         self.windows.last().copied().unwrap_or(Span::ALL)
     }
 
     /// A time within a window, from 0 to 1.
-    pub fn time(window: Span, part: f64) -> Timestamp {
+    pub fn time_in_window(window: Span, part: f64) -> Timestamp {
         window.start.plus(Duration::from_micros(
             (window.end.since(window.start).as_micros() as f64 * part) as u64,
         ))
     }
 
     /// A row of the neighbour.
-    pub fn row(&self, time: Timestamp, key: Option<Arc<[u8]>>, values: Vec<Option<f64>>) -> Row {
-        Row {
+    pub fn neighbour_row(
+        &self,
+        time: Timestamp,
+        key: Option<Arc<[u8]>>,
+        values: Vec<Option<f64>>,
+    ) -> InputRow {
+        InputRow {
             time: Some(time),
             key,
             unit: Some(b"neighbour".as_slice().into()),
@@ -101,22 +106,22 @@ impl<'a> BackgroundStream<'a> {
     }
 
     /// A row in the middle of the full window, with the values of `like`, or those in the middle of each column.
-    pub fn plain(&self, like: Option<&Row>) -> Row {
+    pub fn plain_row(&self, like: Option<&InputRow>) -> InputRow {
         let values = like.map_or(&self.middle, |row| &row.values).clone();
-        self.row(
-            BackgroundStream::time(self.full(), 0.4),
+        self.neighbour_row(
+            BackgroundStream::time_in_window(self.full_window(), 0.4),
             self.keys().first().cloned().flatten(),
             values,
         )
     }
 
     /// The rows of others.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn rows_of_others(&self) -> impl Iterator<Item = &InputRow> {
         self.others.iter().flat_map(Message::rows)
     }
 
     /// All columns, with those of a release as given.
-    pub fn spread(&self, release: &Release, values: &Values) -> Vec<Option<f64>> {
+    pub fn all_columns(&self, release: &Release, values: &Values) -> Vec<Option<f64>> {
         let mut all = self.middle.clone();
         for (column, value) in release.form.columns.iter().zip(values) {
             if let Some(place) = all.get_mut(*column) {
@@ -134,7 +139,7 @@ impl<'a> BackgroundStream<'a> {
         key: &Option<Arc<[u8]>>,
     ) -> Vec<Values> {
         let here = self
-            .rows()
+            .rows_of_others()
             .filter(|row| row.time.is_some_and(|time| window.contains(time)) && row.key == *key);
         let columns = &release.form.columns;
         here.map(|row| {
@@ -146,14 +151,14 @@ impl<'a> BackgroundStream<'a> {
         .collect()
     }
 
-    fn fill(&self) -> Vec<Message> {
+    fn messages_of_others(&self) -> Vec<Message> {
         let mut random = ChaCha20Rng::seed_from_u64(18);
         let rows = self.rows_of_a_message();
         let keys = self.keys();
         let mut all = Vec::new();
         for window in &self.windows {
-            let is_sparse = *window != self.full() && *window == self.sparse();
-            if *window != self.full() && *window == self.empty() {
+            let is_sparse = *window != self.full_window() && *window == self.sparse_window();
+            if *window != self.full_window() && *window == self.empty_window() {
                 continue;
             }
             let messages = if is_sparse { 1 } else { MESSAGES };
@@ -165,18 +170,21 @@ impl<'a> BackgroundStream<'a> {
                         (number as f64 + (row as f64 + 0.5) / count as f64) / MESSAGES as f64;
                     let key = keys.get(if is_sparse { 0 } else { row % keys.len() });
                     let unit = UNITS.get((row + number) % UNITS.len());
-                    rows.push(Row {
-                        time: Some(BackgroundStream::time(*window, part)),
+                    rows.push(InputRow {
+                        time: Some(BackgroundStream::time_in_window(*window, part)),
                         key: key.cloned().flatten(),
                         unit: unit.map(|unit| unit.as_bytes().into()),
                         values: self.random_values(&mut random),
                     });
                 }
-                let stamp = BackgroundStream::time(*window, (number + 1) as f64 / MESSAGES as f64);
-                all.push(Message::of((number % 2) as i32, stamp, rows));
+                let stamp = BackgroundStream::time_in_window(
+                    *window,
+                    (number + 1) as f64 / MESSAGES as f64,
+                );
+                all.push(Message::from_rows((number % 2) as i32, stamp, rows));
             }
             if !is_sparse {
-                all.push(self.late_of(*window, &mut random));
+                all.push(self.late_message(*window, &mut random));
             }
         }
         all.sort_by_key(|message| message.stamp);
@@ -185,18 +193,21 @@ impl<'a> BackgroundStream<'a> {
 
     /// Records that come after the end of their window, and just in time. They are its earliest ones, each of another unit: whatever
     /// is bounded keeps them.
-    fn late_of(&self, window: Span, random: &mut ChaCha20Rng) -> Message {
+    fn late_message(&self, window: Span, random: &mut ChaCha20Rng) -> Message {
         let keys = self.keys();
         let mut rows = Vec::new();
         for place in 0..ROWS {
-            rows.push(Row {
-                time: Some(BackgroundStream::time(window, 0.002 * (place + 1) as f64)),
+            rows.push(InputRow {
+                time: Some(BackgroundStream::time_in_window(
+                    window,
+                    0.002 * (place + 1) as f64,
+                )),
                 key: keys.get(place % keys.len()).cloned().flatten(),
                 unit: Some(format!("late {place}").into_bytes().into()),
                 values: self.random_values(random),
             });
         }
-        Message::of(0, self.late(window), rows)
+        Message::from_rows(0, self.late_stamp(window), rows)
     }
 
     /// A value between the ends of each column.
@@ -208,8 +219,8 @@ impl<'a> BackgroundStream<'a> {
     }
 
     /// The time at which the late records of others are sent.
-    pub fn late(&self, window: Span) -> Timestamp {
-        self.cutoff(window).minus(TICK)
+    pub fn late_stamp(&self, window: Span) -> Timestamp {
+        self.window_cutoff(window).minus(TICK)
     }
 
     /// Enough to fill windows that keep a bounded number of records, where that is not much.
@@ -241,22 +252,22 @@ impl<'a> BackgroundStream<'a> {
     }
 
     /// The messages of others with `rows` in place: each beside the record of others that comes just before it.
-    pub fn with_rows(&self, rows: &[Row]) -> Vec<Message> {
+    pub fn with_rows(&self, rows: &[InputRow]) -> Vec<Message> {
         let mut all = self.others.to_vec();
         for row in rows {
-            self.insert(&mut all, row.clone());
+            self.insert_row(&mut all, row.clone());
         }
         all
     }
 
     /// Puts a row into the first message that is stamped after it. Behind the last message it gets one of its own, and behind the last
     /// window a place in the last message.
-    fn insert(&self, messages: &mut Vec<Message>, row: Row) {
+    fn insert_row(&self, messages: &mut Vec<Message>, row: InputRow) {
         let time = row.time.unwrap_or(Timestamp::EARLIEST);
         let last = messages.len().saturating_sub(1);
         let at = messages.iter().position(|message| message.stamp >= time);
-        if at.is_none() && time < self.subject.end() {
-            messages.push(Message::of(0, time, vec![row]));
+        if at.is_none() && time < self.subject.end_of_replay() {
+            messages.push(Message::from_rows(0, time, vec![row]));
         } else if let Some(batch) = messages
             .get_mut(at.unwrap_or(last))
             .and_then(|message| message.batches.last_mut())
@@ -284,16 +295,16 @@ impl<'a> BackgroundStream<'a> {
     }
 
     /// The time from which on records of a window can no longer be sent.
-    pub fn cutoff(&self, window: Span) -> Timestamp {
+    pub fn window_cutoff(&self, window: Span) -> Timestamp {
         self.subject
             .plan
             .rules
-            .cutoff(window, self.subject.backfill_until)
+            .window_cutoff(window, self.subject.backfill_until)
     }
 }
 
 /// The ends of a column, by the first release that reads it.
-fn ends(subject: &Subject<'_>, column: usize) -> [f64; 2] {
+fn column_ends(subject: &AuditSubject<'_>, column: usize) -> [f64; 2] {
     let mut releases = subject.plan.releases.iter();
     releases
         .find_map(|release| ends_in(release, column))
@@ -305,10 +316,10 @@ fn ends_in(release: &Release, column: usize) -> Option<[f64; 2]> {
     let columns = &release.form.columns;
     let place = columns.iter().position(|other| *other == column)?;
     if let Some(axis) = release.form.axes.get(place) {
-        return Some([at(axis, 0.0), at(axis, 1.0)]);
+        return Some([axis_point(axis, 0.0), axis_point(axis, 1.0)]);
     }
     match release.form.label.as_ref()? {
-        Label::Number(axis) => Some([at(axis, 0.0), at(axis, 1.0)]),
+        Label::Number(axis) => Some([axis_point(axis, 0.0), axis_point(axis, 1.0)]),
         Label::Above(threshold) => Some([threshold - 1.0, threshold + 1.0]),
         Label::Classes(values) => Some([*values.first()?, *values.last()?]),
     }

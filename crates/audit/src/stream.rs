@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::subject::Stamps;
+use super::subject::StampSource;
 use bernstream_kafka::source;
 use bernstream_kafka::source::{Event, Source};
 use bernstream_release::source::{Columns, decode};
@@ -13,7 +13,7 @@ use bernstream_synopsis::{Positions, Recorded};
 
 /// A question to a source outside of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum SourceQuestion {
     /// To go back to this message timestamp.
     Rewind { since: Timestamp },
     /// The end of the messages before this time; repeated questions count once.
@@ -21,36 +21,36 @@ pub enum Asked {
 }
 
 /// Encoded messages, each in its partition, in the order in which they were sent.
-pub(super) struct Stream<'a> {
+pub(super) struct ReplayedStream<'a> {
     columns: &'a Columns,
-    stamps: Stamps,
-    messages: Vec<Sent>,
+    stamps: StampSource,
+    messages: Vec<SentMessage>,
     /// The messages of each partition, by their place in `messages`.
     partitions: BTreeMap<i32, Vec<usize>>,
     positions: BTreeMap<i32, usize>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<SourceQuestion>>>,
 }
 
 /// A message on its partition.
-pub(super) struct Sent {
+pub(super) struct SentMessage {
     pub partition: i32,
     pub stamp: Timestamp,
     pub bytes: Vec<u8>,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> ReplayedStream<'a> {
     pub fn new(
         columns: &'a Columns,
-        stamps: Stamps,
-        messages: Vec<Sent>,
-        asked: Arc<Mutex<Vec<Asked>>>,
+        stamps: StampSource,
+        messages: Vec<SentMessage>,
+        asked: Arc<Mutex<Vec<SourceQuestion>>>,
     ) -> Self {
         let mut partitions: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
         for (place, message) in messages.iter().enumerate() {
             partitions.entry(message.partition).or_default().push(place);
         }
         let positions = partitions.keys().map(|partition| (*partition, 0)).collect();
-        Stream {
+        ReplayedStream {
             columns,
             stamps,
             messages,
@@ -60,7 +60,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn note(&self, what: Asked) {
+    fn note_question(&self, what: SourceQuestion) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.last() != Some(&what) {
             asked.push(what);
@@ -76,17 +76,17 @@ impl<'a> Stream<'a> {
         })
     }
 
-    fn end(&self, places: &[usize], cutoff: Timestamp) -> usize {
+    fn end_of_partition(&self, places: &[usize], cutoff: Timestamp) -> usize {
         match self.stamps {
-            Stamps::Broker { slack } => self
+            StampSource::Broker { slack } => self
                 .first_from(places, cutoff.plus(slack))
                 .unwrap_or(places.len()),
-            Stamps::Producers | Stamps::None => places.len(),
+            StampSource::Producers | StampSource::None => places.len(),
         }
     }
 
     /// The next message of a partition that is not paused: the first that was sent.
-    fn following(&self, until: Option<&Positions>) -> Option<usize> {
+    fn next_message(&self, until: Option<&Positions>) -> Option<usize> {
         let mut first: Option<usize> = None;
         for (partition, places) in &self.partitions {
             let Some(position) = self.positions.get(partition) else {
@@ -108,20 +108,20 @@ fn offset(place: usize) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }
 
-impl Source for Stream<'_> {
+impl Source for ReplayedStream<'_> {
     /// Everything is long past, so that nothing waits.
     fn clock(&self) -> ScheduleClock {
         ScheduleClock::new(|| Timestamp::LATEST)
     }
 
     fn rewind(&mut self, since: Timestamp, _recorded: &Recorded) -> Result<(), source::Error> {
-        self.note(Asked::Rewind { since });
+        self.note_question(SourceQuestion::Rewind { since });
         let mut positions = BTreeMap::new();
         for (partition, places) in &self.partitions {
             let start = match self.stamps {
-                Stamps::None => 0,
+                StampSource::None => 0,
                 // None found means the start of the log.
-                Stamps::Broker { .. } | Stamps::Producers => {
+                StampSource::Broker { .. } | StampSource::Producers => {
                     self.first_from(places, since).unwrap_or(0)
                 }
             };
@@ -131,18 +131,18 @@ impl Source for Stream<'_> {
         Ok(())
     }
 
-    fn next(
+    fn next_event(
         &mut self,
         until: Option<&Positions>,
         _timeout: Duration,
     ) -> Result<Event, source::Error> {
         let Some(sent) = self
-            .following(until)
+            .next_message(until)
             .and_then(|place| self.messages.get(place))
         else {
             return Ok(Event::Idle);
         };
-        let Sent {
+        let SentMessage {
             partition,
             stamp,
             bytes,
@@ -152,8 +152,8 @@ impl Source for Stream<'_> {
         };
         let at = offset(*position);
         *position += 1;
-        let stamp = (self.stamps != Stamps::None).then_some(*stamp);
-        match decode::decode(bytes, self.columns, *partition, at, stamp) {
+        let stamp = (self.stamps != StampSource::None).then_some(*stamp);
+        match decode::decode_message(bytes, self.columns, *partition, at, stamp) {
             Ok(batch) => Ok(Event::Batch(batch)),
             // A worker waits here for ever; a replay ends.
             Err(broken) => Err(source::Error::File {
@@ -163,16 +163,17 @@ impl Source for Stream<'_> {
         }
     }
 
-    fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, source::Error> {
-        self.note(Asked::Ends { cutoff });
+    fn end_offsets(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, source::Error> {
+        self.note_question(SourceQuestion::Ends { cutoff });
         let mut ends = Positions::default();
         for (partition, places) in &self.partitions {
-            ends.0.insert(*partition, offset(self.end(places, cutoff)));
+            ends.0
+                .insert(*partition, offset(self.end_of_partition(places, cutoff)));
         }
         Ok(Some(ends))
     }
 
-    fn reached(&self, ends: &Positions) -> Result<bool, source::Error> {
+    fn has_reached(&self, ends: &Positions) -> Result<bool, source::Error> {
         Ok(ends.0.iter().all(|(partition, end)| {
             let position = self.positions.get(partition);
             position.is_some_and(|position| offset(*position) >= *end)

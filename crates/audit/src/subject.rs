@@ -6,22 +6,22 @@ use bernstream_release::source::Columns;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
-use bernstream_worker::pipeline::Plan;
+use bernstream_worker::pipeline::ReleasePlan;
 
 /// The subject of an audit. All of it is public.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    pub plan: &'a Plan,
+pub struct AuditSubject<'a> {
+    pub plan: &'a ReleasePlan,
     pub columns: &'a Columns,
     pub adjacency: Adjacency,
-    pub stamps: Stamps,
+    pub stamps: StampSource,
     /// Earlier windows take records until then, as the ledger says.
     pub backfill_until: Option<Timestamp>,
 }
 
 /// The clock that stamps a message, and so how far is read for a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stamps {
+pub enum StampSource {
     /// The broker: a window is read up to the first message stamped this long after its cutoff.
     Broker { slack: Duration },
     /// Producers, whom nothing holds to an order: a window is read to the end of what is there.
@@ -30,9 +30,9 @@ pub enum Stamps {
     None,
 }
 
-impl Subject<'_> {
+impl AuditSubject<'_> {
     /// The windows of a replay: enough for every overlap, and one more.
-    pub fn windows(&self) -> Vec<Span> {
+    pub fn replayed_windows(&self) -> Vec<Span> {
         const MOST: u32 = 8;
         let grid = self.plan.rules.grid;
         let panes = self
@@ -51,14 +51,14 @@ impl Subject<'_> {
                 break;
             }
             windows.push(window);
-            window = grid.after(window);
+            window = grid.span_after(window);
         }
         windows
     }
 
     /// The end of the last window of a replay.
-    pub(crate) fn end(&self) -> Timestamp {
-        self.windows()
+    pub(crate) fn end_of_replay(&self) -> Timestamp {
+        self.replayed_windows()
             .last()
             .map_or(self.plan.rules.grid.origin(), |span| span.end)
     }

@@ -49,7 +49,7 @@ impl Tally {
 
     /// The parts that are at most each threshold.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    pub fn parts(&self) -> Vec<f64> {
+    pub fn parts_up_to(&self) -> Vec<f64> {
         let mut sum = 0;
         let mut parts = Vec::with_capacity(self.thresholds.len());
         for count in self.counts.iter().take(self.thresholds.len()) {
@@ -61,12 +61,12 @@ impl Tally {
 
     /// The largest distance of its distribution function from another at the thresholds.
     pub fn distance(&self, law: &[f64]) -> f64 {
-        distance(&self.parts(), law)
+        largest_difference(&self.parts_up_to(), law)
     }
 }
 
 /// The largest difference.
-pub(super) fn distance(one: &[f64], other: &[f64]) -> f64 {
+pub(super) fn largest_difference(one: &[f64], other: &[f64]) -> f64 {
     one.iter()
         .zip(other)
         .map(|(one, other)| (one - other).abs())
@@ -104,13 +104,13 @@ mod tests {
             .into_iter()
             .for_each(|x| tally.add(x));
         assert_eq!(
-            (tally.thresholds(), tally.parts()),
+            (tally.thresholds(), tally.parts_up_to()),
             (&[1.0, 2.0][..], vec![0.4, 0.8])
         );
         assert!((tally.distance(&[0.5, 0.5]) - 0.3).abs() < 1e-12);
         let other = tally.clone();
         tally.join(&other);
-        assert_eq!((tally.total(), tally.parts()), (10, vec![0.4, 0.8]));
+        assert_eq!((tally.total(), tally.parts_up_to()), (10, vec![0.4, 0.8]));
         let found = quantiles(4, 0.0, 1.0, |x| x * x);
         assert!(
             found

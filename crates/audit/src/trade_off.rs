@@ -5,21 +5,21 @@
 //! tested: no point of it may be better for the attacker than the promise allows, and it must be the curve of the
 //! declared noise for the change that was found, neither better nor worse.
 //!
-//! Every run is a whole window: its records are absorbed and it closes, then [`Plan::release`], as in the worker. Only the
+//! Every run is a whole window: its records are absorbed and it closes, then [`Plan::release_window`], as in the worker. Only the
 //! disk is missing: nothing is sealed, paid or published.
 
 use std::time::{Duration, Instant};
 
-use super::attacked::{Attacked, Detectable, Point};
-use super::attacker::{Attacker, Calculated, Watched};
+use super::attacked::{AttackReport, DetectableScale, ErrorRatePoint};
+use super::attacker::{Attacker, CalculatedCurve, WatchedKey};
 use super::deadline::Deadline;
-use super::evidence::{Test, Verdict, scale_fails_at};
+use super::evidence::{AuditTest, Verdict, scale_fails_at};
 use super::gamma::probability_up_to;
-use super::law::Law;
+use super::law::NoiseLaw;
 use super::looks::SequentialTest;
-use super::opened::opened;
-use super::promise::{Cost, Promise};
-use super::samplers::key;
+use super::opened::open_exact_values;
+use super::promise::{ChangeCost, PromisedGuarantees};
+use super::samplers::generator_key;
 use super::tally::Tally;
 use super::threads::{in_parts, processors};
 use bernstream_noise::Noisy;
@@ -31,7 +31,9 @@ use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::description::{Entry, Privacy};
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::pipeline;
-use bernstream_worker::pipeline::{LedgerBeginning, Plan, Quoted, Release, Released, Terms};
+use bernstream_worker::pipeline::{
+    LedgerBeginning, Release, ReleasePlan, ReleasedSynopsis, WindowQuote, WindowTerms,
+};
 
 /// The first look, and how long it may take, however little time there is.
 const FIRST: u64 = 400;
@@ -47,12 +49,12 @@ pub struct Neighbours<'a> {
 }
 
 /// One release and window of two neighbouring streams.
-pub struct Attack<'a> {
+pub struct WindowAttack<'a> {
     neighbours: Neighbours<'a>,
     /// With that release alone, and that variant of it in which the change is largest beside the noise.
-    plan: Plan,
+    plan: ReleasePlan,
     window: Span,
-    quoted: Quoted,
+    quoted: WindowQuote,
     attacker: Attacker,
     /// The change that was declared, as a part of the scale.
     declared: f64,
@@ -81,20 +83,20 @@ pub enum Error {
     Stopped,
 }
 
-impl<'a> Attack<'a> {
+impl<'a> WindowAttack<'a> {
     /// The release at `place` of the plan, in that window of `windows` in which the streams differ most.
     ///
     /// # Errors
     ///
     /// If there is nothing to attack, or the worker could not release a window.
     pub fn new(
-        plan: &Plan,
+        plan: &ReleasePlan,
         place: usize,
         neighbours: Neighbours<'a>,
         windows: &[Span],
     ) -> Result<Self, Error> {
         let release = plan.releases.get(place).ok_or(Error::NoChange)?;
-        let mut worst: Option<Attack<'a>> = None;
+        let mut worst: Option<WindowAttack<'a>> = None;
         let mut reason = Error::NoChange;
         for window in windows {
             for variant in release.variants.iter() {
@@ -105,11 +107,11 @@ impl<'a> Attack<'a> {
                     variants,
                     ..release.clone()
                 };
-                let plan = Plan {
+                let plan = ReleasePlan {
                     releases: vec![one],
                     ..plan.clone()
                 };
-                match Attack::of_window(plan, neighbours, *window) {
+                match WindowAttack::of_window(plan, neighbours, *window) {
                     Ok(attack)
                         if worst
                             .as_ref()
@@ -125,23 +127,27 @@ impl<'a> Attack<'a> {
         worst.ok_or(reason)
     }
 
-    fn of_window(plan: Plan, neighbours: Neighbours<'a>, window: Span) -> Result<Self, Error> {
+    fn of_window(
+        plan: ReleasePlan,
+        neighbours: Neighbours<'a>,
+        window: Span,
+    ) -> Result<Self, Error> {
         let first = plan.rules.grid.span_of(plan.rules.grid.origin()).start;
         let quoted = plan
-            .quoted(
+            .quote_window(
                 window,
                 LedgerBeginning {
                     first_window: first,
                     first_covered: first,
                 },
-                |_| plan.total.zero(),
+                |_| plan.total.zero_of_kind(),
             )
             .ok_or(Error::Unpaid)?;
-        let with = close(&plan, neighbours.with, window);
-        let without = close(&plan, neighbours.without, window);
-        let terms = terms(&quoted, window);
+        let with = close_window(&plan, neighbours.with, window);
+        let without = close_window(&plan, neighbours.without, window);
+        let terms = audit_terms(&quoted, window);
         let mut generator = Generator::frozen([0; 32]);
-        let synopses = released(&plan, &with, &terms, &mut generator)?;
+        let synopses = release_window(&plan, &with, &terms, &mut generator)?;
         let privacy = synopses
             .first()
             .map(|released| released.description.privacy.clone())
@@ -154,12 +160,12 @@ impl<'a> Attack<'a> {
             let change: Vec<i128> = changes.map(|(with, without)| with - without).collect();
             if change.iter().any(|change| *change != 0) {
                 let noise = released.description.noise;
-                let law = Law {
+                let law = NoiseLaw {
                     noise: noise.law,
                     scale: noise.scale / noise.grid,
                     values: change.len(),
                 };
-                watched.push(Watched {
+                watched.push(WatchedKey {
                     place,
                     law,
                     exact,
@@ -177,7 +183,7 @@ impl<'a> Attack<'a> {
         let name = release.description().release.clone();
         let attacker = Attacker(watched);
         let declared = release.variants.first().change.0 as f64 / attacker.law().scale;
-        Ok(Attack {
+        Ok(WindowAttack {
             neighbours,
             window,
             quoted,
@@ -191,7 +197,7 @@ impl<'a> Attack<'a> {
 
     /// The distance of the streams in the norm of the noise, as a part of its scale.
     pub fn distance(&self) -> f64 {
-        self.attacker.distance()
+        self.attacker.change_in_scales()
     }
 
     /// Releases windows until `deadline`, `most` at most, and at least until a first look unless it is stopped; `seed` and `number`
@@ -200,26 +206,26 @@ impl<'a> Attack<'a> {
     /// # Errors
     ///
     /// If the worker could not release a window, or takes too long for one, or if the deadline is stopped before a first look.
-    pub fn run(
+    pub fn run_attack(
         &self,
         (seed, number): (u64, u64),
         alarm: f64,
         most: u64,
         deadline: &Deadline,
-    ) -> Result<Attacked, Error> {
+    ) -> Result<AttackReport, Error> {
         if deadline.is_stopped() {
             return Err(Error::Stopped);
         }
         let started = Instant::now();
-        let calculated = self
-            .attacker
-            .calculated(seed ^ number, alarm, &deadline.part(SIMULATING));
-        let of_size: Vec<f64> = self.attacker.all().sizes();
-        let mut seen = Seen::new(calculated.thresholds.clone(), of_size);
+        let calculated =
+            self.attacker
+                .calculate_curve(seed ^ number, alarm, &deadline.part_of_rest(SIMULATING));
+        let of_size: Vec<f64> = self.attacker.joint_law().size_thresholds();
+        let mut seen = RunCounts::new(calculated.thresholds.clone(), of_size);
         // Half of the alarms are for the law that it is held against, or for the other stream.
         let mut looks = SequentialTest::new(alarm / 2.0, FIRST);
         let one = Instant::now();
-        let left = deadline.left();
+        let left = deadline.time_left();
         self.release_both(seed, number, 0, &mut seen.empty())?;
         let first = one.elapsed().mul_f64(FIRST as f64 / processors() as f64);
         if first > left.max(PATIENCE) {
@@ -243,14 +249,21 @@ impl<'a> Attack<'a> {
             let parts = match (parts.into_iter().collect::<Result<Vec<_>, _>>(), last) {
                 // What was released since the last look does not count.
                 (Err(Error::Stopped), Some(looks)) => {
-                    return Ok(self.attacked(&seen, &calculated, &looks, alarm, true, started));
+                    return Ok(self.report_so_far(
+                        &seen,
+                        &calculated,
+                        &looks,
+                        alarm,
+                        true,
+                        started,
+                    ));
                 }
                 (parts, _) => parts?,
             };
             parts.iter().for_each(|part| seen.join(part));
             done = looks.runs();
-            let is_over = deadline.is_over() || looks.next().runs() > most;
-            let found = self.attacked(&seen, &calculated, &looks, alarm, is_over, started);
+            let is_over = deadline.is_over() || looks.next_look().runs() > most;
+            let found = self.report_so_far(&seen, &calculated, &looks, alarm, is_over, started);
             // What is calculated fails whatever is drawn.
             if is_over
                 || found
@@ -261,17 +274,23 @@ impl<'a> Attack<'a> {
                 return Ok(found);
             }
             last = Some(looks);
-            looks = looks.next();
+            looks = looks.next_look();
         }
     }
 
     /// Releases one window of each stream.
-    fn release_both(&self, seed: u64, number: u64, run: u64, seen: &mut Seen) -> Result<(), Error> {
-        let generator = Generator::frozen(key([seed, 2, number, run]));
+    fn release_both(
+        &self,
+        seed: u64,
+        number: u64,
+        run: u64,
+        seen: &mut RunCounts,
+    ) -> Result<(), Error> {
+        let generator = Generator::frozen(generator_key([seed, 2, number, run]));
         let with = self.release_one(self.neighbours.with, generator, true)?;
         seen.with.add(with.loss);
         seen.sizes.add(with.size);
-        let generator = Generator::frozen(key([seed, 3, number, run]));
+        let generator = Generator::frozen(generator_key([seed, 3, number, run]));
         let without = self.release_one(self.neighbours.without, generator, false)?;
         seen.without.add(without.loss);
         seen.sizes.add(without.size);
@@ -285,55 +304,57 @@ impl<'a> Attack<'a> {
         mut generator: Generator,
         is_there: bool,
     ) -> Result<SeenWindow, Error> {
-        let window = close(&self.plan, batches, self.window);
-        let terms = terms(&self.quoted, self.window);
-        let synopses = released(&self.plan, &window, &terms, &mut generator)?;
+        let window = close_window(&self.plan, batches, self.window);
+        let terms = audit_terms(&self.quoted, self.window);
+        let synopses = release_window(&self.plan, &window, &terms, &mut generator)?;
         let mut loss = 0.0;
         let mut size = 0.0;
         for watched in &self.attacker.0 {
-            let Some(Released { noisy, .. }) = synopses.get(watched.place) else {
+            let Some(ReleasedSynopsis { noisy, .. }) = synopses.get(watched.place) else {
                 continue;
             };
             // With the unit the noise is what was added to its values; without it, to the others.
             let noise_with = watched.noise_in(noisy, true);
-            loss += watched.law.loss(&noise_with, &watched.change);
-            size += watched.law.size(&watched.noise_in(noisy, is_there));
+            loss += watched.law.privacy_loss(&noise_with, &watched.change);
+            size += watched.law.size_of_draw(&watched.noise_in(noisy, is_there));
         }
         Ok(SeenWindow { loss, size })
     }
 
-    fn attacked(
+    fn report_so_far(
         &self,
-        seen: &Seen,
-        calculated: &Calculated,
+        seen: &RunCounts,
+        calculated: &CalculatedCurve,
         looks: &SequentialTest,
         alarm: f64,
         is_over: bool,
         started: Instant,
-    ) -> Attacked {
-        let promise = Promise::of(&self.privacy);
+    ) -> AttackReport {
+        let promise = PromisedGuarantees::from_privacy(&self.privacy);
         let runs = seen.with.total();
-        let band = looks.band(runs);
+        let band = looks.confidence_band(runs);
         let points = seen.points(calculated, &promise);
         let mut worst = f64::NEG_INFINITY;
         let mut epsilon_at_least: f64 = 0.0;
         for point in &points {
             let positives = point.false_positives + band;
             let negatives = point.false_negatives + band;
-            worst = worst.max(promise.least(positives) - negatives);
+            worst = worst.max(promise.least_false_negatives(positives) - negatives);
             epsilon_at_least = epsilon_at_least.max(shown_epsilon(positives, negatives));
         }
         let mut scale = None;
         if is_over {
             // What is measured is within the band of the truth, and the test adds it once more.
             let by = 2.0 * band;
-            scale = self.attacker.breaks_at(calculated, |positives, negatives| {
-                promise.least(positives + by) - (negatives + by) > 0.0
-            });
+            scale = self
+                .attacker
+                .scale_that_breaks(calculated, |positives, negatives| {
+                    promise.least_false_negatives(positives + by) - (negatives + by) > 0.0
+                });
         }
-        let mut tests = vec![Test {
+        let mut tests = vec![AuditTest {
             what: "the attacker's error rates are no lower than the promise allows".to_owned(),
-            verdict: Verdict::of(worst <= 0.0),
+            verdict: Verdict::from_result(worst <= 0.0),
             difference: (worst + band).max(0.0),
             allowed: band,
             draws: runs,
@@ -342,10 +363,10 @@ impl<'a> Attack<'a> {
         }];
         tests.extend(self.ratio_tests(seen, calculated, looks, alarm, is_over));
         tests.push(self.size_test(seen, looks, alarm));
-        tests.extend(self.cost_at(1.0).map(|cost| Test {
+        tests.extend(self.cost_at(1.0).map(|cost| AuditTest {
             what: "the largest change, found or declared, costs no more than the price".to_owned(),
             // Rounded in the last digits.
-            verdict: Verdict::of(cost.found <= cost.promised * (1.0 + 1e-9)),
+            verdict: Verdict::from_result(cost.found <= cost.promised * (1.0 + 1e-9)),
             difference: cost.found,
             allowed: cost.promised,
             draws: 0,
@@ -354,7 +375,7 @@ impl<'a> Attack<'a> {
         }));
         let detects = scale.map(|scale| {
             let cost = self.cost_at(scale);
-            Detectable {
+            DetectableScale {
                 scale,
                 cost: cost.map(|cost| cost.found),
                 of: cost.map(|cost| cost.of),
@@ -363,14 +384,14 @@ impl<'a> Attack<'a> {
         let mut curve = vec![constant_answer(&promise, 1.0)];
         curve.extend(points);
         curve.push(constant_answer(&promise, 0.0));
-        let law = self.attacker.all();
-        Attacked {
+        let law = self.attacker.joint_law();
+        AttackReport {
             release: self.name.clone(),
-            promised: Promise::in_words(&self.privacy),
+            promised: PromisedGuarantees::in_words(&self.privacy),
             window: self.window,
             noise: law.noise,
             values: law.values,
-            change_in_scales: self.attacker.distance(),
+            change_in_scales: self.attacker.change_in_scales(),
             windows: runs,
             seconds: started.elapsed().as_secs_f64(),
             tests,
@@ -383,23 +404,23 @@ impl<'a> Attack<'a> {
     /// The tests of the log likelihood ratio, with the unit and without it.
     fn ratio_tests(
         &self,
-        seen: &Seen,
-        calculated: &Calculated,
+        seen: &RunCounts,
+        calculated: &CalculatedCurve,
         looks: &SequentialTest,
         alarm: f64,
         is_over: bool,
-    ) -> [Test; 2] {
+    ) -> [AuditTest; 2] {
         let runs = seen.with.total();
-        let allowed = looks.band(runs) + calculated.error;
+        let allowed = looks.confidence_band(runs) + calculated.error;
         let mut tests = [
-            Test::of_distance(
+            AuditTest::of_distance(
                 "the log likelihood ratio with the unit has its calculated distribution",
                 seen.with.distance(&calculated.with),
                 allowed,
                 runs,
                 alarm,
             ),
-            Test::of_distance(
+            AuditTest::of_distance(
                 "the log likelihood ratio without the unit has its calculated distribution",
                 seen.without.distance(&calculated.without),
                 allowed,
@@ -408,7 +429,7 @@ impl<'a> Attack<'a> {
             ),
         ];
         if is_over {
-            let fails_at = self.attacker.fails_at(calculated, 2.0 * allowed);
+            let fails_at = self.attacker.scale_that_fails(calculated, 2.0 * allowed);
             for test in &mut tests {
                 test.fails_at = fails_at;
             }
@@ -417,24 +438,24 @@ impl<'a> Attack<'a> {
     }
 
     /// The cost of the change if the noise had this part of its scale.
-    fn cost_at(&self, scale: f64) -> Option<Cost> {
+    fn cost_at(&self, scale: f64) -> Option<ChangeCost> {
         let found = self.distance() / scale;
         let declared = self.declared / scale;
-        Promise::cost(&self.privacy, &self.attacker.law(), found, declared)
+        PromisedGuarantees::cost_of_change(&self.privacy, &self.attacker.law(), found, declared)
     }
 
     /// The test of the sizes of the noise, of both streams.
-    fn size_test(&self, seen: &Seen, looks: &SequentialTest, alarm: f64) -> Test {
-        let law = self.attacker.all();
+    fn size_test(&self, seen: &RunCounts, looks: &SequentialTest, alarm: f64) -> AuditTest {
+        let law = self.attacker.joint_law();
         let thresholds = seen.sizes.thresholds();
         let expected: Vec<f64> = thresholds
             .iter()
-            .map(|x| probability_up_to(law.shape(), *x))
+            .map(|x| probability_up_to(law.gamma_shape(), *x))
             .collect();
         let draws = seen.sizes.total();
-        let allowed = looks.band(draws) + law.rounding();
+        let allowed = looks.confidence_band(draws) + law.rounding_distance();
         let factor = scale_fails_at(2.0 * allowed, thresholds, &expected, |x| {
-            probability_up_to(law.shape(), x)
+            probability_up_to(law.gamma_shape(), x)
         });
         // Half a square shrinks twice.
         let power = if law.noise == NoiseDistribution::DiscreteGaussian {
@@ -442,9 +463,9 @@ impl<'a> Attack<'a> {
         } else {
             1.0
         };
-        Test {
+        AuditTest {
             fails_at: factor.map(|factor| factor.powf(power)),
-            ..Test::of_distance(
+            ..AuditTest::of_distance(
                 "the size of the noise has the declared distribution",
                 seen.sizes.distance(&expected),
                 allowed,
@@ -467,13 +488,13 @@ fn shown_epsilon(positives: f64, negatives: f64) -> f64 {
 }
 
 /// The point of an attacker who always gives the same answer: with `yes` 1 there are no false negatives, and with 0 no false positives.
-fn constant_answer(promise: &Promise, yes: f64) -> Point {
-    Point {
+fn constant_answer(promise: &PromisedGuarantees, yes: f64) -> ErrorRatePoint {
+    ErrorRatePoint {
         false_positives: yes,
         false_negatives: 1.0 - yes,
         calculated_false_positives: yes,
         calculated_false_negatives: 1.0 - yes,
-        promised_false_negatives: promise.least(yes),
+        promised_false_negatives: promise.least_false_negatives(yes),
     }
 }
 
@@ -483,7 +504,7 @@ struct SeenWindow {
     size: f64,
 }
 
-impl Watched {
+impl WatchedKey {
     /// The noise of a released value, if the unit is there or is not.
     fn noise_in(&self, noisy: &Noisy, is_there: bool) -> Vec<i128> {
         let mut noise = Vec::with_capacity(self.exact.len());
@@ -497,14 +518,14 @@ impl Watched {
 }
 
 /// The exact values of each release and key of a window.
-fn exact_values(plan: &Plan, window: &Window) -> Vec<Vec<i128>> {
+fn exact_values(plan: &ReleasePlan, window: &Window) -> Vec<Vec<i128>> {
     let mut all = Vec::new();
     for (release, groups) in plan.releases.iter().zip(&window.forms) {
         let target = &release.variants.first().target;
         all.extend(
             groups
                 .iter()
-                .map(|group| opened(&target.evaluate(&group.accumulator))),
+                .map(|group| open_exact_values(&target.evaluate(&group.accumulator))),
         );
     }
     all
@@ -512,15 +533,15 @@ fn exact_values(plan: &Plan, window: &Window) -> Vec<Vec<i128>> {
 
 /// The counts of all runs.
 #[derive(Clone, Debug)]
-struct Seen {
+struct RunCounts {
     with: Tally,
     without: Tally,
     sizes: Tally,
 }
 
-impl Seen {
+impl RunCounts {
     fn new(ratios: Vec<f64>, sizes: Vec<f64>) -> Self {
-        Seen {
+        RunCounts {
             with: Tally::new(ratios.clone()),
             without: Tally::new(ratios),
             sizes: Tally::new(sizes),
@@ -528,31 +549,35 @@ impl Seen {
     }
 
     fn empty(&self) -> Self {
-        Seen::new(
+        RunCounts::new(
             self.with.thresholds().to_vec(),
             self.sizes.thresholds().to_vec(),
         )
     }
 
     /// The error rates of the attacker at each threshold.
-    fn points(&self, calculated: &Calculated, promise: &Promise) -> Vec<Point> {
-        let with = self.with.parts();
-        let without = self.without.parts();
+    fn points(
+        &self,
+        calculated: &CalculatedCurve,
+        promise: &PromisedGuarantees,
+    ) -> Vec<ErrorRatePoint> {
+        let with = self.with.parts_up_to();
+        let without = self.without.parts_up_to();
         let mut points = Vec::new();
         for index in 0..calculated.thresholds.len() {
             let false_positives = 1.0 - part_at(&without, index);
-            points.push(Point {
+            points.push(ErrorRatePoint {
                 false_positives,
                 false_negatives: part_at(&with, index),
                 calculated_false_positives: 1.0 - part_at(&calculated.without, index),
                 calculated_false_negatives: part_at(&calculated.with, index),
-                promised_false_negatives: promise.least(false_positives),
+                promised_false_negatives: promise.least_false_negatives(false_positives),
             });
         }
         points
     }
 
-    fn join(&mut self, other: &Seen) {
+    fn join(&mut self, other: &RunCounts) {
         self.with.join(&other.with);
         self.without.join(&other.without);
         self.sizes.join(&other.sizes);
@@ -560,7 +585,7 @@ impl Seen {
 }
 
 /// Returns whether the first synopsis of a running sum has noise of more than one draw: its deviation is not that of one.
-fn is_several_draws(release: &Release, watched: &[Watched]) -> bool {
+fn is_several_draws(release: &Release, watched: &[WatchedKey]) -> bool {
     let Some(noise) = &release.series else {
         return false;
     };
@@ -573,14 +598,14 @@ fn is_several_draws(release: &Release, watched: &[Watched]) -> bool {
 }
 
 /// The synopses of a window, as the worker draws them.
-fn released(
-    plan: &Plan,
+fn release_window(
+    plan: &ReleasePlan,
     window: &Window,
-    terms: &Terms,
+    terms: &WindowTerms,
     generator: &mut Generator,
-) -> Result<Vec<Released>, pipeline::Error> {
+) -> Result<Vec<ReleasedSynopsis>, pipeline::Error> {
     let mut synopses = Vec::new();
-    plan.release(window, terms, &|_| Ok(None), generator, &mut |released| {
+    plan.release_window(window, terms, &|_| Ok(None), generator, &mut |released| {
         synopses.push(released);
         Ok(())
     })?;
@@ -588,7 +613,7 @@ fn released(
 }
 
 /// The window of a stream, as the worker closes it.
-fn close(plan: &Plan, batches: &[Batch], window: Span) -> Window {
+fn close_window(plan: &ReleasePlan, batches: &[Batch], window: Span) -> Window {
     let first = plan.rules.grid.span_of(plan.rules.grid.origin());
     let forms = plan
         .releases
@@ -597,22 +622,22 @@ fn close(plan: &Plan, batches: &[Batch], window: Span) -> Window {
         .collect();
     let mut windows = Windows::new(plan.rules.clone(), forms, first.start, first, None);
     for batch in batches {
-        windows.absorb(batch);
+        windows.absorb_batch(batch);
     }
     loop {
-        let closed = windows.close();
+        let closed = windows.close_next();
         if closed.span.start >= window.start {
             return closed;
         }
     }
 }
 
-fn terms(quoted: &Quoted, window: Span) -> Terms {
+fn audit_terms(quoted: &WindowQuote, window: Span) -> WindowTerms {
     let entry = Entry {
         id: "audit".to_owned(),
         sequence: 1,
     };
-    Terms {
+    WindowTerms {
         publish_at: window.end,
         entry,
         quoted: quoted.clone(),

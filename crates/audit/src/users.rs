@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::edit::Edit;
-use super::everywhere::{everywhere, later, texts};
-use super::messages::{Message, NamedRow, Row, Texts, Types};
-use super::pair::Pair;
-use super::records::without;
+use super::edit::RowEdit;
+use super::everywhere::{common_families, row_later, rows_with_odd_texts};
+use super::messages::{ColumnTypes, InputRow, Message, NamedRow, TextForm};
+use super::pair::NeighbouringPair;
+use super::records::without_rows;
 use super::scene::WindowFixture;
 use super::stage::BackgroundStream;
 use super::way::InjectionStrategy;
@@ -19,21 +19,21 @@ use bernstream_synopsis::grid::Span;
 const COPIES: usize = 65;
 
 /// Rooms of pairs, each with its most telling one first.
-pub(super) fn families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
+pub(super) fn user_families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<NeighbouringPair>> {
     let most = cap.records as usize;
-    let beside = InjectionStrategy::beside(stage);
-    let movers = WindowFixture::all(stage).map(|scenes| {
+    let beside = InjectionStrategy::beside_others(stage);
+    let movers = WindowFixture::all_kinds(stage).map(|scenes| {
         scenes
             .iter()
-            .flat_map(WindowFixture::added)
+            .flat_map(WindowFixture::rows_to_add)
             .collect::<Vec<_>>()
     });
-    let plain = stage.plain(movers.iter().flatten().next().map(|mover| &mover.row));
-    let mut families: Vec<Vec<Pair>> = Vec::new();
+    let plain = stage.plain_row(movers.iter().flatten().next().map(|mover| &mover.row));
+    let mut families: Vec<Vec<NeighbouringPair>> = Vec::new();
     for rows in &movers {
         let mut pairs = Vec::new();
         for mover in rows {
-            pairs.extend(counts(&beside, most, mover));
+            pairs.extend(pairs_by_count(&beside, most, mover));
         }
         families.push(pairs);
     }
@@ -43,71 +43,83 @@ pub(super) fn families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>
             .filter_map(|rows| in_every_window(stage, cap, rows.first()?))
             .collect(),
     );
-    families.push(spread(stage, cap));
-    let (named_oddly, texts): (Vec<_>, Vec<_>) = texts(stage, &plain)
+    families.push(spread_over_windows(stage, cap));
+    let (named_oddly, texts): (Vec<_>, Vec<_>) = rows_with_odd_texts(stage, &plain)
         .into_iter()
         .partition(|text| text.row.unit != plain.unit);
     families.push(odd_units(stage, most, named_oddly));
-    families.push(odd(stage, &plain, texts));
-    families.extend(everywhere(
+    families.push(odd_value_pairs(stage, &plain, texts));
+    families.extend(common_families(
         stage,
-        &Edit::AddMany((2 * most + 1).min(COPIES)),
+        &RowEdit::AddMany((2 * most + 1).min(COPIES)),
         &plain,
     ));
-    families.push(of_others(stage, cap));
-    families.push(many(stage, &plain));
+    families.push(others_removed(stage, cap));
+    families.push(many_row_pairs(stage, &plain));
     families
 }
 
 /// One row, as many as count, and more.
-fn counts(beside: &InjectionStrategy<'_>, most: usize, mover: &NamedRow) -> Vec<Pair> {
+fn pairs_by_count(
+    beside: &InjectionStrategy<'_>,
+    most: usize,
+    mover: &NamedRow,
+) -> Vec<NeighbouringPair> {
     let NamedRow { name, row } = mover;
     vec![
-        beside.added(
+        beside.pair_added(
             &format!("more than count, {name}"),
-            &repeated(row, 3 * most + 2),
+            &repeated_row(row, 3 * most + 2),
         ),
-        beside.added(&format!("as many as count, {name}"), &repeated(row, most)),
-        beside.added(&format!("one, {name}"), &repeated(row, 1)),
+        beside.pair_added(
+            &format!("as many as count, {name}"),
+            &repeated_row(row, most),
+        ),
+        beside.pair_added(&format!("one, {name}"), &repeated_row(row, 1)),
     ]
 }
 
 /// A number of copies of a row, each a tick later than the one before.
-fn repeated(row: &Row, count: usize) -> Vec<Row> {
-    (0..count).map(|ticks| later(row, ticks)).collect()
+fn repeated_row(row: &InputRow, count: usize) -> Vec<InputRow> {
+    (0..count).map(|ticks| row_later(row, ticks)).collect()
 }
 
 /// One row, in each window of its period as often as counts: where windows overlap the cap is one of all of them together.
-fn in_every_window(stage: &BackgroundStream<'_>, cap: &Cap, mover: &NamedRow) -> Option<Pair> {
+fn in_every_window(
+    stage: &BackgroundStream<'_>,
+    cap: &Cap,
+    mover: &NamedRow,
+) -> Option<NeighbouringPair> {
     let NamedRow { name, row } = mover;
     let period = cap.period.span_of(row.time?);
     let mut rows = Vec::new();
     for window in &stage.windows {
         if period.contains(window.start) {
-            let in_window = Row {
-                time: Some(BackgroundStream::time(*window, 0.3)),
+            let in_window = InputRow {
+                time: Some(BackgroundStream::time_in_window(*window, 0.3)),
                 ..row.clone()
             };
-            rows.extend(repeated(&in_window, cap.records as usize));
+            rows.extend(repeated_row(&in_window, cap.records as usize));
         }
     }
-    Some(InjectionStrategy::beside(stage).added(
+    Some(InjectionStrategy::beside_others(stage).pair_added(
         &format!("as many as count in every window of its period, {name}"),
         &rows,
     ))
 }
 
 /// Over keys, corners of the domain, and all windows of a period: of the one in which the first window begins, and of the second's.
-fn spread(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
+fn spread_over_windows(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<NeighbouringPair> {
     let count = 2 * cap.records as usize + 3;
     let keys = stage.keys();
     let mut all_rows = Vec::new();
     for window in &stage.windows {
         for index in 0..count {
-            let time = BackgroundStream::time(*window, (index as f64 + 0.3) / count as f64);
+            let time =
+                BackgroundStream::time_in_window(*window, (index as f64 + 0.3) / count as f64);
             let key = keys.get(index % keys.len()).cloned().flatten();
             let values = domain_corner(&stage.ends, index / keys.len());
-            all_rows.push(stage.row(time, key, values));
+            all_rows.push(stage.neighbour_row(time, key, values));
         }
     }
     let mut pairs = Vec::new();
@@ -122,28 +134,28 @@ fn spread(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
         rows.retain(|row| row.time.is_some_and(|time| period.contains(time)));
         let name = format!("over all keys and windows of period {place}");
         pairs.extend([
-            InjectionStrategy::beside(stage).added(&name, &rows),
+            InjectionStrategy::beside_others(stage).pair_added(&name, &rows),
             InjectionStrategy::new(
                 "each in a message of its own, over partitions",
                 stage,
                 |rows| {
                     let mut messages = Vec::new();
                     for (row, partition) in rows.iter().zip([0, 1, 7].into_iter().cycle()) {
-                        let stamp = row.time.unwrap_or(stage.full().start);
-                        messages.push(Message::of(partition, stamp, vec![row.clone()]));
+                        let stamp = row.time.unwrap_or(stage.full_window().start);
+                        messages.push(Message::from_rows(partition, stamp, vec![row.clone()]));
                     }
                     stage.with_messages(messages)
                 },
             )
-            .added(&name, &rows),
+            .pair_added(&name, &rows),
             InjectionStrategy::new("all in one message, the last first", stage, |rows| {
-                stage.with_message(Message::of(
+                stage.with_message(Message::from_rows(
                     1,
-                    stage.full().end,
+                    stage.full_window().end,
                     rows.iter().rev().cloned().collect(),
                 ))
             })
-            .added(&name, &rows),
+            .pair_added(&name, &rows),
         ]);
     }
     pairs
@@ -158,66 +170,77 @@ fn domain_corner(ends: &[[f64; 2]], number: usize) -> Vec<Option<f64>> {
 }
 
 /// Users whose name is odd, each a user of its own, with more rows than count.
-fn odd_units(stage: &BackgroundStream<'_>, most: usize, rows: Vec<NamedRow>) -> Vec<Pair> {
-    let beside = InjectionStrategy::beside(stage);
+fn odd_units(
+    stage: &BackgroundStream<'_>,
+    most: usize,
+    rows: Vec<NamedRow>,
+) -> Vec<NeighbouringPair> {
+    let beside = InjectionStrategy::beside_others(stage);
     let mut pairs = Vec::new();
     for NamedRow { name, row } in rows {
-        let rows = repeated(&row, 3 * most + 2);
-        pairs.push(beside.added(&format!("a user with {name}"), &rows));
+        let rows = repeated_row(&row, 3 * most + 2);
+        pairs.push(beside.pair_added(&format!("a user with {name}"), &rows));
     }
     pairs
 }
 
 /// Odd rows, alone and before good ones; and odd in every way.
-fn odd(stage: &BackgroundStream<'_>, plain: &Row, texts: Vec<NamedRow>) -> Vec<Pair> {
-    let beside = InjectionStrategy::beside(stage);
-    let mut values = odd::values(plain, &stage.ends);
+fn odd_value_pairs(
+    stage: &BackgroundStream<'_>,
+    plain: &InputRow,
+    texts: Vec<NamedRow>,
+) -> Vec<NeighbouringPair> {
+    let beside = InjectionStrategy::beside_others(stage);
+    let mut values = odd::rows_with_odd_values(plain, &stage.ends);
     values.extend(texts);
-    let all: Vec<Row> = values
+    let all: Vec<InputRow> = values
         .iter()
         .enumerate()
-        .map(|(index, odd)| later(&odd.row, index))
+        .map(|(index, odd)| row_later(&odd.row, index))
         .collect();
-    let mut pairs = vec![beside.added("odd in every way", &all)];
+    let mut pairs = vec![beside.pair_added("odd in every way", &all)];
     for NamedRow { name, row } in values {
-        pairs.push(beside.added(&format!("{name}, and a good one"), &[row, later(plain, 1)]));
+        pairs.push(beside.pair_added(
+            &format!("{name}, and a good one"),
+            &[row, row_later(plain, 1)],
+        ));
     }
     pairs
 }
 
 /// Thousands of rows in one message, each with the same long text.
-fn many(stage: &BackgroundStream<'_>, plain: &Row) -> Vec<Pair> {
+fn many_row_pairs(stage: &BackgroundStream<'_>, plain: &InputRow) -> Vec<NeighbouringPair> {
     let way = InjectionStrategy::new("500 in each of 24 batches", stage, |rows| {
         stage.with_message(Message {
             partition: 1,
-            stamp: BackgroundStream::time(stage.full(), 0.6),
+            stamp: BackgroundStream::time_in_window(stage.full_window(), 0.6),
             batches: vec![rows.iter().cycle().take(500).cloned().collect(); 24],
-            texts: Texts::Dictionary,
-            types: Types::Declared,
+            texts: TextForm::Dictionary,
+            types: ColumnTypes::Declared,
         })
     });
     let mut pairs = Vec::new();
-    for NamedRow { name, row } in texts(stage, plain) {
+    for NamedRow { name, row } in rows_with_odd_texts(stage, plain) {
         if name.contains("64 KiB") {
-            pairs.push(way.added(&format!("rows with a {name}"), &[row]));
+            pairs.push(way.pair_added(&format!("rows with a {name}"), &[row]));
         }
     }
     pairs
 }
 
 /// A user of others less, in one period: what that user sent in other periods stays.
-fn of_others(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
-    let period = cap.period.span_of(stage.full().start);
-    let units: BTreeSet<_> = stage.rows().map(|row| row.unit.clone()).collect();
+fn others_removed(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<NeighbouringPair> {
+    let period = cap.period.span_of(stage.full_window().start);
+    let units: BTreeSet<_> = stage.rows_of_others().map(|row| row.unit.clone()).collect();
     let mut pairs = Vec::new();
     for unit in units {
         let name = String::from_utf8_lossy(unit.as_deref().unwrap_or_default());
-        let theirs = stage.rows().filter(|row| row.unit == unit);
+        let theirs = stage.rows_of_others().filter(|row| row.unit == unit);
         let times = theirs.filter_map(|row| row.time);
-        pairs.push(Pair {
+        pairs.push(NeighbouringPair {
             name: format!("all of {name} less"),
             with: stage.others.clone(),
-            without: Arc::new(without(&stage.others, |row| {
+            without: Arc::new(without_rows(&stage.others, |row| {
                 row.unit == unit && row.time.is_some_and(|time| period.contains(time))
             })),
             times: times.filter(|time| period.contains(*time)).collect(),

@@ -2,32 +2,32 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::observed::{Evaluation, Published};
+use super::observed::{Evaluation, PublishedBytes};
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_ledger::Paid;
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness, fold};
+use bernstream_ledger::witness::{Witness, WitnessClaim, fold_claim};
 use bernstream_noise::Exact;
-use bernstream_noise::order::Order;
+use bernstream_noise::order::OrderChoice;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::choice::Bandwidth;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_release::{Cost, Error, Target};
 use bernstream_synopsis::{Adjacency, Sensitivity, Shape};
-use bernstream_worker::pipeline::{Plan, Release, ReleaseVariant};
+use bernstream_worker::pipeline::{Release, ReleasePlan, ReleaseVariant};
 
 /// A list that several parts of a replay write to.
 #[derive(Clone, Debug)]
-pub(super) struct Notes<T>(Arc<Mutex<Vec<T>>>);
+pub(super) struct SharedNotes<T>(Arc<Mutex<Vec<T>>>);
 
-impl<T> Default for Notes<T> {
+impl<T> Default for SharedNotes<T> {
     fn default() -> Self {
-        Notes(Arc::default())
+        SharedNotes(Arc::default())
     }
 }
 
-impl<T> Notes<T> {
+impl<T> SharedNotes<T> {
     pub fn push(&self, note: T) {
         self.0
             .lock()
@@ -49,23 +49,23 @@ impl<T> Notes<T> {
 #[derive(Debug)]
 struct Variant {
     target: Arc<dyn Target>,
-    order: Option<Order>,
+    order: Option<OrderChoice>,
 }
 
 /// A target that writes down what it computes: for the variant that is released, and for every other that could have been.
 #[derive(Debug)]
-struct Watched {
+struct WatchedTarget {
     inner: Arc<dyn Target>,
     release: usize,
     variant: usize,
     variants: Arc<Vec<Variant>>,
     bandwidth: Option<Bandwidth>,
-    notes: Notes<Evaluation>,
+    notes: SharedNotes<Evaluation>,
 }
 
-impl Builtin for Watched {}
+impl Builtin for WatchedTarget {}
 
-impl Target for Watched {
+impl Target for WatchedTarget {
     fn accumulator(&self) -> AccumulatorSpec {
         self.inner.accumulator()
     }
@@ -99,7 +99,7 @@ impl Target for Watched {
             counts: self
                 .bandwidth
                 .as_ref()
-                .map(|bandwidth| bandwidth.counts(accumulator)),
+                .map(|bandwidth| bandwidth.exact_counts(accumulator)),
         });
         exact
     }
@@ -146,7 +146,7 @@ impl Target for Watched {
 }
 
 /// A copy of the plan whose targets write down what they compute.
-pub(super) fn watched(plan: &Plan, notes: &Notes<Evaluation>) -> Plan {
+pub(super) fn watched_plan(plan: &ReleasePlan, notes: &SharedNotes<Evaluation>) -> ReleasePlan {
     let mut releases = Vec::new();
     for (place, release) in plan.releases.iter().enumerate() {
         let variants = release.variants.iter().map(|variant| Variant {
@@ -156,7 +156,7 @@ pub(super) fn watched(plan: &Plan, notes: &Notes<Evaluation>) -> Plan {
         let variants = Arc::new(variants.collect::<Vec<_>>());
         let mut number = 0..;
         let watched = release.variants.try_map(|variant| {
-            let target = Watched {
+            let target = WatchedTarget {
                 inner: variant.target.clone(),
                 release: place,
                 variant: number.next().unwrap_or(0),
@@ -175,7 +175,7 @@ pub(super) fn watched(plan: &Plan, notes: &Notes<Evaluation>) -> Plan {
             ..release.clone()
         });
     }
-    Plan {
+    ReleasePlan {
         releases,
         ..plan.clone()
     }
@@ -183,38 +183,38 @@ pub(super) fn watched(plan: &Plan, notes: &Notes<Evaluation>) -> Plan {
 
 /// A witness in memory.
 #[derive(Default)]
-pub(super) struct Memory {
-    head: Option<Claim>,
-    pub claims: Notes<Claim>,
+pub(super) struct MemoryWitness {
+    head: Option<WitnessClaim>,
+    pub claims: SharedNotes<WitnessClaim>,
 }
 
-impl Memory {
+impl MemoryWitness {
     pub const NAME: &str = "memory";
 }
 
-impl Witness for Memory {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+impl Witness for MemoryWitness {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         Ok(self.head)
     }
 
     fn identity(&mut self) -> Result<String, witness::Error> {
-        Ok(Memory::NAME.to_owned())
+        Ok(MemoryWitness::NAME.to_owned())
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
-        self.head = fold(self.head, *claim);
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+        self.head = fold_claim(self.head, *claim);
         self.claims.push(*claim);
         Ok(())
     }
 }
 
 /// A sink in memory.
-pub(super) struct Kept(pub Notes<Published>);
+pub(super) struct MemorySink(pub SharedNotes<PublishedBytes>);
 
-impl Sink for Kept {
+impl Sink for MemorySink {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
         for message in paid.iter().map(Paid::encoded) {
-            self.0.push(Published {
+            self.0.push(PublishedBytes {
                 key: message.key.clone(),
                 headers: message.headers.clone(),
                 bytes: message.bytes.clone(),

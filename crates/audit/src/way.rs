@@ -4,14 +4,14 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use super::messages::{Message, NamedRow, Row, Texts, Types};
-use super::pair::Pair;
+use super::messages::{ColumnTypes, InputRow, Message, NamedRow, TextForm};
+use super::pair::NeighbouringPair;
 use super::stage::{BackgroundStream, TICK};
-use super::subject::Stamps;
+use super::subject::StampSource;
 use bernstream_synopsis::clock::Timestamp;
 
 /// Writes rows among the messages of others.
-type Writing<'s> = dyn Fn(&[Row]) -> Vec<Message> + 's;
+type Writing<'s> = dyn Fn(&[InputRow]) -> Vec<Message> + 's;
 
 /// A way to write the rows of a unit.
 pub(super) struct InjectionStrategy<'s> {
@@ -25,7 +25,7 @@ impl<'s> InjectionStrategy<'s> {
     pub fn new(
         name: impl Into<String>,
         stage: &'s BackgroundStream<'_>,
-        with: impl Fn(&[Row]) -> Vec<Message> + 's,
+        with: impl Fn(&[InputRow]) -> Vec<Message> + 's,
     ) -> Self {
         InjectionStrategy {
             name: name.into(),
@@ -35,7 +35,10 @@ impl<'s> InjectionStrategy<'s> {
     }
 
     /// The whole stream as `with` makes it, without the rows too.
-    pub fn anew(name: impl Into<String>, with: impl Fn(&[Row]) -> Vec<Message> + 's) -> Self {
+    pub fn from_whole_stream(
+        name: impl Into<String>,
+        with: impl Fn(&[InputRow]) -> Vec<Message> + 's,
+    ) -> Self {
         InjectionStrategy {
             name: name.into(),
             without: Arc::new(with(&[])),
@@ -44,24 +47,24 @@ impl<'s> InjectionStrategy<'s> {
     }
 
     /// Each row beside the rows of others that come just before it.
-    pub fn beside(stage: &'s BackgroundStream<'_>) -> Self {
+    pub fn beside_others(stage: &'s BackgroundStream<'_>) -> Self {
         InjectionStrategy::new("", stage, |rows| stage.with_rows(rows))
     }
 
     /// All rows in one message.
-    pub fn message(
+    pub fn in_one_message(
         name: impl Into<String>,
         stage: &'s BackgroundStream<'_>,
         partition: i32,
         stamp: Timestamp,
     ) -> Self {
         InjectionStrategy::new(name, stage, move |rows| {
-            stage.with_message(Message::of(partition, stamp, rows.to_vec()))
+            stage.with_message(Message::from_rows(partition, stamp, rows.to_vec()))
         })
     }
 
     /// A message for each row, one partition after the other.
-    pub fn messages(
+    pub fn one_message_each(
         name: impl Into<String>,
         stage: &'s BackgroundStream<'_>,
         partitions: &'static [i32],
@@ -70,16 +73,18 @@ impl<'s> InjectionStrategy<'s> {
         InjectionStrategy::new(name, stage, move |rows| {
             let placed = rows.iter().zip(partitions.iter().cycle());
             stage.with_messages(
-                placed.map(|(row, partition)| Message::of(*partition, stamp, vec![row.clone()])),
+                placed.map(|(row, partition)| {
+                    Message::from_rows(*partition, stamp, vec![row.clone()])
+                }),
             )
         })
     }
 
     /// With these rows and without them.
-    pub fn added(&self, name: &str, rows: &[Row]) -> Pair {
+    pub fn pair_added(&self, name: &str, rows: &[InputRow]) -> NeighbouringPair {
         let times = rows.iter().filter_map(|row| row.time).collect();
-        Pair {
-            name: self.named(name),
+        NeighbouringPair {
+            name: self.pair_name(name),
             with: Arc::new((self.with)(rows)),
             without: self.without.clone(),
             times,
@@ -87,12 +92,16 @@ impl<'s> InjectionStrategy<'s> {
     }
 
     /// With `from`, and with each of the other rows in its place.
-    pub fn replaced(&self, from: &Row, others: impl IntoIterator<Item = NamedRow>) -> Vec<Pair> {
+    pub fn pairs_replaced(
+        &self,
+        from: &InputRow,
+        others: impl IntoIterator<Item = NamedRow>,
+    ) -> Vec<NeighbouringPair> {
         let without = Arc::new((self.with)(from_ref(from)));
         let mut pairs = Vec::new();
         for NamedRow { name, row: to } in others {
-            pairs.push(Pair {
-                name: self.named(&name),
+            pairs.push(NeighbouringPair {
+                name: self.pair_name(&name),
                 times: to.time.into_iter().collect(),
                 with: Arc::new((self.with)(&[to])),
                 without: without.clone(),
@@ -101,7 +110,7 @@ impl<'s> InjectionStrategy<'s> {
         pairs
     }
 
-    fn named(&self, name: &str) -> String {
+    fn pair_name(&self, name: &str) -> String {
         let parts = [name, self.name.as_str()];
         parts
             .into_iter()
@@ -112,10 +121,12 @@ impl<'s> InjectionStrategy<'s> {
 }
 
 /// In a message with others and in ones of their own, before and after all others.
-pub(super) fn places<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrategy<'s>> {
-    let stamp = BackgroundStream::time(stage.full(), 0.6);
+pub(super) fn placement_strategies<'s>(
+    stage: &'s BackgroundStream<'_>,
+) -> Vec<InjectionStrategy<'s>> {
+    let stamp = BackgroundStream::time_in_window(stage.full_window(), 0.6);
     let mut all = vec![
-        InjectionStrategy::messages(
+        InjectionStrategy::one_message_each(
             "each in a message of its own, over partitions",
             stage,
             &[0, 1, 7],
@@ -125,12 +136,16 @@ pub(super) fn places<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrate
             "the last row first, in a message of its own",
             stage,
             move |rows| {
-                stage.with_message(Message::of(1, stamp, rows.iter().rev().cloned().collect()))
+                stage.with_message(Message::from_rows(
+                    1,
+                    stamp,
+                    rows.iter().rev().cloned().collect(),
+                ))
             },
         ),
     ];
     for partition in [0, 1, 7] {
-        all.push(InjectionStrategy::message(
+        all.push(InjectionStrategy::in_one_message(
             format!("in a message of its own in partition {partition}"),
             stage,
             partition,
@@ -141,22 +156,22 @@ pub(super) fn places<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrate
         "in batches of its own behind others",
         stage,
         |rows| {
-            within(stage, |batches| {
-                batches.extend(rows.chunks(1).map(<[Row]>::to_vec))
+            with_batches_changed(stage, |batches| {
+                batches.extend(rows.chunks(1).map(<[InputRow]>::to_vec))
             })
         },
     ));
     all.push(InjectionStrategy::new(
         "in a batch of its own before others",
         stage,
-        |rows| within(stage, |batches| batches.insert(0, rows.to_vec())),
+        |rows| with_batches_changed(stage, |batches| batches.insert(0, rows.to_vec())),
     ));
     for (name, is_first) in [
         ("last in a message of others", false),
         ("first in a message of others", true),
     ] {
         all.push(InjectionStrategy::new(name, stage, move |rows| {
-            within(stage, |batches| {
+            with_batches_changed(stage, |batches| {
                 if let Some(batch) = batches.first_mut() {
                     let at = if is_first { 0 } else { batch.len() };
                     batch.splice(at..at, rows.iter().cloned());
@@ -168,7 +183,10 @@ pub(super) fn places<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrate
 }
 
 /// The messages of others, one of them changed.
-fn within(stage: &BackgroundStream<'_>, change: impl FnOnce(&mut Vec<Vec<Row>>)) -> Vec<Message> {
+fn with_batches_changed(
+    stage: &BackgroundStream<'_>,
+    change: impl FnOnce(&mut Vec<Vec<InputRow>>),
+) -> Vec<Message> {
     let mut all = stage.others.to_vec();
     if let Some(message) = all.get_mut(1) {
         change(&mut message.batches);
@@ -177,9 +195,9 @@ fn within(stage: &BackgroundStream<'_>, change: impl FnOnce(&mut Vec<Vec<Row>>))
 }
 
 /// Message timestamps of every kind that the input can have.
-pub(super) fn stamps<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrategy<'s>> {
-    let window = stage.full();
-    let cutoff = stage.cutoff(window);
+pub(super) fn stamp_strategies<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrategy<'s>> {
+    let window = stage.full_window();
+    let cutoff = stage.window_cutoff(window);
     let mut stamps = vec![
         ("sent just before the cutoff", cutoff.minus(TICK)),
         ("sent at the cutoff", cutoff),
@@ -188,13 +206,13 @@ pub(super) fn stamps<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrate
             cutoff.plus(window.end.since(window.start)),
         ),
     ];
-    if stage.subject.stamps == Stamps::Producers {
+    if stage.subject.stamps == StampSource::Producers {
         stamps.push(("stamped in 1970", Timestamp::from_micros(0)));
         stamps.push(("stamped in 9999", Timestamp::LATEST));
     }
     let mut all: Vec<InjectionStrategy<'s>> = stamps
         .into_iter()
-        .map(|(name, stamp)| InjectionStrategy::message(name, stage, 0, stamp))
+        .map(|(name, stamp)| InjectionStrategy::in_one_message(name, stage, 0, stamp))
         .collect();
     all.push(InjectionStrategy::new(
         "every other one at the cutoff",
@@ -207,7 +225,7 @@ pub(super) fn stamps<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrate
                 } else {
                     cutoff
                 };
-                messages.push(Message::of(0, stamp, vec![row.clone()]));
+                messages.push(Message::from_rows(0, stamp, vec![row.clone()]));
             }
             stage.with_messages(messages)
         },
@@ -216,16 +234,21 @@ pub(super) fn stamps<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrate
 }
 
 /// In every form in which text can be written, among so many batches of others. `row` says where those are.
-pub(super) fn forms<'s>(
+pub(super) fn text_form_strategies<'s>(
     stage: &'s BackgroundStream<'_>,
-    row: &'s Row,
+    row: &'s InputRow,
     batches: usize,
 ) -> Vec<InjectionStrategy<'s>> {
     let mut all = Vec::new();
-    for texts in [Texts::Dictionary, Texts::Views, Texts::Large, Texts::Plain] {
+    for texts in [
+        TextForm::Dictionary,
+        TextForm::Views,
+        TextForm::Large,
+        TextForm::Plain,
+    ] {
         let name = format!("{texts:?}, among {batches} batches of others");
-        all.push(InjectionStrategy::anew(name, move |rows| {
-            stage.with_message(among(stage, row, texts, batches, rows))
+        all.push(InjectionStrategy::from_whole_stream(name, move |rows| {
+            stage.with_message(among_many_rows(stage, row, texts, batches, rows))
         }));
     }
     all
@@ -233,18 +256,20 @@ pub(super) fn forms<'s>(
 
 /// Among others, by producers that let the rows of a message decide which types its columns have: beside rows that have nothing but
 /// their time, so that the row itself decides, beside whole numbers, and alone.
-pub(super) fn types<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrategy<'s>> {
-    let time = Some(BackgroundStream::time(stage.full(), 0.3));
-    let empty = Row {
+pub(super) fn inferred_type_strategies<'s>(
+    stage: &'s BackgroundStream<'_>,
+) -> Vec<InjectionStrategy<'s>> {
+    let time = Some(BackgroundStream::time_in_window(stage.full_window(), 0.3));
+    let empty = InputRow {
         time,
         key: None,
         unit: None,
         values: vec![None; stage.middle.len()],
     };
-    let whole = Row {
+    let whole = InputRow {
         unit: Some(b"other".as_slice().into()),
         values: stage.ends.iter().map(|[min, _]| Some(min.ceil())).collect(),
-        ..stage.plain(None)
+        ..stage.plain_row(None)
     };
     let others = [
         ("beside empty rows", vec![empty; 2]),
@@ -252,16 +277,16 @@ pub(super) fn types<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrateg
         ("alone", vec![]),
     ];
     let encoders = [
-        ("pyarrow", Texts::Plain, Types::Inferred),
-        ("Polars", Texts::Views, Types::Inferred),
-        ("pandas", Texts::Plain, Types::InferredByPandas),
+        ("pyarrow", TextForm::Plain, ColumnTypes::Inferred),
+        ("Polars", TextForm::Views, ColumnTypes::Inferred),
+        ("pandas", TextForm::Plain, ColumnTypes::InferredByPandas),
     ];
     let mut all = Vec::new();
     for (place, rows) in others {
         for (library, texts, types) in encoders {
             let rows = rows.clone();
-            let stamp = BackgroundStream::time(stage.full(), 0.6);
-            all.push(InjectionStrategy::anew(
+            let stamp = BackgroundStream::time_in_window(stage.full_window(), 0.6);
+            all.push(InjectionStrategy::from_whole_stream(
                 format!("{place}, in types that {library} infers"),
                 move |more| {
                     let batches = vec![[rows.as_slice(), more].concat()];
@@ -280,12 +305,12 @@ pub(super) fn types<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrateg
 }
 
 /// Many rows of others in one message, and more.
-fn among(
+fn among_many_rows(
     stage: &BackgroundStream<'_>,
-    row: &Row,
-    texts: Texts,
+    row: &InputRow,
+    texts: TextForm,
     batches: usize,
-    more: &[Row],
+    more: &[InputRow],
 ) -> Message {
     const ROWS: usize = 480;
     let each = ROWS / batches;
@@ -295,7 +320,7 @@ fn among(
         for number in batch * each..(batch + 1) * each {
             // Few of them count, so that windows that keep few records are not solved for all.
             let counts = number.is_multiple_of(60);
-            rows.push(Row {
+            rows.push(InputRow {
                 unit: Some(format!("other {}", number % 7).into_bytes().into()),
                 key: if counts {
                     row.key.clone()
@@ -313,9 +338,9 @@ fn among(
     }
     Message {
         partition: 1,
-        stamp: BackgroundStream::time(stage.full(), 0.6),
+        stamp: BackgroundStream::time_in_window(stage.full_window(), 0.6),
         batches: all,
         texts,
-        types: Types::Declared,
+        types: ColumnTypes::Declared,
     }
 }

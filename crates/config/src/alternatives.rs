@@ -37,7 +37,7 @@ pub struct Alternative {
 
 impl Alternative {
     /// The lines of `[release]` that are its own: noise and size, chosen by `"auto"` or those of another release, and its table.
-    pub fn lines(&self, noise: Option<&str>) -> String {
+    pub fn file_lines(&self, noise: Option<&str>) -> String {
         let noise = match noise {
             Some(lines) => lines.to_owned(),
             None => format!("noise = \"auto\"\nexpected_records = {}\n", self.records),
@@ -74,16 +74,16 @@ pub enum Incomparable {
 
 impl Release {
     /// The functions that can be asked for in place of this one, for windows of so many records.
-    pub fn alternatives(&self, label: &Label, records: u64) -> Vec<Alternative> {
-        let mut found = self.cells(records);
+    pub fn alternative_functions(&self, label: &Label, records: u64) -> Vec<Alternative> {
+        let mut found = self.cell_alternatives(records);
         match label {
             Label::Number(_) => {
-                found.extend(self.machines("Huber regression", "huber", records));
-                found.extend(self.machines("ridge regression", "squared", records));
+                found.extend(self.machine_alternatives("Huber regression", "huber", records));
+                found.extend(self.machine_alternatives("ridge regression", "squared", records));
             }
             Label::Above(_) => {
-                found.extend(self.logistic(records));
-                found.extend(self.machines("support vector machine", "hinge", records));
+                found.extend(self.logistic_alternatives(records));
+                found.extend(self.machine_alternatives("support vector machine", "hinge", records));
             }
             Label::Classes(_) => {}
         }
@@ -91,9 +91,14 @@ impl Release {
     }
 
     /// Its name in a table of releases.
-    pub fn kind(&self) -> String {
+    pub fn table_name(&self) -> String {
         let method = match &self.function.about {
-            Target::Cells(_) => return format!("cells, bandwidths {}", list(&self.narrowest())),
+            Target::Cells(_) => {
+                return format!(
+                    "cells, bandwidths {}",
+                    number_list(&self.narrowest_bandwidths())
+                );
+            }
             Target::Regression(about) => &about.method,
             Target::Classifier(about) | Target::Probability(about) => &about.method,
             other => return other.name().to_owned(),
@@ -115,8 +120,8 @@ impl Release {
     }
 
     /// Tables of cells, of narrower and of wider bandwidths than those of this release.
-    fn cells(&self, records: u64) -> Vec<Alternative> {
-        let narrowest = self.narrowest();
+    fn cell_alternatives(&self, records: u64) -> Vec<Alternative> {
+        let narrowest = self.narrowest_bandwidths();
         let own = matches!(self.function.about, Target::Cells(_));
         let mut found: Vec<Alternative> = Vec::new();
         for times in WIDTHS.into_iter().skip(usize::from(own)) {
@@ -126,8 +131,11 @@ impl Release {
                 .zip(widths)
                 .map(|(b, width)| (times * b).min(width))
                 .collect();
-            let kind = format!("cells, bandwidths {}", list(&bandwidths));
-            let function = format!("[release.cells]\nbandwidths = {}\n", list(&bandwidths));
+            let kind = format!("cells, bandwidths {}", number_list(&bandwidths));
+            let function = format!(
+                "[release.cells]\nbandwidths = {}\n",
+                number_list(&bandwidths)
+            );
             // Where every bandwidth is the whole axis, the next ones are the same.
             if found.last().is_none_or(|last| last.kind != kind) {
                 found.push(Alternative {
@@ -142,7 +150,7 @@ impl Release {
     }
 
     /// The smallest bandwidths that readers want, in natural units.
-    pub fn narrowest(&self) -> Vec<f64> {
+    pub fn narrowest_bandwidths(&self) -> Vec<f64> {
         let mut parts = vec![A_TENTH; self.axes.len()];
         match &self.function.about {
             Target::Cells(_) => {
@@ -163,14 +171,14 @@ impl Release {
             _ => {}
         }
         let axes = self.axes.iter().zip(parts);
-        axes.map(|(axis, part)| rounded(part * (axis.max - axis.min)))
+        axes.map(|(axis, part)| ten_digits(part * (axis.max - axis.min)))
             .collect()
     }
 
     /// Machines with a wide kernel of every weight, and one with a narrower kernel.
-    fn machines(&self, kind: &str, loss: &str, records: u64) -> Vec<Alternative> {
+    fn machine_alternatives(&self, kind: &str, loss: &str, records: u64) -> Vec<Alternative> {
         let landmarks = if self.axes.len() == 3 { 4 } else { 6 };
-        let [middle, less, more] = self.weights(records);
+        let [middle, less, more] = self.record_weights(records);
         let machines = MachineFamily {
             kind,
             loss,
@@ -190,9 +198,9 @@ impl Release {
     }
 
     /// Logistic regressions, as probabilities.
-    fn logistic(&self, records: u64) -> Vec<Alternative> {
+    fn logistic_alternatives(&self, records: u64) -> Vec<Alternative> {
         let mut found = Vec::new();
-        for c in self.weights(records) {
+        for c in self.record_weights(records) {
             found.push(Alternative {
                 kind: "logistic regression".to_owned(),
                 family: "logistic regression".to_owned(),
@@ -219,7 +227,7 @@ impl Release {
     /// Weights of the records against smoothness, the middle one first, and a tenth and ten times of it. The noise is in proportion to
     /// the weight, and falls with records and price; on the flights, 28,000 for epsilon = 1, the best is about 100 to 300.
     #[expect(clippy::cast_precision_loss, reason = "a number to try")]
-    fn weights(&self, records: u64) -> [f64; 3] {
+    fn record_weights(&self, records: u64) -> [f64; 3] {
         let paid = records as f64 * self.payment.epsilon().to_f64();
         let middle = 10.0_f64.powf((paid / 280.0).log10().round().clamp(1.0, 3.0));
         [middle, middle / 10.0, 10.0 * middle]
@@ -260,7 +268,7 @@ impl Settings {
     /// # Errors
     ///
     /// If it is neither, or if what another function costs is not what this one costs.
-    pub fn question<'r>(&self, release: &'r Release) -> Result<&'r Label, Incomparable> {
+    pub fn compared_label<'r>(&self, release: &'r Release) -> Result<&'r Label, Incomparable> {
         match &release.function.about {
             Target::Regression(_)
             | Target::Classifier(_)
@@ -288,10 +296,10 @@ impl Settings {
     /// # Errors
     ///
     /// All faults of these lines; among them that the function has no noise at this price and for this adjacency.
-    pub fn with_lines(&self, release: &Release, lines: &str) -> Result<Release, Faults> {
+    pub fn release_with_lines(&self, release: &Release, lines: &str) -> Result<Release, Faults> {
         let text = format!(
             "[release]\nname = {}\n{}{lines}",
-            quoted(&release.name),
+            quoted_text(&release.name),
             domain_lines(release)
         );
         let (mut document, file) = Document::read::<File>(&text, "the comparison", known_keys());
@@ -311,7 +319,7 @@ impl Settings {
         };
         let terms = Terms {
             adjacency: self.privacy.adjacency,
-            contributions: self.privacy.unit.contributions(),
+            contributions: self.privacy.unit.most_contributions(),
             most_values: usize::MAX,
         };
         // What is charged for epsilon under a total in rho depends on the noise: the same price is the same charge.
@@ -324,12 +332,12 @@ impl Settings {
             policy: None,
         };
         let written = Spanned::new(place, *written);
-        let mut draft = release::release(document, written, Ok(terms), Ok(pricing), None)?;
+        let mut draft = release::read_release(document, written, Ok(terms), Ok(pricing), None)?;
         draft.charge_own_rho(&self.privacy, WindowKind::Tumbling);
         validate::can_be_drawn(document, &self.privacy, &draft);
         match document.reported() {
             Some(reported) => Err(reported),
-            None => Ok(draft.finish(WindowKind::Tumbling)),
+            None => Ok(draft.into_release(WindowKind::Tumbling)),
         }
     }
 }
@@ -349,8 +357,8 @@ fn domain_lines(release: &Release) -> String {
     };
     let label = match label {
         Label::Number(bounds) => axis_keys(column, bounds),
-        Label::Above(above) => format!("column = {}, above = {above:?}", quoted(column)),
-        Label::Classes(values) => format!("column = {}, values = {values:?}", quoted(column)),
+        Label::Above(above) => format!("column = {}, above = {above:?}", quoted_text(column)),
+        Label::Classes(values) => format!("column = {}, values = {values:?}", quoted_text(column)),
     };
     format!("{domain}label = {{ {label} }}\n")
 }
@@ -363,25 +371,25 @@ fn axis_keys(column: &str, axis: &Axis) -> String {
     };
     format!(
         "column = {}, min = {min:?}, max = {max:?}, outside = \"{outside}\"",
-        quoted(column)
+        quoted_text(column)
     )
 }
 
 /// A text in quotes: one of JSON is one of TOML too.
-fn quoted(text: &str) -> String {
+fn quoted_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
 /// Numbers as a list, without needless digits.
-fn list(numbers: &[f64]) -> String {
+fn number_list(numbers: &[f64]) -> String {
     let numbers: Vec<String> = numbers
         .iter()
-        .map(|number| rounded(*number).to_string())
+        .map(|number| ten_digits(*number).to_string())
         .collect();
     format!("[{}]", numbers.join(", "))
 }
 
 /// Ten digits: further ones are those of a conversion of units.
-fn rounded(number: f64) -> f64 {
+fn ten_digits(number: f64) -> f64 {
     format!("{number:.9e}").parse().unwrap_or(number)
 }

@@ -9,7 +9,7 @@ use crate::read::input::InputSettings;
 use crate::read::ledger::LedgerSettings;
 use crate::read::output::{OutputSettings, publishes_to_kafka};
 use crate::read::releases::{PrivateReleases, ROOT, WrittenReleases, privacy_and_releases};
-use crate::read::scale::Around;
+use crate::read::scale::ScaleContext;
 use crate::read::schedule::Schedule;
 use crate::read::serve::ServeSettings;
 use crate::read::{
@@ -22,23 +22,23 @@ use crate::{canonical, file, validate};
 use bernstream_kafka::ledger::log;
 use bernstream_kafka::source::record::{Declared, Format, TimeFormat};
 use bernstream_kafka::source::registry::SchemaRegistry;
-use bernstream_ledger::Params;
+use bernstream_ledger::LedgerParams;
 use bernstream_release::source::Columns;
 use bernstream_release::window::{Cap, Rules};
 use bernstream_synopsis::grid::{Blocks, Grid};
-use bernstream_worker::metrics::Detail;
+use bernstream_worker::metrics::MetricsDetail;
 use bernstream_worker::scale as scale_out;
 
 /// The place of the ledger of a file; `None` if the file does not say.
-pub fn ledger(text: &str, name: &str) -> Option<Params> {
+pub fn ledger_of_file(text: &str, name: &str) -> Option<LedgerParams> {
     let (mut document, file) = Document::read::<File>(text, name, known_keys());
-    let ledger = ledger::ledger(&mut document, file.ok()?.ledger?).ok()?;
+    let ledger = ledger::read_ledger(&mut document, file.ok()?.ledger?).ok()?;
     Some(ledger.params)
 }
 
 /// All settings, with the choices of `"auto"` that are `recorded`. Every section is read and every rule is checked before the first
 /// `?`, so that the faults of all are told.
-pub fn settings(
+pub fn assembled_settings(
     document: &mut Document<'_>,
     file: File,
     recorded: Option<&Recorded>,
@@ -46,10 +46,10 @@ pub fn settings(
     let mut sections = Sections::read(document, file, recorded);
     let window_kinds = sections.window_kinds(document);
     sections.settle_prices(document, &window_kinds);
-    sections.check(document);
+    sections.check_rules(document);
     let log = sections.ledger_log(document);
-    let scale = sections.scale(document);
-    sections.finish(document, window_kinds, log, scale)
+    let scale = sections.read_scale(document);
+    sections.into_settings(document, window_kinds, log, scale)
 }
 
 /// The sections of a file, each as read or with the proof that it has a fault.
@@ -74,10 +74,10 @@ struct Sections {
 
 impl Sections {
     fn read(document: &mut Document<'_>, mut file: File, recorded: Option<&Recorded>) -> Self {
-        let form_place = format::place(&file);
-        let registry = registry::registry(document, &mut file);
-        let form = format::format(document, &mut file);
-        let time_format = format::of_columns(&file, &form);
+        let form_place = format::format_place(&file);
+        let registry = registry::read_registry(document, &mut file);
+        let form = format::read_format(document, &mut file);
+        let time_format = format::column_time_format(&file, &form);
         let declared = match &form {
             Ok(form) => form.declared,
             Err(_) => Declared::default(),
@@ -87,10 +87,10 @@ impl Sections {
         let to_kafka = publishes_to_kafka(&file);
         let input = document
             .required(&ROOT, "input", file.input, Ok)
-            .and_then(|table| input::input(document, table, form));
+            .and_then(|table| input::read_input(document, table, form));
         let windows = document
             .required(&ROOT, "windows", file.windows, Ok)
-            .and_then(|table| schedule::schedule(document, table, from_kafka));
+            .and_then(|table| schedule::read_schedule(document, table, from_kafka));
         let shared_place = file
             .privacy
             .as_ref()
@@ -106,12 +106,12 @@ impl Sections {
         let default_broker = input.as_ref().ok().map(|input| input.from.broker());
         let output = document
             .required(&ROOT, "output", file.output, Ok)
-            .and_then(|table| output::output(document, table, default_broker));
+            .and_then(|table| output::read_output(document, table, default_broker));
         let ledger = document
             .required(&ROOT, "ledger", file.ledger, Ok)
-            .and_then(|table| ledger::ledger(document, table));
+            .and_then(|table| ledger::read_ledger(document, table));
         let serve = match file.serve {
-            Some(table) => serve::serve(document, table).map(Some),
+            Some(table) => serve::read_serve(document, table).map(Some),
             None => Ok(None),
         };
         Sections {
@@ -142,7 +142,7 @@ impl Sections {
         };
         let mut kinds = Vec::new();
         for draft in drafts {
-            kinds.push(windowing::windowing(document, draft, schedule));
+            kinds.push(windowing::read_windowing(document, draft, schedule));
         }
         kinds.into_iter().collect()
     }
@@ -165,7 +165,7 @@ impl Sections {
             draft.charge_own_rho(privacy, kind);
         }
         validate::can_pay_once(document, privacy, drafts);
-        if sampled::settle(document, drafts, privacy).is_err() {
+        if sampled::apply_sampled_sensitivity(document, drafts, privacy).is_err() {
             return;
         }
         for draft in drafts.iter() {
@@ -173,12 +173,12 @@ impl Sections {
         }
         if document.reported().is_none() {
             let grid = self.windows.as_ref().ok().map(|schedule| schedule.grid);
-            let _reported = validate::holds(document, privacy, drafts, grid);
+            let _reported = validate::composition_holds(document, privacy, drafts, grid);
         }
     }
 
     /// Checks the rules between sections, each where these are read.
-    fn check(&self, document: &mut Document<'_>) {
+    fn check_rules(&self, document: &mut Document<'_>) {
         if let Ok(input) = &self.input
             && let Ok(schedule) = &self.windows
         {
@@ -217,7 +217,7 @@ impl Sections {
         let Ok(output) = &self.output else {
             return Ok(None);
         };
-        let log = ledger.log(document, &output.to);
+        let log = ledger.log_params(document, &output.to);
         if let Ok(Some(log)) = &log
             && let Ok(input) = &self.input
         {
@@ -227,7 +227,10 @@ impl Sections {
     }
 
     /// `[scale]`, where the sections that it follows from are read.
-    fn scale(&mut self, document: &mut Document<'_>) -> Checked<Option<scale_out::Params>> {
+    fn read_scale(
+        &mut self,
+        document: &mut Document<'_>,
+    ) -> Checked<Option<scale_out::ScaleParams>> {
         if let Some(table) = self.scale.take()
             && let Ok(pipeline) = &self.pipeline
             && let Ok(input) = &self.input
@@ -235,24 +238,24 @@ impl Sections {
             && let Ok(privacy) = &self.privacy
         {
             let delay = schedule.delay.as_ref().map(Spanned::get_ref);
-            let around = Around {
+            let around = ScaleContext {
                 pipeline: pipeline.get_ref(),
                 input: &input.from,
                 publish_delay: delay.copied().unwrap_or(Duration::ZERO),
                 has_users: matches!(privacy.unit, Unit::User { .. }),
-                is_for_operators: matches!(&self.serve, Ok(Some(serve)) if serve.detail == Detail::Operator),
+                is_for_operators: matches!(&self.serve, Ok(Some(serve)) if serve.detail == MetricsDetail::Operator),
             };
-            return scale::scale(document, table, around).map(Some);
+            return scale::read_scale(document, table, around).map(Some);
         }
         Ok(None)
     }
 
-    fn finish(
+    fn into_settings(
         self,
         document: &mut Document<'_>,
         window_kinds: Checked<Vec<WindowKind>>,
         log: Checked<Option<log::Params>>,
-        scale: Checked<Option<scale_out::Params>>,
+        scale: Checked<Option<scale_out::ScaleParams>>,
     ) -> Checked<Settings> {
         let pipeline = self.pipeline?.into_inner();
         let input = self.input?;
@@ -265,7 +268,7 @@ impl Sections {
         let places: Vec<_> = drafts.iter().map(|draft| draft.payment.span()).collect();
         let mut releases = Vec::new();
         for (draft, kind) in drafts.into_iter().zip(window_kinds?) {
-            releases.push(draft.finish(kind));
+            releases.push(draft.into_release(kind));
         }
         validate::share_the_slot(privacy.total, &mut releases);
         let mut key = None;
@@ -319,11 +322,11 @@ impl Sections {
                 .as_ref()
                 .map(|serve| serve.hosts.clone())
                 .unwrap_or_default(),
-            detail: serve.map_or(Detail::Safe, |serve| serve.detail),
+            detail: serve.map_or(MetricsDetail::Safe, |serve| serve.detail),
             normalised: String::new(),
         };
-        validate::can_go_on(document, &settings, &places)?;
-        settings.normalised = canonical::json(&settings);
+        validate::sums_can_be_drawn(document, &settings, &places)?;
+        settings.normalised = canonical::canonical_json(&settings);
         Ok(settings)
     }
 }

@@ -17,7 +17,7 @@ use bernstream_noise::accountant::policy::Policy;
 use bernstream_release::source::Columns;
 use bernstream_release::window::{Axis, Label, Outside, Rules};
 use bernstream_synopsis::calibrate::Rho;
-use bernstream_synopsis::clock::micros;
+use bernstream_synopsis::clock::saturating_micros;
 use bernstream_synopsis::description::{Definition, Implied};
 use bernstream_synopsis::grid::Blocks;
 use bernstream_synopsis::price::Price;
@@ -30,35 +30,35 @@ use bernstream_synopsis::{Adjacency, Basis};
 /// from a future window on.
 /// Messages that the operator gave up (`skip`, `lost`) are absent: they are events of the input, not rules. So is `producer_delay`, a
 /// statement about producers: synopses say it, and no rule of the worker depends on it.
-pub(crate) fn json(settings: &Settings) -> String {
+pub(crate) fn canonical_json(settings: &Settings) -> String {
     let privacy = &settings.privacy;
     let mut releases = Map::new();
     for one in &settings.releases {
-        releases.insert(one.name.clone(), release(settings, one));
+        releases.insert(one.name.clone(), release_text(settings, one));
     }
     // Sorted: `serde_json` keeps an object's keys in order.
     let mut normalised = json!({
         "ledger": {
             "pipeline": settings.pipeline,
-            "input": input(&settings.input),
+            "input": ledger_input(&settings.input),
             "time": settings.columns.time,
-            "unit": unit(&privacy.unit),
-            "adjacency": adjacency(privacy),
+            "unit": unit_text(&privacy.unit),
+            "adjacency": adjacency_text(privacy),
             "total": privacy.total,
-            "blocks": blocks(settings.blocks),
+            "blocks": blocks_text(settings.blocks),
         },
         "keys": { "column": settings.columns.key, "values": settings.windows.keys },
-        "windows": membership(&settings.windows),
+        "windows": membership_rules(&settings.windows),
         "releases": releases,
     });
-    normalised["windows"]["publish_delay"] = json!(micros(settings.publish_delay));
-    declared(settings, &mut normalised);
+    normalised["windows"]["publish_delay"] = json!(saturating_micros(settings.publish_delay));
+    add_declared_types(settings, &mut normalised);
     match &privacy.definition {
         Definition::Gaussian => {
             normalised["ledger"]["definition"] = json!(privacy.definition);
             normalised["ledger"]["drawn"] = json!([DRAWN.values, DRAWN.sigma.units()]);
         }
-        Definition::Planned => normalised["ledger"]["plan"] = plan(settings),
+        Definition::Planned => normalised["ledger"]["plan"] = declared_plan(settings),
         Definition::Random(_) => normalised["ledger"]["definition"] = json!(privacy.definition),
         _ => {}
     }
@@ -68,19 +68,19 @@ pub(crate) fn json(settings: &Settings) -> String {
     if let Some(budget) = &privacy.budget {
         normalised["ledger"]["budget"] = json!({ "share": budget.share, "total": budget.whole });
     }
-    if privacy.limit() != privacy.total {
-        normalised["limit"] = json!(privacy.limit());
+    if privacy.spendable_limit() != privacy.total {
+        normalised["limit"] = json!(privacy.spendable_limit());
     }
     normalised.to_string()
 }
 
 /// The input that a ledger is bound to; [`declared`] adds the form of its records.
-fn input(input: &Input) -> Value {
+fn ledger_input(input: &Input) -> Value {
     match input {
         Input::Kafka(kafka) => json!({
             "kind": "kafka",
             "topic": kafka.topic,
-            "clock_slack": micros(kafka.clock_slack),
+            "clock_slack": saturating_micros(kafka.clock_slack),
             "trust_producer_time": kafka.trust_producer_time,
             "skips_bad_messages": kafka.on_bad_message == OnBadMessage::Skip,
         }),
@@ -89,7 +89,7 @@ fn input(input: &Input) -> Value {
 }
 
 /// The privacy unit.
-pub(crate) fn unit(unit: &Unit) -> Value {
+pub(crate) fn unit_text(unit: &Unit) -> Value {
     let Unit::User {
         column,
         per,
@@ -99,14 +99,14 @@ pub(crate) fn unit(unit: &Unit) -> Value {
         return json!("record");
     };
     let per = match per {
-        Period::Every(length) => json!(micros(*length)),
+        Period::Every(length) => json!(saturating_micros(*length)),
         Period::Ever => json!("ever"),
     };
     json!({ "column": column, "per": per, "max_records_per_window": max_records_per_window })
 }
 
 /// The adjacency, with the public number of records under `replace_one`.
-pub(crate) fn adjacency(privacy: &Privacy) -> Value {
+pub(crate) fn adjacency_text(privacy: &Privacy) -> Value {
     match privacy.adjacency {
         Adjacency::AddRemove => json!("add_remove"),
         Adjacency::ReplaceOne => json!({ "records_per_window": privacy.records_per_window }),
@@ -114,26 +114,28 @@ pub(crate) fn adjacency(privacy: &Privacy) -> Value {
 }
 
 /// A grid of blocks or periods.
-pub(crate) fn blocks(blocks: Blocks) -> Value {
+pub(crate) fn blocks_text(blocks: Blocks) -> Value {
     match blocks {
-        Blocks::Every(grid) => json!({ "origin": grid.origin(), "length": micros(grid.length()) }),
+        Blocks::Every(grid) => {
+            json!({ "origin": grid.origin(), "length": saturating_micros(grid.length()) })
+        }
         Blocks::Forever => json!("ever"),
     }
 }
 
 /// The rules that decide to which window a record belongs.
-pub(crate) fn membership(rules: &Rules) -> Value {
+pub(crate) fn membership_rules(rules: &Rules) -> Value {
     json!({
         "origin": rules.grid.origin(),
-        "length": micros(rules.grid.length()),
+        "length": saturating_micros(rules.grid.length()),
         "end": rules.end,
-        "grace": micros(rules.allowed_lateness),
-        "ahead": micros(rules.max_future_skew),
+        "grace": saturating_micros(rules.allowed_lateness),
+        "ahead": saturating_micros(rules.max_future_skew),
     })
 }
 
 /// Adds the form of records, and the types that are declared of their fields; for Arrow, those that are declared of its columns.
-pub(crate) fn declared(settings: &Settings, normalised: &mut Value) {
+pub(crate) fn add_declared_types(settings: &Settings, normalised: &mut Value) {
     let columns = &settings.columns;
     let time_format = match &settings.input {
         Input::Kafka(kafka) => match &kafka.format {
@@ -141,7 +143,7 @@ pub(crate) fn declared(settings: &Settings, normalised: &mut Value) {
             Format::Arrow => columns.time_format,
             Format::Records { form, declared } => {
                 normalised["ledger"]["input"]["format"] = json!(form.name());
-                record_schemas(columns, form, normalised);
+                add_record_schemas(columns, form, normalised);
                 Some(declared.time)
             }
         },
@@ -161,7 +163,7 @@ pub(crate) fn declared(settings: &Settings, normalised: &mut Value) {
 
 /// Adds the schemas of records. A topic gets new ones in the course of time: they may change from a future window on, but for what a
 /// ledger is bound to.
-fn record_schemas(columns: &Columns, form: &RecordForm, normalised: &mut Value) {
+fn add_record_schemas(columns: &Columns, form: &RecordForm, normalised: &mut Value) {
     match form {
         RecordForm::Json => {}
         RecordForm::Avro(schemas) => normalised["schemas"] = schemas::pinned(schemas),
@@ -174,8 +176,8 @@ fn record_schemas(columns: &Columns, form: &RecordForm, normalised: &mut Value) 
 }
 
 /// The part of one release that [`choice`] reads.
-pub(crate) fn chosen(settings: &Settings, one: &Release) -> Value {
-    let Value::Object(mut about) = release(settings, one) else {
+pub(crate) fn chosen_keys(settings: &Settings, one: &Release) -> Value {
+    let Value::Object(mut about) = release_text(settings, one) else {
         return Value::Null;
     };
     about.retain(|key, _| ["noise", "degree", "order", "points", "cells"].contains(&key.as_str()));
@@ -184,7 +186,7 @@ pub(crate) fn chosen(settings: &Settings, one: &Release) -> Value {
 
 /// The text that a ledger keeps of the settings: the canonical one, and what was left to `"auto"`, which is no setting of its own
 /// and in no digest. Absent in the ledgers of earlier versions.
-pub fn recorded(settings: &Settings) -> String {
+pub fn recorded_text(settings: &Settings) -> String {
     let mut asked = Map::new();
     for release in &settings.releases {
         if let Some(auto) = &release.auto {
@@ -192,57 +194,59 @@ pub fn recorded(settings: &Settings) -> String {
             asked.insert(release.name.clone(), about);
         }
     }
-    let mut recorded = parsed(&settings.normalised);
+    let mut recorded = parsed_settings(&settings.normalised);
     recorded["auto"] = asked.into();
     recorded.to_string()
 }
 
 /// Recorded settings as JSON; null if they are none.
-pub(crate) fn parsed(recorded: &str) -> Value {
+pub(crate) fn parsed_settings(recorded: &str) -> Value {
     serde_json::from_str(recorded).unwrap_or_default()
 }
 
 /// The value of `key`; `None` if it is missing, or has a form that this program does not know.
-pub(crate) fn field<T: DeserializeOwned>(about: &Value, key: &str) -> Option<T> {
+pub(crate) fn read_field<T: DeserializeOwned>(about: &Value, key: &str) -> Option<T> {
     serde_json::from_value(about.get(key)?.clone()).ok()
 }
 
 /// The time by which the event time of a record may exceed its message timestamp, in recorded settings.
-pub fn ahead(recorded: &str) -> Option<Duration> {
-    let micros = parsed(recorded).pointer("/windows/ahead")?.as_u64()?;
+pub fn recorded_skew(recorded: &str) -> Option<Duration> {
+    let micros = parsed_settings(recorded)
+        .pointer("/windows/ahead")?
+        .as_u64()?;
     Some(Duration::from_micros(micros))
 }
 
 /// The noise and the size of a release in recorded settings; `None` if this program does not know them.
-pub(crate) fn choice(recorded: &str, release: &str) -> Option<Choice> {
-    let settings = parsed(recorded);
+pub(crate) fn recorded_choice(recorded: &str, release: &str) -> Option<Choice> {
+    let settings = parsed_settings(recorded);
     let release = settings.get("releases")?.get(release)?;
-    let noise: NoiseKind = field(release, "noise")?;
+    let noise: NoiseKind = read_field(release, "noise")?;
     Some(Choice {
         noise,
-        on: coordinates(release, noise)?,
-        order: field(release, "order")?,
+        on: recorded_coordinates(release, noise)?,
+        order: read_field(release, "order")?,
     })
 }
 
 /// The coordinates of a recorded release with this noise.
-fn coordinates(release: &Value, noise: NoiseKind) -> Option<Coordinates> {
+fn recorded_coordinates(release: &Value, noise: NoiseKind) -> Option<Coordinates> {
     if noise.is_on_cells() {
         let cells = release.get("cells")?;
-        let steps: Vec<u32> = field(cells, "steps")?;
-        let grid = CellGrid::new(field(cells, "spline")?, &steps);
+        let steps: Vec<u32> = read_field(cells, "steps")?;
+        let grid = CellGrid::new(read_field(cells, "spline")?, &steps);
         return Some(Coordinates::Cells(grid));
     }
     Some(match release.get("points") {
         None => Coordinates::Lattice {
-            degree: field(release, "degree")?,
+            degree: read_field(release, "degree")?,
         },
         Some(Value::Array(_)) => {
-            let along: Vec<u32> = field(release, "points")?;
+            let along: Vec<u32> = read_field(release, "points")?;
             Coordinates::Tensor(Counts::new(&along)?)
         }
         Some(_) => Coordinates::Points {
-            most: field(release, "points")?,
+            most: read_field(release, "points")?,
         },
     })
 }
@@ -254,45 +258,45 @@ pub(crate) struct DerivedTotal {
 }
 
 /// The promise and the total of recorded settings under `composition = "gaussian"`; `None` under any other.
-pub(crate) fn gaussian_total(recorded: &str) -> Option<DerivedTotal> {
-    if definition(recorded)? != Definition::Gaussian {
+pub(crate) fn recorded_gaussian_total(recorded: &str) -> Option<DerivedTotal> {
+    if recorded_definition(recorded)? != Definition::Gaussian {
         return None;
     }
-    let settings = parsed(recorded);
+    let settings = parsed_settings(recorded);
     let ledger = settings.get("ledger")?;
-    let promise = field(ledger, "implies")?;
-    match field(ledger, "total")? {
+    let promise = read_field(ledger, "implies")?;
+    match read_field(ledger, "total")? {
         Price::Concentrated(total) => Some(DerivedTotal { promise, total }),
         Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => None,
     }
 }
 
 /// Identifies a release with its windows: if it changes, a sum starts again.
-pub fn identity(settings: &Settings, release: &Release) -> String {
+pub fn release_identity(settings: &Settings, release: &Release) -> String {
     let windows = &settings.windows.grid;
-    let mut about = self::release(settings, release);
+    let mut about = self::release_text(settings, release);
     if let Payment::Converted { epsilon, .. } = release.payment {
         // The epsilon makes the noise. What it is charged has become less, which is no reason to start again.
-        about["price"] = json!(Payment::converted(epsilon).price());
+        about["price"] = json!(Payment::converted_from(epsilon).charged_price());
     }
     let about = json!([
         about,
         windows.origin(),
-        micros(windows.length()),
+        saturating_micros(windows.length()),
         settings.columns.time,
         settings.columns.key
     ]);
-    Digest::of(about.to_string().as_bytes()).to_string()
+    Digest::of_bytes(about.to_string().as_bytes()).to_string()
 }
 
 /// One release with its price.
-fn release(settings: &Settings, release: &Release) -> Value {
+fn release_text(settings: &Settings, release: &Release) -> Value {
     let mut normalised = json!({
-        "price": release.payment.price(),
+        "price": release.payment.charged_price(),
         "degree": release.shape().degree,
         "order": release.order,
-        "domain": domain(&release.columns, &release.axes),
-        "label": label(&release.columns, release.label.as_ref()),
+        "domain": domain_bounds(&release.columns, &release.axes),
+        "label": label_text(&release.columns, release.label.as_ref()),
         "function": release.function.about,
         "noise": release.noise,
     });
@@ -311,7 +315,7 @@ fn release(settings: &Settings, release: &Release) -> Value {
     }
     match release.on {
         Coordinates::Lattice { .. } | Coordinates::Cells(_) => {}
-        Coordinates::Points { .. } => normalised["points"] = json!(release.shape().values()),
+        Coordinates::Points { .. } => normalised["points"] = json!(release.shape().value_count()),
         Coordinates::Tensor(counts) => normalised["points"] = json!(counts.along()),
     }
     match release.shape().basis {
@@ -350,14 +354,14 @@ fn release(settings: &Settings, release: &Release) -> Value {
 }
 
 /// The declared plan that a ledger is bound to.
-fn plan(settings: &Settings) -> Value {
+fn declared_plan(settings: &Settings) -> Value {
     let mut plan = Vec::new();
     for release in &settings.releases {
         let mechanism = settings.mechanism_of(release, &release.function).ok();
         plan.push(json!({
-            "noise": release.payment.own(),
-            "law": release.noise.law(),
-            "values": release.shape().values(),
+            "noise": release.payment.mechanism_price(),
+            "law": release.noise.noise_distribution(),
+            "values": release.shape().value_count(),
             "scale": mechanism.map(|noise| noise.scale().units()),
             "choices": [
                 release.private_bandwidths.as_ref().map(|choice| choice.price),
@@ -369,33 +373,34 @@ fn plan(settings: &Settings) -> Value {
 }
 
 /// The definition of privacy of a ledger with these settings; `None` if this program does not know it.
-pub fn definition(settings: &str) -> Option<Definition> {
-    let settings = parsed(settings);
+pub fn recorded_definition(settings: &str) -> Option<Definition> {
+    let settings = parsed_settings(settings);
     let ledger = settings.get("ledger")?;
     if ledger.get("definition").is_some() {
-        return field(ledger, "definition");
+        return read_field(ledger, "definition");
     }
-    field(ledger, "total").map(Definition::of)
+    read_field(ledger, "total").map(Definition::from_total)
 }
 
 /// The bounds of the axes.
-pub(crate) fn domain(columns: &[String], axes: &[Axis]) -> Vec<Value> {
+pub(crate) fn domain_bounds(columns: &[String], axes: &[Axis]) -> Vec<Value> {
     let axes = columns.iter().zip(axes);
-    axes.map(|(column, axis)| bounds(column, axis)).collect()
+    axes.map(|(column, axis)| axis_bounds(column, axis))
+        .collect()
 }
 
 /// The label, if there is one; its column is the last of `columns`.
-pub(crate) fn label(columns: &[String], label: Option<&Label>) -> Option<Value> {
+pub(crate) fn label_text(columns: &[String], label: Option<&Label>) -> Option<Value> {
     let label = label?;
     let column = columns.last()?;
     Some(match label {
-        Label::Number(axis) => bounds(column, axis),
+        Label::Number(axis) => axis_bounds(column, axis),
         Label::Above(above) => json!({ "column": column, "above": above }),
         Label::Classes(values) => json!({ "column": column, "values": values }),
     })
 }
 
-fn bounds(column: &str, axis: &Axis) -> Value {
+fn axis_bounds(column: &str, axis: &Axis) -> Value {
     let outside = match axis.outside {
         Outside::Clamp => "clamp",
         Outside::Drop => "drop",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::canonical::parsed;
+use crate::canonical::parsed_settings;
 use crate::schemas;
 use bernstream_kafka::source::record::TimeFormat;
 
@@ -32,9 +32,9 @@ const SLACK: &str = "/input/clock_slack";
 ///
 /// The slack may grow: later windows then wait longer for records that their cutoff lets in, and miss fewer of them. What
 /// [`schemas`] says may be added too.
-pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
-    let mut recorded = parsed(ledger);
-    let settings = parsed(file);
+pub fn ledger_differences(ledger: &str, file: &str) -> Vec<String> {
+    let mut recorded = parsed_settings(ledger);
+    let settings = parsed_settings(file);
     let mut found = schemas::changes(&recorded, &settings);
     schemas::add_what_may_grow(&mut recorded, &settings);
     let mut ledger = recorded["ledger"].take();
@@ -48,7 +48,7 @@ pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
     {
         *slack = has.into();
     }
-    compare("ledger", &ledger, &file, &mut found);
+    collect_differences("ledger", &ledger, &file, &mut found);
     found
 }
 
@@ -62,9 +62,9 @@ fn declare_default_time(bound: &mut Value) {
 }
 
 /// All differences between recorded settings ([`canonical::recorded`](crate::canonical::recorded)), a line each.
-pub fn differences(ledger: &str, file: &str) -> Vec<String> {
-    let ledger = parsed(ledger);
-    let mut file = parsed(file);
+pub fn setting_differences(ledger: &str, file: &str) -> Vec<String> {
+    let ledger = parsed_settings(ledger);
+    let mut file = parsed_settings(file);
     // Earlier versions did not record what was left to "auto".
     if ledger.get("auto").is_none()
         && let Some(file) = file.as_object_mut()
@@ -72,11 +72,11 @@ pub fn differences(ledger: &str, file: &str) -> Vec<String> {
         file.remove("auto");
     }
     let mut found = Vec::new();
-    compare("", &ledger, &file, &mut found);
+    collect_differences("", &ledger, &file, &mut found);
     found
 }
 
-fn compare(path: &str, ledger: &Value, file: &Value, found: &mut Vec<String>) {
+fn collect_differences(path: &str, ledger: &Value, file: &Value, found: &mut Vec<String>) {
     if let Value::Object(recorded) = ledger
         && let Value::Object(written) = file
     {
@@ -89,7 +89,7 @@ fn compare(path: &str, ledger: &Value, file: &Value, found: &mut Vec<String>) {
             };
             let ledger = recorded.get(name).unwrap_or(&Value::Null);
             let file = written.get(name).unwrap_or(&Value::Null);
-            compare(&path, ledger, file, found);
+            collect_differences(&path, ledger, file, found);
         }
     } else if ledger != file {
         found.push(difference_line(path, ledger, file));
@@ -205,7 +205,9 @@ fn shown_value(path: &str, value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Number(micros) if SPANS.contains(&name) => match micros.as_u64() {
-            Some(micros) => bernstream_synopsis::clock::show(Duration::from_micros(micros)),
+            Some(micros) => {
+                bernstream_synopsis::clock::format_duration(Duration::from_micros(micros))
+            }
             None => micros.to_string(),
         },
         Value::Object(fields) => {
@@ -234,7 +236,7 @@ mod tests {
         });
         let [ours, theirs] =
             [FLIGHTS, &edited].map(|text| Settings::parse(text, "test").unwrap().normalised);
-        differences(&ours, &theirs)
+        setting_differences(&ours, &theirs)
     }
 
     #[test]
@@ -277,10 +279,11 @@ mod tests {
             .normalised
         });
         assert!(
-            of_ledger(&silent, &declared).is_empty() && of_ledger(&declared, &silent).is_empty()
+            ledger_differences(&silent, &declared).is_empty()
+                && ledger_differences(&declared, &silent).is_empty()
         );
         assert_eq!(
-            of_ledger(&silent, &another),
+            ledger_differences(&silent, &another),
             ["input.time_format: \"rfc3339\" in the ledger, \"seconds\" in the file"]
         );
     }
@@ -294,14 +297,17 @@ mod tests {
             );
             Settings::parse(&text, "test").unwrap().normalised
         });
-        assert!(of_ledger(&short, &long).is_empty() && of_ledger(&short, &short).is_empty());
+        assert!(
+            ledger_differences(&short, &long).is_empty()
+                && ledger_differences(&short, &short).is_empty()
+        );
         assert_eq!(
-            of_ledger(&long, &short),
+            ledger_differences(&long, &short),
             ["input.kafka.clock_slack: 45s in the ledger, 10s in the file"]
         );
         // It is a change all the same, which the ledger records.
         assert_eq!(
-            differences(&short, &long),
+            setting_differences(&short, &long),
             ["input.kafka.clock_slack: 10s in the ledger, 45s in the file"]
         );
     }

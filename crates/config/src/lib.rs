@@ -92,11 +92,12 @@ impl Settings {
     /// All faults of the file, or that it cannot be read.
     pub fn load_keeping(
         path: &Path,
-        recorded: impl Fn(&ledger::Params) -> Option<String>,
+        recorded: impl Fn(&ledger::LedgerParams) -> Option<String>,
     ) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = read_text(path)?;
-        let Some(settings) = assemble::ledger(&text, &name).and_then(|params| recorded(&params))
+        let Some(settings) =
+            assemble::ledger_of_file(&text, &name).and_then(|params| recorded(&params))
         else {
             return Settings::parse(&text, &name);
         };
@@ -105,7 +106,7 @@ impl Settings {
             keeps_choices: true,
         };
         match Settings::parse_with(&text, &name, Some(&recorded)) {
-            Ok(settings) if recorded.is_of(&settings) => Ok(settings),
+            Ok(settings) if recorded.is_recorded_for(&settings) => Ok(settings),
             _ => {
                 recorded.keeps_choices = false;
                 Settings::parse_with(&text, &name, Some(&recorded))
@@ -113,7 +114,7 @@ impl Settings {
         }
     }
 
-    /// Reads the file at `path` with these [`choices`](Settings::choices) of `"auto"`.
+    /// Reads the file at `path` with these [`choices`](Settings::auto_choices) of `"auto"`.
     ///
     /// # Errors
     ///
@@ -139,7 +140,8 @@ impl Settings {
 
     fn parse_with(text: &str, name: &str, recorded: Option<&Recorded>) -> Result<Self, Faults> {
         let (mut document, file) = Document::read::<File>(text, name, known_keys());
-        let settings = file.and_then(|file| assemble::settings(&mut document, file, recorded));
+        let settings =
+            file.and_then(|file| assemble::assembled_settings(&mut document, file, recorded));
         document.finish(settings)
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::canonical::{field, parsed};
-use bernstream_noise::accountant::policy::{Policy, number};
+use crate::canonical::{parsed_settings, read_field};
+use bernstream_noise::accountant::policy::{Policy, window_number};
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Blocks, Grid, Span};
@@ -35,8 +35,8 @@ pub type Charge<'a> = (&'a str, Vec<(Span, Price)>);
 
 impl Recorded {
     /// Reads recorded settings ([`canonical::recorded`](super::canonical::recorded)); `None` if this program does not understand them.
-    pub fn read(settings: &str) -> Option<Self> {
-        let settings = parsed(settings);
+    pub fn from_settings(settings: &str) -> Option<Self> {
+        let settings = parsed_settings(settings);
         let windows = recorded_grid(settings.get("windows")?)?;
         let ledger = settings.get("ledger")?;
         let blocks = match ledger.get("blocks")? {
@@ -44,7 +44,7 @@ impl Recorded {
             about => recorded_grid(about)?.into(),
         };
         let mut releases = Vec::new();
-        if let Price::Slots(_) = field(ledger, "total")? {
+        if let Price::Slots(_) = read_field(ledger, "total")? {
             // A window takes one, for all its releases together.
             releases.push(Release {
                 name: "all releases of the plan".to_owned(),
@@ -70,7 +70,7 @@ impl Recorded {
     /// The charge of each release for `window`, if they add up to what its row says, `charged`, exactly; `None` if they do not.
     ///
     /// `first` is the first window of the ledger, and no release covers what was before `covered_from`.
-    pub fn of(
+    pub fn charges_of_window(
         &self,
         window: Span,
         [first, covered_from]: [Timestamp; 2],
@@ -90,10 +90,10 @@ impl Recorded {
             for release in &self.releases {
                 let place = ending.iter().position(|name| *name == release.name);
                 if place.is_none_or(|place| over >> place & 1 == 0) {
-                    charges.extend(self.charge(release, window, first, covered_from));
+                    charges.extend(self.release_charge(release, window, first, covered_from));
                 }
             }
-            if !add_up(&charges, charged) {
+            if !charges_add_up(&charges, charged) {
                 continue;
             }
             if found.is_some() {
@@ -106,7 +106,7 @@ impl Recorded {
     }
 
     /// The charge of one release for `window`; `None` if it has no price then.
-    fn charge<'a>(
+    fn release_charge<'a>(
         &self,
         release: &'a Release,
         window: Span,
@@ -114,10 +114,10 @@ impl Recorded {
         covered_from: Timestamp,
     ) -> Option<Charge<'a>> {
         let earlier = release.panes.saturating_sub(1);
-        let start = self.windows.before(window, earlier).max(covered_from);
+        let start = self.windows.start_before(window, earlier).max(covered_from);
         let block = self.blocks.span_of(start);
-        let number = number(self.windows, block, first, window);
-        let price = release.policy.price(number)?;
+        let number = window_number(self.windows, block, first, window);
+        let price = release.policy.window_price(number)?;
         let covered = Span {
             start,
             end: window.end,
@@ -129,13 +129,13 @@ impl Recorded {
 }
 
 /// Returns whether the charges of the releases add up to what each block was charged.
-fn add_up(charges: &[Charge<'_>], charged: &[(Span, Price)]) -> bool {
+fn charges_add_up(charges: &[Charge<'_>], charged: &[(Span, Price)]) -> bool {
     let mut parts = Vec::new();
     for (_, of_release) in charges {
         parts.extend(of_release);
     }
     for (block, price) in charged {
-        let mut sum = Some(price.zero());
+        let mut sum = Some(price.zero_of_kind());
         for (_, part) in parts.iter().filter(|(charged, _)| charged == block) {
             sum = sum.and_then(|sum| sum.checked_add(*part));
         }
@@ -149,8 +149,8 @@ fn add_up(charges: &[Charge<'_>], charged: &[(Span, Price)]) -> bool {
 }
 
 fn recorded_grid(about: &Value) -> Option<Grid> {
-    let origin: Timestamp = field(about, "origin")?;
-    Grid::new(origin, Duration::from_micros(field(about, "length")?))
+    let origin: Timestamp = read_field(about, "origin")?;
+    Grid::new(origin, Duration::from_micros(read_field(about, "length")?))
 }
 
 fn recorded_release(name: &str, about: &Value) -> Option<Release> {
@@ -158,19 +158,19 @@ fn recorded_release(name: &str, about: &Value) -> Option<Release> {
     let has_share = price.get("share").is_some();
     let policy = if has_share && price.get("horizon").is_some() {
         Policy::Horizon {
-            share: field(price, "share")?,
-            windows: field(price, "horizon")?,
+            share: read_field(price, "share")?,
+            windows: read_field(price, "horizon")?,
         }
     } else if has_share && price.get("half_after").is_some() {
         Policy::Decaying {
-            share: field(price, "share")?,
-            half_after: field(price, "half_after")?,
+            share: read_field(price, "share")?,
+            half_after: read_field(price, "half_after")?,
         }
     } else {
-        let mut fixed: Price = field(about, "price")?;
+        let mut fixed: Price = read_field(about, "price")?;
         for choice in ["private_bandwidths", "private_order"] {
             if let Some(choice) = about.get(choice) {
-                let epsilon: Epsilon = field(choice, "price")?;
+                let epsilon: Epsilon = read_field(choice, "price")?;
                 fixed = fixed.with_pure(epsilon);
             }
         }
@@ -234,7 +234,8 @@ mod tests {
         };
         let recorded = recorded("0.25");
         let of = |sum: &str, recorded: &Recorded| {
-            let parts = recorded.of(window, [window.start; 2], &[(Span::ALL, pure(sum))])?;
+            let parts =
+                recorded.charges_of_window(window, [window.start; 2], &[(Span::ALL, pure(sum))])?;
             Some(
                 parts
                     .into_iter()
@@ -248,7 +249,7 @@ mod tests {
                 share: pure(share),
                 half_after: 1.try_into().unwrap(),
             }
-            .price(0)
+            .window_price(0)
             .unwrap()
         };
         let together = |parts: &[Price]| {

@@ -14,7 +14,7 @@ use bernstream_synopsis::description::{
 use bernstream_synopsis::form_error;
 use bernstream_synopsis::{Basis, Sensitivity as Change};
 use bernstream_worker::pipeline;
-use bernstream_worker::pipeline::{Plan, Publication, ReleaseVariant};
+use bernstream_worker::pipeline::{Publication, ReleasePlan, ReleaseVariant};
 
 impl Settings {
     /// The plan. `bands` returns the error bands of the noise of a release in units of its scale, one for each order that a
@@ -27,7 +27,7 @@ impl Settings {
         &self,
         bands: impl Fn(&Release) -> Candidates<Band>,
         is_synthetic: bool,
-    ) -> Result<Plan, Error> {
+    ) -> Result<ReleasePlan, Error> {
         let mut releases = Vec::new();
         for release in &self.releases {
             releases.push(self.release_plan(release, &bands(release), is_synthetic)?);
@@ -36,12 +36,12 @@ impl Settings {
             Input::Kafka(_) => Publication::AfterCutoff(self.publish_delay),
             Input::Files(_) => Publication::AtWindowEnd,
         };
-        Ok(Plan {
+        Ok(ReleasePlan {
             rules: self.windows.clone(),
             blocks: self.blocks,
             releases,
             total: self.privacy.total,
-            limit: self.privacy.limit(),
+            limit: self.privacy.spendable_limit(),
             publication,
         })
     }
@@ -52,30 +52,30 @@ impl Settings {
         bands: &Candidates<Band>,
         is_synthetic: bool,
     ) -> Result<pipeline::Release, Error> {
-        let series = self.series(release)?;
+        let series = self.noise_series(release)?;
         let bandwidth = match &release.private_bandwidths {
-            Some(choice) => Some(choice.mechanism(self.protected())?),
+            Some(choice) => Some(choice.mechanism(self.neighbouring_relation())?),
             None => None,
         };
-        let functions = release.functions();
+        let functions = release.candidate_functions();
         Ok(pipeline::Release {
             form: ReleaseInput {
                 panes: release.panes_charged(),
-                ..self.form(release)
+                ..self.release_input(release)
             },
             bandwidth,
             variants: functions
-                .try_map(|function| self.variant(release, function, bands, is_synthetic))?,
+                .try_map(|function| self.release_variant(release, function, bands, is_synthetic))?,
             price_schedule: self.price_schedule(release),
             series: series.map(|series| pipeline::NoiseSeries {
                 series,
-                identity: canonical::identity(self, release),
+                identity: canonical::release_identity(self, release),
             }),
         })
     }
 
     /// The values that a release takes of the records of a single window.
-    pub fn form(&self, release: &Release) -> ReleaseInput {
+    pub fn release_input(&self, release: &Release) -> ReleaseInput {
         let mut columns = Vec::new();
         for column in &release.columns {
             columns.extend(self.columns.values.iter().position(|value| value == column));
@@ -94,7 +94,7 @@ impl Settings {
     /// # Errors
     ///
     /// If its noise cannot be calibrated.
-    pub fn variant(
+    pub fn release_variant(
         &self,
         release: &Release,
         function: &Function,
@@ -102,9 +102,11 @@ impl Settings {
         is_synthetic: bool,
     ) -> Result<ReleaseVariant, Error> {
         let mechanism = self.mechanism_of(release, function)?;
-        let calibrated = self.calibrated(release, function)?;
+        let calibrated = self.calibration_shown(release, function)?;
         let order = match &release.private_order {
-            Some(choice) => Some(choice.mechanism(function, &mechanism, self.protected())?),
+            Some(choice) => {
+                Some(choice.mechanism(function, &mechanism, self.neighbouring_relation())?)
+            }
             None => None,
         };
         let change = self.sensitivity(release, function, release.calibration)?;
@@ -117,7 +119,7 @@ impl Settings {
             is_synthetic,
         };
         let mut at = 0;
-        let descriptions = release.orders().try_map(|order| {
+        let descriptions = release.candidate_orders().try_map(|order| {
             let band = bands.get(at);
             at += 1;
             Ok::<_, Error>(self.description(&variant, *order, band))
@@ -126,7 +128,9 @@ impl Settings {
             target: function.target.clone(),
             mechanism,
             change,
-            touched: self.privacy.touched(function.target.shape().values()),
+            touched: self
+                .privacy
+                .touched_values(function.target.shape().value_count()),
             scaling: function.scaling,
             order,
             descriptions,
@@ -144,13 +148,15 @@ impl Settings {
         let sensitivity = Sensitivity {
             norm: noise.law.norm(),
             units: variant.change.0,
-            records: self.privacy.unit.contributions(),
-            values: self.privacy.touched(shape.values()) as u64,
-            derived: variant.calibrated.derived(&target, &shape.basis),
+            records: self.privacy.unit.most_contributions(),
+            values: self.privacy.touched_values(shape.value_count()) as u64,
+            derived: variant
+                .calibrated
+                .sensitivity_derivation(&target, &shape.basis),
             fresh: None,
         };
-        let domain = release.domain();
-        let form_error = form_error::of_form(&target, &shape, order, &domain);
+        let domain = release.described_domain();
+        let form_error = form_error::density_form_error(&target, &shape, order, &domain);
         let about = Description {
             format: FORMAT,
             pipeline: self.pipeline.clone(),
@@ -160,7 +166,7 @@ impl Settings {
             published: start,
             grid_end: self.windows.end,
             target,
-            meaning: self.meaning(release, function),
+            meaning: self.meaning_in_words(release, function),
             domain,
             names: release.names.clone(),
             offset: if matches!(shape.basis, Basis::Kernel(_)) {
@@ -174,8 +180,8 @@ impl Settings {
             noise,
             sensitivity: Some(sensitivity),
             privacy: self.privacy_description(release),
-            choices: release.choices(function, order),
-            band: band.scaled(&noise),
+            choices: release.described_choices(function, order),
+            band: band.scaled_to_noise(&noise),
             smoothness: release.smoothness.clone(),
             form_error,
             reading: None,
@@ -196,10 +202,10 @@ impl Settings {
         if release.is_sum_of_panes() {
             return about;
         }
-        let records = self.divide_by(release).or(release.expected_records);
+        let records = self.public_records(release).or(release.expected_records);
         Description {
             reading: records.and_then(|records| {
-                Recommended::of(&about.target, &about.basis, about.band.half_width, records)
+                Recommended::for_noise(&about.target, &about.basis, about.band.half_width, records)
             }),
             ..about
         }
@@ -210,10 +216,13 @@ impl Settings {
         Privacy {
             definition: self.privacy.definition.clone(),
             unit: self.unit_description(),
-            in_words: guarantee::promise(self).join(" "),
+            in_words: guarantee::promise_lines(self).join(" "),
             adjacency: self.privacy.adjacency,
             implies: self.privacy.implies,
-            price: release.policy.price(0).unwrap_or(self.privacy.total.zero()),
+            price: release
+                .policy
+                .window_price(0)
+                .unwrap_or(self.privacy.total.zero_of_kind()),
             blocks: Vec::new(),
         }
     }
@@ -222,7 +231,7 @@ impl Settings {
     fn target_description(&self, release: &Release, function: &Function) -> Target {
         match function.about.clone() {
             Target::Density(density) => Target::Density(Density {
-                divide_by: self.divide_by(release),
+                divide_by: self.public_records(release),
                 ..density
             }),
             other => other,
@@ -230,14 +239,14 @@ impl Settings {
     }
 
     /// Only for tumbling windows: the number of records of a sum is not constant.
-    fn divide_by(&self, release: &Release) -> Option<u64> {
+    fn public_records(&self, release: &Release) -> Option<u64> {
         self.privacy
             .records_per_window
             .filter(|_| release.window_kind == WindowKind::Tumbling)
     }
 
-    fn meaning(&self, release: &Release, function: &Function) -> String {
-        if matches!(function.about, Target::Density(_)) && self.divide_by(release).is_some() {
+    fn meaning_in_words(&self, release: &Release, function: &Function) -> String {
+        if matches!(function.about, Target::Density(_)) && self.public_records(release).is_some() {
             format!("{}; divide by 'divide_by' for a density", function.quantity)
         } else {
             function.meaning.clone()
@@ -262,7 +271,7 @@ impl Settings {
 
 impl Release {
     /// The private choices of a window with this function and order.
-    fn choices(&self, function: &Function, order: u32) -> Vec<Choice> {
+    fn described_choices(&self, function: &Function, order: u32) -> Vec<Choice> {
         let mut choices = Vec::new();
         if let Some(choice) = &self.private_bandwidths {
             choices.push(Choice::Bandwidths {
@@ -281,7 +290,7 @@ impl Release {
         choices
     }
 
-    fn domain(&self) -> Vec<Axis> {
+    fn described_domain(&self) -> Vec<Axis> {
         let mut domain = Vec::new();
         for (column, axis) in self.columns.iter().zip(&self.axes) {
             domain.push(Axis {
@@ -317,7 +326,7 @@ struct DescribedVariant<'a> {
 
 impl DescribedVariant<'_> {
     fn noise(&self) -> Noise {
-        let grid = self.function.unit();
+        let grid = self.function.grid_unit();
         #[expect(
             clippy::cast_precision_loss,
             reason = "a scale to show; the noise itself is drawn from the integer"

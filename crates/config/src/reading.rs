@@ -19,22 +19,22 @@ const VERSION: u32 = 1;
 
 impl Settings {
     /// The input that each release takes of the records of a single window, in order.
-    pub fn forms(&self) -> Vec<ReleaseInput> {
+    pub fn release_inputs(&self) -> Vec<ReleaseInput> {
         self.releases
             .iter()
-            .map(|release| self.form(release))
+            .map(|release| self.release_input(release))
             .collect()
     }
 
     /// SHA-256 of everything that decides what a window keeps of the messages before an end, in hexadecimal digits: equal where that is
     /// the same. Programs of two versions never have the same.
-    pub fn reading(&self) -> String {
-        self.reading_into(&self.forms())
+    pub fn reading_digest(&self) -> String {
+        self.reading_digest_of(&self.release_inputs())
     }
 
-    /// [`Settings::reading`], if windows kept what `forms` say.
-    pub fn reading_into(&self, forms: &[ReleaseInput]) -> String {
-        Digest::of(self.reading_text(forms).as_bytes()).to_string()
+    /// [`Settings::reading_digest`], if windows kept what `forms` say.
+    pub fn reading_digest_of(&self, forms: &[ReleaseInput]) -> String {
+        Digest::of_bytes(self.reading_text(forms).as_bytes()).to_string()
     }
 
     /// Canonical JSON, as the text of a ledger's settings is: keys sorted, no spaces.
@@ -47,11 +47,11 @@ impl Settings {
             "time": self.columns.time,
             "ledger": { "unit": { "column": self.columns.unit } },
             "keys": { "column": self.columns.key, "values": windows.keys },
-            "windows": canonical::membership(windows),
+            "windows": canonical::membership_rules(windows),
             "cap": windows.cap.as_ref().map(cap_text),
             "forms": forms.iter().map(|form| self.input_text(form)).collect::<Vec<_>>(),
         });
-        canonical::declared(self, &mut about);
+        canonical::add_declared_types(self, &mut about);
         if let Input::Kafka(input) = &self.input {
             about["messages"] = messages_text(input);
         }
@@ -60,11 +60,11 @@ impl Settings {
 
     /// The choices that were left to `"auto"`, and what is in use for them: [`Recorded`](super::recorded::Recorded) reads it, as it reads what a ledger
     /// has recorded.
-    pub fn choices(&self) -> String {
+    pub fn auto_choices(&self) -> String {
         let mut chosen = Map::new();
         for release in &self.releases {
             if release.auto.is_some() {
-                chosen.insert(release.name.clone(), canonical::chosen(self, release));
+                chosen.insert(release.name.clone(), canonical::chosen_keys(self, release));
             }
         }
         json!({ "releases": chosen }).to_string()
@@ -79,8 +79,8 @@ impl Settings {
             .map(|at| names.get(*at).cloned().unwrap_or_default())
             .collect();
         json!({
-            "domain": canonical::domain(&columns, &form.axes),
-            "label": canonical::label(&columns, form.label.as_ref()),
+            "domain": canonical::domain_bounds(&columns, &form.axes),
+            "label": canonical::label_text(&columns, form.label.as_ref()),
             "keeps": accumulator_text(&form.accumulator),
         })
     }
@@ -103,7 +103,7 @@ fn accumulator_text(spec: &AccumulatorSpec) -> Value {
         AccumulatorSpec::Marginals(axes) => {
             json!({ "marginals": axes.iter().map(grid_text).collect::<Vec<_>>() })
         }
-        AccumulatorSpec::Sums(feature) => json!({ "sums": feature.about() }),
+        AccumulatorSpec::Sums(feature) => json!({ "sums": feature.feature_identity() }),
         AccumulatorSpec::Records { most } => json!({ "records": most }),
     }
 }
@@ -113,7 +113,7 @@ fn grid_text(nodes: &Nodes) -> Value {
 }
 
 fn cap_text(cap: &Cap) -> Value {
-    json!({ "period": canonical::blocks(cap.period), "records": cap.records })
+    json!({ "period": canonical::blocks_text(cap.period), "records": cap.records })
 }
 
 /// The messages that are read, and those that are given up.
@@ -237,7 +237,7 @@ path = "ledger"
     }
 
     fn text(settings: &Settings) -> String {
-        settings.reading_text(&settings.forms())
+        settings.reading_text(&settings.release_inputs())
     }
 
     /// If this fails, worker and absorbers of this commit and of the last one refuse each other: say so in the changelog, and raise the
@@ -262,8 +262,8 @@ path = "ledger"
             expected.replace("PROGRAM", env!("CARGO_PKG_VERSION"))
         );
         assert_eq!(
-            settings.reading(),
-            bernstream_ledger::Digest::of(text(&settings).as_bytes()).to_string()
+            settings.reading_digest(),
+            bernstream_ledger::Digest::of_bytes(text(&settings).as_bytes()).to_string()
         );
     }
 
@@ -305,9 +305,9 @@ path = "ledger"
         }
         others.push(changed(|params| params.on_bad_message = OnBadMessage::Skip));
         others.push(changed(|params| params.skip = [(0, 17)].into()));
-        let mut digests = BTreeSet::from([ours.reading()]);
+        let mut digests = BTreeSet::from([ours.reading_digest()]);
         for other in &others {
-            assert!(digests.insert(other.reading()), "{}", text(other));
+            assert!(digests.insert(other.reading_digest()), "{}", text(other));
             let after = fields("", &serde_json::from_str(&text(other)).unwrap());
             unchanged.retain(|place| before.get(*place) == after.get(*place));
         }
@@ -326,13 +326,13 @@ path = "ledger"
     struct Summand(u32);
 
     impl Feature for Summand {
-        fn count(&self) -> usize {
+        fn sum_count(&self) -> usize {
             1
         }
 
         fn add(&self, _: &Record, _: &mut [i128]) {}
 
-        fn about(&self) -> Value {
+        fn feature_identity(&self) -> Value {
             json!({ "summand": self.0 })
         }
     }

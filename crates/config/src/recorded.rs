@@ -21,17 +21,17 @@ pub struct Recorded {
 impl Recorded {
     /// The noise and the size of a release; `None` if they do not hold, if it has no such release, or if this version cannot
     /// read it.
-    pub fn choice(&self, release: &str) -> Option<Choice> {
+    pub fn kept_choice(&self, release: &str) -> Option<Choice> {
         if !self.keeps_choices {
             return None;
         }
-        canonical::choice(&self.settings, release)
+        canonical::recorded_choice(&self.settings, release)
     }
 
     /// The total under `composition = "gaussian"` of a promise that leaves `today`: what the ledger has recorded for the same
     /// promise, where that is less. What keeps less keeps the promise too.
-    pub fn total(&self, promise: Implied, today: Rho) -> Rho {
-        match canonical::gaussian_total(&self.settings) {
+    pub fn kept_total(&self, promise: Implied, today: Rho) -> Rho {
+        match canonical::recorded_gaussian_total(&self.settings) {
             Some(recorded) if recorded.promise == promise => recorded.total.min(today),
             _ => today,
         }
@@ -39,17 +39,17 @@ impl Recorded {
 
     /// Returns whether these settings are the recorded ones, chosen for the same request where the ledger says for which. What a written
     /// epsilon is charged in rho may have changed.
-    pub fn is_of(&self, settings: &Settings) -> bool {
-        let ours = canonical::recorded(settings);
-        diff::differences(&charged_like(&self.settings, &ours), &ours).is_empty()
+    pub fn is_recorded_for(&self, settings: &Settings) -> bool {
+        let ours = canonical::recorded_text(settings);
+        diff::setting_differences(&with_prices_of(&self.settings, &ours), &ours).is_empty()
     }
 }
 
 /// The `recorded` settings with the fields of messages, which older ledgers do not have, with the prices of `ours` where the same
 /// epsilon is converted, and with the epsilon that the same price of a ball buys now: older ledgers record none.
-fn charged_like(recorded: &str, ours: &str) -> String {
-    let mut recorded = canonical::parsed(recorded);
-    let ours = canonical::parsed(ours);
+fn with_prices_of(recorded: &str, ours: &str) -> String {
+    let mut recorded = canonical::parsed_settings(recorded);
+    let ours = canonical::parsed_settings(ours);
     schemas::add_what_may_grow(&mut recorded, &ours);
     let Some(releases) = recorded["releases"].as_object_mut() else {
         return recorded.to_string();
@@ -82,9 +82,9 @@ mod tests {
                 .to_string()
         };
         let ours = recorded("0.2", "0.018", 4);
-        assert_eq!(charged_like(&recorded("0.2", "0.019", 4), &ours), ours);
+        assert_eq!(with_prices_of(&recorded("0.2", "0.019", 4), &ours), ours);
         for other in [recorded("0.3", "0.019", 4), recorded("0.2", "0.019", 5)] {
-            assert_ne!(charged_like(&other, &ours), ours);
+            assert_ne!(with_prices_of(&other, &ours), ours);
         }
         // A ball that was priced in rho before it got noise of its own.
         let ball = serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.02", "epsilon": "0.5" } } });
@@ -93,17 +93,17 @@ mod tests {
         let cheaper =
             serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.01" } } });
         assert_eq!(
-            charged_like(&older.to_string(), &ball.to_string()),
+            with_prices_of(&older.to_string(), &ball.to_string()),
             ball.to_string()
         );
         assert_ne!(
-            charged_like(&cheaper.to_string(), &ball.to_string()),
+            with_prices_of(&cheaper.to_string(), &ball.to_string()),
             ball.to_string()
         );
         // Prices that are written themselves.
         let written = r#"{"releases":{"a":{"price":"0.019"}}}"#;
         assert_eq!(
-            charged_like(written, &written.replace("0.019", "0.018")),
+            with_prices_of(written, &written.replace("0.019", "0.018")),
             written
         );
     }

@@ -17,7 +17,7 @@ const SYMBOLS: &str = "symbols";
 
 /// The digest of a file that the configuration names.
 pub fn digest(bytes: &[u8]) -> Value {
-    Digest::of(bytes).to_string().into()
+    Digest::of_bytes(bytes).to_string().into()
 }
 
 /// The digest of each pinned schema, by its id.

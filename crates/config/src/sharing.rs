@@ -28,9 +28,9 @@ impl Settings {
     }
 
     /// The facts that all pipelines of the budget must say alike, where the input topic has the id `input`; `None` without a budget.
-    pub fn shared(&self, input: String) -> Option<Shared> {
+    pub fn shared_budget_terms(&self, input: String) -> Option<Shared> {
         let budget = self.privacy.budget.as_ref()?;
-        let mut unit = canonical::unit(&self.privacy.unit);
+        let mut unit = canonical::unit_text(&self.privacy.unit);
         if let Some(user) = unit.as_object_mut() {
             // How many of a user's records count is each pipeline's own matter.
             user.remove("max_records_per_window");
@@ -45,7 +45,7 @@ impl Settings {
             fields: schemas::shared(self),
             time_format: self.declared_time_format(),
             blocks: self.blocks.into(),
-            adjacency: canonical::adjacency(&self.privacy),
+            adjacency: canonical::adjacency_text(&self.privacy),
             total: budget.whole,
         })
     }

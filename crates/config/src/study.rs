@@ -6,7 +6,7 @@ use crate::file::{File, known_keys};
 use crate::read::draft::ReleaseDraft;
 use crate::read::output::publishes_to_kafka;
 use crate::read::releases::{PrivateReleases, WrittenReleases, privacy_and_releases};
-use crate::read::sampled::{Study, alone, study};
+use crate::read::sampled::{Study, composition_fault, sampled_study};
 use crate::read_text;
 use crate::text::{Checked, Document, Faults};
 
@@ -34,25 +34,22 @@ fn read_study(document: &mut Document<'_>, file: File) -> Checked<Study> {
     };
     let PrivateReleases { privacy, drafts } = privacy_and_releases(document, written, None);
     let privacy = privacy?;
-    let mut draft = only_release(document, drafts?)?;
+    let mut draft = only_draft(document, drafts?)?;
     let Some(table) = draft.sampled.take() else {
         let what = "has no [release.sampled]";
         let hint = "add it, with a public prior: config/reference.toml shows how";
         return Err(document.fault(draft.function.span(), what, hint));
     };
-    study(document, table, &draft, &privacy)
+    sampled_study(document, table, &draft, &privacy)
 }
 
-fn only_release(
-    document: &mut Document<'_>,
-    mut drafts: Vec<ReleaseDraft>,
-) -> Checked<ReleaseDraft> {
+fn only_draft(document: &mut Document<'_>, mut drafts: Vec<ReleaseDraft>) -> Checked<ReleaseDraft> {
     let Some(draft) = drafts.pop() else {
         return Err(document.missing(0..0, "release"));
     };
     if drafts.is_empty() {
         Ok(draft)
     } else {
-        Err(alone(document, draft.function.span()))
+        Err(composition_fault(document, draft.function.span()))
     }
 }

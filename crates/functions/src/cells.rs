@@ -21,7 +21,7 @@
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
-use bernstream_release::lattice::{UNITS_A_PEAK, times};
+use bernstream_release::lattice::{UNITS_A_PEAK, times_contributions};
 use bernstream_release::target::Target;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
@@ -39,18 +39,20 @@ pub struct CellDensity(CellKernel);
 impl CellDensity {
     /// # Errors
     ///
-    /// As [`CellKernel::diagonal`].
+    /// As [`CellKernel::from_bandwidths`].
     pub fn diagonal(bandwidths: &[f64], spline: Spline, steps: &[u32]) -> Result<Self, Error> {
-        Ok(CellDensity(CellKernel::diagonal(
+        Ok(CellDensity(CellKernel::from_bandwidths(
             bandwidths, spline, steps,
         )?))
     }
 
     /// # Errors
     ///
-    /// As [`CellKernel::covariance`].
+    /// As [`CellKernel::from_covariance`].
     pub fn covariance(matrix: &[Vec<f64>], spline: Spline, steps: &[u32]) -> Result<Self, Error> {
-        Ok(CellDensity(CellKernel::covariance(matrix, spline, steps)?))
+        Ok(CellDensity(CellKernel::from_covariance(
+            matrix, spline, steps,
+        )?))
     }
 
     /// Peak of the kernel that reads the cells, in records per volume of the unit cube.
@@ -106,7 +108,7 @@ impl Target for CellDensity {
 
     /// Change by one record for each record of a unit, for either adjacency: shares are not negative.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(u128::from(GRAINS) << SHIFT, contributions)
+        times_contributions(u128::from(GRAINS) << SHIFT, contributions)
     }
 
     fn euclidean_sensitivity(
@@ -124,7 +126,7 @@ pub(super) fn records_of_change(adjacency: Adjacency, contributions: u32) -> Res
         Adjacency::AddRemove => 1,
         Adjacency::ReplaceOne => 2,
     };
-    times(u128::from(records * GRAINS) << SHIFT, contributions)
+    times_contributions(u128::from(records * GRAINS) << SHIFT, contributions)
 }
 
 /// Change in the 2-norm, in grid units.
@@ -138,5 +140,5 @@ pub(super) fn length_of_change(
         Adjacency::AddRemove => one,
         Adjacency::ReplaceOne => (2 * one * one).isqrt() + 1,
     };
-    times(grains << SHIFT, contributions)
+    times_contributions(grains << SHIFT, contributions)
 }

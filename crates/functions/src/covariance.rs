@@ -27,8 +27,10 @@ use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
 use bernstream_release::lattice;
-use bernstream_release::lattice::{UNITS_A_PEAK, rounded, times};
-use bernstream_release::target::{Target, every_value, interpolated, root};
+use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
+use bernstream_release::target::{
+    Target, interpolated_sensitivity, root_rounded_up, sensitivity_of_every_value,
+};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::bandwidths::check_covariance;
@@ -68,14 +70,14 @@ pub struct CovarianceDensity {
     /// `max_c sqrt(sum_p K[p][c]^2)`, rounded up.
     largest_length: u64,
     /// Distances over all pairs of columns, a column of zeros ("absent") among them.
-    pairs: Pairs,
+    pairs: PairDistances,
     /// Peak of a record on a lattice point, before the deposit spreads it.
     peak: f64,
 }
 
 /// Distances that no pair of columns can pass.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pairs {
+struct PairDistances {
     /// `max sum_p |K[p][a] - K[p][b]|`.
     widest: u128,
     /// `max sqrt(sum_p (K[p][a] - K[p][b])^2)`.
@@ -115,12 +117,12 @@ impl CovarianceDensity {
     /// If the matrix is not symmetric and positive definite, the degree is out of range, or the work would be too much.
     pub fn new(covariance: &[Vec<f64>], degree: u32) -> Result<Self, Error> {
         let form = check_covariance(covariance)?;
-        let points = lattice::points(covariance.len(), degree)?;
+        let points = lattice::lattice_points(covariance.len(), degree)?;
         let precision = form.inverse();
         let widths: Vec<f64> = (0..precision.len())
             .map(|i| precision[i][i].powf(-0.5))
             .collect();
-        let nodes = nodes(&widths, degree)?;
+        let nodes = fine_grid(&widths, degree)?;
         let mut narrowed = covariance.to_vec();
         for (i, m) in nodes.per_axis().iter().enumerate() {
             narrowed[i][i] -= 0.25 / f64::from(*m).powi(2);
@@ -131,8 +133,8 @@ impl CovarianceDensity {
             .iter()
             .map(|m| Axis::new(*m, degree))
             .collect();
-        affordable(&form, &axes, &nodes, points)?;
-        let tables = tables(&form, &axes).ok_or(ShapeError::NotPositiveDefinite)?;
+        check_work(&form, &axes, &nodes, points)?;
+        let tables = phase_tables(&form, &axes).ok_or(ShapeError::NotPositiveDefinite)?;
         let peak = ((2.0 * PI).powi(axes.len() as i32) * form.determinant()).powf(-0.5);
         let mut density = CovarianceDensity {
             nodes,
@@ -143,7 +145,7 @@ impl CovarianceDensity {
             largest_mass: 0,
             largest_weight: 0,
             largest_length: 0,
-            pairs: Pairs::default(),
+            pairs: PairDistances::default(),
             peak,
         };
         density.measure_columns();
@@ -165,19 +167,20 @@ impl CovarianceDensity {
             });
         }
         self.largest_mass = columns.iter().map(|sums| sums.mass).max().unwrap_or(0);
-        self.largest_length = root(columns.iter().map(|sums| sums.square).max().unwrap_or(0));
+        self.largest_length =
+            root_rounded_up(columns.iter().map(|sums| sums.square).max().unwrap_or(0));
         self.largest_weight = largest_weight;
     }
 
     /// The widest pair of columns; where there are too many to compare, what no pair can pass.
-    fn compare_columns(&self) -> Pairs {
+    fn compare_columns(&self) -> PairDistances {
         let cells = self.nodes.cells();
         if cells.saturating_mul(cells).saturating_mul(self.points) / 2 > MOST_COMPARED {
             let all = self.points as u128 * u128::from(self.largest_weight);
             let widest = all.min(2 * u128::from(self.largest_mass));
-            return Pairs {
+            return PairDistances {
                 widest,
-                longest: root(2 * u128::from(self.largest_length).pow(2)),
+                longest: root_rounded_up(2 * u128::from(self.largest_length).pow(2)),
             };
         }
         let mut columns = vec![0_u32; cells * self.points];
@@ -204,9 +207,9 @@ impl CovarianceDensity {
                 squared = squared.max(square);
             }
         }
-        Pairs {
+        PairDistances {
             widest: widest.into(),
-            longest: root(squared),
+            longest: root_rounded_up(squared),
         }
     }
 
@@ -295,7 +298,7 @@ impl Target for CovarianceDensity {
                     .map(|(n, w)| u128::from(*n) * u128::from(*w))
                     .sum::<u128>();
             });
-            values.push(rounded(sum as i128, SHIFT));
+            values.push(round_half_up(sum as i128, SHIFT));
         }
         Exact::new(values)
     }
@@ -307,7 +310,7 @@ impl Target for CovarianceDensity {
             Adjacency::AddRemove => u128::from(self.largest_mass),
             Adjacency::ReplaceOne => self.pairs.widest,
         };
-        times(
+        times_contributions(
             Self::rounded_up(columns) + self.points as u128,
             contributions,
         )
@@ -316,7 +319,7 @@ impl Target for CovarianceDensity {
 
     /// Weights are not negative, so a record that is replaced changes a value by no more than one that comes or goes.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(
+        times_contributions(
             Self::rounded_up(u128::from(self.largest_weight)),
             contributions,
         )
@@ -333,8 +336,15 @@ impl Target for CovarianceDensity {
             Adjacency::AddRemove => self.largest_length,
             Adjacency::ReplaceOne => self.pairs.longest,
         };
-        let one = Self::rounded_up(u128::from(columns)) + u128::from(root(self.points as u128));
-        Ok(times(one, contributions)?.min(interpolated(self, adjacency, contributions)?))
+        let one = Self::rounded_up(u128::from(columns))
+            + u128::from(root_rounded_up(self.points as u128));
+        Ok(
+            times_contributions(one, contributions)?.min(interpolated_sensitivity(
+                self,
+                adjacency,
+                contributions,
+            )?),
+        )
     }
 
     /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies.
@@ -343,7 +353,7 @@ impl Target for CovarianceDensity {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<Sensitivity, Error> {
-        every_value(self, adjacency, contributions)
+        sensitivity_of_every_value(self, adjacency, contributions)
     }
 }
 
@@ -362,7 +372,7 @@ impl Axis {
     }
 
     /// Distance of the points of a phase from the node before them, in cells.
-    fn between(&self, phase: u32) -> f64 {
+    fn phase_offset(&self, phase: u32) -> f64 {
         f64::from(phase) / f64::from(self.phases)
     }
 }
@@ -375,12 +385,12 @@ impl Axis {
 /// If the matrix is not positive definite, or the degree is out of range.
 pub fn lattice_sum(covariance: &[Vec<f64>], degree: u32) -> Result<f64, Error> {
     check_covariance(covariance)?;
-    lattice::points(covariance.len(), degree)?;
+    lattice::lattice_points(covariance.len(), degree)?;
     Ok(lattice::gaussian_sum(covariance, degree).ok_or(ShapeError::NotPositiveDefinite)?)
 }
 
 /// Four cells a width, three where four are too many; and a multiple or a divisor of the degree.
-fn nodes(widths: &[f64], degree: u32) -> Result<Nodes, Error> {
+fn fine_grid(widths: &[f64], degree: u32) -> Result<Nodes, Error> {
     finer_grid(
         &cells_per_axis(widths, degree, 4.0),
         &cells_per_axis(widths, degree, 3.0),
@@ -409,7 +419,7 @@ fn fitting_cells(least: u32, degree: u32) -> u32 {
 }
 
 /// Refuses what would take too long at the cutoff, or too much memory for its tables.
-fn affordable(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Result<(), Error> {
+fn check_work(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Result<(), Error> {
     let ball = if axes.len() == 2 { PI } else { 4.0 / 3.0 * PI };
     let cells: f64 = axes.iter().map(|axis| f64::from(axis.cells)).product();
     let ellipsoid = ball * REACH.powf(axes.len() as f64 / 2.0) * form.determinant().sqrt() * cells;
@@ -430,7 +440,7 @@ fn affordable(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Resul
 }
 
 /// `form` is that of `H'`.
-fn tables(form: &Form, axes: &[Axis]) -> Option<Vec<Vec<Run>>> {
+fn phase_tables(form: &Form, axes: &[Axis]) -> Option<Vec<Vec<Run>>> {
     let mut precision = form.inverse();
     for (i, row) in precision.iter_mut().enumerate() {
         for (entry, axis) in row.iter_mut().zip(axes) {
@@ -441,22 +451,22 @@ fn tables(form: &Form, axes: &[Axis]) -> Option<Vec<Vec<Run>>> {
     let count = axes.iter().map(|axis| axis.phases as usize).product();
     Some(
         (0..count)
-            .map(|index| table(&in_cells, axes, index))
+            .map(|index| phase_table(&in_cells, axes, index))
             .collect(),
     )
 }
 
 /// Weights for the lattice points that lie between nodes in the way of this `index`.
-fn table(form: &Form, axes: &[Axis], index: usize) -> Vec<Run> {
+fn phase_table(form: &Form, axes: &[Axis], index: usize) -> Vec<Run> {
     let limits: Vec<i32> = axes.iter().map(|axis| axis.cells as i32 + 2).collect();
     let mut rest = index;
     let mut center = vec![0.0; axes.len()];
     for (center, axis) in center.iter_mut().zip(axes).rev() {
-        *center = axis.between((rest % axis.phases as usize) as u32);
+        *center = axis.phase_offset((rest % axis.phases as usize) as u32);
         rest /= axis.phases as usize;
     }
     let mut table = Vec::new();
-    for run in form.runs(&center, REACH, &limits) {
+    for run in form.points_within(&center, REACH, &limits) {
         let mut offset = run.lead.clone();
         offset.push(run.first);
         let mut weights = Vec::new();
@@ -467,7 +477,8 @@ fn table(form: &Form, axes: &[Axis], index: usize) -> Vec<Run> {
                 .zip(&center)
                 .map(|(z, center)| f64::from(*z) - center)
                 .collect();
-            weights.push((f64::from(PEAK) * (-0.5 * form.at(&away)).exp()).round() as u32);
+            weights
+                .push((f64::from(PEAK) * (-0.5 * form.evaluate_form(&away)).exp()).round() as u32);
         }
         table.push(Run {
             lead: run.lead,

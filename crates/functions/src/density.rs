@@ -26,8 +26,10 @@ use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
 use bernstream_release::lattice;
-use bernstream_release::lattice::{UNITS_A_PEAK, rounded, times};
-use bernstream_release::target::{Target, every_value, interpolated, root};
+use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
+use bernstream_release::target::{
+    Target, interpolated_sensitivity, root_rounded_up, sensitivity_of_every_value,
+};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::bandwidths::check_bandwidths;
@@ -60,8 +62,8 @@ impl Density {
     pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
         check_axes(bandwidths.len())?;
         check_bandwidths(bandwidths)?;
-        lattice::points(bandwidths.len(), degree)?;
-        Density::on_nodes(nodes(bandwidths)?, bandwidths, degree)
+        lattice::lattice_points(bandwidths.len(), degree)?;
+        Density::on_nodes(fine_grid(bandwidths)?, bandwidths, degree)
     }
 
     /// Densities of one lattice with other bandwidths, all from histograms on one grid: that of the narrowest bandwidth of
@@ -70,7 +72,7 @@ impl Density {
     /// # Errors
     ///
     /// As [`Density::new`], for any of the bandwidths.
-    pub fn family(bandwidths: &[Vec<f64>], degree: u32) -> Result<Vec<Self>, Error> {
+    pub fn family_on_one_grid(bandwidths: &[Vec<f64>], degree: u32) -> Result<Vec<Self>, Error> {
         let axes = bandwidths.first().map_or(0, Vec::len);
         check_axes(axes)?;
         let mut narrowest = vec![1.0_f64; axes];
@@ -80,8 +82,8 @@ impl Density {
                 *narrowest = narrowest.min(*bandwidth);
             }
         }
-        lattice::points(axes, degree)?;
-        let nodes = nodes(&narrowest)?;
+        lattice::lattice_points(axes, degree)?;
+        let nodes = fine_grid(&narrowest)?;
         bandwidths
             .iter()
             .map(|bandwidths| Density::on_nodes(nodes.clone(), bandwidths, degree))
@@ -97,11 +99,11 @@ impl Density {
             3 => 24,
             _ => return Err(ShapeError::Axes(axes).into()),
         };
-        let points = lattice::points(axes, degree)?;
+        let points = lattice::lattice_points(axes, degree)?;
         let bandwidths: Vec<f64> = bandwidths
             .iter()
             .zip(nodes.per_axis())
-            .map(|(b, m)| narrowed(*b, *m))
+            .map(|(b, m)| narrowed_bandwidth(*b, *m))
             .collect();
         let tables = bandwidths
             .iter()
@@ -147,7 +149,7 @@ impl Density {
     /// Lattice values of the intensity, exact: whatever the order of the deposits, these integers. Sums saturate.
     ///
     /// `histogram` must be one on [`Density::nodes`].
-    pub fn intensity(&self, histogram: &Histogram) -> Exact {
+    pub fn exact_intensity(&self, histogram: &Histogram) -> Exact {
         let mut values: Vec<i128> = histogram
             .cells
             .iter()
@@ -156,10 +158,15 @@ impl Density {
         let mut inner = self.cells();
         for (table, width) in self.tables.iter().zip(self.nodes.widths()) {
             inner /= width;
-            values = table.apply(&values, inner);
+            values = table.apply_along_axis(&values, inner);
         }
         let shift = self.shift();
-        Exact::new(values.into_iter().map(|sum| rounded(sum, shift)).collect())
+        Exact::new(
+            values
+                .into_iter()
+                .map(|sum| round_half_up(sum, shift))
+                .collect(),
+        )
     }
 
     fn largest_mass(&self) -> u128 {
@@ -227,7 +234,7 @@ impl Target for Density {
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         match accumulator.histogram() {
-            Some(histogram) => self.intensity(histogram),
+            Some(histogram) => self.exact_intensity(histogram),
             None => Exact::new(vec![0; self.points]),
         }
     }
@@ -249,7 +256,7 @@ impl Target for Density {
             },
         };
         let rounded = self.rounded_up(columns) + self.points as u128;
-        times(rounded, contributions).map(Sensitivity)
+        times_contributions(rounded, contributions).map(Sensitivity)
     }
 
     /// Largest change of any one lattice value by such a unit, in grid units, for either adjacency.
@@ -258,7 +265,7 @@ impl Target for Density {
     /// replaced changes a value by no more than one that comes or goes; and rounding halves up turns a difference of at
     /// most `m` units into one of at most `m` units, so it adds nothing.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(self.rounded_up(self.largest_weight()), contributions)
+        times_contributions(self.rounded_up(self.largest_weight()), contributions)
     }
 
     /// `contributions * (ceil(D2 / 2^shift) + ceil(sqrt N))`, with `D2`, before the rounding, at most
@@ -277,14 +284,14 @@ impl Target for Density {
             Adjacency::AddRemove => longest,
             Adjacency::ReplaceOne => match &self.tables[..] {
                 [table] => self.rounded_up(u128::from(table.longest_pair())),
-                _ => u128::from(root(2 * longest.pow(2))),
+                _ => u128::from(root_rounded_up(2 * longest.pow(2))),
             },
         };
-        let own = times(
-            columns + u128::from(root(self.points as u128)),
+        let own = times_contributions(
+            columns + u128::from(root_rounded_up(self.points as u128)),
             contributions,
         )?;
-        Ok(own.min(interpolated(self, adjacency, contributions)?))
+        Ok(own.min(interpolated_sensitivity(self, adjacency, contributions)?))
     }
 
     /// The columns of the table on one axis, which are whole grid units: a deposit is a convex combination of single nodes.
@@ -297,7 +304,7 @@ impl Target for Density {
             return None;
         }
         let mut effects = Vec::new();
-        for column in table.dense() {
+        for column in table.dense_columns() {
             let weights = column.map(|weight| i128::from(weight) * i128::from(units));
             effects.push(weights.collect());
         }
@@ -310,7 +317,7 @@ impl Target for Density {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<Sensitivity, Error> {
-        every_value(self, adjacency, contributions)
+        sensitivity_of_every_value(self, adjacency, contributions)
     }
 }
 
@@ -323,11 +330,11 @@ fn check_axes(axes: usize) -> Result<(), Error> {
 }
 
 /// `b'`: the bandwidth of a table on `m` cells that has the bandwidth `b` together with the deposit.
-pub(super) fn narrowed(b: f64, m: u32) -> f64 {
+pub(super) fn narrowed_bandwidth(b: f64, m: u32) -> f64 {
     (b * b - 0.25 / f64::from(m).powi(2)).sqrt()
 }
 
-pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
+pub(super) fn fine_grid(bandwidths: &[f64]) -> Result<Nodes, Error> {
     finer_grid(
         &cells_per_axis(bandwidths, 4.0),
         &cells_per_axis(bandwidths, 3.0),
@@ -356,13 +363,13 @@ fn cells_per_axis(bandwidths: &[f64], cells: f64) -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::opened::opened;
-    use bernstream_noise::order::{Remainder, TargetChange};
+    use bernstream_noise::order::{OrderRemainder, TargetChange};
     use bernstream_synopsis::bernstein::Operator;
 
     fn records(density: &Density, places: &[&[f64]]) -> Histogram {
         let mut histogram = Histogram::new(density.nodes());
         for x in places {
-            histogram.deposit(density.nodes(), density.nodes().place(x));
+            histogram.deposit_record(density.nodes(), density.nodes().place_record(x));
         }
         histogram
     }
@@ -410,7 +417,10 @@ mod tests {
     #[test]
     fn an_empty_window_is_all_zeros() {
         let density = Density::new(&[0.1, 0.2], 5).unwrap();
-        assert_eq!(opened(&density.intensity(&records(&density, &[]))), [0; 36]);
+        assert_eq!(
+            opened(&density.exact_intensity(&records(&density, &[]))),
+            [0; 36]
+        );
     }
 
     #[test]
@@ -421,7 +431,7 @@ mod tests {
                 cells: vec![u64::MAX; density.cells()],
             };
             let most = i128::MAX >> density.shift();
-            for value in opened(&density.intensity(&full)) {
+            for value in opened(&density.exact_intensity(&full)) {
                 assert!(value > 1 << 60 && value <= most);
                 // One dimension does not reach 128 bits; more do.
                 assert!(axes == 1 || value == most, "{axes} {value}");
@@ -443,8 +453,8 @@ mod tests {
             full.cells[middle - 1..=middle + 1].fill(0);
             let side = |x: f64| {
                 let mut histogram = full.clone();
-                histogram.deposit(nodes, nodes.place(&[x]));
-                density.intensity(&histogram)
+                histogram.deposit_record(nodes, nodes.place_record(&[x]));
+                density.exact_intensity(&histogram)
             };
             let near = side((middle - 1) as f64 / f64::from(nodes.per_axis()[0]));
             let far = side(0.0);
@@ -515,17 +525,17 @@ mod tests {
     #[test]
     fn a_record_on_a_lattice_point_adds_one_peak_there() {
         let density = Density::new(&[0.25; 3], 4).unwrap();
-        let exact = density.intensity(&records(&density, &[&[0.5; 3]]));
+        let exact = density.exact_intensity(&records(&density, &[&[0.5; 3]]));
         let peak = opened(&exact)[opened(&exact).len() / 2] as f64 * density.unit();
         let gaussian = ((2.0 * PI).sqrt() * 0.25).powi(-3);
         assert!((peak / gaussian - 1.0).abs() < 2e-4, "{}", peak / gaussian);
     }
 
-    fn remainders(degree: u32, orders: &[u32]) -> Vec<Remainder> {
+    fn remainders(degree: u32, orders: &[u32]) -> Vec<OrderRemainder> {
         Operator::new(1, degree)
             .remainders(orders)
             .iter()
-            .map(|rows| Remainder::new(0.0, rows))
+            .map(|rows| OrderRemainder::new(0.0, rows))
             .collect()
     }
 
@@ -537,9 +547,9 @@ mod tests {
             let density = Density::new(&[bandwidth], degree).unwrap();
             let spec = density.accumulator();
             let values = |places: &[f64]| {
-                opened(
-                    &density.evaluate(&spec.filled(places.iter().map(|x| spec.record(&[*x], 0.0)))),
-                )
+                opened(&density.evaluate(
+                    &spec.filled_accumulator(places.iter().map(|x| spec.record(&[*x], 0.0))),
+                ))
             };
             let many: Vec<f64> = (0..500).map(|i| (f64::from(i) / 500.0).powi(2)).collect();
             for (order, table) in [1, 2, 8, 32]
@@ -565,7 +575,9 @@ mod tests {
                 let mut farthest = 0;
                 for base in [&[][..], &many] {
                     let left = |x: Option<f64>| {
-                        table.left(&values(&base.iter().copied().chain(x).collect::<Vec<_>>()))
+                        table.undone_error(&values(
+                            &base.iter().copied().chain(x).collect::<Vec<_>>(),
+                        ))
                     };
                     let without = left(None);
                     let with: Vec<i128> = (0..=150)

@@ -1,6 +1,6 @@
 //! The integer kernel table of one axis, and the norms of its columns.
 
-use bernstream_release::target::root;
+use bernstream_release::target::root_rounded_up;
 
 /// `round(peak exp(-(p/k - j/M)^2 / 2 b'^2))` for lattice points `p / k` (rows) and nodes `j / M` (columns).
 ///
@@ -46,37 +46,39 @@ impl Table {
     }
 
     /// `sum_p K[p][c]`, one a column.
-    pub fn masses(&self) -> impl Iterator<Item = u64> {
+    pub fn column_masses(&self) -> impl Iterator<Item = u64> {
         self.columns.iter().map(Column::mass)
     }
 
     /// `max_c sum_p K[p][c]`.
     pub fn largest_mass(&self) -> u64 {
-        self.masses().max().unwrap_or(0)
+        self.column_masses().max().unwrap_or(0)
     }
 
     /// Every weight of every column.
-    pub fn dense(&self) -> impl Iterator<Item = impl Iterator<Item = u32>> {
+    pub fn dense_columns(&self) -> impl Iterator<Item = impl Iterator<Item = u32>> {
         self.columns
             .iter()
             .map(|column| (0..self.rows).map(|p| column.weight(p)))
     }
 
     /// `max_p K[p][c]`, one a column.
-    pub fn peaks(&self) -> impl Iterator<Item = u64> {
+    pub fn column_peaks(&self) -> impl Iterator<Item = u64> {
         self.columns
             .iter()
             .map(|column| u64::from(column.weights.iter().copied().max().unwrap_or(0)))
     }
 
     /// The 2-norm `sqrt(sum_p K[p][c]^2)` of every column, rounded up.
-    pub fn lengths(&self) -> impl Iterator<Item = u64> {
-        self.columns.iter().map(|column| root(column.sum(square)))
+    pub fn column_lengths(&self) -> impl Iterator<Item = u64> {
+        self.columns
+            .iter()
+            .map(|column| root_rounded_up(column.sum(square)))
     }
 
     /// `max_c sqrt(sum_p K[p][c]^2)`, rounded up.
     pub fn largest_length(&self) -> u64 {
-        self.lengths().max().unwrap_or(0)
+        self.column_lengths().max().unwrap_or(0)
     }
 
     /// `max_c max_p K[p][c]`.
@@ -92,17 +94,17 @@ impl Table {
     /// `max sum_p |K[p][a] - K[p][b]|` over all pairs of columns, a column of zeros ("absent") among them.
     pub fn widest_pair(&self) -> u64 {
         // At most twice a mass, which fits.
-        u64::try_from(self.widest(u128::from)).unwrap_or(u64::MAX)
+        u64::try_from(self.widest_pair_by(u128::from)).unwrap_or(u64::MAX)
     }
 
     /// `max sqrt(sum_p (K[p][a] - K[p][b])^2)` over the same pairs, rounded up.
     pub fn longest_pair(&self) -> u64 {
-        root(self.widest(square))
+        root_rounded_up(self.widest_pair_by(square))
     }
 
     /// `max sum_p power(|K[p][a] - K[p][b]|)` over all pairs of columns, a column of zeros among them; `power` never falls, and is 0
     /// at 0.
-    fn widest(&self, power: fn(u32) -> u128) -> u128 {
+    fn widest_pair_by(&self, power: fn(u32) -> u128) -> u128 {
         // Columns that share no lattice point differ by the sum of their own: there the heaviest partner suffices.
         let mut heaviest_from = vec![0; self.columns.len() + 1];
         for (c, column) in self.columns.iter().enumerate().rev() {
@@ -114,7 +116,7 @@ impl Table {
             let meeting = others.partition_point(|other| other.first < column.end());
             let farthest = others[..meeting]
                 .iter()
-                .map(|other| column.apart(other, power))
+                .map(|other| column.distance_by(other, power))
                 .max()
                 .unwrap_or(0);
             widest = widest
@@ -135,7 +137,7 @@ impl Table {
         let mut largest = 0_u64;
         for column in &self.columns {
             // Next to a column that it shares no lattice point with, all of it counts: no pair does better.
-            let excess = if !column.meets(first) || !column.meets(last) {
+            let excess = if !column.shares_points_with(first) || !column.shares_points_with(last) {
                 column.mass()
             } else {
                 let others = self.columns.iter();
@@ -151,7 +153,7 @@ impl Table {
 
     /// The table applied along one axis of a row-major array of shape `(outer, columns, inner)`; the result has shape
     /// `(outer, rows, inner)`. Sums saturate. Every value takes the same steps whatever it is.
-    pub fn apply(&self, values: &[i128], inner: usize) -> Vec<i128> {
+    pub fn apply_along_axis(&self, values: &[i128], inner: usize) -> Vec<i128> {
         let outer = values.len() / (self.columns.len() * inner);
         let mut sums = vec![0_i128; outer * self.rows * inner];
         for (from, to) in values
@@ -176,7 +178,7 @@ impl Column {
         self.first + self.weights.len()
     }
 
-    fn meets(&self, other: &Column) -> bool {
+    fn shares_points_with(&self, other: &Column) -> bool {
         self.first < other.end() && other.first < self.end()
     }
 
@@ -203,11 +205,11 @@ impl Column {
 
     fn distance(&self, other: &Column) -> u64 {
         // At most twice a mass, which fits.
-        u64::try_from(self.apart(other, u128::from)).unwrap_or(u64::MAX)
+        u64::try_from(self.distance_by(other, u128::from)).unwrap_or(u64::MAX)
     }
 
     /// `sum_p power(|K[p] - other[p]|)`.
-    fn apart(&self, other: &Column, power: fn(u32) -> u128) -> u128 {
+    fn distance_by(&self, other: &Column, power: fn(u32) -> u128) -> u128 {
         let points = self.first.min(other.first)..self.end().max(other.end());
         points
             .map(|p| power(self.weight(p).abs_diff(other.weight(p))))
@@ -265,7 +267,8 @@ mod tests {
                 Some(table.largest_weight()),
                 columns.iter().flatten().copied().max()
             );
-            let length = |column: &Vec<u32>| root(column.iter().map(|w| square(*w)).sum());
+            let length =
+                |column: &Vec<u32>| root_rounded_up(column.iter().map(|w| square(*w)).sum());
             assert_eq!(
                 Some(table.largest_length()),
                 columns.iter().map(length).max()
@@ -300,7 +303,7 @@ mod tests {
                 "{b} {k}"
             );
             let apart = |(a, b): (&Vec<u32>, &Vec<u32>)| {
-                root(a.iter().zip(b).map(|(a, b)| square(a.abs_diff(*b))).sum())
+                root_rounded_up(a.iter().zip(b).map(|(a, b)| square(a.abs_diff(*b))).sum())
             };
             assert_eq!(
                 Some(table.longest_pair()),

@@ -17,15 +17,17 @@
 //!
 //! since a sigmoid is nowhere steeper than 1/4.
 
-use super::machine::exchange::{Change, Claim, ExchangeBound};
-use super::machine::minimiser::at_most;
+use super::machine::exchange::{Change, ExchangeBound, SensitivityClaim};
+use super::machine::minimiser::first_records;
 use super::machine::settings::{checked_features, checked_lattice, checked_weight};
-use super::machine::solver::Problem;
+use super::machine::solver::RiskProblem;
 use super::machine::space::{Features, ROUNDING};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
-use bernstream_release::target::{Cost, Target, every_value, interpolated};
+use bernstream_release::target::{
+    Cost, Target, interpolated_sensitivity, sensitivity_of_every_value,
+};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::machine::kernel::{Kernel, Lattice};
@@ -50,8 +52,8 @@ pub struct Logistic {
     dimensions: usize,
     records: u32,
     lattice: Option<Lattice>,
-    problem: Problem,
-    claim: Claim,
+    problem: RiskProblem,
+    claim: SensitivityClaim,
 }
 
 impl Logistic {
@@ -69,9 +71,9 @@ impl Logistic {
         let width = dimensions + 1;
         checked_features(records, width)?;
         let error = 3.0 * Features::error_with(records as usize, width);
-        let problem = ExchangeBound::problem(Loss::Logistic, c, records, error);
+        let problem = ExchangeBound::tolerable_problem(Loss::Logistic, c, records, error);
         let change = ExchangeBound::new(&problem);
-        let off = problem.mass() * (error + 16.0 * ROUNDING) + 16.0 * ROUNDING;
+        let off = problem.coefficient_bound() * (error + 16.0 * ROUNDING) + 16.0 * ROUNDING;
         let root = (width as f64).sqrt();
         let claim = if let Some(lattice) = &lattice {
             let points = lattice.count() as f64;
@@ -83,18 +85,18 @@ impl Logistic {
             let squares = (Kernel::Linear.square_sum(lattice).sqrt() + points.sqrt() * SINGLE)
                 .min(column.sqrt());
             let moved = Change {
-                sum: change.functional(norm, column) / 4.0,
-                length: change.functional(column.sqrt(), squares) / 4.0,
-                sup: change.functional(1.0, 1.0) / 4.0,
+                sum: change.functional_change(norm, column) / 4.0,
+                length: change.functional_change(column.sqrt(), squares) / 4.0,
+                sup: change.functional_change(1.0, 1.0) / 4.0,
             };
-            Claim::new(lattice.count(), moved, off)
+            SensitivityClaim::new(lattice.count(), moved, off)
         } else {
             let moved = Change {
-                sum: change.functional(root, root) / root,
-                length: change.functional(1.0, 1.0) / root,
-                sup: change.functional(1.0, 1.0 / root + SINGLE) / root,
+                sum: change.functional_change(root, root) / root,
+                length: change.functional_change(1.0, 1.0) / root,
+                sup: change.functional_change(1.0, 1.0 / root + SINGLE) / root,
             };
-            Claim::new(width, moved, off)
+            SensitivityClaim::new(width, moved, off)
         };
         Ok(Logistic {
             dimensions,
@@ -109,12 +111,12 @@ impl Logistic {
     fn weights(&self, records: &[Record]) -> Vec<f64> {
         let labels: Vec<f64> = records
             .iter()
-            .map(|record| Loss::Logistic.label(record.label()))
+            .map(|record| Loss::Logistic.signed_label(record.label()))
             .collect();
         let features = Features::new(records.len(), self.dimensions + 1, |i, row| {
             let x = [records[i].x(0), records[i].x(1), records[i].x(2)];
-            for (single, feature) in row.iter_mut().zip(features(&x[..self.dimensions])) {
-                *single = shorter(feature);
+            for (single, feature) in row.iter_mut().zip(affine_features(&x[..self.dimensions])) {
+                *single = shortened_single(feature);
             }
         });
         features.weights(&self.problem.solve(&features, &labels))
@@ -122,7 +124,7 @@ impl Logistic {
 }
 
 /// `phi(x)`.
-fn features(x: &[f64]) -> impl Iterator<Item = f64> {
+fn affine_features(x: &[f64]) -> impl Iterator<Item = f64> {
     let root = (x.len() as f64 + 1.0).sqrt();
     std::iter::once(1.0)
         .chain(x.iter().map(|x| 2.0 * x - 1.0))
@@ -130,7 +132,7 @@ fn features(x: &[f64]) -> impl Iterator<Item = f64> {
 }
 
 /// The feature in single precision and no larger in size, so that the norm of all features together stays at most 1.
-fn shorter(feature: f64) -> f32 {
+fn shortened_single(feature: f64) -> f32 {
     (feature * (1.0 - f64::from(f32::EPSILON))) as f32
 }
 
@@ -161,13 +163,15 @@ impl Target for Logistic {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let weights = self.weights(at_most(accumulator, self.records));
+        let weights = self.weights(first_records(accumulator, self.records));
         let Some(lattice) = &self.lattice else {
             let root = (weights.len() as f64).sqrt();
-            return self.claim.exact(weights.iter().map(|weight| weight / root));
+            return self
+                .claim
+                .rounded_values(weights.iter().map(|weight| weight / root));
         };
-        self.claim.exact(lattice.points().map(|p| {
-            let features = features(&p[..self.dimensions]);
+        self.claim.rounded_values(lattice.points().map(|p| {
+            let features = affine_features(&p[..self.dimensions]);
             let score: f64 = weights.iter().zip(features).map(|(w, phi)| w * phi).sum();
             1.0 / (1.0 + (-score).exp())
         }))
@@ -177,7 +181,7 @@ impl Target for Logistic {
         let entries = u64::from(self.records) * (self.dimensions as u64 + 1);
         Cost {
             bytes: 4 * entries,
-            products: entries.saturating_mul(self.problem.rounds()),
+            products: entries.saturating_mul(self.problem.most_rounds()),
         }
     }
 
@@ -195,7 +199,7 @@ impl Target for Logistic {
         contributions: u32,
     ) -> Result<u64, Error> {
         let own = self.claim.euclidean_sensitivity(contributions)?;
-        Ok(own.min(interpolated(self, adjacency, contributions)?))
+        Ok(own.min(interpolated_sensitivity(self, adjacency, contributions)?))
     }
 
     /// `[AR17]` appendix G: weights move by at most `2 C / n`, and a sigmoid by a quarter of that. True.
@@ -204,6 +208,6 @@ impl Target for Logistic {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<Sensitivity, Error> {
-        every_value(self, adjacency, contributions)
+        sensitivity_of_every_value(self, adjacency, contributions)
     }
 }

@@ -43,8 +43,8 @@ use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
 use bernstream_release::lattice;
-use bernstream_release::lattice::{UNITS_A_PEAK, rounded, times};
-use bernstream_release::target::{Target, interpolated, root};
+use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
+use bernstream_release::target::{Target, interpolated_sensitivity, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::histogram::{GRAINS, GridPoint, Nodes};
@@ -90,7 +90,7 @@ impl Regression {
         if most < 2 {
             return Err(Error::FewRecords(most));
         }
-        let points = lattice::points(1, degree)?;
+        let points = lattice::lattice_points(1, degree)?;
         let cells = (FINENESS / bandwidth).ceil();
         // A cast from a float saturates, and grids that large are refused.
         let m = cells as u32;
@@ -105,13 +105,13 @@ impl Regression {
             points,
             table,
             bandwidth: narrowed,
-            gap: GridPoint::fine(gap),
+            gap: GridPoint::fine_coordinate(gap),
             most,
         })
     }
 
     /// The sums of the nodes: products of gap and label, in 2^-61, times grains.
-    fn spread(&self, records: &[Record]) -> Vec<i128> {
+    fn spread_gaps(&self, records: &[Record]) -> Vec<i128> {
         let mut cells = vec![0; self.nodes.cells()];
         let mut before = None;
         for tied in records.chunk_by(|one, other| one.place == other.place) {
@@ -123,7 +123,7 @@ impl Regression {
             let gap = place.saturating_sub(before).min(self.gap);
             let labels: i128 = tied.iter().map(|record| i128::from(record.label)).sum();
             let area = (i128::from(gap) * labels).div_euclid(tied.len() as i128);
-            let (cell, grains) = self.nodes.place(&[first.x(0)]).spread();
+            let (cell, grains) = self.nodes.place_record(&[first.x(0)]).spread_on_axis();
             for (sum, grains) in cells.iter_mut().skip(cell).zip(grains) {
                 *sum += area * i128::from(grains);
             }
@@ -133,7 +133,7 @@ impl Regression {
 
     /// Two windows differ by at most this sum over a table column, which is given one of every column, times the widest
     /// gap; in units of the table and 2^-31.
-    fn replacement(&self, columns: impl Iterator<Item = u64>) -> u128 {
+    fn replacement_change(&self, columns: impl Iterator<Item = u64>) -> u128 {
         let m = u64::from(self.nodes.per_axis()[0]);
         let domain = u64::from(GridPoint::FINE);
         let mut one = 0;
@@ -183,21 +183,29 @@ impl Target for Regression {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let values = self.table.apply(&self.spread(accumulator.records()), 1);
+        let values = self
+            .table
+            .apply_along_axis(&self.spread_gaps(accumulator.records()), 1);
         let shift = self.shift();
-        Exact::new(values.into_iter().map(|sum| rounded(sum, shift)).collect())
+        Exact::new(
+            values
+                .into_iter()
+                .map(|sum| round_half_up(sum, shift))
+                .collect(),
+        )
     }
 
     /// `contributions * (ceil(D1 / 2^shift) + N)`, `D1` that of a replacement, for either adjacency.
     fn sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let one = self.rounded_up(self.replacement(self.table.masses())) + self.points as u128;
-        times(one, contributions).map(Sensitivity)
+        let one = self.rounded_up(self.replacement_change(self.table.column_masses()))
+            + self.points as u128;
+        times_contributions(one, contributions).map(Sensitivity)
     }
 
     /// `contributions * ceil(S / 2^shift)`, `S` that of a replacement; rounding halves up adds nothing.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(
-            self.rounded_up(self.replacement(self.table.peaks())),
+        times_contributions(
+            self.rounded_up(self.replacement_change(self.table.column_peaks())),
             contributions,
         )
     }
@@ -208,9 +216,15 @@ impl Target for Regression {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, Error> {
-        let one = self.rounded_up(self.replacement(self.table.lengths()))
-            + u128::from(root(self.points as u128));
-        Ok(times(one, contributions)?.min(interpolated(self, adjacency, contributions)?))
+        let one = self.rounded_up(self.replacement_change(self.table.column_lengths()))
+            + u128::from(root_rounded_up(self.points as u128));
+        Ok(
+            times_contributions(one, contributions)?.min(interpolated_sensitivity(
+                self,
+                adjacency,
+                contributions,
+            )?),
+        )
     }
 
     /// Refused: the condition of `[AR17]` section 6 bounds no gap between consecutive records.
@@ -230,7 +244,7 @@ mod tests {
         let records = records
             .iter()
             .map(|(x, label)| regression.accumulator().record(&[*x], *label));
-        let exact = regression.evaluate(&regression.accumulator().filled(records));
+        let exact = regression.evaluate(&regression.accumulator().filled_accumulator(records));
         opened(&exact)
             .iter()
             .map(|value| *value as f64 * regression.unit())

@@ -7,7 +7,7 @@
 //!
 //! Values are clipped to a public range before they are compared or released, so no record, likely or not, changes one by
 //! more than the range is wide. Clipping brings no two values further apart, so a bound that is proved for the target still
-//! holds as well; the noise is only not made for it ([`Clipped::worst`]).
+//! holds as well; the noise is only not made for it ([`Clipped::worst_change`]).
 
 use std::sync::Arc;
 
@@ -58,10 +58,10 @@ impl Clipped {
     }
 
     /// The most that any record changes the values in the 1-norm: by the range, or by what is proved where that is less.
-    pub fn worst(&self, adjacency: Adjacency) -> u128 {
+    pub fn worst_change(&self, adjacency: Adjacency) -> u128 {
         let by_range = self.range[1]
             .abs_diff(self.range[0])
-            .saturating_mul(self.target.shape().values() as u128);
+            .saturating_mul(self.target.shape().value_count() as u128);
         let proved = self
             .target
             .sensitivity(adjacency, 1)
@@ -115,19 +115,19 @@ impl Neighbours {
     /// Under add-remove one of its windows has a record and the other has not; a target that keeps so many records and no more
     /// may then exchange it for another. Under replace-one the record has other values, which may be invalid: then it is not
     /// there. In both cases the larger change counts.
-    pub fn change(&self, pair: u32) -> SampledChange {
+    pub fn pair_change(&self, pair: u32) -> SampledChange {
         let spec = self.target.target.accumulator();
-        let mut rng = ChaCha20Rng::from_seed(self.key(pair));
+        let mut rng = ChaCha20Rng::from_seed(self.pair_seed(pair));
         let limit = match spec {
             AccumulatorSpec::Records { most } => Some(most),
             _ => None,
         };
         let records = self.records.min(limit.unwrap_or(u32::MAX));
         let common: Vec<Record> = (1..records)
-            .map(|_| self.prior.draw_for(&spec, &mut rng))
+            .map(|_| self.prior.draw_record_for(&spec, &mut rng))
             .collect();
-        let one = self.prior.draw_for(&spec, &mut rng);
-        let other = self.prior.draw_for(&spec, &mut rng);
+        let one = self.prior.draw_record_for(&spec, &mut rng);
+        let other = self.prior.draw_record_for(&spec, &mut rng);
         let with = self.evaluate(&common, Some(one));
         let removed = SampledChange::between(&with, &self.evaluate(&common, None));
         if self.adjacency == Adjacency::AddRemove && limit.is_none() {
@@ -141,10 +141,10 @@ impl Neighbours {
     fn evaluate(&self, common: &[Record], last: Option<Record>) -> Exact {
         let spec = self.target.target.accumulator();
         let records = common.iter().copied().chain(last);
-        self.target.evaluate(&spec.filled(records))
+        self.target.evaluate(&spec.filled_accumulator(records))
     }
 
-    fn key(&self, pair: u32) -> [u8; 32] {
+    fn pair_seed(&self, pair: u32) -> [u8; 32] {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
         key[8..12].copy_from_slice(&pair.to_le_bytes());
@@ -158,7 +158,7 @@ impl Plan {
     /// # Errors
     ///
     /// Where it is 0: noise for that would be none.
-    pub fn statistic_of(
+    pub fn integer_statistic(
         &self,
         changes: &[SampledChange],
     ) -> Result<SampledChange, bernstream_release::Error> {

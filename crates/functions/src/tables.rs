@@ -19,7 +19,7 @@ use super::cells::{SHIFT, length_of_change, records_of_change};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
-use bernstream_release::lattice::{UNITS_A_PEAK, times};
+use bernstream_release::lattice::{UNITS_A_PEAK, times_contributions};
 use bernstream_release::target::Target;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, TableLabel};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
@@ -55,7 +55,7 @@ impl CellTables {
             return Err(ShapeError::Axes(bandwidths.len()).into());
         }
         check_bandwidths(bandwidths)?;
-        let tables = label.map_or(1, TableLabel::tables);
+        let tables = label.map_or(1, TableLabel::table_count);
         let cells = steps
             .iter()
             .map(|m| spline.nodes(*m) as u128)
@@ -125,7 +125,7 @@ impl Target for CellTables {
             .map(|grains| i128::from(*grains) << SHIFT)
             .collect();
         Exact::new(if values.is_empty() {
-            vec![0; self.shape().values()]
+            vec![0; self.shape().value_count()]
         } else {
             values
         })
@@ -137,7 +137,7 @@ impl Target for CellTables {
 
     /// Change by one record for each record of a unit, for either adjacency: shares are not negative.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(u128::from(GRAINS) << SHIFT, contributions)
+        times_contributions(u128::from(GRAINS) << SHIFT, contributions)
     }
 
     fn euclidean_sensitivity(

@@ -67,7 +67,7 @@ fn is_unanswered(error: &KafkaError) -> bool {
 
 /// Returns whether an error is about a consumer group: librdkafka looks for the coordinator of one even where partitions are assigned, which no group
 /// needs, and a user who may not describe groups gets this error.
-pub fn is_of_group(error: &KafkaError) -> bool {
+pub fn is_group_error(error: &KafkaError) -> bool {
     error.rdkafka_error_code() == Some(RDKafkaErrorCode::GroupAuthorizationFailed)
 }
 
@@ -93,15 +93,15 @@ impl Broker {
     }
 
     /// A cluster without TLS and SASL.
-    pub fn plain(servers: impl Into<String>) -> Self {
+    pub fn without_security(servers: impl Into<String>) -> Self {
         Broker::new(servers, Security::default())
     }
 
     /// A mock cluster of librdkafka.
-    pub fn mock(servers: impl Into<String>) -> Self {
+    pub fn mock_cluster(servers: impl Into<String>) -> Self {
         Broker {
             is_mock: true,
-            ..Broker::plain(servers)
+            ..Broker::without_security(servers)
         }
     }
 
@@ -112,10 +112,10 @@ impl Broker {
     /// Warns of what this program was built without, and of unsafe settings: SASL without TLS, and secret files that every user can read.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if let Some(why) = self.security.unsupported() {
+        if let Some(why) = self.security.unsupported_reason() {
             warnings.push(format!("{} cannot be reached: {why}", self.servers));
         }
-        warnings.extend(self.security.secrets().filter_map(open_to_all));
+        warnings.extend(self.security.secret_files().filter_map(open_to_all));
         if self.security.sasl().is_some() && self.security.tls().is_none() {
             warnings.push(format!(
                 "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",
@@ -158,7 +158,7 @@ impl Broker {
             // Level of the log line for a connection that the broker closes, as it does for the wrong protocol.
             .set_log_level(RDKafkaLogLevel::Info);
         self.security
-            .set(&mut config)
+            .set_properties(&mut config)
             .map_err(KafkaError::ClientCreation)?;
         Ok(config)
     }
@@ -183,7 +183,7 @@ impl Broker {
     /// As for [`consumer`](Self::consumer).
     pub(crate) fn client_for(&self, topic: &str) -> Result<BaseConsumer<ErrorContext>, Error> {
         self.consumer(&[])
-            .map_err(|error| self.failed(topic, &error))
+            .map_err(|error| self.error_about(topic, &error))
     }
 
     /// A context that records connection failures for this broker and all its clones.
@@ -233,7 +233,7 @@ impl Broker {
 
     /// The next message or error of `client`, which is in no group, within `wait`. Connection errors are passed over: an outage leaves many of them in the queue,
     /// and the client connects again by itself. A connection error that no waiting ends, such as a wrong password, is returned.
-    pub(crate) fn poll<'c>(
+    pub(crate) fn poll_message<'c>(
         &self,
         client: &'c BaseConsumer<ErrorContext>,
         wait: Duration,
@@ -241,7 +241,7 @@ impl Broker {
         let deadline = Instant::now() + wait;
         loop {
             match client.poll(deadline.saturating_duration_since(Instant::now()))? {
-                Err(error) if is_of_group(&error) => {}
+                Err(error) if is_group_error(&error) => {}
                 Err(error) if is_unanswered(&error) && !self.recent.is_denied() => {}
                 Ok(message) => {
                     self.hear_answer();
@@ -254,11 +254,11 @@ impl Broker {
 
     /// Notes that a request was answered: what rejects a client then is one broker among others.
     pub(super) fn hear_answer(&self) {
-        self.recent.answer();
+        self.recent.note_answer();
     }
 
     /// The error of a failed request about `topic`.
-    pub fn failed(&self, topic: &str, error: &KafkaError) -> Error {
+    pub fn error_about(&self, topic: &str, error: &KafkaError) -> Error {
         let code = match error {
             KafkaError::AdminOp(code) => Some(*code),
             error => error.rdkafka_error_code(),
@@ -280,7 +280,7 @@ impl Broker {
                 | RDKafkaErrorCode::InvalidPartitions
                 | RDKafkaErrorCode::InvalidReplicationFactor
                 | RDKafkaErrorCode::PolicyViolation,
-            ) => self.refused(topic, &error.to_string()),
+            ) => self.refused_request(topic, &error.to_string()),
             Some(RDKafkaErrorCode::UnsupportedFeature) => {
                 let why = "what answers there does not know the request: it is the port of a controller (KRaft), or a broker that is too old";
                 Error::Unavailable {
@@ -297,13 +297,13 @@ impl Broker {
                     servers: self.servers.clone(),
                     why: format!("{property}: {why}"),
                 },
-                KafkaError::Nul(_) => self.refused(topic, &error.to_string()),
+                KafkaError::Nul(_) => self.refused_request(topic, &error.to_string()),
                 _ => self.unavailable_error(&error.to_string()),
             },
         }
     }
 
-    pub fn refused(&self, topic: &str, why: &str) -> Error {
+    pub fn refused_request(&self, topic: &str, why: &str) -> Error {
         Error::Refused {
             topic: topic.to_owned(),
             servers: self.servers.clone(),
@@ -317,7 +317,7 @@ impl Broker {
         let Some(KnownFailure {
             failure,
             is_permanent,
-        }) = self.recent.latest()
+        }) = self.recent.latest_failure()
         else {
             let why = why.to_owned();
             return Error::Unavailable { servers, why };
@@ -352,7 +352,7 @@ mod tests {
         broker
             .error_context()
             .log(RDKafkaLogLevel::Error, "FAIL", line);
-        broker.failed(
+        broker.error_about(
             "topic",
             &KafkaError::MessageConsumption(RDKafkaErrorCode::Authentication),
         )
@@ -383,8 +383,11 @@ mod tests {
 
     fn read(broker: &Broker) {
         let client = broker.consumer(&[("group.id", "test")]).unwrap();
-        offsets::assign("topic", &client, 0).unwrap();
-        broker.poll(&client, REQUEST_TIMEOUT).unwrap().unwrap();
+        offsets::assign_from("topic", &client, 0).unwrap();
+        broker
+            .poll_message(&client, REQUEST_TIMEOUT)
+            .unwrap()
+            .unwrap();
     }
 
     #[test]
@@ -392,14 +395,14 @@ mod tests {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("topic", 1, 1).unwrap();
         for ask in [describe, inspect, write, read] {
-            let broker = Broker::mock(cluster.bootstrap_servers());
+            let broker = Broker::mock_cluster(cluster.bootstrap_servers());
             assert!(
                 matches!(reject(&broker), Error::Denied { .. }),
                 "nobody has answered"
             );
             // Each of its clients speaks for all.
             ask(&broker.clone());
-            let silent = broker.failed(
+            let silent = broker.error_about(
                 "topic",
                 &KafkaError::MetadataFetch(RDKafkaErrorCode::AllBrokersDown),
             );

@@ -51,7 +51,7 @@ impl BrokerClock {
     /// If the topic does not take append times, if it cannot be created, or if the cluster does not answer or refuses.
     pub fn open(broker: &Broker, topic: &str, like: &str) -> Result<Self, Error> {
         create_missing(broker, topic, like)?;
-        check(topic, &topic::describe(broker, topic)?)?;
+        check_settings(topic, &topic::describe_topic(broker, topic)?)?;
         let producer = Producer::new(broker.clone(), topic.to_owned());
         Ok(BrokerClock {
             broker: broker.clone(),
@@ -65,7 +65,7 @@ impl BrokerClock {
     /// # Errors
     ///
     /// If the record was not acknowledged with an append time.
-    pub fn ask(&mut self) -> Result<BrokerTime, Error> {
+    pub fn ask_time(&mut self) -> Result<BrokerTime, Error> {
         let probe = Record {
             partition: Some(0),
             payload: PROBE,
@@ -84,7 +84,7 @@ impl BrokerClock {
                     self.topic
                 ),
             }),
-            Err(error) => Err(self.broker.failed(&self.topic, &error)),
+            Err(error) => Err(self.broker.error_about(&self.topic, &error)),
         }
     }
 }
@@ -94,7 +94,7 @@ impl BrokerClock {
 /// # Errors
 ///
 /// If it does not.
-pub fn check(topic: &str, found: &Topic) -> Result<(), Error> {
+pub fn check_settings(topic: &str, found: &Topic) -> Result<(), Error> {
     for (name, needed) in SETTINGS {
         let found = found.settings.get(name).map_or("", String::as_str);
         if found != needed {
@@ -116,17 +116,17 @@ pub fn check(topic: &str, found: &Topic) -> Result<(), Error> {
 ///
 /// If it cannot be created, or if the cluster does not answer or refuses.
 pub fn create_missing(broker: &Broker, topic: &str, like: &str) -> Result<bool, Error> {
-    match topic::describe(broker, topic) {
+    match topic::describe_topic(broker, topic) {
         Ok(_) => return Ok(false),
         Err(Error::NoTopic { .. }) => {}
         Err(error) => return Err(error),
     }
     let settings = [SETTINGS.as_slice(), &[RETENTION]].concat();
-    let replicas = topic::replicas(broker, like)?;
-    match topic::create(broker, topic, 1, replicas, &settings) {
+    let replicas = topic::replica_count(broker, like)?;
+    match topic::create_topic(broker, topic, 1, replicas, &settings) {
         Ok(()) => Ok(true),
         // Another worker may have created it meanwhile.
-        Err(_) if topic::describe(broker, topic).is_ok() => Ok(false),
+        Err(_) if topic::describe_topic(broker, topic).is_ok() => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::broker::Broker;
 use super::error::Error;
 use super::right::Right;
-use super::topic::{Topic, describe};
+use super::topic::{Topic, describe_topic};
 use crate::topic;
 
 /// One condition; where it does not hold, why and what to do.
@@ -55,7 +55,7 @@ impl Check {
 
 /// A topic that a pipeline uses.
 #[derive(Clone, Copy, Debug)]
-pub struct Needed<'a> {
+pub struct NeededTopic<'a> {
     pub broker: &'a Broker,
     pub name: &'a str,
     /// Rights on it that the user of the connection must have.
@@ -68,7 +68,7 @@ pub struct Needed<'a> {
     pub replicas: i32,
 }
 
-impl Needed<'_> {
+impl NeededTopic<'_> {
     /// The command that gives a right.
     fn remedy(&self, right: Right) -> String {
         let user = self
@@ -85,7 +85,7 @@ impl Needed<'_> {
 
     /// Checks that a new one can be created, where it needs several brokers and they can be counted.
     fn check_room(&self) -> Option<Check> {
-        let brokers = topic::brokers(self.broker)
+        let brokers = topic::broker_count(self.broker)
             .ok()
             .filter(|_| self.replicas > 1)?;
         let noun = if brokers == 1 { "broker" } else { "brokers" };
@@ -124,17 +124,17 @@ impl Needed<'_> {
 /// Asks about one topic. Returns false if the broker did not answer.
 pub fn check_topic(
     checks: &mut Vec<Check>,
-    needed: Needed<'_>,
+    needed: NeededTopic<'_>,
     ask: impl FnOnce(&Topic) -> Vec<Check>,
 ) -> bool {
-    let Needed {
+    let NeededTopic {
         broker,
         name,
         origin,
         ..
     } = needed;
     let what = format!("topic {name} at {}", broker.servers);
-    match describe(broker, name) {
+    match describe_topic(broker, name) {
         Ok(topic) => {
             let partitions = topic.partitions.len();
             let noun = if partitions == 1 {
@@ -179,6 +179,6 @@ pub fn check_topic(
 }
 
 /// The value of a setting of `topic`; empty if the broker does not name it.
-pub fn setting<'t>(topic: &'t Topic, key: &str) -> &'t str {
+pub fn topic_setting<'t>(topic: &'t Topic, key: &str) -> &'t str {
     topic.settings.get(key).map_or("", String::as_str)
 }

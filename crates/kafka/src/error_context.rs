@@ -84,7 +84,7 @@ impl RecentFailure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn latest(&self) -> Option<KnownFailure> {
+    pub fn latest_failure(&self) -> Option<KnownFailure> {
         let now = Instant::now();
         let history = self.history();
         let failure = history.recent_failure(now)?.clone();
@@ -106,7 +106,7 @@ impl RecentFailure {
     }
 
     /// Notes that a broker has answered a request.
-    pub fn answer(&self) {
+    pub fn note_answer(&self) {
         self.history().answered_at = Some(Instant::now());
     }
 

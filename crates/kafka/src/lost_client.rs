@@ -34,7 +34,7 @@ impl LostClientWatch {
     }
 
     /// Notes that something has come from the client.
-    pub fn hear(&mut self) {
+    pub fn note_message(&mut self) {
         self.has_heard = true;
     }
 
@@ -92,7 +92,7 @@ mod tests {
         let mut watch = LostClientWatch::start();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(45) {
-            if watch.is_lost(&Broker::mock(others), client, "input") {
+            if watch.is_lost(&Broker::mock_cluster(others), client, "input") {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn client_of(servers: &str) -> BaseConsumer<ErrorContext> {
-        Broker::mock(servers).consumer(&[]).unwrap()
+        Broker::mock_cluster(servers).consumer(&[]).unwrap()
     }
 
     #[test]

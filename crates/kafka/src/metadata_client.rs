@@ -55,7 +55,7 @@ impl MetadataClient {
     ///
     /// If a file of the TLS or SASL settings cannot be read.
     pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
-        let kept = KeptClient::new(broker).map_err(|error| broker.failed(topic, &error))?;
+        let kept = KeptClient::new(broker).map_err(|error| broker.error_about(topic, &error))?;
         Ok(MetadataClient {
             broker: broker.clone(),
             topic: topic.to_owned(),
@@ -150,7 +150,8 @@ mod tests {
         cluster.create_topic("input", 1, 1).unwrap();
         cluster.partition_leader("input", 0, None).unwrap();
         let inspector =
-            MetadataClient::new(&Broker::mock(cluster.bootstrap_servers()), "input").unwrap();
+            MetadataClient::new(&Broker::mock_cluster(cluster.bootstrap_servers()), "input")
+                .unwrap();
         let ask = || inspector.ask(|client, timeout| client.fetch_watermarks("input", 0, timeout));
         assert!(ask().is_err());
         cluster.partition_leader("input", 0, Some(1)).unwrap();

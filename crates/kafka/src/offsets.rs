@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Contents of offsets that came without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum OffsetContents {
     /// Nothing but transaction markers.
     Markers,
     /// A record after all.
@@ -51,7 +51,7 @@ pub(super) enum Found {
 /// # Errors
 ///
 /// If the topic cannot be asked for.
-pub fn assign(
+pub fn assign_from(
     topic: &str,
     consumer: &BaseConsumer<ErrorContext>,
     offset: i64,
@@ -84,7 +84,7 @@ pub(crate) fn assign_partitions(
 /// # Errors
 ///
 /// If the client has no positions.
-pub fn position(
+pub fn passed_offset(
     topic: &str,
     consumer: &BaseConsumer<ErrorContext>,
 ) -> Result<Option<i64>, KafkaError> {
@@ -108,7 +108,12 @@ pub(crate) fn known_offset(offset: Offset) -> Option<i64> {
 /// # Errors
 ///
 /// If the topic cannot be read.
-pub(super) fn look(broker: &Broker, topic: &str, from: i64, to: i64) -> Result<Found, KafkaError> {
+pub(super) fn look_at_offsets(
+    broker: &Broker,
+    topic: &str,
+    from: i64,
+    to: i64,
+) -> Result<OffsetContents, KafkaError> {
     let consumer = broker.consumer(&SETTINGS)?;
     let found = pass_offsets(broker, topic, &consumer, from, to);
     close_client(consumer);
@@ -121,30 +126,30 @@ fn pass_offsets(
     consumer: &BaseConsumer<ErrorContext>,
     from: i64,
     to: i64,
-) -> Result<Found, KafkaError> {
+) -> Result<OffsetContents, KafkaError> {
     let mut at = from;
     for _ in 0..TRIES {
-        assign(topic, consumer, at)?;
+        assign_from(topic, consumer, at)?;
         let deadline = Instant::now() + REQUEST_TIMEOUT;
         loop {
             // Without waiting: then at most one batch is passed.
-            if let Some(message) = broker.poll(consumer, Duration::ZERO) {
+            if let Some(message) = broker.poll_message(consumer, Duration::ZERO) {
                 if message?.offset() < to {
-                    return Ok(Found::Record);
+                    return Ok(OffsetContents::Record);
                 }
                 break;
             }
-            let passed = position(topic, consumer)?.unwrap_or(at);
+            let passed = passed_offset(topic, consumer)?.unwrap_or(at);
             match passed - at {
                 1 => at = passed,
                 2.. => break,
-                _ if Instant::now() > deadline => return Ok(Found::Unanswered),
+                _ if Instant::now() > deadline => return Ok(OffsetContents::Unanswered),
                 _ => thread::sleep(PAUSE),
             }
             if at >= to {
-                return Ok(Found::Markers);
+                return Ok(OffsetContents::Markers);
             }
         }
     }
-    Ok(Found::Gone)
+    Ok(OffsetContents::Gone)
 }

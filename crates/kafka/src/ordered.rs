@@ -15,11 +15,11 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message, Timestamp};
 
 use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
-use super::check::{Check, Needed, setting};
+use super::check::{Check, NeededTopic, topic_setting};
 use super::error::Error;
 use super::error_context::ErrorContext;
 use super::metadata_client::MetadataClient;
-use super::offsets::Found;
+use super::offsets::OffsetContents;
 use super::producer::{Producer, Record};
 use super::right::Right;
 use super::topic::Topic;
@@ -68,7 +68,7 @@ pub struct Params {
 
 impl Params {
     /// The settings that the topic must have besides `min.insync.replicas`.
-    pub fn settings(&self) -> Vec<(&'static str, &'static str)> {
+    pub fn needed_settings(&self) -> Vec<(&'static str, &'static str)> {
         let flush = (self.power_loss == PowerLoss::Together).then_some(FLUSH);
         SETTINGS.into_iter().chain(flush).collect()
     }
@@ -86,7 +86,7 @@ impl Params {
             ("isolation.level", "read_uncommitted"),
             ("fetch.wait.max.ms", "100"),
         ])?;
-        offsets::assign(&self.topic, &consumer, offset)?;
+        offsets::assign_from(&self.topic, &consumer, offset)?;
         Ok(consumer)
     }
 
@@ -96,19 +96,19 @@ impl Params {
             Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => {
                 Fault::Cut
             }
-            _ => self.broker.failed(&self.topic, error).into(),
+            _ => self.broker.error_about(&self.topic, error).into(),
         }
     }
 
     /// The topic as brokers are asked about it.
-    pub fn needed<'a>(&'a self, origin: &'a str) -> Needed<'a> {
-        Needed {
+    pub fn needed_topic<'a>(&'a self, origin: &'a str) -> NeededTopic<'a> {
+        NeededTopic {
             broker: &self.broker,
             name: &self.topic,
             rights: &[Right::Read, Right::Write],
             wishes: &[],
             origin,
-            replicas: self.replication(),
+            replicas: self.new_replicas(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Params {
     }
 
     /// Number of replicas of a new topic: one more than must be in sync, so that one broker may be down.
-    pub fn replication(&self) -> i32 {
+    pub fn new_replicas(&self) -> i32 {
         let least = i32::try_from(self.min_insync_replicas).unwrap_or(i32::MAX);
         if least > 1 {
             least.saturating_add(1)
@@ -146,7 +146,7 @@ impl Params {
 /// A record, its offset, and when the broker has appended it, in milliseconds since 1970. What a producer stamped, before the topic was
 /// set up as it must be, says nothing: it has the same time when it is sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredRecord {
     pub offset: i64,
     pub written: Option<i64>,
     pub payload: Vec<u8>,
@@ -178,8 +178,8 @@ impl OrderedTopic {
     ///
     /// If the topic is missing, is not set up as it must be, or cannot be reached.
     pub fn open(params: &Params, group: &str) -> Result<Self, Fault> {
-        let topic = topic::describe(&params.broker, &params.topic)?;
-        check(params, &topic)?;
+        let topic = topic::describe_topic(&params.broker, &params.topic)?;
+        check_topic(params, &topic)?;
         let inspector = MetadataClient::new(&params.broker, &params.topic)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
         Ok(OrderedTopic {
@@ -200,7 +200,7 @@ impl OrderedTopic {
     }
 
     /// The next offset to read.
-    pub fn next(&self) -> i64 {
+    pub fn next_offset(&self) -> i64 {
         self.next
     }
 
@@ -222,7 +222,7 @@ impl OrderedTopic {
     /// # Errors
     ///
     /// If it cannot be asked for, or if records at its beginning are gone.
-    pub fn end(&self) -> Result<i64, Fault> {
+    pub fn end_offset(&self) -> Result<i64, Fault> {
         let topic = &self.params.topic;
         let watermarks = self
             .inspector
@@ -240,7 +240,7 @@ impl OrderedTopic {
     /// # Errors
     ///
     /// If it cannot be read, or if an offset has neither a record nor a transaction marker.
-    pub fn read(&mut self, end: i64) -> Result<Option<Stored>, Fault> {
+    pub fn read_record(&mut self, end: i64) -> Result<Option<StoredRecord>, Fault> {
         if self.next >= end {
             return Ok(None);
         }
@@ -268,12 +268,12 @@ impl OrderedTopic {
         &mut self,
         consumer: &BaseConsumer<ErrorContext>,
         end: i64,
-    ) -> Result<Option<Stored>, Fault> {
+    ) -> Result<Option<StoredRecord>, Fault> {
         let deadline = Instant::now() + self.patience;
         loop {
-            match self.params.broker.poll(consumer, WAIT) {
+            match self.params.broker.poll_message(consumer, WAIT) {
                 Some(Ok(message)) => {
-                    let stored = Stored {
+                    let stored = StoredRecord {
                         offset: message.offset(),
                         written: append_time(message.timestamp()),
                         payload: message.payload().unwrap_or_default().to_vec(),
@@ -287,7 +287,7 @@ impl OrderedTopic {
                 Some(Err(error)) => return Err(self.params.fault_of(&error)),
                 // The client passes over markers, behind which nothing else may be.
                 None => {
-                    let passed = offsets::position(self.name(), consumer)
+                    let passed = offsets::passed_offset(self.name(), consumer)
                         .map_err(|error| self.params.fault_of(&error))?;
                     if passed.is_some_and(|passed| passed >= end) && self.has_markers_before(end)? {
                         self.next = end;
@@ -309,16 +309,18 @@ impl OrderedTopic {
         if (self.next..to).all(|offset| self.markers.contains(&offset)) {
             return Ok(true);
         }
-        let found = offsets::look(&self.params.broker, self.name(), self.next, to)
+        let found = offsets::look_at_offsets(&self.params.broker, self.name(), self.next, to)
             .map_err(|error| self.params.fault_of(&error))?;
         match found {
-            Found::Markers => {
+            OffsetContents::Markers => {
                 self.markers.extend(self.next..to);
                 Ok(true)
             }
-            Found::Record => Ok(false),
-            Found::Gone => Err(damaged_fault("records are gone from between others")),
-            Found::Unanswered => Err(unavailable_fault("a transaction marker did not come")),
+            OffsetContents::Record => Ok(false),
+            OffsetContents::Gone => Err(damaged_fault("records are gone from between others")),
+            OffsetContents::Unanswered => {
+                Err(unavailable_fault("a transaction marker did not come"))
+            }
         }
     }
 
@@ -327,8 +329,8 @@ impl OrderedTopic {
     /// # Errors
     ///
     /// If it is missing, has more partitions than one, or cannot be reached.
-    pub fn identity(&self) -> Result<String, Fault> {
-        identity(&self.params, &self.inspector)
+    pub fn topic_id(&self) -> Result<String, Fault> {
+        topic_id(&self.params, &self.inspector)
     }
 
     /// Appends a record. Only reading shows whether it is there, and where, after `Ok` as well as after a transient error.
@@ -336,7 +338,7 @@ impl OrderedTopic {
     /// # Errors
     ///
     /// If it may not have been written.
-    pub fn append(&mut self, payload: &[u8]) -> Result<(), Fault> {
+    pub fn append_record(&mut self, payload: &[u8]) -> Result<(), Fault> {
         let record = Record {
             partition: Some(PARTITION),
             payload,
@@ -376,11 +378,11 @@ fn append_time(stamp: Timestamp) -> Option<i64> {
 /// # Errors
 ///
 /// If the cluster cannot be reached or refuses.
-pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
+pub fn create_topic(params: &Params, replication: i32) -> Result<(), Fault> {
     let replicas = params.min_insync_replicas.to_string();
-    let mut settings: Vec<(&str, &str)> = params.settings();
+    let mut settings: Vec<(&str, &str)> = params.needed_settings();
     settings.push((MIN_INSYNC_REPLICAS, &replicas));
-    topic::create(&params.broker, &params.topic, 1, replication, &settings)?;
+    topic::create_topic(&params.broker, &params.topic, 1, replication, &settings)?;
     Ok(())
 }
 
@@ -389,9 +391,9 @@ pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
 /// # Errors
 ///
 /// If it is missing, has more partitions than one, or cannot be reached.
-pub fn identity(params: &Params, inspector: &MetadataClient) -> Result<String, Fault> {
+pub fn topic_id(params: &Params, inspector: &MetadataClient) -> Result<String, Fault> {
     let found = inspector.ask(|client, timeout| {
-        topic::described(&params.broker, client.client(), &params.topic, timeout)
+        topic::describe_partitions(&params.broker, client.client(), &params.topic, timeout)
     })?;
     check_one_partition(found.partitions)?;
     Ok(found.id)
@@ -410,13 +412,13 @@ fn check_one_partition(partitions: usize) -> Result<(), Fault> {
 /// # Errors
 ///
 /// If it has not the one partition or not the settings for that.
-pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
+pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Fault> {
     check_one_partition(topic.partitions.len())?;
     if params.broker.is_mock {
         return Ok(());
     }
-    for (name, needed) in params.settings() {
-        let found = setting(topic, name);
+    for (name, needed) in params.needed_settings() {
+        let found = topic_setting(topic, name);
         if found != needed {
             return Err(Fault::Setting {
                 setting: name.into(),
@@ -427,7 +429,7 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
         }
     }
     let least = params.min_insync_replicas;
-    let found = setting(topic, MIN_INSYNC_REPLICAS);
+    let found = topic_setting(topic, MIN_INSYNC_REPLICAS);
     if found.parse::<u32>().is_ok_and(|replicas| replicas >= least) {
         return Ok(());
     }
@@ -442,7 +444,7 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
 }
 
 /// Checks what [`check`] does, one condition after the other, for whoever looks before anything runs.
-pub fn checks(params: &Params, topic: &Topic) -> Vec<Check> {
+pub fn topic_checks(params: &Params, topic: &Topic) -> Vec<Check> {
     let name = &params.topic;
     let partitions = topic.partitions.len();
     let mut checks = vec![Check::new(
@@ -451,8 +453,8 @@ pub fn checks(params: &Params, topic: &Topic) -> Vec<Check> {
         format!("it has {partitions}"),
         "create a topic with one partition: only there its records have one order",
     )];
-    for (key, needed) in params.settings() {
-        let found = setting(topic, key);
+    for (key, needed) in params.needed_settings() {
+        let found = topic_setting(topic, key);
         checks.push(Check::new(
             format!("{name} has {key} = {needed}"),
             found == needed,
@@ -460,7 +462,7 @@ pub fn checks(params: &Params, topic: &Topic) -> Vec<Check> {
             params.remedy(key, needed),
         ));
     }
-    let replicas = setting(topic, MIN_INSYNC_REPLICAS);
+    let replicas = topic_setting(topic, MIN_INSYNC_REPLICAS);
     let needed = params.min_insync_replicas;
     checks.push(Check::new(
         format!("{name} has {MIN_INSYNC_REPLICAS} of at least {needed}"),

@@ -330,7 +330,7 @@ mod tests {
         cluster.create_topic("output", 1, 1).unwrap();
         cluster.partition_leader("output", 0, None).unwrap();
         let mut producer = Producer::new(
-            Broker::mock(cluster.bootstrap_servers()),
+            Broker::mock_cluster(cluster.bootstrap_servers()),
             "output".to_owned(),
         );
         let mut send = || {

@@ -7,7 +7,7 @@ use rdkafka::admin::ResourceSpecifier;
 
 use crate::broker::{Broker, REQUEST_TIMEOUT};
 use crate::error::Error;
-use crate::topic::{administer, metadata};
+use crate::topic::{admin_request, topic_metadata};
 
 /// The setting of a broker.
 pub const SETTING: &str = "replica.lag.time.max.ms";
@@ -17,12 +17,12 @@ pub const SETTING: &str = "replica.lag.time.max.ms";
 /// # Errors
 ///
 /// If the topic does not exist, or the cluster does not answer.
-pub fn longest(broker: &Broker, topic: &str) -> Result<Option<Duration>, Error> {
+pub fn longest_lag(broker: &Broker, topic: &str) -> Result<Option<Duration>, Error> {
     if broker.is_mock {
         return Ok(None);
     }
     let client = broker.client_for(topic)?;
-    let found = metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
+    let found = topic_metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
     let partitions = found.topics().iter().flat_map(|topic| topic.partitions());
     let holders: BTreeSet<i32> = partitions
         .flat_map(|partition| partition.replicas())
@@ -32,7 +32,7 @@ pub fn longest(broker: &Broker, topic: &str) -> Result<Option<Duration>, Error> 
     for holder in holders {
         // A request to describe brokers goes to the broker itself, so there is one for each.
         let resource = ResourceSpecifier::Broker(holder);
-        let told = administer(broker, topic, async |admin, options| {
+        let told = admin_request(broker, topic, async |admin, options| {
             admin.describe_configs([&resource], &options).await
         });
         let entries = match told {

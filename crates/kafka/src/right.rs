@@ -32,7 +32,7 @@ impl Right {
     }
 
     /// The rights in a list of operations; all of them for an empty one, which comes from brokers that do not say (before Apache Kafka 2.3).
-    pub(super) fn among(operations: &[u32]) -> BTreeSet<Right> {
+    pub(super) fn from_operations(operations: &[u32]) -> BTreeSet<Right> {
         if operations.is_empty() {
             return Right::ALL.into();
         }

@@ -111,15 +111,15 @@ impl Security {
     }
 
     /// Reason that keeps this program from connecting, if it was built without what is asked for.
-    pub(super) fn unsupported(&self) -> Option<&'static str> {
+    pub(super) fn unsupported_reason(&self) -> Option<&'static str> {
         (cfg!(not(feature = "tls")) && *self != Security::default()).then_some(WITHOUT_TLS)
     }
 
-    pub(super) fn set(&self, config: &mut ClientConfig) -> Result<(), String> {
+    pub(super) fn set_properties(&self, config: &mut ClientConfig) -> Result<(), String> {
         if *self == Security::default() {
             return Ok(());
         }
-        if let Some(why) = self.unsupported() {
+        if let Some(why) = self.unsupported_reason() {
             return Err(why.to_owned());
         }
         config.set("security.protocol", self.protocol());
@@ -139,13 +139,13 @@ impl Security {
             config
                 .set("sasl.mechanism", sasl.mechanism.name())
                 .set("sasl.username", &sasl.username)
-                .set("sasl.password", password(&sasl.password_file)?);
+                .set("sasl.password", read_password(&sasl.password_file)?);
         }
         Ok(())
     }
 
     /// The files that other users should not be able to read.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn secret_files(&self) -> impl Iterator<Item = &Path> {
         let key = self
             .tls
             .as_ref()
@@ -182,7 +182,7 @@ fn open_file(what: &str, path: &Path) -> Result<File, String> {
 }
 
 /// Reads the password, which never becomes part of a message.
-pub(crate) fn password(path: &Path) -> Result<String, String> {
+pub(crate) fn read_password(path: &Path) -> Result<String, String> {
     let file = open_file("the password", path)?;
     let Ok(text) = std::io::read_to_string(file) else {
         return Err(wrong_password(path, "cannot be read as text"));

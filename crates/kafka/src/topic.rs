@@ -14,7 +14,7 @@ use crate::broker::{Broker, REQUEST_TIMEOUT};
 use crate::error::Error;
 use crate::error_context::ErrorContext;
 use crate::right::Right;
-pub(crate) use crate::topic_id::{Described, described};
+pub(crate) use crate::topic_id::{TopicDescription, describe_partitions};
 
 /// The id of a topic at brokers that give topics none: Apache Kafka before 2.8, and others.
 pub const NO_ID: &str = "00000000000000000000000000000000";
@@ -37,14 +37,15 @@ pub struct Topic {
 /// # Errors
 ///
 /// If the topic does not exist, if its settings may not be read, or if the cluster does not answer or refuses.
-pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
+pub fn describe_topic(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     let client = broker.client_for(topic)?;
     let partitions = partitions(broker, &client, topic)?;
-    let Described { id, rights, .. } = described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
+    let TopicDescription { id, rights, .. } =
+        describe_partitions(broker, client.client(), topic, REQUEST_TIMEOUT)?;
     let settings = if broker.is_mock {
         BTreeMap::new()
     } else {
-        settings(broker, topic)?
+        topic_settings(broker, topic)?
     };
     // The client tells of a right that is missing by naming no setting.
     if settings.is_empty() && !broker.is_mock {
@@ -69,7 +70,7 @@ pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
 /// # Errors
 ///
 /// If the topic already exists, or the cluster does not answer or refuses.
-pub fn create(
+pub fn create_topic(
     broker: &Broker,
     topic: &str,
     partitions: i32,
@@ -79,7 +80,7 @@ pub fn create(
     let client = broker.client_for(topic)?;
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     // An administration request does not report why no broker answers; and one that has just started answers before it takes replicas.
-    while metadata(broker, &client, topic, REQUEST_TIMEOUT)?
+    while topic_metadata(broker, &client, topic, REQUEST_TIMEOUT)?
         .brokers()
         .is_empty()
         && Instant::now() < deadline
@@ -90,20 +91,20 @@ pub fn create(
     for (name, value) in settings {
         new = new.set(name, value);
     }
-    let results = administer(broker, topic, async |admin, options| {
+    let results = admin_request(broker, topic, async |admin, options| {
         admin.create_topics([&new], &options).await
     })?;
     if let Some(Err((_, code))) = results.into_iter().next() {
         return Err(match code {
-            RDKafkaErrorCode::TopicAlreadyExists => broker.refused(topic, "it already exists"),
-            RDKafkaErrorCode::InvalidReplicationFactor => broker.refused(
+            RDKafkaErrorCode::TopicAlreadyExists => broker.refused_request(topic, "it already exists"),
+            RDKafkaErrorCode::InvalidReplicationFactor => broker.refused_request(
                 topic,
                 &format!(
                     "{replication} replicas are more than the cluster has brokers; for a trial on one broker set \
                      witness_min_insync_replicas = 1 in [output.kafka]"
                 ),
             ),
-            code => broker.failed(topic, &KafkaError::AdminOp(code)),
+            code => broker.error_about(topic, &KafkaError::AdminOp(code)),
         });
     }
     let deadline = Instant::now() + REQUEST_TIMEOUT;
@@ -124,12 +125,12 @@ fn check_usable(
     topic: &str,
 ) -> Result<(), Error> {
     let numbers = partitions(broker, client, topic)?;
-    described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
+    describe_partitions(broker, client.client(), topic, REQUEST_TIMEOUT)?;
     // Until a leader is elected, requests about a partition fail.
     for number in numbers {
         client
             .fetch_watermarks(topic, number, REQUEST_TIMEOUT)
-            .map_err(|error| broker.failed(topic, &error))?;
+            .map_err(|error| broker.error_about(topic, &error))?;
     }
     check_known_everywhere(broker, client, topic)
 }
@@ -140,7 +141,7 @@ fn check_known_everywhere(
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
 ) -> Result<(), Error> {
-    let metadata = metadata(broker, client, topic, REQUEST_TIMEOUT)?;
+    let metadata = topic_metadata(broker, client, topic, REQUEST_TIMEOUT)?;
     if metadata.brokers().len() <= 1 {
         return Ok(());
     }
@@ -149,7 +150,7 @@ fn check_known_everywhere(
         one.servers = format!("{}:{}", each.host(), each.port());
         let client = one
             .consumer(&[])
-            .map_err(|error| broker.failed(topic, &error))?;
+            .map_err(|error| broker.error_about(topic, &error))?;
         match partitions(&one, &client, topic) {
             // One that is down learns of it before it answers again.
             Ok(_) | Err(Error::Unavailable { .. }) => {}
@@ -160,7 +161,7 @@ fn check_known_everywhere(
 }
 
 /// Metadata by a client without an assignment.
-pub(super) fn metadata(
+pub(super) fn topic_metadata(
     broker: &Broker,
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
@@ -169,7 +170,7 @@ pub(super) fn metadata(
     let metadata = broker.first_request(client, timeout, |timeout| {
         client.fetch_metadata(Some(topic), timeout)
     });
-    metadata.map_err(|e| broker.failed(topic, &e))
+    metadata.map_err(|e| broker.error_about(topic, &e))
 }
 
 /// The partitions of a topic, ascending, by a client without an assignment.
@@ -190,9 +191,9 @@ pub fn partitions(
 /// # Errors
 ///
 /// If the topic does not exist, or the cluster does not answer or refuses.
-pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
+pub fn replica_count(broker: &Broker, topic: &str) -> Result<i32, Error> {
     let client = broker.client_for(topic)?;
-    let metadata = metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
+    let metadata = topic_metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
     partition_numbers(broker, topic, &metadata)?;
     let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
     let most = partitions
@@ -207,14 +208,14 @@ pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
 /// # Errors
 ///
 /// If it does not answer or refuses.
-pub fn brokers(broker: &Broker) -> Result<usize, Error> {
+pub fn broker_count(broker: &Broker) -> Result<usize, Error> {
     let client = broker.client_for("")?;
     let metadata = broker.first_request(&client, REQUEST_TIMEOUT, |timeout| {
         client.fetch_metadata(None, timeout)
     });
     match metadata {
         Ok(metadata) => Ok(metadata.brokers().len()),
-        Err(error) => Err(broker.failed("", &error)),
+        Err(error) => Err(broker.error_about("", &error)),
     }
 }
 
@@ -229,7 +230,7 @@ pub fn partitions_within(
     topic: &str,
     timeout: Duration,
 ) -> Result<Vec<i32>, Error> {
-    let metadata = metadata(broker, client, topic, timeout)?;
+    let metadata = topic_metadata(broker, client, topic, timeout)?;
     partition_numbers(broker, topic, &metadata)
 }
 
@@ -246,7 +247,7 @@ pub fn partitions_while_reading(
 ) -> Result<Vec<i32>, Error> {
     let metadata = client
         .fetch_metadata(Some(topic), timeout)
-        .map_err(|error| broker.failed(topic, &error))?;
+        .map_err(|error| broker.error_about(topic, &error))?;
     partition_numbers(broker, topic, &metadata)
 }
 
@@ -254,7 +255,7 @@ fn partition_numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Resul
     let mut partitions = Vec::new();
     if let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) {
         if let Some(error) = found.error() {
-            return Err(broker.failed(topic, &KafkaError::MetadataFetch(error.into())));
+            return Err(broker.error_about(topic, &KafkaError::MetadataFetch(error.into())));
         }
         partitions.extend(found.partitions().iter().map(MetadataPartition::id));
     }
@@ -273,14 +274,18 @@ fn partition_numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Resul
 /// # Errors
 ///
 /// If the cluster does not answer or refuses.
-pub(crate) fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, String>, Error> {
+pub(crate) fn topic_settings(
+    broker: &Broker,
+    topic: &str,
+) -> Result<BTreeMap<String, String>, Error> {
     let resource = ResourceSpecifier::Topic(topic);
-    let found = administer(broker, topic, async |admin, options| {
+    let found = admin_request(broker, topic, async |admin, options| {
         admin.describe_configs([&resource], &options).await
     })?;
     let mut settings = BTreeMap::new();
     for resource in found {
-        let resource = resource.map_err(|code| broker.failed(topic, &KafkaError::AdminOp(code)))?;
+        let resource =
+            resource.map_err(|code| broker.error_about(topic, &KafkaError::AdminOp(code)))?;
         for entry in resource.entries {
             if let Some(value) = entry.value {
                 settings.insert(entry.name, value);
@@ -303,27 +308,27 @@ pub fn delete_before(
     let mut list = TopicPartitionList::new();
     for (number, offset) in before {
         let added = list.add_partition_offset(topic, *number, Offset::Offset(*offset));
-        added.map_err(|error| broker.failed(topic, &error))?;
+        added.map_err(|error| broker.error_about(topic, &error))?;
     }
-    let done = administer(broker, topic, async |admin, options| {
+    let done = admin_request(broker, topic, async |admin, options| {
         admin.delete_records(&list, &options).await
     })?;
     for partition in done.elements() {
         partition
             .error()
-            .map_err(|error| broker.failed(topic, &error))?;
+            .map_err(|error| broker.error_about(topic, &error))?;
     }
     Ok(())
 }
 
 /// Waits for one administration request.
-pub(super) fn administer<T>(
+pub(super) fn admin_request<T>(
     broker: &Broker,
     topic: &str,
     request: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, AdminOptions) -> Result<T, KafkaError>,
 ) -> Result<T, Error> {
     let admin = broker.client_config().and_then(|config| config.create());
-    let admin: AdminClient<_> = admin.map_err(|e| broker.failed(topic, &e))?;
+    let admin: AdminClient<_> = admin.map_err(|e| broker.error_about(topic, &e))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|e| Error::Unavailable {
@@ -336,5 +341,5 @@ pub(super) fn administer<T>(
     let answer = runtime.block_on(request(&admin, options));
     // Closing takes 100 ms, so it happens in the background.
     std::thread::spawn(move || drop(admin));
-    answer.map_err(|e| broker.failed(topic, &e))
+    answer.map_err(|e| broker.error_about(topic, &e))
 }

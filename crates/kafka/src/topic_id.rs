@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::right::Right;
 
 /// Facts that brokers tell of a topic besides its settings.
-pub(crate) struct Described {
+pub(crate) struct TopicDescription {
     pub id: String,
     /// Number of its partitions.
     pub partitions: usize,
@@ -27,14 +27,14 @@ pub(crate) struct Described {
 ///
 /// If the topic does not exist, or the cluster does not answer or refuses.
 #[allow(unsafe_code)]
-pub(crate) fn described<C: rdkafka::ClientContext>(
+pub(crate) fn describe_partitions<C: rdkafka::ClientContext>(
     broker: &Broker,
     client: &Client<C>,
     topic: &str,
     timeout: Duration,
-) -> Result<Described, Error> {
+) -> Result<TopicDescription, Error> {
     if broker.is_mock {
-        return Ok(Described {
+        return Ok(TopicDescription {
             id: "mock".to_owned(),
             partitions: 1,
             rights: Right::ALL.into(),
@@ -43,7 +43,7 @@ pub(crate) fn described<C: rdkafka::ClientContext>(
     let begun = Instant::now();
     let metadata = client
         .fetch_metadata(Some(topic), timeout)
-        .map_err(|error| broker.failed(topic, &error))?;
+        .map_err(|error| broker.error_about(topic, &error))?;
     // A cluster of which no broker is in service describes nothing, and librdkafka waits for it, whatever comes meanwhile.
     if metadata.brokers().is_empty() {
         let why = format!("no broker is in service, says the one that answers for topic '{topic}'");
@@ -53,8 +53,8 @@ pub(crate) fn described<C: rdkafka::ClientContext>(
         });
     }
     let timeout = timeout.saturating_sub(begun.elapsed());
-    let name =
-        CString::new(topic).map_err(|_| broker.refused(topic, "the name contains a NUL byte"))?;
+    let name = CString::new(topic)
+        .map_err(|_| broker.refused_request(topic, "the name contains a NUL byte"))?;
     let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     // SAFETY. `client` is borrowed for the whole call, so its handle is alive. `name` outlives `names`, and librdkafka
     // copies it. The queue, the collection, the options and the event are made here, freed here, once each, on the one
@@ -109,13 +109,13 @@ pub(crate) fn described<C: rdkafka::ClientContext>(
                     let operations =
                         c::rd_kafka_TopicDescription_authorized_operations(*found, &mut allowed);
                     let rights = match operations.is_null() {
-                        true => Right::among(&[]),
-                        false => Right::among(std::slice::from_raw_parts(
+                        true => Right::from_operations(&[]),
+                        false => Right::from_operations(std::slice::from_raw_parts(
                             operations.cast::<u32>(),
                             allowed,
                         )),
                     };
-                    Ok(Described {
+                    Ok(TopicDescription {
                         id: format!("{high:016x}{low:016x}"),
                         partitions,
                         rights,
@@ -131,6 +131,6 @@ pub(crate) fn described<C: rdkafka::ClientContext>(
         c::rd_kafka_AdminOptions_destroy(options);
         c::rd_kafka_TopicCollection_destroy(topics);
         c::rd_kafka_queue_destroy(queue);
-        answer.map_err(|code| broker.failed(topic, &KafkaError::AdminOp(code.into())))
+        answer.map_err(|code| broker.error_about(topic, &KafkaError::AdminOp(code.into())))
     }
 }

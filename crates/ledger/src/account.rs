@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::chain::{Closed, Configuration, Digest, Genesis, Outcome, Row};
+use super::chain::{ClosedWindow, Configuration, Digest, Genesis, Outcome, Row};
 use super::spent::SpentBlock;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
@@ -76,7 +76,7 @@ impl Account {
     /// ```
     ///
     /// Rows that were written are compared with it for ever: what an account has more one day is left out of the JSON where it is not used.
-    pub fn digest(&self, origin: Digest) -> Option<Digest> {
+    pub fn digest_after(&self, origin: Digest) -> Option<Digest> {
         let account = serde_json::to_string(self).ok()?;
         let hash = Sha256::new()
             .chain_update(b"bernstream ledger account 1\n")
@@ -86,12 +86,12 @@ impl Account {
     }
 
     /// Sum of the charges to `block` so far; the whole total if it can no longer be charged.
-    pub fn spent(&self, block: Span) -> Price {
+    pub fn spent_by(&self, block: Span) -> Price {
         match self.live.get(&block) {
             Some(spent) => *spent,
             None if block.end <= self.live_from => self.total,
             None if self.until.is_some_and(|until| block.end > until) => self.total,
-            None => self.total.zero(),
+            None => self.total.zero_of_kind(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Account {
     /// # Errors
     ///
     /// Why the row may not follow.
-    pub fn quote(&self, row: &Closed) -> Result<Vec<SpentBlock>, String> {
+    pub fn quote_charges(&self, row: &ClosedWindow) -> Result<Vec<SpentBlock>, String> {
         let window = row.window;
         if window.start != self.next_window || window.end <= window.start {
             let start = window.start;
@@ -135,7 +135,7 @@ impl Account {
         }
         let mut spent = Vec::with_capacity(charges.len());
         for (block, price) in charges {
-            spent.push(self.charge(*block, *price)?);
+            spent.push(self.charge_block(*block, *price)?);
         }
         Ok(spent)
     }
@@ -145,7 +145,7 @@ impl Account {
     /// # Errors
     ///
     /// Why the block cannot pay the price.
-    fn charge(&self, block: Span, price: Price) -> Result<SpentBlock, String> {
+    fn charge_block(&self, block: Span, price: Price) -> Result<SpentBlock, String> {
         let start = block.start;
         if block.end <= self.live_from {
             let from = self.live_from;
@@ -158,7 +158,7 @@ impl Account {
                 "the block that starts at {start} cannot be charged: the share of the budget ends at {until}"
             ));
         }
-        let spent = self.spent(block);
+        let spent = self.spent_by(block);
         let total = self.total;
         match spent.checked_add(price) {
             Some(sum) if sum.is_within(total) => Ok(SpentBlock { block, spent: sum }),
@@ -173,22 +173,22 @@ impl Account {
     /// # Errors
     ///
     /// Why the row may not follow. The account is then unchanged.
-    pub fn take(&mut self, sequence: u64, row: &Row) -> Result<Vec<SpentBlock>, String> {
+    pub fn apply_row(&mut self, sequence: u64, row: &Row) -> Result<Vec<SpentBlock>, String> {
         match row {
             Row::Genesis(_) => Err("a genesis row must be the first row, and no other".into()),
             Row::Window(row) => {
-                let spent = self.quote(row)?;
-                self.close(sequence, row, &spent);
+                let spent = self.quote_charges(row)?;
+                self.close_window(sequence, row, &spent);
                 Ok(spent)
             }
             Row::Configuration(row) => {
-                self.reconfigure(row)?;
+                self.apply_settings(row)?;
                 Ok(Vec::new())
             }
         }
     }
 
-    fn close(&mut self, sequence: u64, row: &Closed, charged: &[SpentBlock]) {
+    fn close_window(&mut self, sequence: u64, row: &ClosedWindow, charged: &[SpentBlock]) {
         self.ends = row.ends.clone();
         for &SpentBlock { block, spent } in charged {
             self.last_block_end = self.last_block_end.max(block.end);
@@ -206,7 +206,7 @@ impl Account {
         self.advance_to(row.window.end);
     }
 
-    fn reconfigure(&mut self, row: &Configuration) -> Result<(), String> {
+    fn apply_settings(&mut self, row: &Configuration) -> Result<(), String> {
         if row.first < self.next_window {
             let first = row.first;
             let next = self.next_window;
@@ -298,8 +298,8 @@ mod tests {
         Account::new(&genesis(reach))
     }
 
-    fn take(account: &mut Account, row: Closed) {
-        account.take(1, &Row::Window(row)).unwrap();
+    fn take(account: &mut Account, row: ClosedWindow) {
+        account.apply_row(1, &Row::Window(row)).unwrap();
     }
 
     fn configuration(first: i64, reach: u64) -> Row {
@@ -323,12 +323,15 @@ mod tests {
         account.ends.0.insert(0, 17);
         let expected = "2b45f06c7f69407009c5c344f721af4b3437836610e9b5a25563dc0fddaad928";
         assert_eq!(
-            account.digest(Digest::of(b"first")).unwrap().to_string(),
+            account
+                .digest_after(Digest::of_bytes(b"first"))
+                .unwrap()
+                .to_string(),
             expected
         );
         assert_ne!(
-            account.digest(Digest::of(b"other")),
-            account.digest(Digest::of(b"first"))
+            account.digest_after(Digest::of_bytes(b"other")),
+            account.digest_after(Digest::of_bytes(b"first"))
         );
     }
 
@@ -341,11 +344,11 @@ mod tests {
         );
         for (start, end) in [(0, 10), (20, 30), (5, 15), (10, 10), (10, 5)] {
             let row = released(span(start, end), &[(span(-100, 100), price(1))]);
-            assert!(account.quote(&row).is_err(), "{start} {end}");
+            assert!(account.quote_charges(&row).is_err(), "{start} {end}");
         }
         assert!(
             account
-                .quote(&released(span(10, 20), &[(span(10, 20), price(5))]))
+                .quote_charges(&released(span(10, 20), &[(span(10, 20), price(5))]))
                 .is_ok()
         );
     }
@@ -366,7 +369,9 @@ mod tests {
         ];
         for (charges, is_fine) in cases {
             assert_eq!(
-                account.quote(&released(span(0, 10), charges)).is_ok(),
+                account
+                    .quote_charges(&released(span(0, 10), charges))
+                    .is_ok(),
                 is_fine,
                 "{charges:?}"
             );
@@ -383,10 +388,10 @@ mod tests {
                 released(span(start, start + 10), &[(day, price(tenths))]),
             );
         }
-        assert_eq!(account.spent(day), price(10));
+        assert_eq!(account.spent_by(day), price(10));
         assert!(
             account
-                .quote(&released(
+                .quote_charges(&released(
                     span(20, 30),
                     &[(day, Price::Pure(Epsilon::from_trillionths(1)))]
                 ))
@@ -394,18 +399,18 @@ mod tests {
         );
         assert!(
             account
-                .quote(&released(
+                .quote_charges(&released(
                     span(20, 30),
                     &[(day, Price::Pure(Epsilon::from_trillionths(u64::MAX)))]
                 ))
                 .is_err()
         );
-        let withheld = Closed {
+        let withheld = ClosedWindow {
             window: span(20, 30),
             ends: Positions::default(),
             outcome: Outcome::Withheld,
         };
-        assert_eq!(account.quote(&withheld), Ok(vec![]));
+        assert_eq!(account.quote_charges(&withheld), Ok(vec![]));
         assert_eq!(account.last_block_end, day.end);
     }
 
@@ -426,19 +431,23 @@ mod tests {
         }
         assert!(
             account
-                .quote(&released(span(40, 50), &panes(1, 4)))
+                .quote_charges(&released(span(40, 50), &panes(1, 4)))
                 .is_err(),
             "the block 10 to 20 is over"
         );
-        assert!(account.quote(&released(span(40, 50), &panes(2, 4))).is_ok());
+        assert!(
+            account
+                .quote_charges(&released(span(40, 50), &panes(2, 4)))
+                .is_ok()
+        );
         // Three charges of 0.3 and no fourth; and only what can still be charged is kept.
-        assert_eq!(account.spent(span(20, 30)), price(6));
+        assert_eq!(account.spent_by(span(20, 30)), price(6));
         assert_eq!(
             account.live.keys().copied().collect::<Vec<_>>(),
             [span(20, 30), span(30, 40)]
         );
         assert_eq!(
-            account.spent(span(10, 20)),
+            account.spent_by(span(10, 20)),
             price(10),
             "nothing is left of a block that is over"
         );
@@ -459,8 +468,8 @@ mod tests {
             span(0, 10),
             &[(span(-10, 0), price(1)), (span(0, 10), price(1))],
         );
-        assert!(after.quote(&back).is_err());
-        assert!(account(20).quote(&back).is_ok());
+        assert!(after.quote_charges(&back).is_err());
+        assert!(account(20).quote_charges(&back).is_ok());
     }
 
     #[test]
@@ -470,8 +479,8 @@ mod tests {
             &mut account,
             released(span(0, 10), &[(span(0, 10), price(5))]),
         );
-        assert!(account.clone().take(2, &configuration(9, 0)).is_err());
-        account.take(2, &configuration(30, 100)).unwrap();
+        assert!(account.clone().apply_row(2, &configuration(9, 0)).is_err());
+        account.apply_row(2, &configuration(30, 100)).unwrap();
         assert_eq!(
             (account.next_window, account.settings.as_str()),
             (at(30), "new")
@@ -479,7 +488,7 @@ mod tests {
         // A longer reach does not bring back what was over.
         assert!(
             account
-                .quote(&released(
+                .quote_charges(&released(
                     span(30, 40),
                     &[(span(0, 10), price(1)), (span(10, 40), price(1))]
                 ))
@@ -487,12 +496,12 @@ mod tests {
         );
         assert!(
             account
-                .quote(&released(span(30, 40), &[(span(10, 40), price(1))]))
+                .quote_charges(&released(span(30, 40), &[(span(10, 40), price(1))]))
                 .is_ok()
         );
         assert!(
             account
-                .quote(&released(span(10, 20), &[(span(10, 20), price(1))]))
+                .quote_charges(&released(span(10, 20), &[(span(10, 20), price(1))]))
                 .is_err()
         );
     }
@@ -504,15 +513,15 @@ mod tests {
             &mut account,
             released(span(0, 10), &[(span(0, 100), price(7))]),
         );
-        account.take(2, &configuration(10, 0)).unwrap();
+        account.apply_row(2, &configuration(10, 0)).unwrap();
         assert!(
             account
-                .quote(&released(span(10, 20), &[(span(0, 100), price(4))]))
+                .quote_charges(&released(span(10, 20), &[(span(0, 100), price(4))]))
                 .is_err()
         );
         assert!(
             account
-                .quote(&released(span(10, 20), &[(span(0, 100), price(3))]))
+                .quote_charges(&released(span(10, 20), &[(span(0, 100), price(3))]))
                 .is_ok()
         );
     }
@@ -521,26 +530,26 @@ mod tests {
     fn a_window_pays_for_one_version_of_a_message() {
         let account = account(0);
         let mut row = released(span(0, 10), &[(span(0, 10), price(1))]);
-        assert!(account.quote(&row).is_ok());
+        assert!(account.quote_charges(&row).is_ok());
         let Outcome::Released { messages, .. } = &mut row.outcome else {
             panic!()
         };
         messages.push(Message {
-            bytes: Digest::of(b"other"),
+            bytes: Digest::of_bytes(b"other"),
             ..messages[0].clone()
         });
-        assert!(account.quote(&row).is_err());
+        assert!(account.quote_charges(&row).is_err());
         let Outcome::Released { messages, .. } = &mut row.outcome else {
             panic!()
         };
         messages[1].key.push('x');
-        assert!(account.quote(&row).is_ok());
+        assert!(account.quote_charges(&row).is_ok());
     }
 
     #[test]
     fn the_newest_state_of_a_slot_counts_and_a_window_without_leaves_it() {
         let mut account = account(0);
-        let state = |slot: &str, bytes: &[u8]| State::of(slot, &[1; 32], bytes);
+        let state = |slot: &str, bytes: &[u8]| State::from_bytes(slot, &[1; 32], bytes);
         let with = |window, states| {
             let mut row = released(window, &[(window, price(1))]);
             if let Outcome::Released { states: all, .. } = &mut row.outcome {
@@ -549,15 +558,15 @@ mod tests {
             Row::Window(row)
         };
         account
-            .take(
+            .apply_row(
                 1,
                 &with(span(0, 10), vec![state("a", b"1"), state("b", b"1")]),
             )
             .unwrap();
         account
-            .take(2, &with(span(10, 20), vec![state("a", b"2")]))
+            .apply_row(2, &with(span(10, 20), vec![state("a", b"2")]))
             .unwrap();
-        account.take(3, &with(span(20, 30), vec![])).unwrap();
+        account.apply_row(3, &with(span(20, 30), vec![])).unwrap();
         let expected = [
             ("a", (2, state("a", b"2").digest)),
             ("b", (1, state("b", b"1").digest)),
@@ -570,7 +579,7 @@ mod tests {
         );
         assert!(
             account
-                .take(
+                .apply_row(
                     4,
                     &with(span(30, 40), vec![state("a", b"3"), state("a", b"4")])
                 )
@@ -585,10 +594,10 @@ mod tests {
                 ..next.clone()
             })
         };
-        assert!(account.take(4, &without("c")).is_err());
-        account.take(4, &without("a")).unwrap();
+        assert!(account.apply_row(4, &without("c")).is_err());
+        account.apply_row(4, &without("a")).unwrap();
         assert_eq!(account.states.keys().collect::<Vec<_>>(), ["b"]);
-        assert!(account.take(5, &without("a")).is_err(), "it has ended");
+        assert!(account.apply_row(5, &without("a")).is_err(), "it has ended");
     }
 
     #[test]

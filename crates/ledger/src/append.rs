@@ -2,13 +2,13 @@
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::chain::{Closed, Configuration, Head, Message, Outcome, Row, headers_as_json};
+use super::chain::{ClosedWindow, Configuration, Head, Message, Outcome, Row, headers_as_json};
 use super::checkpoint::Checkpoint;
 use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
 use super::spent::set_spent;
-use super::states::{Fresh, delete_state};
+use super::states::{FreshState, delete_state};
 use crate::outbox;
 use crate::store;
 use bernstream_release::Sealed;
@@ -49,7 +49,7 @@ impl Ledger {
     ///
     /// [`Error::Refused`] if it does not: a fault of the caller, and nothing has changed; nor has it after [`Error::Locked`] and
     /// [`Error::Randomness`]. After any other error the ledger accepts no more writes.
-    pub fn pay(&mut self, closing: Closing) -> Result<(), Error> {
+    pub fn pay_window(&mut self, closing: Closing) -> Result<(), Error> {
         let Closing {
             window,
             publish_at,
@@ -60,11 +60,11 @@ impl Ledger {
         } = closing;
         let messages = sealed
             .iter()
-            .map(|sealed| Message::of(sealed.encoded()))
+            .map(|sealed| Message::from_encoded(sealed.encoded()))
             .collect();
         let mut fresh = Vec::with_capacity(states.len());
         for (slot, bytes) in states {
-            fresh.push(Fresh::new(&slot, bytes)?);
+            fresh.push(FreshState::new(&slot, bytes)?);
         }
         let states = fresh.iter().map(|fresh| fresh.state.clone()).collect();
         let outcome = Outcome::Released {
@@ -73,8 +73,8 @@ impl Ledger {
             messages,
             states,
         };
-        self.append(
-            &Row::Window(Closed {
+        self.append_row(
+            &Row::Window(ClosedWindow {
                 window,
                 ends,
                 outcome,
@@ -89,9 +89,9 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`pay`](Self::pay).
-    pub fn withhold(&mut self, window: Span, ends: Positions) -> Result<(), Error> {
-        self.append(
-            &Row::Window(Closed {
+    pub fn withhold_window(&mut self, window: Span, ends: Positions) -> Result<(), Error> {
+        self.append_row(
+            &Row::Window(ClosedWindow {
                 window,
                 ends,
                 outcome: Outcome::Withheld,
@@ -108,8 +108,8 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`pay`](Self::pay).
-    pub fn reconfigure(&mut self, configuration: Configuration) -> Result<(), Error> {
-        self.append(&Row::Configuration(configuration), &[], &[])
+    pub fn record_settings(&mut self, configuration: Configuration) -> Result<(), Error> {
+        self.append_row(&Row::Configuration(configuration), &[], &[])
     }
 
     /// Records that no block that ends after `until` is ever charged, whatever the settings are.
@@ -122,7 +122,7 @@ impl Ledger {
         let settings = account.settings.clone();
         let first = account.next_window;
         let reach = account.reach();
-        self.reconfigure(Configuration {
+        self.record_settings(Configuration {
             settings,
             first,
             reach,
@@ -132,27 +132,32 @@ impl Ledger {
     }
 
     /// Appends `row` as the next one, with the messages that it pays for and the states of noise that it leaves, in one transaction.
-    fn append(&mut self, row: &Row, sealed: &[Sealed], states: &[Fresh]) -> Result<(), Error> {
+    fn append_row(
+        &mut self,
+        row: &Row,
+        sealed: &[Sealed],
+        states: &[FreshState],
+    ) -> Result<(), Error> {
         let sequence = self.next_sequence();
         let mut account = self.state.account.clone();
         let spent = account
-            .take(sequence, row)
+            .apply_row(sequence, row)
             .map_err(|why| Error::Refused { why })?;
         let is_due = Checkpoint::is_due(sequence);
         let digest = if is_due {
-            account.digest(self.state.origin)
+            account.digest_after(self.state.origin)
         } else {
             None
         };
         let entry = Entry::new(Some(self.state.link()), sequence, row, digest)?;
         let checkpoint = is_due.then(|| self.state.checkpoint(&account, entry.head));
         let keep_published = self.keep_published;
-        self.write(|transaction| {
+        self.write_transaction(|transaction| {
             let sequence = entry.sequence()?;
             entry.insert(transaction)?;
             set_spent(transaction, &spent)?;
             for state in states {
-                state.write(transaction, sequence)?;
+                state.write_state(transaction, sequence)?;
             }
             if let Row::Configuration(Configuration { ended, .. }) = row {
                 for slot in ended {
@@ -160,7 +165,7 @@ impl Ledger {
                 }
             }
             insert_messages(transaction, sequence, sealed)?;
-            if let Row::Window(Closed {
+            if let Row::Window(ClosedWindow {
                 window,
                 outcome: Outcome::Withheld,
                 ..
@@ -175,7 +180,7 @@ impl Ledger {
             Ok(())
         })?;
         self.state.head = entry.head;
-        self.state.form = entry.link().form;
+        self.state.form = entry.link_after().form;
         self.state.account = account;
         Ok(())
     }
@@ -186,7 +191,7 @@ impl Ledger {
     ///
     /// [`Error::Locked`] without the lock, [`Error::Replaced`] if the stored head differs. After any error of the database the ledger
     /// accepts no more writes.
-    pub(super) fn write(
+    pub(super) fn write_transaction(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), Error> {

@@ -29,7 +29,7 @@ impl Archive {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn after(connection: &Connection, after: i64) -> rusqlite::Result<Option<Self>> {
+    pub fn with_row_after(connection: &Connection, after: i64) -> rusqlite::Result<Option<Self>> {
         let next = after.saturating_add(1);
         let found = "SELECT first, last FROM archives WHERE first <= ?1 AND last >= ?1";
         connection
@@ -42,7 +42,7 @@ impl Archive {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn newest(connection: &Connection) -> rusqlite::Result<Option<Self>> {
+    pub fn read_newest(connection: &Connection) -> rusqlite::Result<Option<Self>> {
         let newest = "SELECT first, last FROM archives ORDER BY first DESC LIMIT 1";
         connection.query_row(newest, [], Archive::read).optional()
     }
@@ -52,7 +52,7 @@ impl Archive {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
+    pub fn read_all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
         let all = "SELECT first, last FROM archives ORDER BY first";
         connection
             .prepare(all)?
@@ -68,7 +68,7 @@ impl Archive {
     }
 
     /// Number of its rows.
-    pub fn rows(self) -> u64 {
+    pub fn row_count(self) -> u64 {
         u64::try_from(self.last.saturating_sub(self.first).saturating_add(1)).unwrap_or(0)
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::chain::Head;
-use super::witness::Claim;
+use super::witness::WitnessClaim;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Blocks, Grid, Span};
 
@@ -59,7 +59,7 @@ impl Scheme {
 #[derive(Clone, Copy, Debug)]
 pub struct PriorState<'a> {
     /// The head of the witness.
-    pub claim: Option<&'a Claim>,
+    pub claim: Option<&'a WitnessClaim>,
     /// Nothing was ever written to the output.
     pub is_output_untouched: bool,
 }
@@ -84,7 +84,7 @@ pub struct StartPoint {
 /// # Errors
 ///
 /// If a ledger may not start there: records might be charged by two ledgers.
-pub fn bootstrap(
+pub fn choose_start(
     scheme: Scheme,
     mode: StartMode,
     prior: PriorState<'_>,
@@ -169,12 +169,12 @@ mod tests {
         Grid::new(hours(0), Duration::from_secs(length * 3600)).unwrap()
     }
 
-    fn claim(last_block_end: i64) -> Claim {
+    fn claim(last_block_end: i64) -> WitnessClaim {
         let head = Head {
             sequence: 4,
-            digest: crate::Digest::of(b"row"),
+            digest: crate::Digest::of_bytes(b"row"),
         };
-        Claim {
+        WitnessClaim {
             previous: None,
             head,
             last_block_end: hours(last_block_end),
@@ -194,7 +194,7 @@ mod tests {
 
     fn first(
         mode: StartMode,
-        claim: Option<&Claim>,
+        claim: Option<&WitnessClaim>,
         is_output_untouched: bool,
         now: i64,
     ) -> Result<i64, Error> {
@@ -202,7 +202,7 @@ mod tests {
             claim,
             is_output_untouched,
         };
-        let start = bootstrap(scheme(grid(1), grid(24).into()), mode, prior, hours(now))?;
+        let start = choose_start(scheme(grid(1), grid(24).into()), mode, prior, hours(now))?;
         assert_eq!(start.previous, claim.map(|claim| claim.head));
         Ok(start.first.micros() / HOUR)
     }
@@ -251,7 +251,7 @@ mod tests {
             claim: None,
             is_output_untouched: true,
         };
-        let start = bootstrap(
+        let start = choose_start(
             scheme(grid(5), grid(24).into()),
             StartMode::Run,
             prior,
@@ -263,12 +263,12 @@ mod tests {
 
     #[test]
     fn a_unit_forever_starts_with_the_next_window_and_once_only() {
-        let forever = |mode, claim: Option<&Claim>, is_output_untouched| {
+        let forever = |mode, claim: Option<&WitnessClaim>, is_output_untouched| {
             let prior = PriorState {
                 claim,
                 is_output_untouched,
             };
-            let start = bootstrap(scheme(grid(5), Blocks::Forever), mode, prior, hours(31));
+            let start = choose_start(scheme(grid(5), Blocks::Forever), mode, prior, hours(31));
             start.map(|start| (start.first.micros() / HOUR, start.previous))
         };
         let mode = StartMode::From {
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn nothing_follows_a_ledger_that_was_forever_whatever_the_unit_is_now() {
-        let claim = Claim {
+        let claim = WitnessClaim {
             last_block_end: Span::ALL.end,
             ..claim(0)
         };

@@ -11,7 +11,7 @@
 //!
 //! with a salt of 32 random bytes for each row. Digests are sent to the witness and commitments are exported, and the secret part of a
 //! window has offsets, which are exact counts: without a salt they could be guessed. Each 256th row also has the digest of the account
-//! after it there ([`Account::digest`](super::account::Account::digest)), so that the chain covers a checkpoint. The form is 2, or 1 for a row of an older program,
+//! after it there ([`Account::digest_after`](super::account::Account::digest_after)), so that the chain covers a checkpoint. The form is 2, or 1 for a row of an older program,
 //! or 0 and 32 zero bytes before the first row; `docs/proofs/ledger.md` says why. Older programs wrote a row as one text, and
 //!
 //! ```text
@@ -42,7 +42,7 @@ pub struct Digest([u8; 32]);
 impl Digest {
     pub(super) const ZERO: Digest = Digest([0; 32]);
 
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn of_bytes(bytes: &[u8]) -> Self {
         Digest(Sha256::digest(bytes).into())
     }
 }
@@ -107,7 +107,7 @@ pub struct Head {
 }
 
 /// 32 random bytes of the operating system; `None` if it provides none.
-pub(super) fn random() -> Option<[u8; 32]> {
+pub(super) fn random_bytes() -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     SysRng.try_fill_bytes(&mut bytes).ok()?;
     Some(bytes)
@@ -130,7 +130,7 @@ pub(super) struct Link {
 }
 
 /// Commitment that stands for the secret part of a row in its digest.
-pub(super) fn commitment(salt: &[u8; 32], secret: &str) -> Digest {
+pub(super) fn secret_commitment(salt: &[u8; 32], secret: &str) -> Digest {
     let hash = Sha256::new()
         .chain_update(b"bernstream ledger secret 1\n")
         .chain_update(salt)
@@ -139,7 +139,7 @@ pub(super) fn commitment(salt: &[u8; 32], secret: &str) -> Digest {
 }
 
 /// The digest of a row that follows the row `before`.
-pub(super) fn link(
+pub(super) fn split_digest(
     before: Option<Link>,
     sequence: u64,
     commitment: &Digest,
@@ -157,7 +157,7 @@ pub(super) fn link(
 }
 
 /// The digest of a row of an older program.
-pub(super) fn link_whole(
+pub(super) fn whole_digest(
     before: Option<Link>,
     sequence: u64,
     salt: &[u8; 32],
@@ -184,7 +184,7 @@ pub(super) struct RowParts {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Row {
     Genesis(Genesis),
-    Window(Closed),
+    Window(ClosedWindow),
     Configuration(Configuration),
 }
 
@@ -222,7 +222,7 @@ impl Row {
     /// # Errors
     ///
     /// If it cannot be written.
-    pub(super) fn split(&self, account: Option<Digest>) -> serde_json::Result<RowParts> {
+    pub(super) fn to_parts(&self, account: Option<Digest>) -> serde_json::Result<RowParts> {
         let mut ends = None;
         let public = match self {
             Row::Genesis(genesis) => Public::Genesis(Cow::Borrowed(genesis)),
@@ -248,7 +248,7 @@ impl Row {
     /// # Errors
     ///
     /// If they are not those of one row.
-    pub(super) fn join(public: &str, secret: &str) -> serde_json::Result<Row> {
+    pub(super) fn from_parts(public: &str, secret: &str) -> serde_json::Result<Row> {
         let Secret { ends, .. } = serde_json::from_str(secret)?;
         match (serde_json::from_str(public)?, ends) {
             (Public::Genesis(genesis), None) => Ok(Row::Genesis(genesis.into_owned())),
@@ -256,7 +256,7 @@ impl Row {
                 Ok(Row::Configuration(configuration.into_owned()))
             }
             (Public::Window(PublicWindow { window, outcome }), Some(ends)) => {
-                Ok(Row::Window(Closed {
+                Ok(Row::Window(ClosedWindow {
                     window,
                     ends: ends.into_owned(),
                     outcome: outcome.into_owned(),
@@ -304,7 +304,7 @@ pub struct Genesis {
     pub reach: Duration,
     /// The share of its input's budget that the total is; omitted by a ledger that shares with nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Holding>,
+    pub budget: Option<BudgetHolding>,
 }
 
 impl Genesis {
@@ -327,7 +327,7 @@ impl Genesis {
 /// The share that a ledger was created for. Its owner is the witness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Holding {
+pub struct BudgetHolding {
     /// The id of the budget topic.
     pub topic: String,
     pub generation: u64,
@@ -361,10 +361,10 @@ mod reach {
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use bernstream_synopsis::clock::micros;
+    use bernstream_synopsis::clock::saturating_micros;
 
     pub fn serialize<S: Serializer>(reach: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_i64(micros(*reach))
+        serializer.serialize_i64(saturating_micros(*reach))
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
@@ -375,7 +375,7 @@ mod reach {
 /// A closed window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Closed {
+pub struct ClosedWindow {
     pub window: Span,
     /// The end of its records in the input.
     pub ends: Positions,
@@ -419,7 +419,7 @@ pub struct State {
 }
 
 impl State {
-    pub(super) fn of(slot: &str, salt: &[u8; 32], bytes: &[u8]) -> Self {
+    pub(super) fn from_bytes(slot: &str, salt: &[u8; 32], bytes: &[u8]) -> Self {
         let hash = Sha256::new()
             .chain_update(b"bernstream ledger state 1\n")
             .chain_update(salt)
@@ -432,20 +432,20 @@ impl State {
 }
 
 impl Message {
-    pub fn of(encoded: &Encoded) -> Self {
-        let headers = Digest::of(headers_as_json(&encoded.headers).as_bytes());
+    pub fn from_encoded(encoded: &Encoded) -> Self {
+        let headers = Digest::of_bytes(headers_as_json(&encoded.headers).as_bytes());
         Message {
             key: encoded.key.clone(),
             headers,
-            bytes: Digest::of(&encoded.bytes),
+            bytes: Digest::of_bytes(&encoded.bytes),
         }
     }
 
     /// Returns true if a stored message is this one; its bytes may have been dropped.
-    pub(super) fn is(&self, key: &str, headers: &str, bytes: Option<&[u8]>) -> bool {
+    pub(super) fn has_content(&self, key: &str, headers: &str, bytes: Option<&[u8]>) -> bool {
         self.key == key
-            && self.headers == Digest::of(headers.as_bytes())
-            && bytes.is_none_or(|bytes| self.bytes == Digest::of(bytes))
+            && self.headers == Digest::of_bytes(headers.as_bytes())
+            && bytes.is_none_or(|bytes| self.bytes == Digest::of_bytes(bytes))
     }
 }
 
@@ -463,39 +463,49 @@ mod tests {
     fn after(form: Form) -> Option<Link> {
         Some(Link {
             form,
-            digest: Digest::of(b"before"),
+            digest: Digest::of_bytes(b"before"),
         })
     }
 
     #[test]
     fn a_digest_depends_on_every_part_of_its_row() {
-        let secret = commitment(&[7; 32], "{}");
-        let base = link(after(Form::Split), 1, &secret, "{}");
-        assert_ne!(base, link(FIRST, 1, &secret, "{}"));
-        assert_ne!(base, link(after(Form::Whole), 1, &secret, "{}"));
+        let secret = secret_commitment(&[7; 32], "{}");
+        let base = split_digest(after(Form::Split), 1, &secret, "{}");
+        assert_ne!(base, split_digest(FIRST, 1, &secret, "{}"));
+        assert_ne!(base, split_digest(after(Form::Whole), 1, &secret, "{}"));
         assert_ne!(
             base,
-            link(
+            split_digest(
                 Some(Link {
                     form: Form::Split,
-                    digest: Digest::of(b"other")
+                    digest: Digest::of_bytes(b"other")
                 }),
                 1,
                 &secret,
                 "{}"
             )
         );
-        assert_ne!(base, link(after(Form::Split), 2, &secret, "{}"));
+        assert_ne!(base, split_digest(after(Form::Split), 2, &secret, "{}"));
         assert_ne!(
             base,
-            link(after(Form::Split), 1, &commitment(&[8; 32], "{}"), "{}")
+            split_digest(
+                after(Form::Split),
+                1,
+                &secret_commitment(&[8; 32], "{}"),
+                "{}"
+            )
         );
         assert_ne!(
             base,
-            link(after(Form::Split), 1, &commitment(&[7; 32], "{ }"), "{}")
+            split_digest(
+                after(Form::Split),
+                1,
+                &secret_commitment(&[7; 32], "{ }"),
+                "{}"
+            )
         );
-        assert_ne!(base, link(after(Form::Split), 1, &secret, "{ }"));
-        assert_ne!(base, link_whole(after(Form::Split), 1, &[7; 32], "{}"));
+        assert_ne!(base, split_digest(after(Form::Split), 1, &secret, "{ }"));
+        assert_ne!(base, whole_digest(after(Form::Split), 1, &[7; 32], "{}"));
         // By an independent program (Python hashlib).
         assert_eq!(
             secret.to_string(),
@@ -506,18 +516,18 @@ mod tests {
             "5b64f197425407480df9ac9035e72cac7883014797a4dd5e97092a7e6ed01b82"
         );
         assert_eq!(
-            link(FIRST, 0, &secret, "{}").to_string(),
+            split_digest(FIRST, 0, &secret, "{}").to_string(),
             "24926c08a23b78a7f9224db795367ca47e834ac06785b08dbfe581fdcd8f9494"
         );
     }
 
     #[test]
     fn a_digest_of_an_older_row_depends_on_every_part_of_it() {
-        let base = link_whole(FIRST, 1, &[7; 32], "{}");
-        assert_ne!(base, link_whole(after(Form::Whole), 1, &[7; 32], "{}"));
-        assert_ne!(base, link_whole(FIRST, 2, &[7; 32], "{}"));
-        assert_ne!(base, link_whole(FIRST, 1, &[8; 32], "{}"));
-        assert_ne!(base, link_whole(FIRST, 1, &[7; 32], "{ }"));
+        let base = whole_digest(FIRST, 1, &[7; 32], "{}");
+        assert_ne!(base, whole_digest(after(Form::Whole), 1, &[7; 32], "{}"));
+        assert_ne!(base, whole_digest(FIRST, 2, &[7; 32], "{}"));
+        assert_ne!(base, whole_digest(FIRST, 1, &[8; 32], "{}"));
+        assert_ne!(base, whole_digest(FIRST, 1, &[7; 32], "{ }"));
         // By an independent program (Python hashlib).
         assert_eq!(
             base.to_string(),
@@ -527,7 +537,7 @@ mod tests {
 
     #[test]
     fn digests_are_read_as_they_are_written_and_nothing_else_is() {
-        let digest = Digest::of(b"x");
+        let digest = Digest::of_bytes(b"x");
         assert_eq!(Digest::try_from(digest.to_string()), Ok(digest));
         for wrong in [
             "",
@@ -547,7 +557,7 @@ mod tests {
         row.ends.0.insert(3, 17);
         let mut with_state = row.clone();
         if let Outcome::Released { states, .. } = &mut with_state.outcome {
-            states.push(State::of("r/k", &[0; 32], b"secret"));
+            states.push(State::from_bytes("r/k", &[0; 32], b"secret"));
         }
         let configuration = Configuration {
             settings: "{}".into(),
@@ -568,7 +578,7 @@ mod tests {
             Row::Genesis(genesis(0)),
             Row::Genesis(genesis(3_600_000_000)),
             Row::Genesis(Genesis {
-                budget: Some(Holding {
+                budget: Some(BudgetHolding {
                     topic: "t".into(),
                     generation: 1,
                 }),
@@ -583,16 +593,16 @@ mod tests {
         for row in rows {
             let text = serde_json::to_string(&row).unwrap();
             assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
-            let account = Digest::of(b"account");
-            let with_account = row.split(Some(account)).unwrap();
+            let account = Digest::of_bytes(b"account");
+            let with_account = row.to_parts(Some(account)).unwrap();
             assert_eq!(
-                Row::join(&with_account.public, &with_account.secret).unwrap(),
+                Row::from_parts(&with_account.public, &with_account.secret).unwrap(),
                 row
             );
             assert_eq!(account_of(&with_account.secret).unwrap(), Some(account));
             assert!(!with_account.public.contains("account"));
-            let RowParts { public, secret } = row.split(None).unwrap();
-            assert_eq!(Row::join(&public, &secret).unwrap(), row);
+            let RowParts { public, secret } = row.to_parts(None).unwrap();
+            assert_eq!(Row::from_parts(&public, &secret).unwrap(), row);
             assert_eq!(account_of(&secret).unwrap(), None);
             let is_window = matches!(row, Row::Window(_));
             assert!(
@@ -607,8 +617,8 @@ mod tests {
     #[test]
     fn parts_that_do_not_belong_together_are_no_row() {
         let window = Row::Window(released(span(0, 10), &[(span(0, 10), price(5))]));
-        let RowParts { public, secret } = window.split(None).unwrap();
-        let first = Row::Genesis(genesis(0)).split(None).unwrap();
+        let RowParts { public, secret } = window.to_parts(None).unwrap();
+        let first = Row::Genesis(genesis(0)).to_parts(None).unwrap();
         let whole = serde_json::to_string(&window).unwrap();
         for (public, secret) in [
             (&public, &first.secret),
@@ -616,13 +626,17 @@ mod tests {
             (&whole, &secret),
             (&public, &public),
         ] {
-            assert!(Row::join(public, secret).is_err(), "{public} {secret}");
+            assert!(
+                Row::from_parts(public, secret).is_err(),
+                "{public} {secret}"
+            );
         }
     }
 
     #[test]
     fn a_state_cannot_be_guessed_from_its_row() {
-        let [one, other] = [1, 2].map(|salt| State::of("r/k", &[salt; 32], b"secret").digest);
-        assert!(one != other && one != Digest::of(b"secret"));
+        let [one, other] =
+            [1, 2].map(|salt| State::from_bytes("r/k", &[salt; 32], b"secret").digest);
+        assert!(one != other && one != Digest::of_bytes(b"secret"));
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Checkpoint {
 }
 
 /// The rows that have a checkpoint.
-pub(super) fn sequences(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
+pub(super) fn checkpointed_rows(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
     connection
         .prepare("SELECT sequence FROM checkpoints")?
         .query_map([], |row| row.get(0))?
@@ -32,7 +32,7 @@ pub(super) fn sequences(connection: &Connection) -> rusqlite::Result<BTreeSet<i6
 }
 
 /// The older one of the two checkpoints that are kept before the rows with messages.
-pub(super) fn spare(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+pub(super) fn spare_checkpoint(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     let spare = "SELECT sequence FROM checkpoints WHERE sequence <= (SELECT pruned FROM kept)
                  ORDER BY sequence DESC LIMIT 1 OFFSET 1";
     connection.query_row(spare, [], |row| row.get(0)).optional()
@@ -48,7 +48,7 @@ impl Checkpoint {
         let Ok(body) = serde_json::to_string(self) else {
             return Ok(());
         };
-        let digest = seal(&body);
+        let digest = body_digest(&body);
         let values = params![self.sequence()?, body, digest.as_ref()];
         connection.execute("INSERT INTO checkpoints VALUES (?1, ?2, ?3)", values)?;
         // A start goes on from the newest one before the first unpublished message, or if that is damaged from the one before.
@@ -67,7 +67,8 @@ impl Checkpoint {
             return Ok(false);
         };
         let ours = serde_json::to_string(self).ok();
-        let is_ours = ours.is_some_and(|body| stored.digest == seal(&body) && stored.body == body);
+        let is_ours =
+            ours.is_some_and(|body| stored.digest == body_digest(&body) && stored.body == body);
         Ok(!is_ours)
     }
 
@@ -112,14 +113,14 @@ impl StoredCheckpoint {
 
     /// The checkpoint, if it is whole.
     fn open(&self) -> Option<Checkpoint> {
-        if seal(&self.body) != self.digest {
+        if body_digest(&self.body) != self.digest {
             return None;
         }
         serde_json::from_str(&self.body).ok()
     }
 }
 
-fn seal(body: &str) -> Digest {
+fn body_digest(body: &str) -> Digest {
     let hash = Sha256::new()
         .chain_update(b"bernstream ledger checkpoint 1\n")
         .chain_update(body);

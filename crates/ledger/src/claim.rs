@@ -4,7 +4,7 @@ use super::chain::Head;
 use super::error::Error;
 use super::instance::{PRECEDENCE, Waiting};
 use super::open::Ledger;
-use super::witness::Claim;
+use super::witness::WitnessClaim;
 use crate::store;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -14,7 +14,11 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::ForeignWitness`] and [`Error::ForeignHead`]: permanently, this ledger may not publish.
-    pub fn recognise(&self, identity: &str, accepted: Option<&Claim>) -> Result<(), Error> {
+    pub fn check_accepted(
+        &self,
+        identity: &str,
+        accepted: Option<&WitnessClaim>,
+    ) -> Result<(), Error> {
         if identity != self.state.genesis.witness {
             let expected = self.state.genesis.witness.clone();
             let found = identity.to_string();
@@ -35,10 +39,10 @@ impl Ledger {
         }
         let found = match accepted {
             None => "no row at all".to_string(),
-            Some(Claim {
+            Some(WitnessClaim {
                 head, maker: None, ..
             }) => format!("row {}", head.sequence),
-            Some(Claim {
+            Some(WitnessClaim {
                 head,
                 maker: Some(maker),
                 ..
@@ -64,7 +68,7 @@ impl Ledger {
     /// If the ledger cannot be read.
     pub fn claims_at(
         &mut self,
-        accepted: Option<&Claim>,
+        accepted: Option<&WitnessClaim>,
         now: Timestamp,
     ) -> Result<Timestamp, Error> {
         if self.turn.is_some() {
@@ -91,10 +95,10 @@ impl Ledger {
     }
 
     /// Its rows are about to be claimed.
-    pub fn claims(&mut self, now: Timestamp) {
+    pub fn note_claim(&mut self, now: Timestamp) {
         let head = self.state.head;
         if let Some(turn) = &mut self.turn {
-            turn.claim(head, now);
+            turn.note_claim(head, now);
         }
     }
 
@@ -105,13 +109,13 @@ impl Ledger {
     ///
     /// [`Error::Replaced`] if the file was changed since it was opened, or if it cannot be read; [`Error::Log`] if the log does not
     /// hold the rows.
-    pub fn claim(&mut self, accepted: Option<&Head>) -> Result<Option<Claim>, Error> {
+    pub fn make_claim(&mut self, accepted: Option<&Head>) -> Result<Option<WitnessClaim>, Error> {
         if accepted == Some(&self.state.head) {
-            self.watch()?;
+            self.watch_log()?;
             return Ok(None);
         }
         self.check_usable()?;
-        self.hold()?;
+        self.fill_log()?;
         let stored = store::stored_head(&self.connection).map_err(Error::sqlite(&self.file))?;
         if stored != Some(self.state.head) {
             return Err(Error::Replaced {
@@ -119,11 +123,11 @@ impl Ledger {
             });
         }
         if let (Some(maker), Some(folder)) = (&mut self.maker, self.file.parent()) {
-            maker.keep(folder)?;
+            maker.keep_name(folder)?;
         }
         let head = self.state.head;
         let last_block_end = self.state.account.last_block_end;
-        Ok(Some(Claim {
+        Ok(Some(WitnessClaim {
             previous: accepted.copied(),
             head,
             last_block_end,

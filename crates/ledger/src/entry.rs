@@ -6,7 +6,8 @@ use rusqlite::{Connection, OptionalExtension};
 use serde::Deserialize;
 
 use super::chain::{
-    Digest, Form, Head, Link, Row, RowParts, account_of, commitment, link, link_whole, random,
+    Digest, Form, Head, Link, Row, RowParts, account_of, random_bytes, secret_commitment,
+    split_digest, whole_digest,
 };
 use super::error::Error;
 use super::store::{COLUMNS, digest_of, sequence_of};
@@ -61,18 +62,18 @@ impl Entry {
         row: &Row,
         account: Option<Digest>,
     ) -> Result<Self, Error> {
-        let salt = random().ok_or(Error::Randomness)?;
-        let parts = row.split(account).map_err(|error| Error::Refused {
+        let salt = random_bytes().ok_or(Error::Randomness)?;
+        let parts = row.to_parts(account).map_err(|error| Error::Refused {
             why: error.to_string(),
         })?;
         // A row that cannot be read again, for example with a time beyond the calendar, would break the chain for good.
-        if Row::join(&parts.public, &parts.secret).ok().as_ref() != Some(row) {
+        if Row::from_parts(&parts.public, &parts.secret).ok().as_ref() != Some(row) {
             return Err(Error::Refused {
                 why: "the row could not be read again".to_owned(),
             });
         }
-        let commitment = commitment(&salt, &parts.secret);
-        let digest = link(before, sequence, &commitment, &parts.public);
+        let commitment = secret_commitment(&salt, &parts.secret);
+        let digest = split_digest(before, sequence, &commitment, &parts.public);
         Ok(Entry {
             head: Head { sequence, digest },
             salt,
@@ -154,7 +155,7 @@ impl Entry {
     pub fn row(&self) -> serde_json::Result<Row> {
         match &self.text {
             Text::Whole(row) => serde_json::from_str(row),
-            Text::Split(parts) => Row::join(&parts.public, &parts.secret),
+            Text::Split(parts) => Row::from_parts(&parts.public, &parts.secret),
         }
     }
 
@@ -163,7 +164,7 @@ impl Entry {
     /// # Errors
     ///
     /// If it is no row.
-    pub fn account(&self) -> serde_json::Result<Option<Digest>> {
+    pub fn account_digest(&self) -> serde_json::Result<Option<Digest>> {
         match &self.text {
             Text::Whole(_) => Ok(None),
             Text::Split(parts) => account_of(&parts.secret),
@@ -171,23 +172,26 @@ impl Entry {
     }
 
     /// Returns true if it is genuine, and the successor of the row `before`.
-    pub fn follows(&self, before: Option<Link>) -> bool {
+    pub fn is_successor_of(&self, before: Option<Link>) -> bool {
         let sequence = self.head.sequence;
         let digest = match &self.text {
             // A program that writes split rows writes no other, so what they say of themselves cannot be evaded.
             Text::Whole(_) if before.is_some_and(|before| before.form == Form::Split) => {
                 return false;
             }
-            Text::Whole(row) => link_whole(before, sequence, &self.salt, row),
-            Text::Split(RowParts { public, secret }) => {
-                link(before, sequence, &commitment(&self.salt, secret), public)
-            }
+            Text::Whole(row) => whole_digest(before, sequence, &self.salt, row),
+            Text::Split(RowParts { public, secret }) => split_digest(
+                before,
+                sequence,
+                &secret_commitment(&self.salt, secret),
+                public,
+            ),
         };
         digest == self.head.digest
     }
 
     /// Link for the next row.
-    pub fn link(&self) -> Link {
+    pub fn link_after(&self) -> Link {
         let form = match &self.text {
             Text::Whole(_) => Form::Whole,
             Text::Split(_) => Form::Split,
@@ -199,7 +203,7 @@ impl Entry {
     }
 
     /// Number of bytes of its text.
-    pub fn size(&self) -> usize {
+    pub fn text_size(&self) -> usize {
         match &self.text {
             Text::Whole(row) => row.len(),
             Text::Split(parts) => parts.public.len() + parts.secret.len(),
@@ -209,7 +213,7 @@ impl Entry {
     /// Number of bytes that its secret part would have more if the input's offsets had as many digits as they can have, and some.
     pub fn hidden_width(&self) -> usize {
         match self.row() {
-            Ok(Row::Window(closed)) if self.link().form == Form::Split => {
+            Ok(Row::Window(closed)) if self.link_after().form == Form::Split => {
                 hidden_width(&closed.ends)
             }
             _ => 0,
@@ -218,7 +222,7 @@ impl Entry {
 
     /// A line of JSON with everything that its digest was made of.
     pub fn secret_line(&self) -> String {
-        let mut line = self.line();
+        let mut line = self.line_start();
         let salt = Digest::from(self.salt);
         let _ = write!(line, r#","salt":"{salt}""#);
         match &self.text {
@@ -233,15 +237,15 @@ impl Entry {
     ///
     /// If it is no row.
     pub fn public_line(&self) -> serde_json::Result<String> {
-        let mut line = self.line();
+        let mut line = self.line_start();
         match &self.text {
             Text::Split(RowParts { public, secret }) => {
-                let commitment = commitment(&self.salt, secret);
+                let commitment = secret_commitment(&self.salt, secret);
                 let _ = write!(line, r#","commitment":"{commitment}""#);
                 Ok(line + ROW + public + "}")
             }
             Text::Whole(row) => {
-                let RowParts { public, .. } = self.row()?.split(None)?;
+                let RowParts { public, .. } = self.row()?.to_parts(None)?;
                 // What has no secret needs no salt either.
                 if public == *row {
                     let _ = write!(line, r#","salt":"{}""#, Digest::from(self.salt));
@@ -257,12 +261,12 @@ impl Entry {
             Text::Split(_) => true,
             Text::Whole(row) => self
                 .row()
-                .and_then(|row| row.split(None))
+                .and_then(|row| row.to_parts(None))
                 .is_ok_and(|parts| parts.public == *row),
         }
     }
 
-    fn line(&self) -> String {
+    fn line_start(&self) -> String {
         format!(
             r#"{{"sequence":{},"digest":"{}""#,
             self.head.sequence, self.head.digest

@@ -194,7 +194,7 @@ impl Error {
 
     /// Error that `SQLite` names in the pages of `path`, if a second reading finds it too.
     pub(super) fn of_pages(path: &Path, what: String) -> Self {
-        match reread::read(path) {
+        match reread::reread_file(path) {
             Reading::Sound => Error::ReadFailed { path: path.into() },
             Reading::Damaged => Error::damaged(path, what),
             Reading::Refused { why } => Error::Disk {

@@ -7,9 +7,9 @@
 
 use super::chain::Head;
 use super::error::Error;
-use super::log::{Apart, LedgerLog};
+use super::log::{CannotAppend, LedgerLog};
 use super::open::Ledger;
-use super::outgoing::{Outgoing, OutputMessage};
+use super::outgoing::{OutgoingRow, OutputMessage};
 use crate::store;
 
 /// Evidence that was found before the witness was read: whatever it shows was claimed before that.
@@ -28,22 +28,22 @@ pub enum Standing {
     /// It has not accepted this row of the ledger, which was published.
     Behind(Head),
     /// A row was published that the ledger does not have.
-    Unknown(Shown),
+    Unknown(AcceptedEvidence),
 }
 
 /// Evidence of a row that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum AcceptedEvidence {
     Row(Head),
     /// Somebody else may have written it.
     Message(OutputMessage),
 }
 
-impl Shown {
+impl AcceptedEvidence {
     pub fn sequence(&self) -> u64 {
         match self {
-            Shown::Row(head) => head.sequence,
-            Shown::Message(message) => message.sequence,
+            AcceptedEvidence::Row(head) => head.sequence,
+            AcceptedEvidence::Message(message) => message.sequence,
         }
     }
 }
@@ -53,7 +53,7 @@ impl Shown {
 struct Found {
     /// Rows of the ledger.
     own: Vec<Head>,
-    unknown: Vec<Shown>,
+    unknown: Vec<AcceptedEvidence>,
 }
 
 impl Evidence {
@@ -69,7 +69,7 @@ impl Evidence {
         let marks = match log {
             Some(log) => {
                 log.read()?;
-                log.marks()
+                log.marked_rows()
             }
             None => Vec::new(),
         };
@@ -83,7 +83,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If that cannot be read.
-    pub fn gather(&mut self, messages: Vec<OutputMessage>) -> Result<Evidence, Error> {
+    pub fn gather_evidence(&mut self, messages: Vec<OutputMessage>) -> Result<Evidence, Error> {
         Evidence::gather(messages, self.log.as_mut())
     }
 
@@ -92,14 +92,17 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn standing(
+    pub fn standing_of_witness(
         &self,
         accepted: Option<&Head>,
         remembered: Option<Head>,
         evidence: &Evidence,
     ) -> Result<Standing, Error> {
-        let found = self.found(accepted, remembered, evidence)?;
-        let unknown = found.unknown.into_iter().max_by_key(Shown::sequence);
+        let found = self.find_unaccepted(accepted, remembered, evidence)?;
+        let unknown = found
+            .unknown
+            .into_iter()
+            .max_by_key(AcceptedEvidence::sequence);
         let newest = found.own.into_iter().max_by_key(|head| head.sequence);
         if let Some(shown) = unknown {
             return Ok(Standing::Unknown(shown));
@@ -113,7 +116,7 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::TwoBranches`] if they do, or if the ledger cannot be read.
-    pub fn gives_way(
+    pub fn check_gives_way(
         &self,
         log: &LedgerLog,
         accepted: Head,
@@ -121,7 +124,9 @@ impl Ledger {
         evidence: &Evidence,
     ) -> Result<(), Error> {
         let published = self.newest_published()?;
-        let mut own = self.found(published.as_ref(), remembered, evidence)?.own;
+        let mut own = self
+            .find_unaccepted(published.as_ref(), remembered, evidence)?
+            .own;
         own.extend(published);
         match own.into_iter().max_by_key(|head| head.sequence) {
             Some(newest) if log.is_overruled(newest, accepted) => Err(Error::TwoBranches {
@@ -138,19 +143,19 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::LostClaims`] if the log does not have them either, [`Error::TwoBranches`] if they are not rows of one ledger.
-    pub fn ahead(
+    pub fn row_to_take(
         &self,
         log: &mut LedgerLog,
         accepted: Option<&Head>,
         remembered: Option<Head>,
         evidence: &Evidence,
     ) -> Result<Option<Head>, Error> {
-        let Found { own, unknown } = self.found(accepted, remembered, evidence)?;
+        let Found { own, unknown } = self.find_unaccepted(accepted, remembered, evidence)?;
         if unknown.is_empty() {
             return Ok(log.continuation(self.state.head));
         }
         // The ledger has the accepted row, and so another one of each earlier number.
-        for rival in unknown.iter().map(Shown::sequence) {
+        for rival in unknown.iter().map(AcceptedEvidence::sequence) {
             if accepted.is_some_and(|head| rival <= head.sequence) {
                 return Err(Error::TwoBranches { row: rival });
             }
@@ -159,8 +164,8 @@ impl Ledger {
         let mut shown = own;
         for what in unknown {
             let row = match &what {
-                Shown::Row(head) => Some(*head),
-                Shown::Message(message) => log.row_of(message),
+                AcceptedEvidence::Row(head) => Some(*head),
+                AcceptedEvidence::Message(message) => log.row_of(message),
             };
             shown.push(row.ok_or_else(|| Error::lost_claims(&what, accepted))?);
         }
@@ -170,15 +175,15 @@ impl Ledger {
         // The first row of a ledger that follows another one does not name that one's head.
         let own_accepted = accepted.filter(|head| self.state.genesis.previous != Some(**head));
         let is_there = match own_accepted {
-            Some(accepted) => log.path(*accepted, newest).is_ok(),
+            Some(accepted) => log.rows_between(*accepted, newest).is_ok(),
             None => log.can_build(&newest),
         };
         if !is_there {
-            return Err(Error::lost_claims(&Shown::Row(newest), accepted));
+            return Err(Error::lost_claims(&AcceptedEvidence::Row(newest), accepted));
         }
         // All of them, and what the witness has accepted, are rows of one chain.
         for row in shown.iter().chain(own_accepted) {
-            if let Ok(Err(Apart::Lost)) = log.path(*row, newest) {
+            if let Ok(Err(CannotAppend::Lost)) = log.rows_between(*row, newest) {
                 return Err(Error::TwoBranches { row: row.sequence });
             }
         }
@@ -186,14 +191,14 @@ impl Ledger {
     }
 
     /// Evidence that more was accepted than `accepted`, or something else.
-    fn found(
+    fn find_unaccepted(
         &self,
         accepted: Option<&Head>,
         remembered: Option<Head>,
         evidence: &Evidence,
     ) -> Result<Found, Error> {
         let published = self.newest_published()?;
-        let pruned = store::pruned(&self.connection).map_err(Error::sqlite(&self.file))?;
+        let pruned = store::pruned_to(&self.connection).map_err(Error::sqlite(&self.file))?;
         // Of these this ledger publishes nothing any more. A later number may be that of another row, which was published and lost its claim.
         let settled = published
             .map(|head| head.sequence)
@@ -211,7 +216,7 @@ impl Ledger {
             .filter(|head| Some(head.sequence) > replaced && !self.is_missing_row(head.sequence));
         for head in published.into_iter().chain(marks).chain(remembered) {
             if !self.contains(&head)? {
-                found.unknown.push(Shown::Row(head));
+                found.unknown.push(AcceptedEvidence::Row(head));
             } else if is_later(head, accepted) {
                 found.own.push(head);
             }
@@ -225,7 +230,9 @@ impl Ledger {
             match self.row_that_paid(message)? {
                 Some(head) if is_later(head, accepted) => found.own.push(head),
                 Some(_) => {}
-                None => found.unknown.push(Shown::Message(message.clone())),
+                None => found
+                    .unknown
+                    .push(AcceptedEvidence::Message(message.clone())),
             }
         }
         Ok(found)
@@ -262,7 +269,8 @@ impl Ledger {
         let Ok(sequence) = i64::try_from(message.sequence) else {
             return Ok(None);
         };
-        let row = Outgoing::read(&self.connection, sequence).map_err(Error::sqlite(&self.file))?;
+        let row =
+            OutgoingRow::read_row(&self.connection, sequence).map_err(Error::sqlite(&self.file))?;
         match row {
             Some(row) if message.is_one_of(&row.messages) => self.head_at(sequence),
             _ => Ok(None),
@@ -280,15 +288,17 @@ fn is_later(head: Head, accepted: Option<&Head>) -> bool {
 
 impl Error {
     /// Error of a ledger that does not have the row of `shown`, which was published; the newest one that the witness has accepted is `accepted`.
-    pub fn lost_claims(shown: &Shown, accepted: Option<&Head>) -> Self {
+    pub fn lost_claims(shown: &AcceptedEvidence, accepted: Option<&Head>) -> Self {
         let row = shown.sequence();
         if accepted.is_some_and(|head| row <= head.sequence) {
             return Error::TwoBranches { row };
         }
         let accepted = accepted.map_or("none".to_owned(), |head| head.sequence.to_string());
         let shown = match shown {
-            Shown::Row(_) => String::new(),
-            Shown::Message(message) => format!(" (a message in {} says so)", message.place),
+            AcceptedEvidence::Row(_) => String::new(),
+            AcceptedEvidence::Message(message) => {
+                format!(" (a message in {} says so)", message.place)
+            }
         };
         Error::LostClaims {
             row,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::chain::{Closed, Genesis, Message, Outcome};
+use super::chain::{ClosedWindow, Genesis, Message, Outcome};
 use bernstream_synopsis::Encoded;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::calibrate::Epsilon;
@@ -37,7 +37,7 @@ pub fn genesis(reach: u64) -> Genesis {
     }
 }
 
-pub fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
+pub fn released(window: Span, charges: &[(Span, Price)]) -> ClosedWindow {
     let sealed = Encoded {
         key: "k".into(),
         headers: vec![],
@@ -46,10 +46,10 @@ pub fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
     let outcome = Outcome::Released {
         publish_at: window.end,
         charges: charges.to_vec(),
-        messages: vec![Message::of(&sealed)],
+        messages: vec![Message::from_encoded(&sealed)],
         states: vec![],
     };
-    Closed {
+    ClosedWindow {
         window,
         ends: Positions::default(),
         outcome,

@@ -10,12 +10,12 @@ use rusqlite::{OptionalExtension, params};
 use super::chain::{Head, Row};
 use super::checkpoint::Checkpoint;
 use super::error::Error;
-use super::log::{Apart, Body, LedgerLog, Messages, write_row};
+use super::log::{Body, CannotAppend, LedgerLog, MessageFate, write_row};
 use super::open::Ledger;
-use super::outgoing::Outgoing;
+use super::outgoing::OutgoingRow;
 use super::replay::AppliedRow;
-use super::standby::{DesiredSettings, Leadership, Standby};
-use super::witness::Claim;
+use super::standby::{DesiredSettings, Leadership, StandbyRule};
+use super::witness::WitnessClaim;
 use crate::outbox;
 use crate::store;
 use bernstream_synopsis::clock::Timestamp;
@@ -24,16 +24,16 @@ impl Ledger {
     /// Shares its log with other workers from now on. The witness has accepted `accepted` so far, which this ledger has.
     pub fn stand_by(
         &mut self,
-        rule: Standby,
+        rule: StandbyRule,
         wanted: DesiredSettings,
-        accepted: Option<&Claim>,
+        accepted: Option<&WitnessClaim>,
         now: Timestamp,
     ) {
         self.turn = Some(Leadership::new(rule, wanted, self.instance()));
         if let Some(log) = &mut self.log {
             log.follow(self.state.head.sequence);
         }
-        self.see(accepted, now);
+        self.note_accepted(accepted, now);
     }
 
     /// Returns true if several workers may share its log.
@@ -51,7 +51,7 @@ impl Ledger {
         self.turn
             .as_ref()
             .filter(|turn| !turn.is_acting())
-            .map(|turn| turn.rule.look())
+            .map(|turn| turn.rule.look_interval())
     }
 
     /// The settings of this worker are recorded once it acts.
@@ -66,7 +66,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`reconfigure`](Self::reconfigure).
-    pub fn settle(&mut self) -> Result<Option<Timestamp>, Error> {
+    pub fn record_postponed_settings(&mut self) -> Result<Option<Timestamp>, Error> {
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_postponed) else {
             return Ok(None);
         };
@@ -75,12 +75,12 @@ impl Ledger {
         let slots = account.states.keys().map(String::as_str);
         let Some(change) = turn
             .wanted
-            .change(&account.settings, slots, account.next_window)
+            .change_row(&account.settings, slots, account.next_window)
         else {
             return Ok(None);
         };
         let first = change.first;
-        self.reconfigure(change).map(|()| Some(first))
+        self.record_settings(change).map(|()| Some(first))
     }
 
     /// Time from which on this worker may draw the window that is due on the output at `publish_at`, if it follows and nobody else does.
@@ -104,7 +104,7 @@ impl Ledger {
         };
         let may_draw = turn.may_draw(start, publish_at, head, first, now);
         if may_draw {
-            turn.begin(now);
+            turn.begin_draw(now);
         }
         Ok(may_draw)
     }
@@ -128,7 +128,7 @@ impl Ledger {
             return Ok(None);
         };
         let outgoing =
-            Outgoing::read(&self.connection, first).map_err(Error::sqlite(&self.file))?;
+            OutgoingRow::read_row(&self.connection, first).map_err(Error::sqlite(&self.file))?;
         Ok(outgoing.map(|outgoing| outgoing.publish_at))
     }
 
@@ -138,10 +138,10 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log cannot be read or lacks a row for now, [`Error::OtherSettings`], or if a row is damaged.
-    pub fn follow(
+    pub fn follow_accepted(
         &mut self,
         identity: &str,
-        accepted: Option<&Claim>,
+        accepted: Option<&WitnessClaim>,
         now: Timestamp,
     ) -> Result<bool, Error> {
         // The first one that is seen says whether this process goes on in the stead of another one.
@@ -150,31 +150,31 @@ impl Ledger {
             return Ok(false);
         }
         let Some(claim) = accepted else {
-            self.see(accepted, now);
+            self.note_accepted(accepted, now);
             return Ok(false);
         };
         let is_known =
             self.contains(&claim.head)? || self.state.genesis.previous == Some(claim.head);
         if is_known && is_ours {
-            self.see(accepted, now);
+            self.note_accepted(accepted, now);
             return Ok(false);
         }
         // Taken out for as long as the ledger learns from it.
         let Some(mut log) = self.log.take() else {
             return Ok(false);
         };
-        let followed = self.learn(&mut log, claim.head, is_known, now);
+        let followed = self.learn_rows(&mut log, claim.head, is_known, now);
         self.log = Some(log);
         let Some(has_learnt) = followed? else {
             return Ok(false);
         };
-        self.see(accepted, now);
+        self.note_accepted(accepted, now);
         Ok(!is_known || has_learnt)
     }
 
     /// Learns from the log the rows up to `accepted`, unless it knows them, and what was published. Returns true if more was published than
     /// it knew; `None` if it does not have the rows now.
-    fn learn(
+    fn learn_rows(
         &mut self,
         log: &mut LedgerLog,
         accepted: Head,
@@ -184,10 +184,10 @@ impl Ledger {
         log.follow(self.state.head.sequence);
         log.read()?;
         if !is_known && let Some(apart) = self.append_from(log, accepted)? {
-            if apart == Apart::Lost
+            if apart == CannotAppend::Lost
                 && let Some(turn) = &self.turn
             {
-                turn.lose();
+                turn.note_loss();
             }
             return Ok(None);
         }
@@ -205,7 +205,7 @@ impl Ledger {
         log: &mut LedgerLog,
         accepted: Head,
         now: Timestamp,
-    ) -> Result<Option<Apart>, Error> {
+    ) -> Result<Option<CannotAppend>, Error> {
         log.follow(self.state.head.sequence);
         log.read()?;
         let apart = self.append_from(log, accepted)?;
@@ -223,12 +223,12 @@ impl Ledger {
     /// If the log lacks one or cannot be read.
     pub fn rows_behind(&self, log: &mut LedgerLog, accepted: Head) -> Result<Option<u64>, Error> {
         log.read()?;
-        let path = log.path(self.state.head, accepted)?;
+        let path = log.rows_between(self.state.head, accepted)?;
         Ok(path.ok().map(|rows| rows.len() as u64))
     }
 
     /// Returns true if this worker made the newest accepted claim, or the process in whose stead it goes on, or nobody in particular.
-    pub(super) fn is_ours(&mut self, claim: &Claim) -> bool {
+    pub(super) fn is_ours(&mut self, claim: &WitnessClaim) -> bool {
         // A new ledger takes the place of another one, and leaves it nothing.
         if self.state.genesis.previous == Some(claim.head) {
             return true;
@@ -242,7 +242,7 @@ impl Ledger {
     }
 
     /// Notes that the newest accepted claim is `accepted`, which this ledger has.
-    fn see(&mut self, accepted: Option<&Claim>, now: Timestamp) {
+    fn note_accepted(&mut self, accepted: Option<&WitnessClaim>, now: Timestamp) {
         let head = accepted.map(|claim| claim.head);
         let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
         let handed_over = match (&head, &self.log) {
@@ -251,24 +251,28 @@ impl Ledger {
         };
         let is_all = head == Some(self.state.head);
         if let Some(turn) = &mut self.turn {
-            turn.see(head, is_ours, handed_over, now);
+            turn.note_accepted(head, is_ours, handed_over, now);
             if is_all {
-                turn.rest();
-                turn.settle(&self.state.account.settings);
+                turn.end_draw();
+                turn.note_settings(&self.state.account.settings);
             }
         }
     }
 
     /// Appends the rows up to `accepted`, verified as those that are appended; why it cannot append all of them, if it cannot.
-    fn append_from(&mut self, log: &mut LedgerLog, accepted: Head) -> Result<Option<Apart>, Error> {
+    fn append_from(
+        &mut self,
+        log: &mut LedgerLog,
+        accepted: Head,
+    ) -> Result<Option<CannotAppend>, Error> {
         while self.state.head != accepted {
-            let bodies = match log.between(self.state.head, accepted)? {
+            let bodies = match log.take_rows_between(self.state.head, accepted)? {
                 Ok(bodies) => bodies,
                 Err(apart) => return Ok(Some(apart)),
             };
             let before = self.state.account.settings.clone();
             let Some(appended) = self.append_all(bodies)? else {
-                return Ok(Some(Apart::Gone));
+                return Ok(Some(CannotAppend::Gone));
             };
             log.follow(self.state.head.sequence);
             // The end of a share, say, repeats the settings that were recorded before. Told before more is read, which may fail.
@@ -291,7 +295,7 @@ impl Ledger {
         let mut newest_settings = None;
         for body in bodies {
             let head = body.entry.head;
-            let applied = state.take(&body.entry, |what| {
+            let applied = state.apply_entry(&body.entry, |what| {
                 Error::damaged(
                     &self.file,
                     format!("row {} of its log: {what}", head.sequence),
@@ -317,7 +321,7 @@ impl Ledger {
                 return Ok(None);
             }
         }
-        self.write(|transaction| {
+        self.write_transaction(|transaction| {
             for row in &rows {
                 let AppliedRow { row: said, spent } = &row.applied;
                 write_row(
@@ -325,7 +329,7 @@ impl Ledger {
                     &row.body,
                     Some(said),
                     spent,
-                    Messages::Unpublished,
+                    MessageFate::Unpublished,
                 )?;
                 if let Some(checkpoint) = &row.checkpoint {
                     checkpoint.insert(transaction)?;
@@ -344,7 +348,7 @@ impl Ledger {
         let Some(first) = first.and_then(|first| u64::try_from(first).ok()) else {
             return Ok(false);
         };
-        let published = log.published(first, |head| {
+        let published = log.newest_published(first, |head| {
             let Ok(sequence) = i64::try_from(head.sequence) else {
                 return Ok(false);
             };
@@ -356,7 +360,7 @@ impl Ledger {
         let published = i64::try_from(published).unwrap_or(i64::MAX);
         let head = self.state.head.sequence;
         let keep_from = now.minus(self.keep_published);
-        self.write(|transaction| {
+        self.write_transaction(|transaction| {
             outbox::drop_old(
                 transaction,
                 i64::try_from(head).unwrap_or(i64::MAX),
@@ -384,7 +388,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log cannot be written.
-    pub fn resign(&mut self, has_claimed: bool, now: Timestamp) -> Result<bool, Error> {
+    pub fn resign_turn(&mut self, has_claimed: bool, now: Timestamp) -> Result<bool, Error> {
         let (Some(turn), Some(log)) = (&self.turn, &mut self.log) else {
             return Ok(false);
         };

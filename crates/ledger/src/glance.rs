@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::Error;
-use super::open::{Ledger, Params};
+use super::open::{Ledger, LedgerParams};
 use crate::replay;
 use crate::store;
 use bernstream_synopsis::clock::Timestamp;
@@ -34,10 +34,10 @@ impl LedgerSummary {
     /// # Errors
     ///
     /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
-    pub fn at(params: &Params) -> Result<Self, Error> {
-        let connection = Ledger::look(params)?;
+    pub fn read_from(params: &LedgerParams) -> Result<Self, Error> {
+        let connection = Ledger::connect_read_only(params)?;
         let file = store::file_in(&params.path);
-        let state = replay::glance(&connection, &file)?;
+        let state = replay::replay_rows(&connection, &file)?;
         Ok(LedgerSummary {
             first: state.genesis.first,
             covered_from: state.genesis.first.max(state.account.live_from),
@@ -55,7 +55,7 @@ impl LedgerSummary {
             Some(spent) => *spent,
             None if block.end <= self.live_from => self.total,
             None if self.share_ends.is_some_and(|until| block.end > until) => self.total,
-            None => self.total.zero(),
+            None => self.total.zero_of_kind(),
         }
     }
 }

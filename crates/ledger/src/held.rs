@@ -19,14 +19,14 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log cannot be read or written, or takes long to be filled; or if the ledger cannot be read.
-    pub fn hold(&mut self) -> Result<(), Error> {
+    pub fn fill_log(&mut self) -> Result<(), Error> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
         if self.turn.is_some() {
             log.follow(self.state.head.sequence);
         }
-        log.hold(&self.connection, &self.file, self.state.head)
+        log.hold_rows(&self.connection, &self.file, self.state.head)
     }
 
     /// Has the log read now and then where nothing is claimed: if it has lost records, this disk may be the only one that has them.
@@ -34,9 +34,9 @@ impl Ledger {
     /// # Errors
     ///
     /// As [`hold`](Self::hold).
-    pub(super) fn watch(&mut self) -> Result<(), Error> {
+    pub(super) fn watch_log(&mut self) -> Result<(), Error> {
         if self.log.as_ref().is_some_and(LedgerLog::is_unwatched) {
-            self.hold()
+            self.fill_log()
         } else {
             Ok(())
         }
@@ -76,15 +76,15 @@ impl Ledger {
         let Some(published) = published else {
             return Ok(());
         };
-        log.mark(published)?;
-        Ok(log.trim(*accepted, &self.state.genesis.witness)?)
+        log.mark_published(published)?;
+        Ok(log.trim_log(*accepted, &self.state.genesis.witness)?)
     }
 
     /// Reason why the log did not delete the records from which no ledger is built any more, once after it has refused.
     pub fn log_refusal(&mut self) -> Option<String> {
         self.log
             .as_mut()
-            .and_then(LedgerLog::refusal)
+            .and_then(LedgerLog::take_refusal)
             .map(|refusal| refusal.to_string())
     }
 
@@ -93,14 +93,17 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log or the ledger cannot be read.
-    pub fn compare(
+    pub fn compare_with_log(
         &self,
         log: &mut LedgerLog,
         accepted: Head,
     ) -> Result<(Vec<Head>, (usize, u64)), Error> {
         log.read()?;
         let extent = log.extent();
-        Ok((log.lacks(&self.connection, &self.file, accepted)?, extent))
+        Ok((
+            log.missing_rows(&self.connection, &self.file, accepted)?,
+            extent,
+        ))
     }
 }
 

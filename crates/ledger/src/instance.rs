@@ -18,7 +18,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::chain::{Head, random};
+use super::chain::{Head, random_bytes};
 use super::error::Error;
 use crate::{private, store};
 use bernstream_synopsis::clock::Timestamp;
@@ -106,7 +106,7 @@ pub(super) struct FilePlace {
 }
 
 impl FilePlace {
-    pub fn of(file: &Path) -> std::io::Result<Self> {
+    pub fn of_file(file: &Path) -> std::io::Result<Self> {
         use std::os::unix::fs::MetadataExt;
         let about = fs::metadata(file)?;
         let made = about
@@ -132,9 +132,9 @@ impl Maker {
     /// # Errors
     ///
     /// If the ledger's place, or what is kept there, cannot be read.
-    pub fn of(folder: &Path) -> Result<Self, Error> {
+    pub fn for_folder(folder: &Path) -> Result<Self, Error> {
         let path = record_in(folder);
-        let place = FilePlace::of(&store::file_in(folder)).map_err(Error::disk(&path))?;
+        let place = FilePlace::of_file(&store::file_in(folder)).map_err(Error::disk(&path))?;
         let kept = match fs::read(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(Error::from_disk(&path, &error));
@@ -150,7 +150,7 @@ impl Maker {
             before.push(kept.instance);
             before.extend(kept.earlier);
         }
-        let [a, b, c, d, e, f, g, h, ..] = random().ok_or(Error::Randomness)?;
+        let [a, b, c, d, e, f, g, h, ..] = random_bytes().ok_or(Error::Randomness)?;
         let own = Instance(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
         Ok(Maker {
             own,
@@ -178,12 +178,12 @@ impl Maker {
     /// # Errors
     ///
     /// If that cannot be written.
-    pub fn keep(&mut self, folder: &Path) -> Result<(), Error> {
+    pub fn keep_name(&mut self, folder: &Path) -> Result<(), Error> {
         if self.is_kept {
             return Ok(());
         }
         let path = record_in(folder);
-        let place = FilePlace::of(&store::file_in(folder)).map_err(Error::disk(&path))?;
+        let place = FilePlace::of_file(&store::file_in(folder)).map_err(Error::disk(&path))?;
         let earlier = self
             .first
             .and_then(|first| first.maker)
@@ -195,7 +195,7 @@ impl Maker {
             place
         })
         .to_string();
-        private::write(&draft, text.as_bytes())
+        private::write_private(&draft, text.as_bytes())
             .and_then(|()| fs::rename(&draft, &path))
             .map_err(Error::disk(&path))?;
         self.is_kept = true;

@@ -67,16 +67,16 @@ pub mod witness;
 
 pub use self::append::Closing;
 pub use self::chain::{
-    Closed, Configuration, Digest, Genesis, Head, Holding, Message, Outcome, Row, State,
+    BudgetHolding, ClosedWindow, Configuration, Digest, Genesis, Head, Message, Outcome, Row, State,
 };
 pub use self::error::Error;
-pub use self::evidence::{Evidence, Shown, Standing};
+pub use self::evidence::{AcceptedEvidence, Evidence, Standing};
 pub use self::gap::Missing;
 pub use self::glance::LedgerSummary;
 pub use self::instance::Instance;
-pub use self::open::{Ledger, Params, Pending, exists, new_id};
-pub use self::outbox::{Paid, PublishedMessage, Slot};
+pub use self::open::{Ledger, LedgerParams, PendingWrite, ledger_exists, new_id};
+pub use self::outbox::{OutboxSlot, Paid, PublishedMessage};
 pub use self::outgoing::OutputMessage;
-pub use self::read::Stored;
-pub use self::retire::Step;
-pub use self::standby::{DesiredSettings, Standby};
+pub use self::read::StoredRow;
+pub use self::retire::ArchiveStep;
+pub use self::standby::{DesiredSettings, StandbyRule};

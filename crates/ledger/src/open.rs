@@ -9,13 +9,13 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::archive::Archive;
-use super::chain::{Digest, Genesis, Head, Row, random};
+use super::chain::{Digest, Genesis, Head, Row, random_bytes};
 use super::entry::Entry;
 use super::error::Error;
 use super::gap::Missing;
 use super::instance::{Instance, Maker, Waiting};
 use super::log::LedgerLog;
-use super::outgoing::Outgoing;
+use super::outgoing::OutgoingRow;
 use super::replay::LedgerState;
 use super::standby::Leadership;
 use crate::replay;
@@ -28,7 +28,7 @@ use bernstream_synopsis::price::Price;
 
 /// Place of a ledger, and the time for which it keeps published bytes.
 #[derive(Clone, Debug)]
-pub struct Params {
+pub struct LedgerParams {
     /// A folder on local block storage.
     pub path: PathBuf,
     /// Time for which published bytes are kept, for `ledger republish`.
@@ -48,7 +48,7 @@ pub struct Ledger {
     pub(super) maker: Option<Maker>,
     pub(super) waiting: Option<Waiting>,
     /// The row whose messages are being published.
-    pub(super) outgoing: RefCell<Option<Outgoing>>,
+    pub(super) outgoing: RefCell<Option<OutgoingRow>>,
     /// A write has failed.
     pub(super) is_broken: bool,
     /// Log that holds every row before it is claimed, if there is one.
@@ -62,7 +62,7 @@ pub struct Ledger {
 /// # Errors
 ///
 /// If the disk does not say: a ledger that cannot be seen is none that is missing.
-pub fn exists(params: &Params) -> Result<bool, Error> {
+pub fn ledger_exists(params: &LedgerParams) -> Result<bool, Error> {
     let file = store::file_in(&params.path);
     match fs::symlink_metadata(&file) {
         Ok(_) => Ok(true),
@@ -77,13 +77,13 @@ pub fn exists(params: &Params) -> Result<bool, Error> {
 ///
 /// [`Error::Randomness`] if the operating system provides no randomness.
 pub fn new_id() -> Result<String, Error> {
-    let bytes = random().ok_or(Error::Randomness)?;
+    let bytes = random_bytes().ok_or(Error::Randomness)?;
     Ok(Digest::from(bytes).to_string().chars().take(32).collect())
 }
 
 /// Changes that must be written to a ledger before it can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pending {
+pub enum PendingWrite {
     /// It has the format before this one.
     Older { format: i64 },
     /// A crash has left it in the middle of a write.
@@ -96,9 +96,9 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Locked`], or if the folder cannot be created or written.
-    pub fn prepare(params: &Params) -> Result<(), Error> {
+    pub fn prepare(params: &LedgerParams) -> Result<(), Error> {
         store::make_folder(&params.path)?;
-        store::lock(&params.path).map(drop)
+        store::lock_folder(&params.path).map(drop)
     }
 
     /// Creates a ledger in a folder that has none, all or nothing.
@@ -106,18 +106,18 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Exists`] or [`Error::Locked`], or if the folder cannot be written.
-    pub fn create(params: &Params, genesis: Genesis) -> Result<Ledger, Error> {
+    pub fn create(params: &LedgerParams, genesis: Genesis) -> Result<Ledger, Error> {
         store::make_folder(&params.path)?;
-        let lock = store::lock(&params.path)?;
-        if exists(params)? {
+        let lock = store::lock_folder(&params.path)?;
+        if ledger_exists(params)? {
             return Err(Error::Exists {
                 path: params.path.clone(),
             });
         }
         let sequence = genesis.first_sequence();
         let row = Entry::new(None, sequence, &Row::Genesis(genesis), None)?;
-        store::create(&params.path, |transaction| row.insert(transaction))?;
-        Ledger::load(params, lock)
+        store::create_database(&params.path, |transaction| row.insert(transaction))?;
+        Ledger::load_locked(params, lock)
     }
 
     /// Locks the ledger and verifies what a worker will act on: the blocks that can still be charged, the states of the noise,
@@ -127,14 +127,14 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Missing`], [`Error::Locked`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
-    pub fn open(params: &Params) -> Result<Ledger, Error> {
-        if !exists(params)? {
+    pub fn open(params: &LedgerParams) -> Result<Ledger, Error> {
+        if !ledger_exists(params)? {
             return Err(Error::Missing {
                 path: params.path.clone(),
             });
         }
-        let lock = store::lock(&params.path)?;
-        Ledger::load(params, lock)
+        let lock = store::lock_folder(&params.path)?;
+        Ledger::load_locked(params, lock)
     }
 
     /// The newest settings of a ledger, whoever holds its lock; only what says them is verified.
@@ -142,10 +142,10 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
-    pub fn newest_settings(params: &Params) -> Result<String, Error> {
-        let connection = Ledger::look(params)?;
+    pub fn newest_settings(params: &LedgerParams) -> Result<String, Error> {
+        let connection = Ledger::connect_read_only(params)?;
         let file = store::file_in(&params.path);
-        Ok(replay::glance(&connection, &file)?.account.settings)
+        Ok(replay::replay_rows(&connection, &file)?.account.settings)
     }
 
     /// A ledger as [`open`](Self::open) would find it, whoever holds its lock; `None` for the format before, which only `open` rewrites.
@@ -153,14 +153,14 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`open`](Self::open), but for its lock.
-    pub fn peek(params: &Params) -> Result<Option<Ledger>, Error> {
-        let mut connection = Ledger::look(params)?;
+    pub fn open_unlocked(params: &LedgerParams) -> Result<Option<Ledger>, Error> {
+        let mut connection = Ledger::connect_read_only(params)?;
         let file = store::file_in(&params.path);
-        if store::format(&connection, &file)? < store::FORMAT {
+        if store::file_format(&connection, &file)? < store::FORMAT {
             return Ok(None);
         }
-        let state = replay::newest(&mut connection, &file)?;
-        Ok(Some(Ledger::reader(params, connection, file, state)))
+        let state = replay::replay_newest(&mut connection, &file)?;
+        Ok(Some(Ledger::read_only(params, connection, file, state)))
     }
 
     /// Reason why [`inspect`](Self::inspect) would write to a ledger, if it would. Nothing is changed.
@@ -168,19 +168,19 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Missing`], or if the ledger is damaged or cannot be read.
-    pub fn pending(params: &Params) -> Result<Option<Pending>, Error> {
-        if !exists(params)? {
+    pub fn pending_write(params: &LedgerParams) -> Result<Option<PendingWrite>, Error> {
+        if !ledger_exists(params)? {
             return Err(Error::Missing {
                 path: params.path.clone(),
             });
         }
         let file = store::file_in(&params.path);
-        let connection = match store::connect(&file, false) {
-            Err(Error::Unfinished { .. }) => return Ok(Some(Pending::Unfinished)),
+        let connection = match store::open_database(&file, false) {
+            Err(Error::Unfinished { .. }) => return Ok(Some(PendingWrite::Unfinished)),
             other => other?,
         };
-        let format = store::format(&connection, &file)?;
-        Ok((format < store::FORMAT).then_some(Pending::Older { format }))
+        let format = store::file_format(&connection, &file)?;
+        Ok((format < store::FORMAT).then_some(PendingWrite::Older { format }))
     }
 
     /// Verifies a whole ledger, also beside its worker, which is neither delayed nor kept from starting: the lock is not taken,
@@ -191,7 +191,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`open`](Self::open).
-    pub fn inspect(params: &Params) -> Result<Ledger, Error> {
+    pub fn inspect(params: &LedgerParams) -> Result<Ledger, Error> {
         Ledger::inspect_telling(params, &mut |_, _| {})
     }
 
@@ -201,18 +201,18 @@ impl Ledger {
     ///
     /// As for [`open`](Self::open).
     pub fn inspect_telling(
-        params: &Params,
+        params: &LedgerParams,
         told: &mut dyn FnMut(u64, u64),
     ) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
-        let mut connection = Ledger::look(params)?;
-        if store::format(&connection, &file)? < store::FORMAT {
+        let mut connection = Ledger::connect_read_only(params)?;
+        if store::file_format(&connection, &file)? < store::FORMAT {
             drop(connection);
             drop(Ledger::open(params)?);
-            connection = Ledger::look(params)?;
+            connection = Ledger::connect_read_only(params)?;
         }
-        let state = verify::all(&connection, &file, told)?;
-        Ok(Ledger::reader(params, connection, file, state))
+        let state = verify::verify_all_rows(&connection, &file, told)?;
+        Ok(Ledger::read_only(params, connection, file, state))
     }
 
     /// Verifies the whole ledger, from the first row.
@@ -222,7 +222,7 @@ impl Ledger {
     /// [`Error::Damaged`], and [`Error::Replaced`] if the file was changed since it was opened.
     pub fn verify_all(&mut self) -> Result<(), Error> {
         self.check_usable()?;
-        let state = verify::all(&self.connection, &self.file, &mut |_, _| {})?;
+        let state = verify::verify_all_rows(&self.connection, &self.file, &mut |_, _| {})?;
         // Without the lock a worker may append rows in the meantime.
         if self.lock.is_some() && state.head != self.state.head {
             return Err(Error::Replaced {
@@ -233,23 +233,23 @@ impl Ledger {
         Ok(())
     }
 
-    fn load(params: &Params, lock: File) -> Result<Ledger, Error> {
+    fn load_locked(params: &LedgerParams, lock: File) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
-        let mut connection = store::connect(&file, true)?;
-        if store::format(&connection, &file)? < store::FORMAT {
+        let mut connection = store::open_database(&file, true)?;
+        if store::file_format(&connection, &file)? < store::FORMAT {
             verify::migrate_from_4(&mut connection).map_err(Error::sqlite(&file))?;
         }
-        let state = replay::newest(&mut connection, &file)?;
-        let maker = Maker::of(&params.path)?;
-        let mut ledger = Ledger::reader(params, connection, file, state);
+        let state = replay::replay_newest(&mut connection, &file)?;
+        let maker = Maker::for_folder(&params.path)?;
+        let mut ledger = Ledger::read_only(params, connection, file, state);
         ledger.lock = Some(lock);
         ledger.maker = Some(maker);
         Ok(ledger)
     }
 
     /// A ledger without its lock, which writes and claims nothing.
-    fn reader(
-        params: &Params,
+    fn read_only(
+        params: &LedgerParams,
         connection: Connection,
         file: PathBuf,
         state: LedgerState,
@@ -270,20 +270,20 @@ impl Ledger {
     }
 
     /// A connection that cannot write.
-    pub(super) fn look(params: &Params) -> Result<Connection, Error> {
-        if !exists(params)? {
+    pub(super) fn connect_read_only(params: &LedgerParams) -> Result<Connection, Error> {
+        if !ledger_exists(params)? {
             return Err(Error::Missing {
                 path: params.path.clone(),
             });
         }
         let file = store::file_in(&params.path);
-        match store::connect(&file, false) {
+        match store::open_database(&file, false) {
             // A crash has left a transaction in the middle, which only a writer can roll back.
             Err(Error::Unfinished { .. }) => {
-                let lock = store::lock(&params.path)?;
-                drop(store::connect(&file, true)?);
+                let lock = store::lock_folder(&params.path)?;
+                drop(store::open_database(&file, true)?);
                 drop(lock);
-                store::connect(&file, false)
+                store::open_database(&file, false)
             }
             other => other,
         }
@@ -314,7 +314,7 @@ impl Ledger {
     }
 
     /// The row from which on it has all rows, and where the window after that one starts.
-    pub fn begins(&self) -> (u64, Timestamp) {
+    pub fn complete_from(&self) -> (u64, Timestamp) {
         match &self.state.gap {
             Some(gap) => (gap.sequence, gap.account.next_window),
             None => {
@@ -362,7 +362,7 @@ impl Ledger {
 
     /// Sum of the charges to `block` so far; the whole total if no row can charge it again.
     pub fn spent(&self, block: Span) -> Price {
-        self.state.account.spent(block)
+        self.state.account.spent_by(block)
     }
 
     /// Blocks that end here or earlier are closed: no row can charge them.
@@ -422,7 +422,7 @@ impl Ledger {
         }
         // A witness says what it has accepted of late, and that is not in an archive; only one that is read from afar may not.
         let mut is_archived = false;
-        if let Some(archive) = Archive::after(&self.connection, sequence.saturating_sub(1))
+        if let Some(archive) = Archive::with_row_after(&self.connection, sequence.saturating_sub(1))
             .map_err(Error::sqlite(&self.file))?
         {
             archive.each_entry(&self.file, |entry| {

@@ -1,15 +1,15 @@
 //! The messages of a ledger: which may be published, which have been, and which bytes are still kept.
 //!
-//! The life of a message: [`Ledger::pay`] stores it with its row. The witness accepts the row's claim; then [`Ledger::deliverable`] gives
+//! The life of a message: [`Ledger::pay_window`] stores it with its row. The witness accepts the row's claim; then [`Ledger::due_messages`] gives
 //! it out once it is due. When the sink has it durably, [`Ledger::mark_published`] notes the time. Its bytes are kept for a while, to be
-//! published again ([`Ledger::kept`]), and dropped in the order of their rows: one that is not published holds up all behind it.
+//! published again ([`Ledger::kept_messages`]), and dropped in the order of their rows: one that is not published holds up all behind it.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::chain::{Digest, Head};
 use super::error::Error;
 use super::open::Ledger;
-use super::outgoing::Outgoing;
+use super::outgoing::OutgoingRow;
 use crate::store;
 use bernstream_synopsis::Encoded;
 use bernstream_synopsis::clock::Timestamp;
@@ -75,8 +75,8 @@ impl Paid {
         self.publish_at
     }
 
-    fn slot(&self) -> Slot {
-        Slot {
+    fn slot(&self) -> OutboxSlot {
+        OutboxSlot {
             sequence: self.sequence,
             place: i64::from(self.place),
         }
@@ -85,14 +85,14 @@ impl Paid {
 
 /// Place of a message in the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot {
+pub struct OutboxSlot {
     pub(super) sequence: i64,
     pub(super) place: i64,
 }
 
-impl Slot {
+impl OutboxSlot {
     /// A slot that no message has, before all others.
-    const BEFORE_ALL: Slot = Slot {
+    const BEFORE_ALL: OutboxSlot = OutboxSlot {
         sequence: -1,
         place: -1,
     };
@@ -110,7 +110,7 @@ pub struct PublishedMessage {
     /// The digest of its bytes.
     pub digest: Digest,
     /// Place of its bytes, if they are still kept.
-    pub kept: Option<Slot>,
+    pub kept: Option<OutboxSlot>,
 }
 
 impl Ledger {
@@ -122,7 +122,7 @@ impl Ledger {
     pub fn published_in(&self, sequence: u64) -> Result<Vec<PublishedMessage>, Error> {
         let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
         let Some(row) =
-            Outgoing::read(&self.connection, sequence).map_err(Error::sqlite(&self.file))?
+            OutgoingRow::read_row(&self.connection, sequence).map_err(Error::sqlite(&self.file))?
         else {
             return Ok(Vec::new());
         };
@@ -139,7 +139,7 @@ impl Ledger {
                 .map_err(Error::sqlite(&self.file))?;
             let kept = match is_waiting {
                 Some(true) => continue,
-                Some(false) => Some(Slot { sequence, place }),
+                Some(false) => Some(OutboxSlot { sequence, place }),
                 None => None,
             };
             published.push(PublishedMessage {
@@ -168,7 +168,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read, or if a message is not there or not the one that was paid for.
-    pub fn kept_in(&self, slots: &[Slot]) -> Result<Vec<Paid>, Error> {
+    pub fn kept_in_slots(&self, slots: &[OutboxSlot]) -> Result<Vec<Paid>, Error> {
         let stored = "SELECT sequence, place, key, headers, bytes FROM outbox WHERE sequence = ?1 AND place = ?2";
         let mut messages = Vec::with_capacity(slots.len());
         for slot in slots {
@@ -188,13 +188,13 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read, or if a message is not the one that was paid for.
-    pub fn deliverable(
+    pub fn due_messages(
         &self,
         accepted: &Head,
         now: Timestamp,
         most: usize,
     ) -> Result<Vec<Paid>, Error> {
-        let mut due = Portion::new(most);
+        let mut due = MessagePortion::new(most);
         self.each_message(UNPUBLISHED, accepted, None, |paid| {
             paid.publish_at <= now && due.add(paid)
         })?;
@@ -222,13 +222,13 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`deliverable`](Self::deliverable).
-    pub fn kept(
+    pub fn kept_messages(
         &self,
         accepted: &Head,
         after: Option<&Paid>,
         most: usize,
     ) -> Result<Vec<Paid>, Error> {
-        let mut kept = Portion::new(most);
+        let mut kept = MessagePortion::new(most);
         self.each_message(KEPT, accepted, after, |paid| kept.add(paid))?;
         Ok(kept.messages)
     }
@@ -238,7 +238,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn unpublished(&self) -> Result<u64, Error> {
+    pub fn unpublished_count(&self) -> Result<u64, Error> {
         let count = "SELECT count(*) FROM outbox WHERE published_at IS NULL";
         let count: i64 = self
             .connection
@@ -268,12 +268,12 @@ impl Ledger {
     pub fn mark_published(&mut self, paid: &[Paid], now: Timestamp) -> Result<(), Error> {
         let keep_from = now.minus(self.keep_published);
         let head = i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX);
-        self.write(|transaction| {
+        self.write_transaction(|transaction| {
             drop_old(transaction, head, keep_from)?;
             let mark = "UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2";
             let mut mark = transaction.prepare(mark)?;
             for message in paid {
-                let Slot { sequence, place } = message.slot();
+                let OutboxSlot { sequence, place } = message.slot();
                 match mark.execute(params![sequence, place, now.micros()])? {
                     1 => {}
                     count => return Err(rusqlite::Error::StatementChangedRows(count)),
@@ -295,7 +295,7 @@ impl Ledger {
         if !self.contains(accepted)? {
             return Ok(());
         }
-        let after = after.map_or(Slot::BEFORE_ALL, Paid::slot);
+        let after = after.map_or(OutboxSlot::BEFORE_ALL, Paid::slot);
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         let mut statement = self
             .connection
@@ -323,8 +323,8 @@ impl Ledger {
         let place = message.place;
         let mut outgoing = self.outgoing.borrow_mut();
         if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
-            *outgoing =
-                Outgoing::read(&self.connection, sequence).map_err(Error::sqlite(&self.file))?;
+            *outgoing = OutgoingRow::read_row(&self.connection, sequence)
+                .map_err(Error::sqlite(&self.file))?;
         }
         // The row was verified when the file was opened; the file may have been edited since.
         let paid = outgoing.as_ref().and_then(|row| message.paid_for_by(row));
@@ -338,15 +338,15 @@ impl Ledger {
 }
 
 /// Messages that are taken at once.
-struct Portion {
+struct MessagePortion {
     messages: Vec<Paid>,
     bytes: usize,
     most: usize,
 }
 
-impl Portion {
+impl MessagePortion {
     fn new(most: usize) -> Self {
-        Portion {
+        MessagePortion {
             messages: Vec::new(),
             bytes: 0,
             most,
@@ -385,7 +385,7 @@ impl StoredMessage {
     }
 
     /// Returns the message, if it is what `row` has paid for.
-    fn paid_for_by(self, row: &Outgoing) -> Option<Paid> {
+    fn paid_for_by(self, row: &OutgoingRow) -> Option<Paid> {
         let StoredMessage {
             sequence,
             place,
@@ -394,7 +394,7 @@ impl StoredMessage {
             bytes,
         } = self;
         let message = row.messages.get(usize::try_from(place).ok()?)?;
-        if !message.is(&key, &headers, Some(&bytes)) {
+        if !message.has_content(&key, &headers, Some(&bytes)) {
             return None;
         }
         let headers = serde_json::from_str(&headers).ok()?;
@@ -426,7 +426,7 @@ pub(super) fn drop_old(
     head: i64,
     keep_from: Timestamp,
 ) -> rusqlite::Result<()> {
-    let pruned = store::pruned(transaction)?;
+    let pruned = store::pruned_to(transaction)?;
     let mut last = head.min(pruned.saturating_add(DROPPED_ROWS));
     let too_many: Option<i64> = transaction
         .query_row(TOO_MANY, [pruned, DROPPED_MESSAGES], |row| row.get(0))

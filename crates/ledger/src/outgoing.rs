@@ -27,20 +27,20 @@ impl OutputMessage {
 
 /// Messages that one row has paid for.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingRow {
     pub sequence: i64,
     pub window: Span,
     pub publish_at: Timestamp,
     pub messages: Vec<Message>,
 }
 
-impl Outgoing {
+impl OutgoingRow {
     /// Reads a row; `None` if there is none with messages.
     ///
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn read(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
+    pub fn read_row(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
         let entry = Entry::of_row(connection, sequence)?;
         let Some(Ok(Row::Window(row))) = entry.map(|entry| entry.row()) else {
             return Ok(None);
@@ -53,7 +53,7 @@ impl Outgoing {
         else {
             return Ok(None);
         };
-        Ok(Some(Outgoing {
+        Ok(Some(OutgoingRow {
             sequence,
             window: row.window,
             publish_at,

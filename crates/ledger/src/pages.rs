@@ -13,7 +13,7 @@ use super::archive::Archive;
 use super::chain::Message;
 use super::entry::Entry;
 use super::error::Error;
-use super::outbox::Slot;
+use super::outbox::OutboxSlot;
 use super::spent::{LIVE, StoredBlock, read_spent};
 use super::states::StoredState;
 use super::store::COLUMNS;
@@ -51,7 +51,7 @@ impl StoredMessage {
 
     /// Returns true if it is the one that was paid for; only of a published one the bytes may have been dropped.
     pub fn is_of(&self, message: &Message) -> bool {
-        message.is(&self.key, &self.headers, self.bytes.as_deref())
+        message.has_content(&self.key, &self.headers, self.bytes.as_deref())
             && (self.bytes.is_some() || self.is_published)
     }
 }
@@ -84,7 +84,7 @@ pub(super) struct Rest {
     /// `None` without a message.
     pub outbox: Option<OutboxRange>,
     /// The unpublished messages, as their index names them.
-    pub unpublished: BTreeSet<Slot>,
+    pub unpublished: BTreeSet<OutboxSlot>,
     /// The live blocks.
     pub live: Vec<StoredBlock>,
     /// The messages of this row, and of all before it, were dropped.
@@ -100,8 +100,8 @@ enum Source {
 }
 
 /// Copies the rows after number `after`, or says where they are. Ends where archived rows follow.
-fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
-    if let Some(archive) = Archive::after(connection, after)? {
+fn copy_entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
+    if let Some(archive) = Archive::with_row_after(connection, after)? {
         return Ok(Source::Archived(archive));
     }
     let all = format!("SELECT {COLUMNS} FROM rows WHERE sequence > ?1 ORDER BY sequence");
@@ -119,14 +119,14 @@ fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
             break;
         }
         next = entry.head.sequence.checked_add(1);
-        bytes += entry.size();
+        bytes += entry.text_size();
         entries.push(entry);
     }
     Ok(Source::Here(entries))
 }
 
 /// Reads in one short transaction, unless one is open.
-pub(super) fn at_once<T>(
+pub(super) fn in_one_read<T>(
     connection: &Connection,
     read: impl FnOnce() -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
@@ -152,7 +152,9 @@ pub(super) fn each_entry<E: From<Error>>(
     mut each: impl FnMut(Entry) -> Result<(), E>,
 ) -> Result<(), E> {
     loop {
-        match at_once(connection, || entries(connection, after)).map_err(Error::sqlite(file))? {
+        match in_one_read(connection, || copy_entries(connection, after))
+            .map_err(Error::sqlite(file))?
+        {
             Source::Archived(archive) => {
                 archive.each_entry(file, |entry| {
                     if is_between(&entry, after, last) {
@@ -192,17 +194,17 @@ fn is_between(entry: &Entry, after: i64, last: i64) -> bool {
 /// # Errors
 ///
 /// If the ledger cannot be read.
-pub(super) fn next(
+pub(super) fn next_page(
     connection: &Connection,
     after: i64,
     live_from: Timestamp,
 ) -> rusqlite::Result<Page> {
-    at_once(connection, || read_page(connection, after, live_from))
+    in_one_read(connection, || read_page(connection, after, live_from))
 }
 
 fn read_page(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::Result<Page> {
-    let pruned = store::pruned(connection)?;
-    let entries = match entries(connection, after)? {
+    let pruned = store::pruned_to(connection)?;
+    let entries = match copy_entries(connection, after)? {
         Source::Archived(archive) => return Ok(Page::Archived(archive)),
         Source::Here(entries) if entries.is_empty() => {
             return Ok(Page::End(Rest::read(connection, live_from)?));
@@ -249,7 +251,7 @@ impl Rest {
             "SELECT sequence, place FROM outbox INDEXED BY unpublished WHERE published_at IS NULL";
         let mut unpublished = connection.prepare(unpublished)?;
         let unpublished = unpublished.query_map([], |row| {
-            Ok(Slot {
+            Ok(OutboxSlot {
                 sequence: row.get(0)?,
                 place: row.get(1)?,
             })
@@ -257,9 +259,9 @@ impl Rest {
         Ok(Rest {
             outbox,
             unpublished: unpublished.collect::<rusqlite::Result<_>>()?,
-            pruned: store::pruned(connection)?,
+            pruned: store::pruned_to(connection)?,
             live: read_spent(connection, LIVE, &[live_from.micros()])?,
-            states: states::all(connection)?,
+            states: states::read_states(connection)?,
         })
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 const OTHERS: u32 = 0o007;
 
 /// Options with which every file of a ledger is opened that may be new. `SQLite` gives its journals the mode of the file that they are of.
-pub(super) fn options() -> OpenOptions {
+pub(super) fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
@@ -17,12 +17,16 @@ pub(super) fn options() -> OpenOptions {
 
 /// Creates a file that is not there, to be written.
 pub(super) fn create_new(path: &Path) -> io::Result<File> {
-    options().write(true).create_new(true).open(path)
+    private_options().write(true).create_new(true).open(path)
 }
 
 /// Creates a file to be written, or empties the one that is there.
-pub(super) fn create(path: &Path) -> io::Result<File> {
-    options().write(true).create(true).truncate(true).open(path)
+pub(super) fn create_private(path: &Path) -> io::Result<File> {
+    private_options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)
 }
 
 /// Writes a file that belongs to a ledger, to the disk.
@@ -30,8 +34,8 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = create(path)?;
+pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = create_private(path)?;
     file.write_all(content)?;
     file.sync_all()
 }
@@ -50,7 +54,7 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
 /// If the folder cannot be created.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
-        close(folder);
+        close_folder(folder);
         return Ok(());
     }
     if let Some(above) = folder.parent() {
@@ -67,7 +71,7 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Takes all access from others. Only the owner can, and whoever else cannot is warned by [`warning`].
-fn close(folder: &Path) {
+fn close_folder(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         close_to_others(&entry.path());
     }
@@ -85,7 +89,7 @@ fn close_to_others(path: &Path) {
 }
 
 /// Warning that everyone can read something in the folder of a ledger, if they can.
-pub fn warning(folder: &Path) -> Option<String> {
+pub fn access_warning(folder: &Path) -> Option<String> {
     let mut files = fs::read_dir(folder).ok()?.flatten();
     let is_open = has_mode(folder, 0o001) && files.any(|file| has_mode(&file.path(), 0o004));
     let folder = folder.display();
@@ -114,11 +118,11 @@ mod tests {
     fn a_ledger_that_everyone_can_read_is_told_and_closed() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("a/ledger");
-        assert_eq!(warning(&folder), None, "there is none yet");
+        assert_eq!(access_warning(&folder), None, "there is none yet");
         make_folder(&folder).unwrap();
         assert_eq!(mode(&folder), 0o700);
         let file = folder.join("ledger.sqlite");
-        write(&file, b"x").unwrap();
+        write_private(&file, b"x").unwrap();
         assert_eq!(mode(&file), 0o600);
         for (of_folder, of_file, is_told) in [
             (0o755, 0o644, true),
@@ -129,7 +133,7 @@ mod tests {
             fs::set_permissions(&folder, Permissions::from_mode(of_folder)).unwrap();
             fs::set_permissions(&file, Permissions::from_mode(of_file)).unwrap();
             assert_eq!(
-                warning(&folder).is_some(),
+                access_warning(&folder).is_some(),
                 is_told,
                 "{of_folder:o} {of_file:o}"
             );
@@ -138,7 +142,7 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         make_folder(&folder).unwrap();
         assert_eq!(
-            (mode(&folder), mode(&file), warning(&folder)),
+            (mode(&folder), mode(&file), access_warning(&folder)),
             (0o750, 0o640, None)
         );
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::chain::{Closed, Head, Row};
+use super::chain::{ClosedWindow, Head, Row};
 use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
@@ -16,13 +16,13 @@ use bernstream_synopsis::price::Price;
 
 /// A row with everything that its digest was made of. Secret: the end offsets of a window are exact counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredRow {
     pub head: Head,
     pub row: Row,
     entry: Entry,
 }
 
-impl Stored {
+impl StoredRow {
     /// A line of JSON with everything that its digest was made of.
     pub fn secret_line(&self) -> String {
         self.entry.secret_line()
@@ -55,7 +55,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read or is damaged.
-    pub fn blocks(&self, most: usize) -> Result<Vec<(Span, Price)>, Error> {
+    pub fn newest_blocks(&self, most: usize) -> Result<Vec<(Span, Price)>, Error> {
         let newest = "SELECT block_start, block_end, price FROM spent ORDER BY block_start DESC, block_end DESC LIMIT ?1";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let stored =
@@ -76,14 +76,14 @@ impl Ledger {
     /// The first error of `each`, or if the ledger cannot be read or is damaged.
     pub fn each_row<E: From<Error>>(
         &self,
-        mut each: impl FnMut(Stored) -> Result<(), E>,
+        mut each: impl FnMut(StoredRow) -> Result<(), E>,
     ) -> Result<(), E> {
         let last = i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX);
         pages::each_entry(&self.connection, &self.file, i64::MIN, last, |entry| {
             let row = entry
                 .row()
                 .map_err(|e| Error::damaged(&self.file, e.to_string()))?;
-            each(Stored {
+            each(StoredRow {
                 head: entry.head,
                 row,
                 entry,
@@ -92,7 +92,7 @@ impl Ledger {
     }
 
     /// Number of its rows.
-    pub fn count(&self) -> u64 {
+    pub fn row_count(&self) -> u64 {
         let first = self.state.genesis.first_sequence();
         let missing = self.missing().map_or(0, |missing| {
             missing.last.abs_diff(missing.first).saturating_add(1)
@@ -110,7 +110,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read or is damaged.
-    pub fn rows(&self) -> Result<Vec<Stored>, Error> {
+    pub fn rows(&self) -> Result<Vec<StoredRow>, Error> {
         let mut rows = Vec::new();
         self.each_row(|row| {
             rows.push(row);
@@ -124,10 +124,10 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read or is damaged.
-    pub fn newest(
+    pub fn newest_windows(
         &self,
-        mut more: impl FnMut(&Closed) -> bool,
-    ) -> Result<Vec<(u64, Closed)>, Error> {
+        mut more: impl FnMut(&ClosedWindow) -> bool,
+    ) -> Result<Vec<(u64, ClosedWindow)>, Error> {
         let mut newest = Vec::new();
         self.each_row_back(|sequence, row| {
             let Row::Window(closed) = row else {
@@ -168,7 +168,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read or is damaged.
-    pub fn recorded(
+    pub fn recorded_positions(
         &self,
         since: Timestamp,
         cutoff: impl Fn(Span) -> Timestamp,
@@ -208,8 +208,8 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Damaged`] if it is missing, or not the one that the newest row with a state of this slot wrote.
-    pub fn state(&self, slot: &str) -> Result<Option<Vec<u8>>, Error> {
+    pub fn noise_state(&self, slot: &str) -> Result<Option<Vec<u8>>, Error> {
         self.check_usable()?;
-        states::read(&self.connection, &self.file, &self.state.account, slot)
+        states::read_state(&self.connection, &self.file, &self.state.account, slot)
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::account::Account;
-use super::chain::{Closed, Digest, Form, Genesis, Head, Link, Outcome, Row};
+use super::chain::{ClosedWindow, Digest, Form, Genesis, Head, Link, Outcome, Row};
 use super::checkpoint::Checkpoint;
 use super::entry::Entry;
 use super::error::Error;
@@ -46,8 +46,8 @@ pub(super) struct AppliedRow {
 
 impl LedgerState {
     /// Begins with the first row.
-    pub fn begin(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
-        if !entry.follows(None) {
+    pub fn from_first_row(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
+        if !entry.is_successor_of(None) {
             return Err(damaged(
                 "it was changed, or a row before it was changed or is missing".into(),
             ));
@@ -62,7 +62,7 @@ impl LedgerState {
                     genesis,
                     origin: entry.head.digest,
                     head: entry.head,
-                    form: entry.link().form,
+                    form: entry.link_after().form,
                     account,
                     gap: None,
                 })
@@ -75,7 +75,7 @@ impl LedgerState {
     }
 
     /// Verifies and applies the next row.
-    pub fn take(
+    pub fn apply_entry(
         &mut self,
         entry: &Entry,
         damaged: impl Fn(String) -> Error,
@@ -86,7 +86,7 @@ impl LedgerState {
             let account = gap.account.clone();
             return self.pass_gap(entry, before, account, damaged);
         }
-        if !entry.follows(Some(self.link())) {
+        if !entry.is_successor_of(Some(self.link())) {
             return Err(damaged(
                 "it was changed, or a row before it was changed or is missing".into(),
             ));
@@ -97,17 +97,17 @@ impl LedgerState {
         if self.head.sequence.checked_add(1) != Some(sequence) {
             return Err(damaged("the row before it is missing".into()));
         }
-        let spent = self.account.take(sequence, &row).map_err(&damaged)?;
+        let spent = self.account.apply_row(sequence, &row).map_err(&damaged)?;
         let said = entry
-            .account()
+            .account_digest()
             .map_err(|error| damaged(format!("it cannot be read: {error}")))?;
-        if said.is_some() && said != self.account.digest(self.origin) {
+        if said.is_some() && said != self.account.digest_after(self.origin) {
             return Err(damaged(
                 "what it says of the account is not what the rows add up to".into(),
             ));
         }
         self.head = entry.head;
-        self.form = entry.link().form;
+        self.form = entry.link_after().form;
         Ok(AppliedRow { row, spent })
     }
 
@@ -120,7 +120,7 @@ impl LedgerState {
         account: Account,
         damaged: impl Fn(String) -> Error,
     ) -> Result<AppliedRow, Error> {
-        if !entry.follows(Some(before)) {
+        if !entry.is_successor_of(Some(before)) {
             return Err(damaged(
                 "it was changed, or does not follow the gap before it".into(),
             ));
@@ -129,9 +129,9 @@ impl LedgerState {
             .row()
             .map_err(|error| damaged(format!("it cannot be read: {error}")))?;
         let said = entry
-            .account()
+            .account_digest()
             .map_err(|error| damaged(format!("it cannot be read: {error}")))?;
-        if said.is_none() || said != account.digest(self.origin) {
+        if said.is_none() || said != account.digest_after(self.origin) {
             return Err(damaged(
                 "the account after it is not the one that it says".into(),
             ));
@@ -144,7 +144,7 @@ impl LedgerState {
             });
         }
         self.head = entry.head;
-        self.form = entry.link().form;
+        self.form = entry.link_after().form;
         self.account = account;
         Ok(AppliedRow { row, spent })
     }
@@ -187,7 +187,7 @@ impl LedgerState {
             return Err(Error::damaged(file, what));
         };
         self.head = found.head;
-        self.form = entry.link().form;
+        self.form = entry.link_after().form;
         self.account = found.account;
         Ok(())
     }
@@ -206,20 +206,24 @@ impl LedgerState {
 /// # Errors
 ///
 /// If the ledger cannot be read, or if what a worker needs is damaged.
-pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
+pub(super) fn replay_newest(
+    connection: &mut Connection,
+    file: &Path,
+) -> Result<LedgerState, Error> {
     // One transaction, so that rows that a worker appends meanwhile are not mistaken for damage.
     let transaction = connection.transaction().map_err(Error::sqlite(file))?;
     check_format(&transaction, file)?;
-    let mut state = first(&transaction, file)?;
-    if let Some(found) = checkpoint(&transaction).map_err(Error::sqlite(file))? {
+    let mut state = first_state(&transaction, file)?;
+    if let Some(found) = start_checkpoint(&transaction).map_err(Error::sqlite(file))? {
         state.go_on_from(found, &transaction, file)?;
     }
     let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
     let mut messages = 0;
-    let pruned = store::pruned(&transaction).map_err(Error::sqlite(file))?;
+    let pruned = store::pruned_to(&transaction).map_err(Error::sqlite(file))?;
     let mut outbox = transaction.prepare(OUTBOX).map_err(Error::sqlite(file))?;
     pages::each_entry(&transaction, file, begin, i64::MAX, |entry| {
-        let AppliedRow { row, .. } = state.take(&entry, |what| damaged(file, &entry, &what))?;
+        let AppliedRow { row, .. } =
+            state.apply_entry(&entry, |what| damaged_row(file, &entry, &what))?;
         if entry.sequence().map_err(Error::sqlite(file))? > pruned {
             messages += check_outbox(&mut outbox, file, &entry, &row)?;
         }
@@ -240,7 +244,7 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
         .map_err(Error::sqlite(file))?;
     same_as_spent(file, live, &state.account.live)?;
     check_states(
-        &states::all(&transaction).map_err(Error::sqlite(file))?,
+        &states::read_states(&transaction).map_err(Error::sqlite(file))?,
         file,
         &state.account,
     )?;
@@ -252,22 +256,22 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
 /// # Errors
 ///
 /// If the ledger cannot be read, or if a row that counts is damaged.
-pub(super) fn glance(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
-    let mut state = first(connection, file)?;
+pub(super) fn replay_rows(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
+    let mut state = first_state(connection, file)?;
     if let Some(found) = Checkpoint::newest(connection, i64::MAX).map_err(Error::sqlite(file))? {
         state.go_on_from(found, connection, file)?;
     }
     let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
     pages::each_entry(connection, file, begin, i64::MAX, |entry| {
         state
-            .take(&entry, |what| damaged(file, &entry, &what))
+            .apply_entry(&entry, |what| damaged_row(file, &entry, &what))
             .map(drop)
     })?;
     Ok(state)
 }
 
 pub(super) fn check_format(connection: &Connection, file: &Path) -> Result<(), Error> {
-    match store::format(connection, file)? {
+    match store::file_format(connection, file)? {
         store::FORMAT => Ok(()),
         format => Err(Error::damaged(
             file,
@@ -279,15 +283,15 @@ pub(super) fn check_format(connection: &Connection, file: &Path) -> Result<(), E
     }
 }
 
-pub(super) fn damaged(file: &Path, entry: &Entry, what: &str) -> Error {
+pub(super) fn damaged_row(file: &Path, entry: &Entry, what: &str) -> Error {
     Error::damaged(file, format!("row {}: {what}", entry.head.sequence))
 }
 
-pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
-    let format = store::format(connection, file)?;
+pub(super) fn first_state(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
+    let format = store::file_format(connection, file)?;
     let entry = Entry::of_first_row(connection).map_err(Error::sqlite(file))?;
     let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
-    let mut state = LedgerState::begin(&entry, |what| damaged(file, &entry, &what))?;
+    let mut state = LedgerState::from_first_row(&entry, |what| damaged_row(file, &entry, &what))?;
     // The format before has none.
     if format == store::FORMAT {
         state.gap = Gap::read(connection).map_err(Error::sqlite(file))?;
@@ -296,7 +300,7 @@ pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState,
 }
 
 /// The newest valid checkpoint before the first unpublished message, so that everything that may be published is verified.
-pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
+pub(super) fn start_checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
     let waiting = outbox::first_unpublished(connection)?;
     Checkpoint::newest(connection, waiting.unwrap_or(i64::MAX))
 }
@@ -311,7 +315,7 @@ fn check_outbox(
     entry: &Entry,
     row: &Row,
 ) -> Result<i64, Error> {
-    let Row::Window(Closed {
+    let Row::Window(ClosedWindow {
         outcome: Outcome::Released { messages, .. },
         ..
     }) = row
@@ -328,14 +332,14 @@ fn check_outbox(
                     let headers: String = row.get(1)?;
                     let bytes: Option<Vec<u8>> = row.get(2)?;
                     let published_at: Option<i64> = row.get(3)?;
-                    Ok(message.is(&key, &headers, bytes.as_deref())
+                    Ok(message.has_content(&key, &headers, bytes.as_deref())
                         && (bytes.is_some() || published_at.is_some()))
                 },
             )
             .optional()
             .map_err(Error::sqlite(file))?;
         if is_whole != Some(true) {
-            return Err(damaged(
+            return Err(damaged_row(
                 file,
                 entry,
                 &format!("its message {count} was changed or is missing"),
@@ -357,15 +361,17 @@ mod tests {
         let first = Entry::new(None, 0, &Row::Genesis(genesis(0)), None).unwrap();
         let row = Row::Window(released(span(0, 10), &[(span(0, 100), price(5))]));
         let mut account = Account::new(&genesis(0));
-        account.take(1, &row).unwrap();
+        account.apply_row(1, &row).unwrap();
         let taken = |said| {
-            let next = Entry::new(Some(first.link()), 1, &row, said).unwrap();
-            LedgerState::begin(&first, refused)
+            let next = Entry::new(Some(first.link_after()), 1, &row, said).unwrap();
+            LedgerState::from_first_row(&first, refused)
                 .unwrap()
-                .take(&next, refused)
+                .apply_entry(&next, refused)
                 .is_ok()
         };
-        assert!(taken(None) && taken(account.digest(first.head.digest)));
-        assert!(!taken(account.digest(Digest::of(b"another first row"))));
+        assert!(taken(None) && taken(account.digest_after(first.head.digest)));
+        assert!(!taken(
+            account.digest_after(Digest::of_bytes(b"another first row"))
+        ));
     }
 }

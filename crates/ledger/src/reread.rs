@@ -21,14 +21,14 @@ pub(super) enum Reading {
 
 /// Reads the whole file again, after `SQLite` could not use its pages; twice, if they cannot be used again: a disk that fails may do so
 /// now and then.
-pub(super) fn read(file: &Path) -> Reading {
-    match look(file) {
-        Reading::Damaged => look(file),
+pub(super) fn reread_file(file: &Path) -> Reading {
+    match check_file(file) {
+        Reading::Damaged => check_file(file),
         other => other,
     }
 }
 
-fn look(file: &Path) -> Reading {
+fn check_file(file: &Path) -> Reading {
     if let Err(error) = read_bytes(file) {
         return Reading::Refused {
             why: error.to_string(),

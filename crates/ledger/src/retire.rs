@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A step of archiving, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ArchiveStep {
     /// So many rows were written to a draft, of those that are moved.
     Written { rows: u64, of: u64 },
     /// The file is durable, and was read back.
@@ -43,15 +43,15 @@ impl Ledger {
     ///
     /// [`Error::Archiving`] if another process does, or if the ledger is damaged, or cannot be read or written. Nothing is lost
     /// at any point, and the next call goes on.
-    pub fn archive(
+    pub fn archive_rows(
         &self,
         accepted: &Head,
-        progress: &mut dyn FnMut(Step),
+        progress: &mut dyn FnMut(ArchiveStep),
     ) -> Result<Option<(u64, u64)>, Error> {
         let file = &self.file;
-        let _alone = lock(file)?;
-        let mut connection = store::connect(file, true)?;
-        remove(&mut connection, progress).map_err(Error::sqlite(file))?;
+        let _alone = lock_archives(file)?;
+        let mut connection = store::open_database(file, true)?;
+        remove_archived_rows(&mut connection, progress).map_err(Error::sqlite(file))?;
         let genesis = self.state.genesis.first_sequence();
         let genesis = i64::try_from(genesis).unwrap_or(i64::MAX);
         // What comes before a gap is the first row alone.
@@ -59,11 +59,11 @@ impl Ledger {
             Some(gap) => i64::try_from(gap.sequence).unwrap_or(i64::MAX),
             None => genesis,
         };
-        let newest = Archive::newest(&connection).map_err(Error::sqlite(file))?;
+        let newest = Archive::read_newest(&connection).map_err(Error::sqlite(file))?;
         let before = newest.map_or(begin, |archive| archive.last);
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         // A start looks for the row of its checkpoint.
-        let spare = checkpoint::spare(&connection)
+        let spare = checkpoint::spare_checkpoint(&connection)
             .map_err(Error::sqlite(file))?
             .unwrap_or(0);
         let last = spare.min(accepted) - 1;
@@ -72,17 +72,17 @@ impl Ledger {
         }
         let mut link = None;
         pages::each_entry(&connection, file, before - 1, before, |entry| {
-            link = Some(entry.link());
+            link = Some(entry.link_after());
             Ok::<(), Error>(())
         })?;
         let archive = Archive {
             first: before + 1,
             last,
         };
-        write(&connection, file, archive, link, progress)?;
-        record(&mut connection, archive).map_err(Error::sqlite(file))?;
-        progress(Step::Recorded);
-        remove(&mut connection, progress).map_err(Error::sqlite(file))?;
+        write_archive(&connection, file, archive, link, progress)?;
+        record_archive(&mut connection, archive).map_err(Error::sqlite(file))?;
+        progress(ArchiveStep::Recorded);
+        remove_archived_rows(&mut connection, progress).map_err(Error::sqlite(file))?;
         Ok(u64::try_from(before + 1).ok().zip(u64::try_from(last).ok()))
     }
 }
@@ -92,9 +92,9 @@ impl Ledger {
 /// # Errors
 ///
 /// [`Error::Archiving`] if another process archives its rows.
-fn lock(ledger: &Path) -> Result<File, Error> {
+fn lock_archives(ledger: &Path) -> Result<File, Error> {
     let path = ledger.with_file_name("archive.lock");
-    let open = private::options()
+    let open = private::private_options()
         .read(true)
         .write(true)
         .create(true)
@@ -114,22 +114,22 @@ fn lock(ledger: &Path) -> Result<File, Error> {
 /// # Errors
 ///
 /// If the file cannot be written, or is not what was written when it is read back.
-fn write(
+fn write_archive(
     connection: &Connection,
     ledger: &Path,
     archive: Archive,
     mut before: Option<Link>,
-    progress: &mut dyn FnMut(Step),
+    progress: &mut dyn FnMut(ArchiveStep),
 ) -> Result<(), Error> {
     let path = archive.path(ledger);
     let draft = ledger.with_file_name("archive.new");
     let mut out = zstd::Encoder::new(
-        BufWriter::new(private::create(&draft).map_err(Error::disk(&draft))?),
+        BufWriter::new(private::create_private(&draft).map_err(Error::disk(&draft))?),
         0,
     )
     .map_err(Error::disk(&draft))?;
     let mut written = 0;
-    let of = archive.rows();
+    let of = archive.row_count();
     pages::each_entry(
         connection,
         ledger,
@@ -139,7 +139,7 @@ fn write(
             writeln!(out, "{}", entry.secret_line()).map_err(Error::disk(&draft))?;
             written += 1;
             if written % ROWS == 0 {
-                progress(Step::Written {
+                progress(ArchiveStep::Written {
                     rows: written.unsigned_abs(),
                     of,
                 });
@@ -151,7 +151,7 @@ fn write(
         .finish()
         .and_then(|out| out.into_inner().map_err(|error| error.into_error()))
         .map_err(Error::disk(&draft))?;
-    progress(Step::Written { rows: of, of });
+    progress(ArchiveStep::Written { rows: of, of });
     file.sync_all().map_err(Error::disk(&draft))?;
     fs::rename(&draft, &path).map_err(Error::disk(&draft))?;
     if let Some(folder) = ledger.parent() {
@@ -159,14 +159,14 @@ fn write(
     }
     // What will be removed is what the file has.
     archive.each_entry(ledger, |entry| {
-        if !entry.follows(before) {
+        if !entry.is_successor_of(before) {
             let what = format!("row {} was changed", entry.head.sequence);
             return Err(Error::damaged(&path, what));
         }
-        before = Some(entry.link());
+        before = Some(entry.link_after());
         Ok(())
     })?;
-    progress(Step::Durable);
+    progress(ArchiveStep::Durable);
     Ok(())
 }
 
@@ -175,7 +175,7 @@ fn write(
 /// # Errors
 ///
 /// If the ledger cannot be written.
-fn record(connection: &mut Connection, archive: Archive) -> rusqlite::Result<()> {
+fn record_archive(connection: &mut Connection, archive: Archive) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute(
         "INSERT INTO archives VALUES (?1, ?2)",
@@ -189,8 +189,11 @@ fn record(connection: &mut Connection, archive: Archive) -> rusqlite::Result<()>
 /// # Errors
 ///
 /// If the ledger cannot be written.
-fn remove(connection: &mut Connection, progress: &mut dyn FnMut(Step)) -> rusqlite::Result<()> {
-    for archive in Archive::all(connection)? {
+fn remove_archived_rows(
+    connection: &mut Connection,
+    progress: &mut dyn FnMut(ArchiveStep),
+) -> rusqlite::Result<()> {
+    for archive in Archive::read_all(connection)? {
         let Archive { first, last } = archive;
         let mut rows = 0;
         loop {
@@ -204,9 +207,9 @@ fn remove(connection: &mut Connection, progress: &mut dyn FnMut(Step)) -> rusqli
                 break;
             }
             rows += removed as u64;
-            progress(Step::Removed {
+            progress(ArchiveStep::Removed {
                 rows,
-                of: archive.rows(),
+                of: archive.row_count(),
             });
             thread::sleep(PAUSE);
         }

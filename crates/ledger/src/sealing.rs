@@ -73,7 +73,7 @@ pub fn key_file(path: &Path) -> Result<[u8; 32], String> {
 }
 
 /// That everyone can read a key file. Group access is fine, because Kubernetes mounts secrets that way.
-pub fn warning(path: &Path, whose: &str) -> Option<String> {
+pub fn key_file_warning(path: &Path, whose: &str) -> Option<String> {
     let is_open = fs::metadata(path).is_ok_and(|about| about.mode() & 0o004 != 0);
     let path = path.display();
     is_open.then(|| {
@@ -192,14 +192,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         assert_eq!(
-            warning(&path, "absorbers"),
+            key_file_warning(&path, "absorbers"),
             None,
             "whoever needs it says that there is none"
         );
         fs::write(&path, [7; 32]).unwrap();
         for (mode, is_told) in [(0o600, false), (0o440, false), (0o444, true), (0o604, true)] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            let told = warning(&path, "absorbers");
+            let told = key_file_warning(&path, "absorbers");
             assert_eq!(
                 told.is_some_and(|told| told.contains("read the key of absorbers in")),
                 is_told,

@@ -35,7 +35,7 @@ const CALM: u32 = 8;
 
 /// Times for which workers wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standby {
+pub struct StandbyRule {
     /// Time for which something is due, and nothing was accepted, before a worker that follows acts.
     pub patience: Duration,
     /// Time that a draw may take before it is claimed, whatever it takes.
@@ -44,9 +44,9 @@ pub struct Standby {
     pub lead: Duration,
 }
 
-impl Standby {
+impl StandbyRule {
     /// Interval at which a worker that follows looks what was accepted.
-    pub fn look(&self) -> Duration {
+    pub fn look_interval(&self) -> Duration {
         LOOK.min(self.patience / 8)
     }
 
@@ -96,7 +96,7 @@ impl DesiredSettings {
 
     /// The row that records the settings, if it needs one, in a ledger that has recorded others, has the noise of these slots, and whose
     /// next window starts at `next`.
-    pub fn change<'s>(
+    pub fn change_row<'s>(
         &self,
         recorded: &str,
         slots: impl Iterator<Item = &'s str>,
@@ -126,7 +126,7 @@ impl DesiredSettings {
 /// Knowledge of a worker of whose turn it is.
 #[derive(Debug)]
 pub(super) struct Leadership {
-    pub rule: Standby,
+    pub rule: StandbyRule,
     pub wanted: DesiredSettings,
     /// The settings are recorded when it acts.
     pub is_postponed: bool,
@@ -175,7 +175,7 @@ struct Seen {
 }
 
 impl Leadership {
-    pub fn new(rule: Standby, wanted: DesiredSettings, instance: Option<Instance>) -> Self {
+    pub fn new(rule: StandbyRule, wanted: DesiredSettings, instance: Option<Instance>) -> Self {
         let jitter =
             Duration::from_millis(instance.map_or(0, |instance| instance.number() % JITTER));
         Leadership {
@@ -194,7 +194,7 @@ impl Leadership {
     }
 
     /// Notes that the witness has accepted `head`, or nothing at all.
-    pub fn see(
+    pub fn note_accepted(
         &mut self,
         head: Option<Head>,
         is_ours: bool,
@@ -245,7 +245,7 @@ impl Leadership {
     }
 
     /// Notes that a draw of it was not accepted. Whoever acted was too slow once; whoever did not was too hasty.
-    pub fn lose(&self) {
+    pub fn note_loss(&self) {
         if !self.is_acting() {
             self.wanted.losses.store(
                 (self.wanted.losses.load(Relaxed) + 1).min(MOST_LOSSES),
@@ -260,7 +260,7 @@ impl Leadership {
     }
 
     /// Notes that its settings were accepted, or those of another one that say the same.
-    pub fn settle(&self, recorded: &str) {
+    pub fn note_settings(&self, recorded: &str) {
         if self.wanted.agrees(recorded) {
             self.wanted.is_settled.store(true, Relaxed);
         }
@@ -325,7 +325,7 @@ impl Leadership {
     }
 
     /// Notes that a draw begins.
-    pub fn begin(&mut self, now: Timestamp) {
+    pub fn begin_draw(&mut self, now: Timestamp) {
         self.began.get_or_insert(now);
     }
 
@@ -359,12 +359,12 @@ impl Leadership {
     }
 
     /// Notes that the rows up to `head` are claimed.
-    pub fn claim(&mut self, head: Head, now: Timestamp) {
+    pub fn note_claim(&mut self, head: Head, now: Timestamp) {
         self.claimed = Some(TimedHead { head, time: now });
     }
 
     /// Notes that every row is accepted.
-    pub fn rest(&mut self) {
+    pub fn end_draw(&mut self) {
         self.began = None;
         self.ready = None;
     }

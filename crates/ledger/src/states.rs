@@ -10,32 +10,36 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::account::Account;
-use super::chain::{Digest, State, random};
+use super::chain::{Digest, State, random_bytes};
 use super::error::Error;
 
 /// A state to be written: salted, with what its row says about it.
-pub(super) struct Fresh {
+pub(super) struct FreshState {
     pub state: State,
     pub salt: [u8; 32],
     pub bytes: Vec<u8>,
 }
 
-impl Fresh {
+impl FreshState {
     /// Salts a state.
     ///
     /// # Errors
     ///
     /// [`Error::Randomness`] if the operating system provides no randomness.
     pub fn new(slot: &str, bytes: Vec<u8>) -> Result<Self, Error> {
-        let salt = random().ok_or(Error::Randomness)?;
-        Ok(Fresh {
-            state: State::of(slot, &salt, &bytes),
+        let salt = random_bytes().ok_or(Error::Randomness)?;
+        Ok(FreshState {
+            state: State::from_bytes(slot, &salt, &bytes),
             salt,
             bytes,
         })
     }
 
-    pub fn write(&self, transaction: &Transaction<'_>, sequence: i64) -> rusqlite::Result<()> {
+    pub fn write_state(
+        &self,
+        transaction: &Transaction<'_>,
+        sequence: i64,
+    ) -> rusqlite::Result<()> {
         let set = "INSERT INTO states VALUES (?1, ?2, ?3, ?4)
                    ON CONFLICT (slot) DO UPDATE SET sequence = ?2, salt = ?3, bytes = ?4";
         let values = params![self.state.slot, sequence, self.salt.as_slice(), self.bytes];
@@ -70,7 +74,7 @@ impl StoredState {
     }
 
     fn is(&self, written: u64, digest: Digest) -> bool {
-        let state = State::of(&self.slot, &self.salt, &self.bytes);
+        let state = State::from_bytes(&self.slot, &self.salt, &self.bytes);
         u64::try_from(self.sequence) == Ok(written) && state.digest == digest
     }
 }
@@ -80,7 +84,7 @@ impl StoredState {
 /// # Errors
 ///
 /// If the ledger cannot be read.
-pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<StoredState>> {
+pub(super) fn read_states(connection: &Connection) -> rusqlite::Result<Vec<StoredState>> {
     let all = "SELECT slot, sequence, salt, bytes FROM states ORDER BY slot";
     connection
         .prepare(all)?
@@ -101,7 +105,7 @@ pub(super) fn check_states(
     for (slot, (written, digest)) in &account.states {
         let found = stored.iter().find(|state| state.slot == *slot);
         if !found.is_some_and(|state| state.is(*written, *digest)) {
-            return Err(other(file, slot, *written));
+            return Err(other_state_error(file, slot, *written));
         }
     }
     if stored.len() == account.states.len() {
@@ -118,7 +122,7 @@ pub(super) fn check_states(
 /// # Errors
 ///
 /// As for [`check_states`], or if the ledger cannot be read.
-pub(super) fn read(
+pub(super) fn read_state(
     connection: &Connection,
     file: &Path,
     account: &Account,
@@ -133,11 +137,11 @@ pub(super) fn read(
         .optional();
     match found.map_err(Error::sqlite(file))? {
         Some(state) if state.is(*written, *digest) => Ok(Some(state.bytes)),
-        _ => Err(other(file, slot, *written)),
+        _ => Err(other_state_error(file, slot, *written)),
     }
 }
 
-fn other(file: &Path, slot: &str, written: u64) -> Error {
+fn other_state_error(file: &Path, slot: &str, written: u64) -> Error {
     Error::damaged(
         file,
         format!("the state of the noise of {slot} is not the one that row {written} wrote"),

@@ -81,9 +81,9 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
 /// # Errors
 ///
 /// [`Error::Locked`] if another process holds the lock, or if the folder cannot be written.
-pub(super) fn lock(folder: &Path) -> Result<File, Error> {
+pub(super) fn lock_folder(folder: &Path) -> Result<File, Error> {
     let path = folder.join("lock");
-    let open = private::options()
+    let open = private::private_options()
         .read(true)
         .write(true)
         .create(true)
@@ -109,7 +109,7 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
 /// # Errors
 ///
 /// If it cannot be opened, or if it was left in another journal mode.
-pub(super) fn connect(file: &Path, is_writer: bool) -> Result<Connection, Error> {
+pub(super) fn open_database(file: &Path, is_writer: bool) -> Result<Connection, Error> {
     let access = if is_writer {
         OpenFlags::SQLITE_OPEN_READ_WRITE
     } else {
@@ -142,7 +142,7 @@ fn connect_as(file: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
 /// # Errors
 ///
 /// If the folder cannot be written.
-pub(super) fn create(
+pub(super) fn create_database(
     folder: &Path,
     fill: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
 ) -> Result<(), Error> {
@@ -157,7 +157,7 @@ pub(super) fn create(
         }
     }
     private::create_new(&draft).map_err(Error::disk(&draft))?;
-    let connection = connect(&draft, true)?;
+    let connection = open_database(&draft, true)?;
     write_tables(connection, fill).map_err(Error::sqlite(&draft))?;
     fs::rename(&draft, &file).map_err(Error::disk(&file))?;
     private::sync_folder(folder).map_err(Error::disk(&file))
@@ -218,7 +218,7 @@ pub(super) fn digest_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Res
 }
 
 /// The messages of this row, and of all before it, were dropped.
-pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<i64> {
+pub(super) fn pruned_to(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT pruned FROM kept", [], |row| row.get(0))
 }
 
@@ -227,7 +227,7 @@ pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<i64> {
 /// # Errors
 ///
 /// [`Error::Older`] or [`Error::Newer`] for another one, or if the ledger is damaged or cannot be read.
-pub(super) fn format(connection: &Connection, file: &Path) -> Result<i64, Error> {
+pub(super) fn file_format(connection: &Connection, file: &Path) -> Result<i64, Error> {
     let format = connection.pragma_query_value(None, "user_version", |row| row.get(0));
     match format.map_err(Error::sqlite(file))? {
         ..1 => Err(Error::damaged(file, "it has no format")),

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-use super::chain::{Closed, Outcome, Row};
+use super::chain::{ClosedWindow, Outcome, Row};
 use super::entry::Entry;
 use super::error::Error;
-use super::outbox::Slot;
+use super::outbox::OutboxSlot;
 use super::pages::{Page, Rest, RowMessages, StoredMessage};
-use super::replay::{AppliedRow, LedgerState, damaged};
+use super::replay::{AppliedRow, LedgerState, damaged_row};
 use super::spent::{StoredBlock, same_as_spent};
 use super::states::check_states;
 use crate::checkpoint;
@@ -30,7 +30,7 @@ const BLOCKS: usize = 4096;
 /// # Errors
 ///
 /// If the ledger cannot be read, or if anything in it is damaged.
-pub(super) fn all(
+pub(super) fn verify_all_rows(
     connection: &Connection,
     file: &Path,
     told: &mut dyn FnMut(u64, u64),
@@ -41,7 +41,7 @@ pub(super) fn all(
         match walk.next_page().map_err(Error::sqlite(file))? {
             Page::Archived(archive) => archive.each_entry(file, |entry| {
                 // Rows that were still in the ledger when they were verified may have been archived since.
-                if entry.sequence().map_err(Error::sqlite(file))? <= walk.last() {
+                if entry.sequence().map_err(Error::sqlite(file))? <= walk.last_row() {
                     return Ok(());
                 }
                 walk.verify_row(&entry, None, told)
@@ -87,13 +87,13 @@ struct Walk<'a> {
     /// Number of closed blocks that were compared.
     compared: usize,
     /// The messages that were not known to be published when their row was read.
-    unpublished: BTreeSet<Slot>,
+    unpublished: BTreeSet<OutboxSlot>,
 }
 
 impl<'a> Walk<'a> {
     fn begin(connection: &'a Connection, file: &'a Path) -> Result<Self, Error> {
-        let checkpoints = checkpoint::sequences(connection).map_err(Error::sqlite(file))?;
-        let state = replay::first(connection, file)?;
+        let checkpoints = checkpoint::checkpointed_rows(connection).map_err(Error::sqlite(file))?;
+        let state = replay::first_state(connection, file)?;
         let first = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
         let newest: Option<i64> = connection
             .query_row("SELECT max(sequence) FROM rows", [], |row| row.get(0))
@@ -111,12 +111,12 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn last(&self) -> i64 {
+    fn last_row(&self) -> i64 {
         i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX)
     }
 
     /// Number of rows from the first to number `last`.
-    fn count(&self, last: i64) -> u64 {
+    fn count_rows_to(&self, last: i64) -> u64 {
         // Of those before a gap only the first is there.
         let gap = self.state.gap.as_ref().map(|gap| gap.sequence);
         let first = match gap.map(i64::try_from) {
@@ -127,7 +127,11 @@ impl<'a> Walk<'a> {
     }
 
     fn next_page(&self) -> rusqlite::Result<Page> {
-        pages::next(self.connection, self.last(), self.state.account.live_from)
+        pages::next_page(
+            self.connection,
+            self.last_row(),
+            self.state.account.live_from,
+        )
     }
 
     /// Verifies the next row, its messages unless they were dropped, and its checkpoint, if it has one.
@@ -139,14 +143,17 @@ impl<'a> Walk<'a> {
     ) -> Result<(), Error> {
         let AppliedRow { row, spent } = self
             .state
-            .take(entry, |what| damaged(self.file, entry, &what))?;
+            .apply_entry(entry, |what| damaged_row(self.file, entry, &what))?;
         for charged in spent {
             self.spent.insert(charged.block, charged.spent);
         }
         if let Some(messages) = messages {
             self.check_messages(entry, &row, messages)?;
         }
-        told(self.count(self.last()), self.count(self.newest));
+        told(
+            self.count_rows_to(self.last_row()),
+            self.count_rows_to(self.newest),
+        );
         if self.spent.len() > BLOCKS + 2 * self.state.account.live.len() {
             self.compare_closed_blocks()?;
         }
@@ -165,14 +172,14 @@ impl<'a> Walk<'a> {
         stored: &[StoredMessage],
     ) -> Result<(), Error> {
         let messages = match row {
-            Row::Window(Closed {
+            Row::Window(ClosedWindow {
                 outcome: Outcome::Released { messages, .. },
                 ..
             }) => messages.as_slice(),
             _ => &[],
         };
         if stored.len() > messages.len() {
-            return Err(damaged(
+            return Err(damaged_row(
                 self.file,
                 entry,
                 "the outbox holds messages that it did not pay for",
@@ -184,14 +191,14 @@ impl<'a> Walk<'a> {
             let found = stored.next();
             let Some(found) = found.filter(|found| found.place == place && found.is_of(message))
             else {
-                return Err(damaged(
+                return Err(damaged_row(
                     self.file,
                     entry,
                     &format!("its message {place} was changed or is missing"),
                 ));
             };
             if !found.is_published {
-                self.unpublished.insert(Slot { sequence, place });
+                self.unpublished.insert(OutboxSlot { sequence, place });
             }
         }
         Ok(())
@@ -199,7 +206,8 @@ impl<'a> Walk<'a> {
 
     /// Compares `rest` with the rows, when all of them were read.
     fn check_rest(&mut self, rest: Rest) -> Result<(), Error> {
-        let now = checkpoint::sequences(self.connection).map_err(Error::sqlite(self.file))?;
+        let now =
+            checkpoint::checkpointed_rows(self.connection).map_err(Error::sqlite(self.file))?;
         // The worker has removed the others.
         if let Some(row) = self.checkpoints.intersection(&now).next() {
             return Err(Error::damaged(
@@ -220,14 +228,14 @@ impl<'a> Walk<'a> {
         if rest
             .outbox
             .as_ref()
-            .is_some_and(|outbox| outbox.first <= rest.pruned || outbox.last > self.last())
+            .is_some_and(|outbox| outbox.first <= rest.pruned || outbox.last > self.last_row())
         {
             return Err(Error::damaged(
                 self.file,
                 "the outbox holds messages that no row paid for",
             ));
         }
-        if rest.pruned < self.first || rest.pruned > self.last() {
+        if rest.pruned < self.first || rest.pruned > self.last_row() {
             return Err(Error::damaged(
                 self.file,
                 "it says that messages were dropped that were not",
@@ -247,7 +255,7 @@ impl<'a> Walk<'a> {
         ))
     }
 
-    fn is_still_unpublished(&self, message: &Slot) -> Result<bool, Error> {
+    fn is_still_unpublished(&self, message: &OutboxSlot) -> Result<bool, Error> {
         let stored = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
         let stored: Option<bool> = self
             .connection
@@ -264,7 +272,7 @@ impl<'a> Walk<'a> {
             .spent
             .extract_if(.., |block, _| block.end <= from)
             .collect();
-        let stored = pages::at_once(self.connection, || {
+        let stored = pages::in_one_read(self.connection, || {
             let price = "SELECT price FROM spent WHERE block_start = ?1 AND block_end = ?2";
             let mut price = self.connection.prepare(price)?;
             let mut stored = Vec::with_capacity(closed.len());

@@ -17,7 +17,7 @@ use bernstream_synopsis::clock::Timestamp;
 /// One record of the witness: it claims all rows after `previous`, up to `head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Claim {
+pub struct WitnessClaim {
     /// The head of the witness that the claim follows; `None` in the very first.
     pub previous: Option<Head>,
     pub head: Head,
@@ -28,7 +28,7 @@ pub struct Claim {
     pub maker: Option<Instance>,
 }
 
-impl Claim {
+impl WitnessClaim {
     /// One line of JSON.
     pub fn encode(&self) -> String {
         serde_json::json!(self).to_string()
@@ -42,7 +42,7 @@ impl Claim {
 /// Kind of a record of a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    Claim(Claim),
+    Claim(WitnessClaim),
     /// It has the fields of a claim, and not as this program writes them. Whether it is accepted cannot be known here, and a program that
     /// took it for void could follow another head than the one that wrote it.
     OfAnotherVersion,
@@ -55,7 +55,7 @@ const FIELDS: [&str; 3] = ["previous", "head", "last_block_end"];
 
 impl Record {
     pub fn decode(text: &[u8]) -> Self {
-        if let Some(claim) = Claim::decode(text) {
+        if let Some(claim) = WitnessClaim::decode(text) {
             return Record::Claim(claim);
         }
         let fields: Option<serde_json::Map<String, serde_json::Value>> =
@@ -69,7 +69,7 @@ impl Record {
 
 /// Numbers of records that were read, and that somebody else has written to the topics of a ledger, and that count for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Strays {
+pub struct StrayCounts {
     pub witness: u64,
     pub budget: u64,
 }
@@ -78,7 +78,7 @@ pub struct Strays {
 ///
 /// The first accepted claim has no previous head; each later one names the current head and has a higher sequence number. All
 /// other claims are void forever.
-pub fn fold(current: Option<Claim>, next: Claim) -> Option<Claim> {
+pub fn fold_claim(current: Option<WitnessClaim>, next: WitnessClaim) -> Option<WitnessClaim> {
     let is_accepted = match current {
         None => next.previous.is_none(),
         Some(current) => {
@@ -95,7 +95,7 @@ pub trait Witness {
     /// # Errors
     ///
     /// If the witness cannot be reached, or if it has lost or changed a record.
-    fn read(&mut self) -> Result<Option<Claim>, Error>;
+    fn read(&mut self) -> Result<Option<WitnessClaim>, Error>;
 
     /// The identity of this witness, which a new one in its place does not share. Call it after reading.
     ///
@@ -109,7 +109,7 @@ pub trait Witness {
     /// # Errors
     ///
     /// If the claim may not have been written.
-    fn append(&mut self, claim: &Claim) -> Result<(), Error>;
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), Error>;
 
     /// A head that it had accepted, as this worker remembers, although the accepted record is not where it was: the witness has lost it, or
     /// a broker is behind, or another worker has claimed it again. Whoever knows the rows says whether the accepted claim covers it.
@@ -121,8 +121,8 @@ pub trait Witness {
     fn settle(&mut self) {}
 
     /// The stray records of everything that was read.
-    fn strays(&self) -> Strays {
-        Strays::default()
+    fn strays(&self) -> StrayCounts {
+        StrayCounts::default()
     }
 }
 
@@ -200,12 +200,12 @@ mod tests {
     fn head(sequence: u64) -> Head {
         Head {
             sequence,
-            digest: Digest::of(&sequence.to_be_bytes()),
+            digest: Digest::of_bytes(&sequence.to_be_bytes()),
         }
     }
 
-    fn claim(previous: Option<u64>, sequence: u64) -> Claim {
-        Claim {
+    fn claim(previous: Option<u64>, sequence: u64) -> WitnessClaim {
+        WitnessClaim {
             previous: previous.map(head),
             head: head(sequence),
             last_block_end: Timestamp::from_micros(0),
@@ -213,11 +213,11 @@ mod tests {
         }
     }
 
-    fn newest(claims: &[Claim]) -> Option<u64> {
+    fn newest(claims: &[WitnessClaim]) -> Option<u64> {
         claims
             .iter()
             .copied()
-            .fold(None, fold)
+            .fold(None, fold_claim)
             .map(|claim| claim.head.sequence)
     }
 
@@ -241,10 +241,10 @@ mod tests {
         assert_eq!(newest(&[claim(None, 0), claim(None, 3)]), Some(0));
         assert_eq!(newest(&[claim(None, 5), claim(Some(5), 5)]), Some(5));
         assert_eq!(newest(&[claim(None, 5), claim(Some(5), 4)]), Some(5));
-        let other = Claim {
+        let other = WitnessClaim {
             previous: Some(Head {
                 sequence: 0,
-                digest: Digest::of(b"other"),
+                digest: Digest::of_bytes(b"other"),
             }),
             ..claim(None, 3)
         };
@@ -304,13 +304,13 @@ mod tests {
     #[test]
     fn claims_are_read_as_they_are_written() {
         for claim in [claim(None, 0), claim(Some(3), u64::MAX)] {
-            assert_eq!(Claim::decode(claim.encode().as_bytes()), Some(claim));
+            assert_eq!(WitnessClaim::decode(claim.encode().as_bytes()), Some(claim));
         }
-        assert_eq!(Claim::decode(b"{}"), None);
+        assert_eq!(WitnessClaim::decode(b"{}"), None);
         // An earlier version did not name the maker.
         assert!(!claim(None, 0).encode().contains("maker"));
         let maker = Instance::try_from("00000000000000ff".to_owned()).ok();
-        let named = Claim {
+        let named = WitnessClaim {
             maker,
             ..claim(Some(0), 1)
         };
@@ -319,7 +319,7 @@ mod tests {
             "{}",
             named.encode()
         );
-        assert_eq!(Claim::decode(named.encode().as_bytes()), Some(named));
+        assert_eq!(WitnessClaim::decode(named.encode().as_bytes()), Some(named));
         for wrong in [
             "",
             "ff",

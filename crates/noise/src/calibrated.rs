@@ -37,7 +37,7 @@ impl Mechanism {
     ) -> Result<Self, Error> {
         Ok(Mechanism {
             distribution,
-            scale: noise::scale(distribution, change, values, price)?,
+            scale: noise::scale_for_price(distribution, change, values, price)?,
         })
     }
 
@@ -93,9 +93,9 @@ impl Mechanism {
 
     /// Draws. Each call costs the price once more, the same values or not: call it once per window and key, and keep the
     /// result.
-    pub fn release(&self, exact: &Exact, generator: &mut Generator) -> Noisy {
+    pub fn release_noisy(&self, exact: &Exact, generator: &mut Generator) -> Noisy {
         let mut values = vec![0; exact.reveal().len()];
-        noise::fill(self.distribution, self.scale, generator, &mut values);
+        noise::fill_noise(self.distribution, self.scale, generator, &mut values);
         for (noisy, exact) in values.iter_mut().zip(exact.reveal()) {
             *noisy = exact.saturating_add(*noisy);
         }

@@ -4,7 +4,7 @@
 use super::calibrate::Scale;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::{Epsilon, Rho};
-use bernstream_synopsis::price::{Price, most_paid};
+use bernstream_synopsis::price::{Price, largest_paid_epsilon};
 
 /// At least the `rho` of discrete Laplace noise of `scale` on values that neighbours change by at most `change` in the
 /// 1-norm: with `t = change / scale` at most `t + exp(-t) - 1 + min(t, 1) / 6 scale^2`, rounded up by less than six units
@@ -57,7 +57,7 @@ pub fn rho_of_ball(change: Sensitivity, values: usize, scale: Scale) -> Rho {
 /// The largest epsilon such that the ball noise that is made for it ([`Scale::for_price`]) costs at most `rho`, by its own constant
 /// ([`rho_of_ball`]) or that of any mechanism of pure differential privacy. `values` are those of one key, as there.
 pub fn epsilon_of_ball(change: Sensitivity, values: usize, rho: Rho) -> Epsilon {
-    most_paid(Price::Concentrated(rho).pure(), |epsilon| {
+    largest_paid_epsilon(Price::Concentrated(rho).largest_pure_epsilon(), |epsilon| {
         Scale::for_price(change, epsilon)
             .is_ok_and(|scale| rho_of_ball(change, values, scale) <= rho)
     })
@@ -253,7 +253,7 @@ mod tests {
             let epsilon = epsilon_of_ball(change, values, rho);
             let cost =
                 |epsilon| rho_of_ball(change, values, Scale::for_price(change, epsilon).unwrap());
-            let of_any = Price::Concentrated(rho).pure();
+            let of_any = Price::Concentrated(rho).largest_pure_epsilon();
             if values == 1 {
                 // Its own constant is no less there than that of any mechanism.
                 assert_eq!(epsilon, of_any);
@@ -296,8 +296,11 @@ mod tests {
                         "{text} {change}"
                     );
                 }
-                let of_any =
-                    Scale::for_price(Sensitivity(change), Price::Concentrated(rho).pure()).unwrap();
+                let of_any = Scale::for_price(
+                    Sensitivity(change),
+                    Price::Concentrated(rho).largest_pure_epsilon(),
+                )
+                .unwrap();
                 assert!(scale <= of_any, "{text} {change}: {scale:?} {of_any:?}");
             }
         }

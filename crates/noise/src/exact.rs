@@ -59,15 +59,15 @@ impl Exact {
 
     /// The distance in the sup norm: for records that are drawn from a public prior. Of real records it is as secret as they are.
     pub fn sup_distance(&self, other: &Exact) -> u128 {
-        self.changes(other).max().unwrap_or(0)
+        self.absolute_changes(other).max().unwrap_or(0)
     }
 
     /// The distance in the 1-norm: for records that are drawn from a public prior. Of real records it is as secret as they are.
     pub fn sum_distance(&self, other: &Exact) -> u128 {
-        self.changes(other).fold(0, u128::saturating_add)
+        self.absolute_changes(other).fold(0, u128::saturating_add)
     }
 
-    fn changes<'a>(&'a self, other: &'a Exact) -> impl Iterator<Item = u128> + 'a {
+    fn absolute_changes<'a>(&'a self, other: &'a Exact) -> impl Iterator<Item = u128> + 'a {
         self.0
             .iter()
             .zip(&other.0)

@@ -10,7 +10,11 @@ use bernstream_synopsis::price::Price;
 
 /// The least scale that `price` pays for, the change being that of all values together in the 2-norm. Gaussian noise has no
 /// price of pure differential privacy, and slots calibrate nothing.
-pub(super) fn scale(change: Sensitivity, values: usize, price: Price) -> Result<Scale, Error> {
+pub(super) fn gaussian_scale(
+    change: Sensitivity,
+    values: usize,
+    price: Price,
+) -> Result<Scale, Error> {
     match price {
         Price::Pure(_) | Price::Slots(_) => Err(Error::NoPromise { delta: Delta::ZERO }),
         Price::Approximate { epsilon, delta } => {
@@ -98,7 +102,7 @@ fn needed_delta(euclidean: u64, values: usize, price: Epsilon, sigma: u64) -> f6
     let epsilon = (price.trillionths() as f64 / 1e12).min(24.0) - 1e-15;
     let sigma = sigma as f64;
     let rounding = (1.0 + libm::exp(epsilon)) * values as f64 / (40.0 * sigma * sigma);
-    (curve(euclidean as f64 / sigma, epsilon) + rounding) * (1.0 + MARGIN)
+    (delta_curve(euclidean as f64 / sigma, epsilon) + rounding) * (1.0 + MARGIN)
 }
 
 /// A part of a tail.
@@ -113,7 +117,7 @@ const MARGIN: f64 = 1.0 / (1_u64 << 36) as f64;
 /// worse than computed: small tails stay accurate, and where the two nearly cancel the result is too large.
 ///
 /// Beyond `c = 30` the second part is `phi(a) (1/c - 1/c^3 + 3/c^5 - 15/c^7)`, which is below it and overflows never.
-pub fn curve(mu: f64, epsilon: f64) -> f64 {
+pub fn delta_curve(mu: f64, epsilon: f64) -> f64 {
     let near = epsilon / mu - mu / 2.0;
     let far = epsilon / mu + mu / 2.0;
     let nearer = upper_tail(near);

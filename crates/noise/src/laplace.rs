@@ -12,7 +12,7 @@ pub(super) fn scale(change: Sensitivity, _: usize, price: Price) -> Result<Scale
     match price {
         Price::Concentrated(rho) => scale_for_rho(change, rho),
         Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => {
-            Scale::for_price(change, price.pure())
+            Scale::for_price(change, price.largest_pure_epsilon())
         }
     }
 }

@@ -27,15 +27,15 @@ use bernstream_synopsis::{Adjacency, Sensitivity};
 /// moves), and mostly far less: high orders leave little of a smooth kernel undone. A unit is charged for each of its
 /// records.
 #[derive(Clone, Debug)]
-pub struct Order {
-    remainders: Vec<Remainder>,
+pub struct OrderChoice {
+    remainders: Vec<OrderRemainder>,
     noise: Mechanism,
     change: Sensitivity,
 }
 
 /// Grounds on which an order is judged: its noise, and the table of what it leaves undone.
 #[derive(Clone, Debug)]
-pub struct Remainder {
+pub struct OrderRemainder {
     /// Size in grid units.
     noise: i128,
     /// `(I - A)^h` in units of `2^-20`, row by row.
@@ -62,7 +62,7 @@ const LARGEST_VALUE: i128 = 1 << 99;
 /// The largest sum of a row: with values of [`LARGEST_VALUE`] it fits into 128 bits. Those of operators are below 2^25.
 const LARGEST_ROW: u128 = 1 << 27;
 
-impl Remainder {
+impl OrderRemainder {
     /// `noise` in grid units, its expected largest size; `rows` the matrix `(I - A)^h`, row by row.
     ///
     /// Both are public. The floats decide how good the choice is, nothing else.
@@ -72,19 +72,19 @@ impl Remainder {
             // A cast from a float saturates, and takes NaN to 0.
             table.push((entry * f64::from(1 << TABLE_BITS)).round() as i64);
         }
-        Remainder {
+        OrderRemainder {
             noise: noise as i64 as i128,
             rows: table,
         }
     }
 
     /// Error that is left undone, rounded down to whole grid units.
-    pub fn left(&self, values: &[i128]) -> i128 {
-        self.largest(values) >> TABLE_BITS
+    pub fn undone_error(&self, values: &[i128]) -> i128 {
+        self.largest_entry(values) >> TABLE_BITS
     }
 
     /// `max_i |sum_j T[i][j] v[j]|`, not negative.
-    fn largest(&self, values: &[i128]) -> i128 {
+    fn largest_entry(&self, values: &[i128]) -> i128 {
         let mut largest = 0;
         for row in self.rows.chunks_exact(values.len().max(1)) {
             let mut sum = 0_i128;
@@ -97,7 +97,7 @@ impl Remainder {
         largest
     }
 
-    /// Largest change of a unit to [`Remainder::left`]; `None` for a table that no operator has. Rounding down turns a
+    /// Largest change of a unit to [`Remainder::undone_error`]; `None` for a table that no operator has. Rounding down turns a
     /// difference of at most `d` into one of at most `ceil(d)`.
     pub fn sensitivity(&self, change: &TargetChange) -> Option<u128> {
         let mut norm = 0;
@@ -114,7 +114,7 @@ impl Remainder {
             Some(effects) => {
                 let mut most = 0;
                 for effect in effects {
-                    most = self.largest(effect).unsigned_abs().max(most);
+                    most = self.largest_entry(effect).unsigned_abs().max(most);
                 }
                 most.saturating_mul(moves).saturating_add(norm)
             }
@@ -125,12 +125,12 @@ impl Remainder {
     }
 }
 
-impl Order {
+impl OrderChoice {
     /// # Errors
     ///
     /// If a table is larger than that of any operator, or as with [`Mechanism::laplace`].
     pub fn new(
-        remainders: Vec<Remainder>,
+        remainders: Vec<OrderRemainder>,
         change: &TargetChange,
         price: Epsilon,
     ) -> Result<Self, Error> {
@@ -146,7 +146,7 @@ impl Order {
         }
         let sensitivity =
             Sensitivity(u64::try_from(both).map_err(|_| Error::TooMuchNoise { price })?);
-        Ok(Order {
+        Ok(OrderChoice {
             remainders,
             noise: Mechanism::laplace(sensitivity, price)?,
             change: sensitivity,
@@ -174,8 +174,8 @@ impl Order {
     }
 
     /// Draws. The index of an order; each call costs the price once more.
-    pub fn choose(&self, exact: &Exact, generator: &mut Generator) -> usize {
-        let noisy = self.noise.release(&self.scores(exact), generator);
+    pub fn choose_order(&self, exact: &Exact, generator: &mut Generator) -> usize {
+        let noisy = self.noise.release_noisy(&self.scores(exact), generator);
         // The last of equals is what `max_by_key` takes: so from the back.
         noisy
             .values()
@@ -195,7 +195,7 @@ impl Order {
     pub fn scores(&self, exact: &Exact) -> Exact {
         let mut scores = Vec::with_capacity(self.remainders.len());
         for order in &self.remainders {
-            scores.push(-(order.noise + order.left(exact.reveal())));
+            scores.push(-(order.noise + order.undone_error(exact.reveal())));
         }
         Exact::new(scores)
     }
@@ -221,17 +221,17 @@ mod tests {
         }
     }
 
-    fn tables(dimensions: usize, degree: u32, orders: &[u32]) -> Vec<Remainder> {
+    fn tables(dimensions: usize, degree: u32, orders: &[u32]) -> Vec<OrderRemainder> {
         Operator::new(dimensions, degree)
             .remainders(orders)
             .iter()
-            .map(|rows| Remainder::new(0.0, rows))
+            .map(|rows| OrderRemainder::new(0.0, rows))
             .collect()
     }
 
     #[test]
     fn what_an_order_leaves_undone_is_what_its_polynomial_misses_at_the_lattice() {
-        use bernstream_synopsis::bernstein::{basis, evaluate};
+        use bernstream_synopsis::bernstein::{bernstein_basis, evaluate_polynomial};
         let degree = 9;
         let orders = [1, 2, 5];
         let values: Vec<i128> = (0..=degree)
@@ -241,11 +241,11 @@ mod tests {
         for (order, table) in orders.into_iter().zip(tables(1, degree, &orders)) {
             let coefficients = Operator::new(1, degree).coefficients(&floats, order);
             let missed = |j: u32| {
-                let at = basis(degree, f64::from(j) / f64::from(degree));
-                (evaluate(&coefficients, &[at]) - floats[j as usize]).abs()
+                let at = bernstein_basis(degree, f64::from(j) / f64::from(degree));
+                (evaluate_polynomial(&coefficients, &[at]) - floats[j as usize]).abs()
             };
             let most = (0..=degree).map(missed).fold(0.0, f64::max);
-            let left = table.left(&values) as f64;
+            let left = table.undone_error(&values) as f64;
             assert!((left / most - 1.0).abs() < 1e-4, "{order}: {left} {most}");
         }
     }
@@ -277,7 +277,10 @@ mod tests {
                         .enumerate()
                         .map(|(j, v)| v + change(j))
                         .collect();
-                    found = table.left(&before).abs_diff(table.left(&after)).max(found);
+                    found = table
+                        .undone_error(&before)
+                        .abs_diff(table.undone_error(&after))
+                        .max(found);
                 }
                 assert!(
                     found <= claimed,
@@ -297,19 +300,22 @@ mod tests {
             let values: Vec<i128> = (0..13)
                 .map(|j| if j % 2 == 0 { i128::MAX } else { i128::MIN })
                 .collect();
-            assert!(table.left(&values) > LARGEST_VALUE / 2);
+            assert!(table.undone_error(&values) > LARGEST_VALUE / 2);
         }
         // What no operator has is refused, and does not wrap either.
-        let wild = Remainder::new(
+        let wild = OrderRemainder::new(
             f64::INFINITY,
             &[f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0],
         );
-        assert!(wild.left(&[i128::MAX, i128::MIN]) > 0 && wild.sensitivity(&any(2, 1)).is_none());
+        assert!(
+            wild.undone_error(&[i128::MAX, i128::MIN]) > 0
+                && wild.sensitivity(&any(2, 1)).is_none()
+        );
     }
 
     #[test]
     fn a_price_too_low_is_refused_in_words() {
-        let error = Order::new(tables(1, 5, &[1, 2]), &any(6, u64::MAX), price("0.1"))
+        let error = OrderChoice::new(tables(1, 5, &[1, 2]), &any(6, u64::MAX), price("0.1"))
             .unwrap_err()
             .to_string();
         assert!(error.contains("is so low"), "{error}");

@@ -35,7 +35,7 @@ impl Selection {
     }
 
     /// Draws. The index of a function, 0 where there is none; each call costs the price once more.
-    pub fn choose(&self, utilities: &Exact, generator: &mut Generator) -> usize {
+    pub fn choose_index(&self, utilities: &Exact, generator: &mut Generator) -> usize {
         permute_and_flip(self.scale, utilities.reveal(), generator)
     }
 }
@@ -67,8 +67,9 @@ impl Candidates {
     }
 
     /// Draws. The number of a candidate, 0 where there is none; each call costs the price once more.
-    pub fn choose(&self, exact: &Exact, generator: &mut Generator) -> usize {
-        self.selection.choose(&self.utilities(exact), generator)
+    pub fn choose_candidate(&self, exact: &Exact, generator: &mut Generator) -> usize {
+        self.selection
+            .choose_index(&self.utilities(exact), generator)
     }
 
     /// Utilities in grid units, one a candidate. Secret.

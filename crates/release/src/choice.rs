@@ -103,7 +103,7 @@ impl Bandwidth {
     }
 
     /// Standard deviations of the noise in a count, in records.
-    pub fn noise(&self) -> f64 {
+    pub fn noise_in_records(&self) -> f64 {
         2.0_f64.sqrt() * records(i128::from(self.noise.scale().units()))
     }
 
@@ -113,27 +113,29 @@ impl Bandwidth {
     }
 
     /// Draws. The index of a candidate; each call costs the price once more.
-    pub fn choose(&self, state: &Accumulator, generator: &mut Generator) -> usize {
-        let counts = self.noise.release(&self.counts(state), generator);
-        self.nearest(&counts)
+    pub fn choose_candidate(&self, state: &Accumulator, generator: &mut Generator) -> usize {
+        let counts = self
+            .noise
+            .release_noisy(&self.exact_counts(state), generator);
+        self.nearest_candidate(&counts)
     }
 
     /// Counts that the choice is made from, once noise is added: as secret as the records.
-    pub fn counts(&self, state: &Accumulator) -> Exact {
+    pub fn exact_counts(&self, state: &Accumulator) -> Exact {
         self.marginals.evaluate(state)
     }
 
     /// Largest change of the counts by a unit in the 1-norm: their noise is made for that.
-    pub fn change(&self) -> Sensitivity {
+    pub fn count_sensitivity(&self) -> Sensitivity {
         self.change
     }
 
     /// Index of the nearest candidate, from noisy counts: nothing here sees a record.
-    fn nearest(&self, counts: &Noisy) -> usize {
+    fn nearest_candidate(&self, counts: &Noisy) -> usize {
         let wanted: Vec<f64> = counts
             .values()
             .chunks_exact(BINS)
-            .map(|axis| rule(axis, self.marginals.axes()))
+            .map(|axis| wanted_bandwidth(axis, self.marginals.axis_count()))
             .collect();
         let mut nearest = 0;
         let mut least = None;
@@ -159,7 +161,7 @@ fn records(grains: i128) -> f64 {
 }
 
 /// The bandwidth that the noisy counts of one axis ask for, as a part of its width.
-fn rule(counts: &[i128], axes: usize) -> f64 {
+fn wanted_bandwidth(counts: &[i128], axes: usize) -> f64 {
     let counts: Vec<f64> = counts.iter().map(|grains| records(*grains)).collect();
     let total = counts.iter().sum::<f64>();
     // Where nothing can be told from nothing: records that lie evenly.

@@ -5,7 +5,7 @@ use super::target::Target;
 use bernstream_noise::Noisy;
 use bernstream_synopsis::shape::Basis;
 
-/// Noisy values in natural units, as a synopsis has them. Only [`Dequantized::of`] makes them, and a message takes them:
+/// Noisy values in natural units, as a synopsis has them. Only [`Dequantized::from_noisy`] makes them, and a message takes them:
 ///
 /// ```
 /// # fn seal(description: bernstream_synopsis::description::Description, values: bernstream_release::Dequantized) {
@@ -26,7 +26,7 @@ impl Dequantized {
         clippy::cast_precision_loss,
         reason = "already private: rounding is post-processing"
     )]
-    pub fn of(noisy: &Noisy, target: &dyn Target, scaling: ValueScaling) -> Self {
+    pub fn from_noisy(noisy: &Noisy, target: &dyn Target, scaling: ValueScaling) -> Self {
         let scaled = noisy
             .values()
             .iter()

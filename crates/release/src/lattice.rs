@@ -18,7 +18,7 @@ pub const UNITS_A_PEAK: u32 = 32;
 /// # Errors
 ///
 /// If there are not 1 to 3 axes, the degree is not 1 to 5,000, or there are more than 2^20 points.
-pub fn points(axes: usize, degree: u32) -> Result<usize, Error> {
+pub fn lattice_points(axes: usize, degree: u32) -> Result<usize, Error> {
     if !(1..=3).contains(&axes) {
         return Err(ShapeError::Axes(axes).into());
     }
@@ -41,7 +41,7 @@ pub fn points(axes: usize, degree: u32) -> Result<usize, Error> {
 }
 
 /// `sum / 2^shift`, halves up and not to even: then sums that differ by at most a whole number of units still do.
-pub fn rounded(sum: i128, shift: u32) -> i128 {
+pub fn round_half_up(sum: i128, shift: u32) -> i128 {
     sum.saturating_add(1 << (shift - 1)) >> shift
 }
 
@@ -50,7 +50,7 @@ pub fn rounded(sum: i128, shift: u32) -> i128 {
 /// # Errors
 ///
 /// If the sum is larger than a number can say.
-pub fn times(units: u128, contributions: u32) -> Result<u64, Error> {
+pub fn times_contributions(units: u128, contributions: u32) -> Result<u64, Error> {
     units
         .checked_mul(u128::from(contributions))
         .and_then(|units| u64::try_from(units).ok())
@@ -77,12 +77,12 @@ pub fn gaussian_sum(covariance: &[Vec<f64>], degree: u32) -> Option<f64> {
     let factor = density.max(volume);
     let form = Form::new(&matrix)?;
     let mut sum = 0.0;
-    for run in form.runs(&vec![0.0; axes], SQUARED, &vec![i32::MAX; axes]) {
+    for run in form.points_within(&vec![0.0; axes], SQUARED, &vec![i32::MAX; axes]) {
         let mut z: Vec<f64> = run.lead.iter().map(|z| f64::from(*z)).collect();
         z.push(0.0);
         for last in run.first..=run.last {
             z[run.lead.len()] = f64::from(last);
-            sum += (-0.5 * form.at(&z)).exp();
+            sum += (-0.5 * form.evaluate_form(&z)).exp();
         }
     }
     let inverse = form.inverse();
@@ -106,12 +106,12 @@ mod tests {
     #[test]
     fn halves_are_rounded_up_so_that_whole_differences_stay_whole() {
         assert_eq!(
-            [1, 2, 3, 4, 6, 10].map(|sum| rounded(sum, 2)),
+            [1, 2, 3, 4, 6, 10].map(|sum| round_half_up(sum, 2)),
             [0, 1, 1, 1, 2, 3]
         );
         for sum in 0..64 {
-            assert_eq!(rounded(sum + 4, 2) - rounded(sum, 2), 1);
+            assert_eq!(round_half_up(sum + 4, 2) - round_half_up(sum, 2), 1);
         }
-        assert_eq!(rounded(i128::MAX, 18), i128::MAX >> 18);
+        assert_eq!(round_half_up(i128::MAX, 18), i128::MAX >> 18);
     }
 }

@@ -28,14 +28,14 @@ impl Marginals {
         Marginals { nodes }
     }
 
-    pub fn axes(&self) -> usize {
+    pub fn axis_count(&self) -> usize {
         self.nodes.per_axis().len()
     }
 
     /// [`BINS`] counts in grains for each axis, the first axis first. `state` must be a histogram on the nodes; anything
     /// else counts as empty.
     pub fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let mut counts = vec![0_i128; BINS * self.axes()];
+        let mut counts = vec![0_i128; BINS * self.axis_count()];
         let Some(histogram) = accumulator.histogram() else {
             return Exact::new(counts);
         };
@@ -44,7 +44,7 @@ impl Marginals {
         for ((width, m), counts) in axes.zip(counts.chunks_exact_mut(BINS)) {
             inner /= width;
             for (at, grains) in histogram.cells.iter().enumerate() {
-                if let Some(count) = counts.get_mut(bin(at / inner % width, *m)) {
+                if let Some(count) = counts.get_mut(bin_of_node(at / inner % width, *m)) {
                     *count += i128::from(*grains);
                 }
             }
@@ -66,8 +66,8 @@ impl Marginals {
             Adjacency::AddRemove => 1,
             Adjacency::ReplaceOne => 2,
         };
-        lattice::times(
-            moves * self.axes() as u128 * u128::from(GRAINS),
+        lattice::times_contributions(
+            moves * self.axis_count() as u128 * u128::from(GRAINS),
             contributions,
         )
         .map(Sensitivity)
@@ -75,7 +75,7 @@ impl Marginals {
 }
 
 /// The bin of the node `index - 1` of `m`: those outside the domain belong to the bins at its ends.
-fn bin(index: usize, m: u32) -> usize {
+fn bin_of_node(index: usize, m: u32) -> usize {
     let node = index.saturating_sub(1);
     let m = m as usize;
     (node * BINS / m).min(BINS - 1)

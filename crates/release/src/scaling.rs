@@ -7,7 +7,7 @@ use super::target::Target;
 ///
 /// ```
 /// # fn scaling(target: &dyn bernstream_release::Target) {
-/// let scaling = bernstream_release::ValueScaling::of(target);
+/// let scaling = bernstream_release::ValueScaling::of_target(target);
 /// assert_eq!(scaling.offset(), 0.0);
 /// # }
 /// ```
@@ -19,7 +19,7 @@ pub struct ValueScaling {
 
 impl ValueScaling {
     /// The unit of the target itself, without an offset.
-    pub fn of(target: &dyn Target) -> Self {
+    pub fn of_target(target: &dyn Target) -> Self {
         ValueScaling::new(target.unit(), 0.0)
     }
 

@@ -12,7 +12,7 @@ use bernstream_synopsis::{Encoded, Error, Synopsis};
 /// # use bernstream_release::{Dequantized, Sealed, Target, ValueScaling};
 /// # use bernstream_synopsis::description::Description;
 /// # fn seal(description: Description, target: &dyn Target, noisy: &Noisy) -> Result<(), bernstream_synopsis::Error> {
-/// let sealed = Sealed::new(description, Dequantized::of(noisy, target, ValueScaling::of(target)))?;
+/// let sealed = Sealed::new(description, Dequantized::from_noisy(noisy, target, ValueScaling::of_target(target)))?;
 /// # Ok(())
 /// # }
 /// ```

@@ -60,7 +60,7 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
     /// Value of one grid unit, where the domain is the unit cube and a label lies in `[-1, 1]`.
     fn unit(&self) -> f64;
 
-    /// The exact values of one window and key, [`Shape::values`] of them. `accumulator` must be one of [`Target::accumulator`].
+    /// The exact values of one window and key, [`Shape::value_count`] of them. `accumulator` must be one of [`Target::accumulator`].
     fn evaluate(&self, accumulator: &Accumulator) -> Exact;
 
     /// Returns whether the values are a sum over the records: those of several windows then add up, each rounded by itself.
@@ -99,7 +99,7 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, Error> {
-        interpolated(self, adjacency, contributions)
+        interpolated_sensitivity(self, adjacency, contributions)
     }
 
     /// Largest change of the values by such a unit in `norm`, that of a law of noise.
@@ -155,18 +155,18 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
 /// # Errors
 ///
 /// If a sensitivity of the target is larger than a number can say.
-pub fn interpolated<T: Target + ?Sized>(
+pub fn interpolated_sensitivity<T: Target + ?Sized>(
     target: &T,
     adjacency: Adjacency,
     contributions: u32,
 ) -> Result<u64, Error> {
     let one = target.sensitivity(adjacency, contributions)?.0;
     let sup = target.sup_sensitivity(adjacency, contributions)?;
-    Ok(root(u128::from(one) * u128::from(sup)))
+    Ok(root_rounded_up(u128::from(one) * u128::from(sup)))
 }
 
 /// The square root, rounded up.
-pub fn root(square: u128) -> u64 {
+pub fn root_rounded_up(square: u128) -> u64 {
     let down = square.isqrt();
     // At most 2^64 is the root of 128 bits.
     u64::try_from(if down * down < square { down + 1 } else { down }).unwrap_or(u64::MAX)
@@ -177,13 +177,13 @@ pub fn root(square: u128) -> u64 {
 /// # Errors
 ///
 /// If it is larger than a number can say.
-pub fn every_value(
+pub fn sensitivity_of_every_value(
     target: &dyn Target,
     adjacency: Adjacency,
     contributions: u32,
 ) -> Result<Sensitivity, Error> {
     let sup = target.sup_sensitivity(adjacency, contributions)?;
-    sup.checked_mul(target.shape().values() as u64)
+    sup.checked_mul(target.shape().value_count() as u64)
         .map(Sensitivity)
         .ok_or(Error::Contributions { contributions })
 }

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes = fs::read(file)?;
     let synopsis = match str::from_utf8(&bytes) {
         Ok(text) if text.trim_start().starts_with('{') => Synopsis::from_json(text)?,
-        _ => Synopsis::open(&bytes)?,
+        _ => Synopsis::decode_message(&bytes)?,
     };
     let about = synopsis.description();
     println!("{}: {}", about.release, about.meaning);
@@ -37,6 +37,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             value + noise
         );
     }
-    println!("over the whole domain: {:.1}", evaluator.mass());
+    println!("over the whole domain: {:.1}", evaluator.total_mass());
     Ok(())
 }

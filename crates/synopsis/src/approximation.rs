@@ -7,7 +7,7 @@ use super::error::Error;
 use super::newton::Newton;
 use super::released::Synopsis;
 use crate::Shape;
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 
 /// Most lattice points for which the norm of the operator is measured.
 const MOST_MEASURED: usize = 2_000;
@@ -41,7 +41,7 @@ enum Bound {
 
 impl Synopsis {
     /// Band of the approximation; `None` where no smoothness was declared.
-    pub fn approximation(&self) -> Option<ApproximationBand> {
+    pub fn approximation_band(&self) -> Option<ApproximationBand> {
         let description = &self.description;
         let shape = description.shape();
         let k = f64::from(description.degree);
@@ -52,7 +52,7 @@ impl Synopsis {
                 };
                 Bound::Power {
                     norm: *norm,
-                    newton: Newton::on(basis),
+                    newton: Newton::on_points(basis),
                 }
             }
             Smoothness::Lipschitz(slopes) => {
@@ -82,8 +82,8 @@ impl Bound {
         if order == 1 {
             return Bound::Order1 { shares, power };
         }
-        let norm = if shape.values() <= MOST_MEASURED {
-            Operator::new(shape.dimensions, shape.degree).norm(order - 1)
+        let norm = if shape.value_count() <= MOST_MEASURED {
+            Operator::new(shape.dimensions, shape.degree).norm_bound(order - 1)
         } else {
             f64::from(order - 1).exp2() - 1.0
         };
@@ -107,8 +107,8 @@ impl ApproximationBand {
                 .sum(),
             Bound::Everywhere(bound) => *bound,
             Bound::Power { norm, newton } => {
-                let n = newton.at(&point);
-                norm * (newton.basis.kernel.value(&point, &point) - dot(&n, &n))
+                let n = newton.basis_values(&point);
+                norm * (newton.basis.kernel.value(&point, &point) - dot_product(&n, &n))
                     .max(0.0)
                     .sqrt()
             }

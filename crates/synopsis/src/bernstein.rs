@@ -13,7 +13,7 @@ pub const MAX_ORDER: u32 = 1_000;
 ///
 /// Computed from its mode outwards and divided by the sum, because a recurrence that starts at `j = 0` underflows from
 /// `k = 148` on. Relative to the largest entry the error is below 4e-16 up to [`MAX_DEGREE`].
-pub fn basis(degree: u32, x: f64) -> Vec<f64> {
+pub fn bernstein_basis(degree: u32, x: f64) -> Vec<f64> {
     let k = degree as usize;
     let mode = mode(degree, x);
     let mut basis = vec![0.0; k + 1];
@@ -46,7 +46,7 @@ fn mode(degree: u32, x: f64) -> usize {
 
 /// A polynomial in Bernstein form at a point of the unit cube: coefficients row-major with the last axis fastest, one
 /// basis an axis.
-pub fn evaluate(coefficients: &[f64], bases: &[Vec<f64>]) -> f64 {
+pub fn evaluate_polynomial(coefficients: &[f64], bases: &[Vec<f64>]) -> f64 {
     let mut values = coefficients.to_vec();
     for basis in bases.iter().rev() {
         values = values
@@ -84,7 +84,7 @@ impl Operator {
     pub fn coefficients(&self, values: &[f64], order: u32) -> Vec<f64> {
         let mut coefficients = values.to_vec();
         for _ in 1..order {
-            self.sharpen(&mut coefficients, values);
+            self.correct_residual(&mut coefficients, values);
         }
         coefficients
     }
@@ -96,7 +96,7 @@ impl Operator {
         let mut of_orders = Vec::with_capacity(orders.len());
         for order in orders {
             for _ in reached..*order {
-                self.sharpen(&mut coefficients, values);
+                self.correct_residual(&mut coefficients, values);
             }
             reached = reached.max(*order);
             of_orders.push(coefficients.clone());
@@ -117,7 +117,7 @@ impl Operator {
             let mut reached = 0;
             for (order, table) in orders.iter().zip(&mut tables) {
                 for _ in reached..*order {
-                    let smoothed = self.on_lattice.evaluate(&left, self.dimensions);
+                    let smoothed = self.on_lattice.evaluate_tensor(&left, self.dimensions);
                     for (left, smoothed) in left.iter_mut().zip(smoothed) {
                         *left -= smoothed;
                     }
@@ -132,8 +132,10 @@ impl Operator {
     }
 
     /// One step of residual correction: from `c_j` to `c_{j+1}`.
-    fn sharpen(&self, coefficients: &mut [f64], values: &[f64]) {
-        let smoothed = self.on_lattice.evaluate(coefficients, self.dimensions);
+    fn correct_residual(&self, coefficients: &mut [f64], values: &[f64]) {
+        let smoothed = self
+            .on_lattice
+            .evaluate_tensor(coefficients, self.dimensions);
         for ((c, v), s) in coefficients.iter_mut().zip(values).zip(smoothed) {
             *c += v - s;
         }
@@ -141,12 +143,12 @@ impl Operator {
 
     /// The functions `b_nu^(h)(y)`, `nu` in the lattice, by which noise on lattice value `nu` enters the value at `y`:
     /// the adjoint of [`Operator::coefficients`] on the basis at `y`.
-    pub(super) fn influence(&self, bases: &[Vec<f64>], order: u32) -> Vec<f64> {
+    pub(super) fn influence_of_values(&self, bases: &[Vec<f64>], order: u32) -> Vec<f64> {
         let direct = outer_product(bases);
         let transposed = self.on_lattice.transposed();
         let mut influence = direct.clone();
         for _ in 1..order {
-            let smoothed = transposed.evaluate(&influence, self.dimensions);
+            let smoothed = transposed.evaluate_tensor(&influence, self.dimensions);
             for ((i, d), s) in influence.iter_mut().zip(&direct).zip(smoothed) {
                 *i += d - s;
             }
@@ -155,8 +157,8 @@ impl Operator {
     }
 
     /// Standard deviation at `y` of the order-`h` value under independent lattice noise of variance 1; one dimension.
-    pub(super) fn spread(&self, y: f64, order: u32) -> f64 {
-        let influence = self.influence(&[basis(self.degree(), y)], order);
+    pub(super) fn noise_deviation(&self, y: f64, order: u32) -> f64 {
+        let influence = self.influence_of_values(&[bernstein_basis(self.degree(), y)], order);
         sequential_dot(&influence, &influence).sqrt()
     }
 
@@ -169,19 +171,24 @@ impl Operator {
     ///
     /// The norm is 1 at order 1, and far below `2^h - 1`. Costs `O(3^l h l N^2 k)`: a planner's figure, for lattices
     /// of up to some thousand points.
-    pub fn norm(&self, order: u32) -> f64 {
+    pub fn norm_bound(&self, order: u32) -> f64 {
         let nodes = DenseNodes::new(self.degree(), 6);
         // Both the operator and the nodes are symmetric in every axis and under exchange of axes.
         let half: Vec<Vec<f64>> = nodes
             .points
             .iter()
             .filter(|y| **y <= 0.5)
-            .map(|y| basis(self.degree(), *y))
+            .map(|y| bernstein_basis(self.degree(), *y))
             .collect();
         let mut largest = 0.0_f64;
         for indices in ascending_indices(half.len(), self.dimensions) {
             let bases: Vec<Vec<f64>> = indices.iter().map(|index| half[*index].clone()).collect();
-            largest = largest.max(self.influence(&bases, order).iter().map(|b| b.abs()).sum());
+            largest = largest.max(
+                self.influence_of_values(&bases, order)
+                    .iter()
+                    .map(|b| b.abs())
+                    .sum(),
+            );
         }
         largest
             * nodes
@@ -242,7 +249,10 @@ impl Bases {
     pub(super) fn at(degree: u32, points: &[f64]) -> Self {
         let by_point = Bases {
             columns: degree as usize + 1,
-            entries: points.iter().flat_map(|&x| basis(degree, x)).collect(),
+            entries: points
+                .iter()
+                .flat_map(|&x| bernstein_basis(degree, x))
+                .collect(),
         };
         by_point.transposed()
     }
@@ -262,7 +272,7 @@ impl Bases {
     }
 
     /// Values at every tuple of points, row-major: each of the equal axes of `tensor` goes from coefficients to values.
-    pub(super) fn evaluate(&self, tensor: &[f64], dimensions: usize) -> Vec<f64> {
+    pub(super) fn evaluate_tensor(&self, tensor: &[f64], dimensions: usize) -> Vec<f64> {
         let mut values = tensor.to_vec();
         for _ in 0..dimensions {
             values = self.turn_first_axis(&values);
@@ -307,7 +317,7 @@ mod tests {
     fn approximate(values: &[f64], order: u32) -> impl Fn(f64) -> f64 + use<> {
         let degree = values.len() as u32 - 1;
         let coefficients = Operator::new(1, degree).coefficients(values, order);
-        move |y| evaluate(&coefficients, &[basis(degree, y)])
+        move |y| evaluate_polynomial(&coefficients, &[bernstein_basis(degree, y)])
     }
 
     fn sup_error(degree: u32, order: u32, f: impl Fn(f64) -> f64 + Copy) -> f64 {
@@ -322,7 +332,7 @@ mod tests {
     fn the_basis_is_a_partition_of_unity_and_has_the_binomial_mean_and_variance() {
         for degree in [1, 2, 40, 148, 149, 1000, MAX_DEGREE] {
             for y in [0.0, 1e-300, 1e-9, 0.1, 0.5, 0.77, 1.0 - 1e-9, 1.0] {
-                let basis = basis(degree, y);
+                let basis = bernstein_basis(degree, y);
                 let k = f64::from(degree);
                 let moment = |f: &dyn Fn(f64) -> f64| -> f64 {
                     basis.iter().enumerate().map(|(j, b)| b * f(j as f64)).sum()
@@ -363,10 +373,10 @@ mod tests {
             let bases: Vec<_> = point
                 .iter()
                 .take(dimensions)
-                .map(|y| basis(degree, *y))
+                .map(|y| bernstein_basis(degree, *y))
                 .collect();
             for order in [1, 2, 9, 200] {
-                let value = evaluate(
+                let value = evaluate_polynomial(
                     &Operator::new(dimensions, degree).coefficients(&values, order),
                     &bases,
                 );
@@ -459,7 +469,7 @@ mod tests {
             (2, 8, 2, 1.28),
             (2, 8, 3, 1.43),
         ] {
-            let norm = Operator::new(dimensions, degree).norm(order);
+            let norm = Operator::new(dimensions, degree).norm_bound(order);
             let bound = measured * tolerance.powi(dimensions as i32);
             assert!(
                 norm > 0.97 * measured && norm < 1.05 * bound,
@@ -474,12 +484,18 @@ mod tests {
         let order = 5;
         let point = [0.3, 0.85];
         let operator = Operator::new(2, degree);
-        let bases: Vec<_> = point.iter().map(|y| basis(degree, *y)).collect();
-        for (nu, influence) in operator.influence(&bases, order).into_iter().enumerate() {
+        let bases: Vec<_> = point.iter().map(|y| bernstein_basis(degree, *y)).collect();
+        for (nu, influence) in operator
+            .influence_of_values(&bases, order)
+            .into_iter()
+            .enumerate()
+        {
             let mut indicator = vec![0.0; 49];
             indicator[nu] = 1.0;
             assert!(
-                (evaluate(&operator.coefficients(&indicator, order), &bases) - influence).abs()
+                (evaluate_polynomial(&operator.coefficients(&indicator, order), &bases)
+                    - influence)
+                    .abs()
                     < 1e-13
             );
         }

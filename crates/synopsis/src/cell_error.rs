@@ -34,7 +34,7 @@ pub struct CellError {
 impl CellError {
     /// Predicts the error of noise with this scale on the counts, in the units of the scale, where `records` are expected. A value of the basis is a
     /// count times `a_record`, the value that one record adds to its cell.
-    pub fn expected(
+    pub fn predict_error(
         basis: &CellBasis,
         law: NoiseDistribution,
         scale: f64,
@@ -69,13 +69,13 @@ impl CellError {
     ///
     /// Of eight laws of records, smooth ones, heaped ones and spikes, such a part of the worst form makes the mean regret against the best
     /// grid of hindsight smallest, on one, two and three axes.
-    pub fn of_choice(&self) -> f64 {
+    pub fn grid_criterion(&self) -> f64 {
         self.noise.hypot(self.typical * self.form_at_most)
     }
 
     /// Errors of a density in other units, so many for one of these.
-    pub fn density(&self, unit: f64) -> Expected {
-        let errors = self.told();
+    pub fn density_errors(&self, unit: f64) -> Expected {
+        let errors = self.worst_case_errors();
         Expected {
             noise: errors.noise * unit,
             approximation: errors.approximation * unit,
@@ -87,7 +87,7 @@ impl CellError {
 
     /// Errors of a label that is read off two tables or more, where `records` are spread evenly, `reach` of them under the kernel at a point, and
     /// `range` is that of the label. The form is that of labels that change from bound to bound within a kernel.
-    pub fn label(&self, basis: &CellBasis, reach: f64, range: f64) -> Expected {
+    pub fn label_errors(&self, basis: &CellBasis, reach: f64, range: f64) -> Expected {
         // Of the sum of two tables the noise is larger by the root of 2 than that of one, which decides at the bounds.
         let unit = range * std::f64::consts::FRAC_1_SQRT_2 / reach;
         let [noise, within, pointwise] =
@@ -99,13 +99,13 @@ impl CellError {
             approximation,
             error,
             within: within.max(approximation + pointwise).min(range),
-            spread: self.of_choice() * unit,
+            spread: self.grid_criterion() * unit,
         }
     }
 
     /// Errors to expect where all records lie in one place of a cell, its worst; and where they are spread, which is what a grid is
     /// chosen by.
-    pub fn told(&self) -> Expected {
+    pub fn worst_case_errors(&self) -> Expected {
         let approximation = self.form_at_most;
         let error = self.noise.hypot(approximation);
         // Where the form is off the noise is that of a few places, elsewhere it is alone.
@@ -115,13 +115,13 @@ impl CellError {
             approximation,
             error,
             within,
-            spread: self.of_choice(),
+            spread: self.grid_criterion(),
         }
     }
 }
 
 /// The mean of the largest size of the noise over the cube, of scale 1.
-pub fn noise(basis: &CellBasis, law: NoiseDistribution) -> f64 {
+pub fn mean_noise_sup(basis: &CellBasis, law: NoiseDistribution) -> f64 {
     CellNoise::new(basis, law).exceeded_by(ABOVE_THE_MEAN)
 }
 
@@ -162,7 +162,7 @@ impl CellNoise {
                 .iter()
                 .filter_map(|nodes| nodes.get(nodes.len() / 2).copied())
                 .collect();
-            let squares: Vec<f64> = basis.at(&middle).iter().map(|a| a * a).collect();
+            let squares: Vec<f64> = basis.kernel_values(&middle).iter().map(|a| a * a).collect();
             variance = squares.iter().sum::<f64>();
             kurtosis = squares.iter().map(|square| square * square).sum::<f64>() / variance.powi(2);
         }
@@ -410,7 +410,7 @@ impl NodeShares {
 
 /// The steps of each axis to try: cells of equal size in widths of the kernel, from a tenth of one to where the spline has a third of
 /// the kernel's variance.
-pub fn grids(spline: Spline, widths: &[f64]) -> Vec<Vec<u32>> {
+pub fn candidate_grids(spline: Spline, widths: &[f64]) -> Vec<Vec<u32>> {
     const RATIO: f64 = 1.06;
     let widest = (0.32 / spline.variance()).sqrt();
     let mut grids: Vec<Vec<u32>> = Vec::new();

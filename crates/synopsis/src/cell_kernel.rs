@@ -31,7 +31,11 @@ impl CellKernel {
     ///
     /// If axes or bandwidths are out of range, the spline alone is as wide as the kernel, or there are more than
     /// [`MOST_CELLS`] cells.
-    pub fn diagonal(bandwidths: &[f64], spline: Spline, steps: &[u32]) -> Result<Self, ShapeError> {
+    pub fn from_bandwidths(
+        bandwidths: &[f64],
+        spline: Spline,
+        steps: &[u32],
+    ) -> Result<Self, ShapeError> {
         if !(1..=3).contains(&bandwidths.len()) {
             return Err(ShapeError::Axes(bandwidths.len()));
         }
@@ -44,8 +48,8 @@ impl CellKernel {
     ///
     /// # Errors
     ///
-    /// If the matrix is not one, or as [`CellKernel::diagonal`].
-    pub fn covariance(
+    /// If the matrix is not one, or as [`CellKernel::from_bandwidths`].
+    pub fn from_covariance(
         matrix: &[Vec<f64>],
         spline: Spline,
         steps: &[u32],

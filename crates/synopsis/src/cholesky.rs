@@ -38,7 +38,7 @@ impl Pivoted {
             let row = chosen.rows[pivot].clone();
             for (place, rest) in rests.iter_mut().enumerate() {
                 let explained = &mut chosen.rows[place];
-                let next = (value(pivot, place) - dot(&row, explained)) / largest.sqrt();
+                let next = (value(pivot, place) - dot_product(&row, explained)) / largest.sqrt();
                 *rest = (*rest - next * next).max(0.0);
                 explained.push(next);
             }
@@ -48,27 +48,27 @@ impl Pivoted {
     }
 
     /// Rows of `L`.
-    pub fn factor(&self) -> impl Iterator<Item = &[f64]> {
+    pub fn factor_rows(&self) -> impl Iterator<Item = &[f64]> {
         (0..self.order.len()).map(|index| &self.rows[self.order[index]][..=index])
     }
 }
 
 /// The factor `L` of a matrix given by its lower triangle, row by row. A pivot whose square is below `rest` of the diagonal entry
 /// becomes the root of that.
-pub(crate) fn factor(mut rows: Vec<Vec<f64>>, rest: f64) -> Vec<Vec<f64>> {
+pub(crate) fn cholesky_factor(mut rows: Vec<Vec<f64>>, rest: f64) -> Vec<Vec<f64>> {
     let mut factor: Vec<Vec<f64>> = Vec::with_capacity(rows.len());
     for row in &mut rows {
         let whole = row.pop().unwrap_or(f64::NAN);
-        let mut next = forward(&factor, row);
-        next.push((whole - dot(&next, &next)).max(rest * whole).sqrt());
+        let mut next = solve_lower(&factor, row);
+        next.push((whole - dot_product(&next, &next)).max(rest * whole).sqrt());
         factor.push(next);
     }
     factor
 }
 
 /// `L^-1 x`.
-pub(crate) fn forward(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
-    forward_by(dot, factor, x)
+pub(crate) fn solve_lower(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
+    forward_by(dot_product, factor, x)
 }
 
 /// `L^-1 x` with an inner product of the caller's: another order of summation rounds differently.
@@ -83,7 +83,7 @@ pub fn forward_by(dot: fn(&[f64], &[f64]) -> f64, factor: &[Vec<f64>], x: &[f64]
 }
 
 /// `L'^-1 x`.
-pub fn backward(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
+pub fn solve_upper(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
     let mut solved = x.to_vec();
     for (i, row) in factor.iter().enumerate().rev() {
         let (before, from) = solved.split_at_mut(i);
@@ -100,7 +100,7 @@ pub fn backward(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
 }
 
 /// The inverse of a lower triangular matrix; row `i` has `i + 1` numbers.
-pub(crate) fn inverse<'a>(factor: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f64>> {
+pub(crate) fn lower_inverse<'a>(factor: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = Vec::new();
     for (i, of_factor) in factor.enumerate() {
         let mut row = vec![0.0; i + 1];
@@ -117,7 +117,7 @@ pub(crate) fn inverse<'a>(factor: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f6
 }
 
 /// The inner product, as far as both go; in four lanes, so that a product passes no more roundings than in one go.
-pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub fn dot_product(a: &[f64], b: &[f64]) -> f64 {
     let both = a.len().min(b.len());
     let (a, a_rest) = a[..both].as_chunks::<4>();
     let (b, b_rest) = b[..both].as_chunks::<4>();
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn the_factor_of_a_matrix_solves_it() {
-        let factor = factor(vec![vec![4.0], vec![2.0, 5.0], vec![1.0, -1.0, 3.0]], 1e-10);
-        let x = backward(&factor, &forward(&factor, &[7.0, 6.0, 3.0]));
+        let factor = cholesky_factor(vec![vec![4.0], vec![2.0, 5.0], vec![1.0, -1.0, 3.0]], 1e-10);
+        let x = solve_upper(&factor, &solve_lower(&factor, &[7.0, 6.0, 3.0]));
         let product = [
             4.0 * x[0] + 2.0 * x[1] + x[2],
             2.0 * x[0] + 5.0 * x[1] - x[2],

@@ -31,19 +31,19 @@ impl Timestamp {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        Timestamp(micros(since))
+        Timestamp(saturating_micros(since))
     }
 
     /// Saturates at the ends of the representable range.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
-        Timestamp(self.0.saturating_add(micros(span)))
+        Timestamp(self.0.saturating_add(saturating_micros(span)))
     }
 
     /// Saturates at the ends of the representable range.
     #[must_use]
     pub fn minus(self, span: Duration) -> Self {
-        Timestamp(self.0.saturating_sub(micros(span)))
+        Timestamp(self.0.saturating_sub(saturating_micros(span)))
     }
 
     /// The duration from `earlier` to `self`; zero if `earlier` is later.
@@ -102,18 +102,18 @@ impl ScheduleClock {
     }
 
     /// The brokers' clock has reached `time`, as was told at `answered`.
-    pub fn told(&self, time: Timestamp, answered: Instant) {
+    pub fn set_broker_time(&self, time: Timestamp, answered: Instant) {
         *self.brokers.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(BrokerTime { time, answered });
     }
 
     /// The earlier of the two clocks; the brokers' goes on with the monotonic clock of this machine.
     pub fn now(&self) -> Timestamp {
-        self.brokers().min((self.worker)())
+        self.broker_time().min((self.worker)())
     }
 
     /// The brokers' clock; the worker's where they have not told theirs.
-    pub fn brokers(&self) -> Timestamp {
+    pub fn broker_time(&self) -> Timestamp {
         let last = *self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
         match last {
             Some(answer) => answer.time.plus(answer.answered.elapsed()),
@@ -122,8 +122,8 @@ impl ScheduleClock {
     }
 
     /// Delay of the worker's clock behind the brokers'.
-    pub fn behind(&self) -> Duration {
-        self.brokers().since((self.worker)())
+    pub fn delay_behind_brokers(&self) -> Duration {
+        self.broker_time().since((self.worker)())
     }
 }
 
@@ -146,13 +146,13 @@ impl Reminder {
     }
 
     /// Forgets what was told: the next one is told at once.
-    pub fn end(&mut self) {
+    pub fn forget_reminder(&mut self) {
         self.0 = None;
     }
 }
 
 /// Formats a duration as in the configuration, such as `1d 2h`; never in months, which differ in length.
-pub fn show(span: Duration) -> String {
+pub fn format_duration(span: Duration) -> String {
     let mut left = span.as_micros();
     let mut parts = Vec::new();
     for (unit, micros) in [
@@ -176,7 +176,7 @@ pub fn show(span: Duration) -> String {
 }
 
 /// The microseconds of a duration, saturating.
-pub fn micros(span: Duration) -> i64 {
+pub fn saturating_micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
@@ -259,12 +259,15 @@ mod tests {
         let schedule = ScheduleClock::new(worker);
         assert_eq!(schedule.now(), worker());
         let shared = schedule.clone();
-        shared.told(Timestamp::from_micros(1_000_000), Instant::now());
+        shared.set_broker_time(Timestamp::from_micros(1_000_000), Instant::now());
         assert!(schedule.now() < Timestamp::from_micros(40_000_000));
-        assert_eq!(schedule.behind(), Duration::ZERO);
-        shared.told(Timestamp::from_micros(90_000_000), Instant::now());
+        assert_eq!(schedule.delay_behind_brokers(), Duration::ZERO);
+        shared.set_broker_time(Timestamp::from_micros(90_000_000), Instant::now());
         assert_eq!(schedule.now(), worker());
-        assert!(schedule.behind() >= Duration::from_secs(40) && schedule.brokers() > worker());
+        assert!(
+            schedule.delay_behind_brokers() >= Duration::from_secs(40)
+                && schedule.broker_time() > worker()
+        );
     }
 
     #[test]
@@ -275,14 +278,14 @@ mod tests {
             .filter(|second| reminder.is_due(start + Duration::from_secs(*second)))
             .collect::<Vec<_>>();
         assert_eq!(told, [0, 60, 120]);
-        reminder.end();
+        reminder.forget_reminder();
         assert!(reminder.is_due(start + Duration::from_secs(180)));
     }
 
     #[test]
     fn spans_are_shown_as_they_are_written() {
         let shown = [0, 1, 90_000_000, 31 * 86_400_000_000, 93_600_500_000]
-            .map(|us| show(Duration::from_micros(us)));
+            .map(|us| format_duration(Duration::from_micros(us)));
         assert_eq!(shown, ["0s", "1us", "1m 30s", "31d", "1d 2h 500ms"]);
     }
 }

@@ -80,7 +80,7 @@ pub struct Description {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
     pub band: NoiseBand,
-    /// Smoothness that is declared of the function, and bounds the approximation ([`crate::Synopsis::approximation`]).
+    /// Smoothness that is declared of the function, and bounds the approximation ([`crate::Synopsis::approximation_band`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<Smoothness>,
     /// Largest distance of the form from the function, as a part of the sum of the exact values; see [`crate::form_error`].
@@ -161,16 +161,16 @@ pub enum Calibrated {
 
 impl Calibrated {
     /// Derivation of the sensitivity of a function in this form.
-    pub fn derived(&self, target: &Target, basis: &Basis) -> Derivation {
+    pub fn sensitivity_derivation(&self, target: &Target, basis: &Basis) -> Derivation {
         match self {
-            Calibrated::Tight => Derivation::of(target, basis),
+            Calibrated::Tight => Derivation::for_target(target, basis),
             Calibrated::Paper { .. } => Derivation::Paper,
             Calibrated::Sampled => Derivation::Sampled,
         }
     }
 
     /// Remark for people; nothing where nothing is unusual.
-    pub fn remark(&self) -> Option<String> {
+    pub fn remark_for_people(&self) -> Option<String> {
         match self {
             Calibrated::Tight | Calibrated::Sampled => None,
             Calibrated::Paper { times_needed } => Some(format!(
@@ -295,7 +295,7 @@ impl Description {
     }
 
     /// Says what is wrong, if anything is, with the numbers that evaluation relies on.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check_consistency(&self) -> Result<(), String> {
         if self.format != FORMAT {
             return Err(format!(
                 "it has format {}, this program reads format {FORMAT}",
@@ -337,7 +337,7 @@ impl Description {
         if self
             .smoothness
             .as_ref()
-            .is_some_and(|smoothness| !smoothness.fits(self.domain.len(), &self.basis))
+            .is_some_and(|smoothness| !smoothness.fits_basis(self.domain.len(), &self.basis))
         {
             return Err("the smoothness that it declares does not fit its form".to_owned());
         }
@@ -471,7 +471,7 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
             }
             let are_parts =
                 bandwidths.len() == axes && bandwidths.iter().all(|b| *b > 0.0 && *b <= 1.0);
-            if !are_parts || basis.at(bandwidths).is_none() {
+            if !are_parts || basis.basis_for_bandwidths(bandwidths).is_none() {
                 return Err("the bandwidths of its tables cannot be read off its cells".to_owned());
             }
             Ok(())

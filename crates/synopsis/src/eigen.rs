@@ -1,6 +1,6 @@
 //! The eigenvalues and eigenvectors of a symmetric matrix.
 
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 
 /// Steps for one eigenvalue; two or three are usual.
 const MOST_STEPS: usize = 60;
@@ -48,19 +48,19 @@ fn tridiagonal(a: &mut [Vec<f64>]) -> Vec<Vec<f64>> {
         .collect();
     for k in 0..n.saturating_sub(2) {
         let mut v = a[k][k + 1..].to_vec();
-        let length = dot(&v, &v).sqrt();
+        let length = dot_product(&v, &v).sqrt();
         if length == 0.0 {
             continue;
         }
         a[k][k + 1] = -length.copysign(v[0]);
         v[0] += length.copysign(v[0]);
-        let beta = 2.0 / dot(&v, &v);
+        let beta = 2.0 / dot_product(&v, &v);
         // `H A H = A - v w' - w v'`, `H = I - beta v v'`.
         let mut w: Vec<f64> = a[k + 1..]
             .iter()
-            .map(|row| beta * dot(&row[k + 1..], &v))
+            .map(|row| beta * dot_product(&row[k + 1..], &v))
             .collect();
-        let half = beta / 2.0 * dot(&w, &v);
+        let half = beta / 2.0 * dot_product(&w, &v);
         w.iter_mut().zip(&v).for_each(|(w, v)| *w -= half * v);
         for (i, row) in a[k + 1..].iter_mut().enumerate() {
             row[k + 1..]
@@ -69,7 +69,7 @@ fn tridiagonal(a: &mut [Vec<f64>]) -> Vec<Vec<f64>> {
                 .for_each(|(entry, (x, y))| *entry -= v[i] * y + w[i] * x);
         }
         for row in &mut q {
-            let along = beta * dot(&row[k + 1..], &v);
+            let along = beta * dot_product(&row[k + 1..], &v);
             for (entry, v) in row[k + 1..].iter_mut().zip(&v) {
                 *entry -= along * v;
             }
@@ -133,8 +133,9 @@ mod tests {
                     .map(|(value, v)| value * v[i] * v[j])
                     .sum();
                 apart = apart.max((a[i][j] - sum).abs());
-                turned =
-                    turned.max((dot(&vectors[i], &vectors[j]) - f64::from(u8::from(i == j))).abs());
+                turned = turned.max(
+                    (dot_product(&vectors[i], &vectors[j]) - f64::from(u8::from(i == j))).abs(),
+                );
             }
         }
         (apart, turned)

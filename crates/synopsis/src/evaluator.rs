@@ -1,6 +1,6 @@
 //! Readings of the values of one synopsis as a function; each is post-processing and costs no privacy.
 
-use super::bernstein::{MAX_ORDER, Operator, basis};
+use super::bernstein::{MAX_ORDER, Operator, bernstein_basis};
 use super::by::By;
 use super::counts::Counts;
 use super::description::{
@@ -12,7 +12,7 @@ use super::posterior::Smooth;
 use super::released::Synopsis;
 use super::tables::Function;
 use crate::bernstein;
-use crate::cholesky::{dot, sequential_dot};
+use crate::cholesky::{dot_product, sequential_dot};
 use crate::tensor::grid_points;
 
 /// One reading of a synopsis, ready for many points.
@@ -173,8 +173,8 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the synopsis holds cosine moments.
-    pub fn mass(&self) -> Result<f64, Error> {
-        Ok(self.evaluator(self.description.order)?.mass())
+    pub fn total_mass(&self) -> Result<f64, Error> {
+        Ok(self.evaluator(self.description.order)?.total_mass())
     }
 
     /// Half the width of the simultaneous band at a point, at the recommended order; see [`NoiseBand`](super::description::NoiseBand).
@@ -188,7 +188,7 @@ impl Synopsis {
         }
         let point = unit_point(&self.description.domain, point)?;
         Ok(match self.description.basis {
-            Basis::Tables(_) => self.tables()?.function().simultaneous(&point),
+            Basis::Tables(_) => self.tables()?.function().simultaneous_half_width(&point),
             _ => self.description.band.half_width_at(&point),
         })
     }
@@ -201,7 +201,7 @@ impl Evaluator {
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
-        Ok(self.clipped(self.at(&unit_point(&self.axes, point)?)))
+        Ok(self.clipped(self.value_in_cube(&unit_point(&self.axes, point)?)))
     }
 
     /// The ends of the interval of a half-width around the value at a point of the domain. Of a probability they are clipped after they
@@ -211,7 +211,7 @@ impl Evaluator {
     ///
     /// As [`Self::evaluate`].
     pub fn interval(&self, point: &[f64], half_width: f64) -> Result<[f64; 2], Error> {
-        let value = self.at(&unit_point(&self.axes, point)?);
+        let value = self.value_in_cube(&unit_point(&self.axes, point)?);
         Ok([value - half_width, value + half_width].map(|end| self.clipped(end)))
     }
 
@@ -238,7 +238,7 @@ impl Evaluator {
 
     /// The integral of the function over the domain, of a probability before it is clipped: its volume times the mean coefficient, or the constant one; of kernel
     /// functions by the midpoint rule, to about 1e-4 of a kernel that is a twentieth of the domain wide.
-    pub fn mass(&self) -> f64 {
+    pub fn total_mass(&self) -> f64 {
         let mean = match &self.form {
             Form::Bernstein { coefficients, .. } => {
                 coefficients.iter().sum::<f64>() / coefficients.len() as f64
@@ -249,8 +249,8 @@ impl Evaluator {
             | Form::Cells { .. }
             | Form::Tables(_)
             | Form::Smooth { .. } => {
-                let points = midpoints(self.axes.len());
-                points.iter().map(|y| self.at(y)).sum::<f64>() / points.len() as f64
+                let points = cube_midpoints(self.axes.len());
+                points.iter().map(|y| self.value_in_cube(y)).sum::<f64>() / points.len() as f64
             }
         };
         self.volume * mean
@@ -273,17 +273,18 @@ impl Evaluator {
     }
 
     /// Value at a point of the unit cube, as the noise left it.
-    pub(super) fn at(&self, point: &[f64]) -> f64 {
+    pub(super) fn value_in_cube(&self, point: &[f64]) -> f64 {
         match &self.form {
             Form::Bernstein {
                 degree,
                 coefficients,
             } => {
-                let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(*degree, *x)).collect();
-                bernstein::evaluate(coefficients, &bases)
+                let bases: Vec<Vec<f64>> =
+                    point.iter().map(|x| bernstein_basis(*degree, *x)).collect();
+                bernstein::evaluate_polynomial(coefficients, &bases)
             }
             Form::Nearest { degree, values } => values
-                .get(nearest(*degree, point))
+                .get(nearest_lattice_index(*degree, point))
                 .copied()
                 .unwrap_or(f64::NAN),
             Form::Affine(coefficients) => sequential_dot(coefficients, &affine_terms(point)),
@@ -292,8 +293,8 @@ impl Evaluator {
                 coefficients,
                 offset,
             } => offset + basis.combine(coefficients, point),
-            Form::Cells { basis, counts, .. } => dot(&basis.at(point), counts),
-            Form::Tables(function) => function.at(point).value,
+            Form::Cells { basis, counts, .. } => dot_product(&basis.kernel_values(point), counts),
+            Form::Tables(function) => function.reading_in_cube(point).value,
             Form::Smooth { function, .. } => function.value(point),
         }
     }
@@ -323,7 +324,7 @@ fn value_range(description: &Description) -> Option<[f64; 2]> {
     clippy::cast_sign_loss,
     reason = "from 0 to the degree"
 )]
-fn nearest(degree: u32, point: &[f64]) -> usize {
+fn nearest_lattice_index(degree: u32, point: &[f64]) -> usize {
     let mut index = 0;
     for x in point {
         index = index * (degree as usize + 1) + (x * f64::from(degree)).round() as usize;
@@ -332,7 +333,7 @@ fn nearest(degree: u32, point: &[f64]) -> usize {
 }
 
 /// The midpoints of equal cells of the unit cube.
-pub(super) fn midpoints(dimensions: usize) -> Vec<Vec<f64>> {
+pub(super) fn cube_midpoints(dimensions: usize) -> Vec<Vec<f64>> {
     let side = match dimensions {
         1 => 500,
         2 => 80,

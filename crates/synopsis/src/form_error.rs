@@ -31,7 +31,12 @@ pub(super) const ROUNDED: f64 = 1e-4;
 
 /// The error of the form of a density, as a part of the sum of its exact values; `None` of everything else, of cells whose kernel is
 /// correlated over the axes, and of lattices on several axes or too large to be looked at.
-pub fn of_form(target: &Target, shape: &Shape, order: u32, domain: &[Axis]) -> Option<f64> {
+pub fn density_form_error(
+    target: &Target,
+    shape: &Shape,
+    order: u32,
+    domain: &[Axis],
+) -> Option<f64> {
     let Target::Density(Density {
         kernel: Smoothing::Bandwidths(bandwidths),
         ..
@@ -48,7 +53,7 @@ pub fn of_form(target: &Target, shape: &Shape, order: u32, domain: &[Axis]) -> O
             let [axis] = domain else {
                 return None;
             };
-            on_lattice(shape.degree, order, bandwidth / (axis.max - axis.min))?
+            lattice_error(shape.degree, order, bandwidth / (axis.max - axis.min))?
         }
         _ => return None,
     };
@@ -81,7 +86,7 @@ fn of_cells(basis: &CellBasis) -> f64 {
 }
 
 /// The largest over records at the points of the lattice and half way between them, or closer where the kernel is narrower.
-fn on_lattice(degree: u32, order: u32, width: f64) -> Option<f64> {
+fn lattice_error(degree: u32, order: u32, width: f64) -> Option<f64> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -104,13 +109,13 @@ fn on_lattice(degree: u32, order: u32, width: f64) -> Option<f64> {
     let operator = Operator::new(1, degree);
     // Each value of the lattice is off by what the cells of its histogram do to the record.
     let of_values =
-        operator.norm(order) * cell_error::form_on_an_axis(Spline::Quadratic, HISTOGRAM);
+        operator.norm_bound(order) * cell_error::form_on_an_axis(Spline::Quadratic, HISTOGRAM);
     let mut worst = 0.0_f64;
     // The operator is symmetric, so half of the places are enough; every other point is one.
     for x in points.iter().step_by(2).filter(|x| **x <= 0.5) {
         let values = bump_values(&lattice, *x, width);
         let exact = bump_values(&points, *x, width);
-        let polynomial = at_points.evaluate(&operator.coefficients(&values, order), 1);
+        let polynomial = at_points.evaluate_tensor(&operator.coefficients(&values, order), 1);
         let mut largest = 0.0_f64;
         for (read, exact) in polynomial.iter().zip(&exact) {
             largest = largest.max((read - exact).abs());
@@ -133,7 +138,7 @@ fn bump_values(coordinates: &[f64], x: f64, width: f64) -> Vec<f64> {
 
 impl Synopsis {
     /// The sum of the exact values at most, with the probability that one value of the noise stays within its pointwise band.
-    pub(super) fn most_of_sum(&self) -> Option<f64> {
+    pub(super) fn largest_exact_sum(&self) -> Option<f64> {
         let noise = self.description.band.pointwise? * (self.values.len() as f64).sqrt();
         Some((self.values.iter().sum::<f64>() + noise).max(0.0))
     }
@@ -144,7 +149,7 @@ impl Synopsis {
     /// Add it to a [`super::band::Band`]. It is reached where all records lie in the place that the form follows least; of records that are
     /// spread the form is far closer.
     pub fn form_error(&self) -> Option<f64> {
-        Some(self.description.form_error? * self.most_of_sum()?)
+        Some(self.description.form_error? * self.largest_exact_sum()?)
     }
 }
 

@@ -42,15 +42,15 @@ impl Fraction {
 
     /// The whole without it.
     #[must_use]
-    pub fn rest(self) -> Self {
+    pub fn complement_to_whole(self) -> Self {
         Fraction(Self::WHOLE - self.0)
     }
 
     /// So much of `price`, rounded down.
     #[must_use]
-    pub fn of(self, price: Price) -> Price {
+    pub fn part_of_price(self, price: Price) -> Price {
         // A part of a count that fits is one that fits.
-        price.map(|count| {
+        price.map_parts(|count| {
             u64::try_from(u128::from(count) * u128::from(self.0) / u128::from(Self::WHOLE))
                 .unwrap_or(u64::MAX)
         })

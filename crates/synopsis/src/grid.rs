@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{Timestamp, micros};
+use crate::clock::{Timestamp, saturating_micros};
 
 /// A span of event time, start included, end excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl Span {
 impl Grid {
     /// `None` where `length` is shorter than a microsecond.
     pub fn new(origin: Timestamp, length: Duration) -> Option<Self> {
-        (micros(length) > 0).then_some(Grid { origin, length })
+        (saturating_micros(length) > 0).then_some(Grid { origin, length })
     }
 
     pub fn length(&self) -> Duration {
@@ -62,7 +62,7 @@ impl Grid {
         let into = time
             .micros()
             .saturating_sub(self.origin.micros())
-            .rem_euclid(micros(self.length));
+            .rem_euclid(saturating_micros(self.length));
         let start = Timestamp::from_micros(time.micros().saturating_sub(into));
         Span {
             start,
@@ -71,7 +71,7 @@ impl Grid {
     }
 
     /// The span after `span`.
-    pub fn after(&self, span: Span) -> Span {
+    pub fn span_after(&self, span: Span) -> Span {
         Span {
             start: span.end,
             end: span.end.plus(self.length),
@@ -79,20 +79,20 @@ impl Grid {
     }
 
     /// The start of the span that lies `count` spans before `span`.
-    pub fn before(&self, span: Span, count: u32) -> Timestamp {
+    pub fn start_before(&self, span: Span, count: u32) -> Timestamp {
         span.start.minus(self.length.saturating_mul(count))
     }
 
     /// Number of spans that fit between two times.
-    pub fn count(&self, from: Timestamp, to: Timestamp) -> u64 {
-        (micros(to.since(from)) / micros(self.length)).unsigned_abs()
+    pub fn count_spans(&self, from: Timestamp, to: Timestamp) -> u64 {
+        (saturating_micros(to.since(from)) / saturating_micros(self.length)).unsigned_abs()
     }
 
     /// Every span that meets `span`, in order.
     pub fn spans_meeting(&self, span: Span) -> impl Iterator<Item = Span> + use<> {
         let grid = *self;
         std::iter::successors(Some(grid.span_of(span.start)), move |s| {
-            Some(grid.after(*s))
+            Some(grid.span_after(*s))
         })
         .take_while(move |s| s.start < span.end)
     }
@@ -103,7 +103,7 @@ impl Grid {
         if span.start == time {
             span
         } else {
-            self.after(span)
+            self.span_after(span)
         }
     }
 }
@@ -118,9 +118,9 @@ impl Blocks {
     }
 
     /// The block after `block`, if there is one.
-    pub fn after(&self, block: Span) -> Option<Span> {
+    pub fn block_after(&self, block: Span) -> Option<Span> {
         match self {
-            Blocks::Every(grid) => Some(grid.after(block)),
+            Blocks::Every(grid) => Some(grid.span_after(block)),
             Blocks::Forever => None,
         }
     }
@@ -129,7 +129,7 @@ impl Blocks {
     pub fn spans_meeting(&self, span: Span) -> impl Iterator<Item = Span> + use<> {
         let blocks = *self;
         std::iter::successors(Some(blocks.span_of(span.start)), move |block| {
-            blocks.after(*block)
+            blocks.block_after(*block)
         })
         .take_while(move |block| block.start < span.end)
     }
@@ -256,7 +256,10 @@ mod tests {
             );
         }
         assert_eq!(
-            (Blocks::Forever.after(Span::ALL), Blocks::Forever.length()),
+            (
+                Blocks::Forever.block_after(Span::ALL),
+                Blocks::Forever.length()
+            ),
             (None, None)
         );
     }

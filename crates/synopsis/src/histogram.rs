@@ -1,6 +1,6 @@
 //! The state of a sum over records: an integer histogram on a fine public grid.
 //!
-//! A record deposits one unit of mass, as `2^20` whole grains, on the nodes around it. After [`Nodes::place`] everything
+//! A record deposits one unit of mass, as `2^20` whole grains, on the nodes around it. After [`Nodes::place_record`] everything
 //! is an integer, so the state does not depend on the order of the records. Memory depends on the grid alone and no
 //! record is kept.
 
@@ -33,7 +33,7 @@ impl GridPoint {
 
     /// A coordinate where there is no grid: whatever `x` is, it lies in the domain.
     #[inline]
-    pub fn fine(x: f64) -> u32 {
+    pub fn fine_coordinate(x: f64) -> u32 {
         let x = x * f64::from(Self::FINE);
         // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
         let whole = x as u32;
@@ -45,7 +45,7 @@ impl GridPoint {
     /// Deposit of a record here on a grid of one axis: the cell of the lowest node, and the grains of it and the next
     /// two, [`GRAINS`] in all.
     #[inline]
-    pub fn spread(self) -> (usize, [u64; 3]) {
+    pub fn spread_on_axis(self) -> (usize, [u64; 3]) {
         let stencil = Stencil::at(self.0[0]);
         let [low, _, high] = stencil.weights.map(|w| w >> (WEIGHT_BITS - GRAIN_BITS));
         (stencil.first, [low, GRAINS - low - high, high])
@@ -78,7 +78,7 @@ impl Spline {
     }
 
     /// Place of the first node, in steps from the lower end of the axis. The others follow a step apart.
-    pub fn first(self) -> f64 {
+    pub fn first_node(self) -> f64 {
         match self {
             Spline::Box => 0.5,
             Spline::Linear => 0.0,
@@ -214,10 +214,10 @@ impl Nodes {
     ///
     /// Whatever `x` is, the place lies on the grid; but mapping a record into the cube is the window's job.
     #[inline]
-    pub fn place(&self, x: &[f64]) -> GridPoint {
+    pub fn place_record(&self, x: &[f64]) -> GridPoint {
         let mut place = GridPoint([0; 3]);
         for (axis, (coordinate, x)) in place.0.iter_mut().zip(x).enumerate() {
-            self.coordinates(
+            self.write_coordinates(
                 axis,
                 std::slice::from_ref(x),
                 std::slice::from_mut(coordinate),
@@ -233,7 +233,7 @@ impl Nodes {
 
     /// Writes the places of records of the unit cube on one axis; nothing is written for an axis that is not there.
     #[inline]
-    pub fn coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
+    pub fn write_coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
         let Some(last) = self.per_axis.get(axis).map(|m| m * STEPS) else {
             return;
         };
@@ -280,7 +280,7 @@ impl Histogram {
     }
 
     /// Adds the counts of another one on the same grid.
-    pub fn join(&mut self, other: &Histogram) {
+    pub fn add_histogram(&mut self, other: &Histogram) {
         for (cell, grains) in self.cells.iter_mut().zip(&other.cells) {
             *cell = cell.saturating_add(*grains);
         }
@@ -294,8 +294,8 @@ impl Histogram {
     /// Adds one record: [`GRAINS`] in all, on the nodes around it, by the [`Spline`] of the nodes, which must be the ones that the
     /// histogram was made with.
     #[inline]
-    pub fn deposit(&mut self, nodes: &Nodes, place: GridPoint) {
-        nodes.share(place, |first, grains| self.add(first, grains));
+    pub fn deposit_record(&mut self, nodes: &Nodes, place: GridPoint) {
+        nodes.share_record(place, |first, grains| self.add_grains(first, grains));
     }
 
     /// Adds many records, each column of coordinates one axis; those of an axis that is not there are not looked at.
@@ -303,28 +303,28 @@ impl Histogram {
         match &nodes.per_axis[..] {
             [_] if nodes.spline == Spline::Quadratic => {
                 for x in x {
-                    let (first, grains) = GridPoint([*x, 0, 0]).spread();
-                    self.add(first, &grains);
+                    let (first, grains) = GridPoint([*x, 0, 0]).spread_on_axis();
+                    self.add_grains(first, &grains);
                 }
             }
             [_, m] if nodes.spline == Spline::Quadratic => {
                 let width = *m as usize + 3;
                 for (x, y) in x.iter().zip(y) {
                     share_2(width, Stencil::at(*x), Stencil::at(*y), |first, grains| {
-                        self.add(first, grains)
+                        self.add_grains(first, grains)
                     });
                 }
             }
             _ => {
                 for ((x, y), z) in x.iter().zip(y).zip(z) {
-                    self.deposit(nodes, GridPoint([*x, *y, *z]));
+                    self.deposit_record(nodes, GridPoint([*x, *y, *z]));
                 }
             }
         }
     }
 
     #[inline]
-    fn add(&mut self, first: usize, grains: &[u64]) {
+    fn add_grains(&mut self, first: usize, grains: &[u64]) {
         if let Some(cells) = self.cells.get_mut(first..first + grains.len()) {
             for (cell, grains) in cells.iter_mut().zip(grains) {
                 *cell = cell.saturating_add(*grains);
@@ -343,7 +343,7 @@ impl Histogram {
         place: GridPoint,
         part: u64,
     ) {
-        nodes.share(place, |first, grains| {
+        nodes.share_record(place, |first, grains| {
             let ours = self.cells.iter_mut().skip(first);
             let theirs = rest.cells.iter_mut().skip(first);
             for ((ours, theirs), grains) in ours.zip(theirs).zip(grains) {
@@ -362,7 +362,7 @@ impl Nodes {
     /// Products over the axes are rounded down to whole grains and the rest goes to one of them. So a deposit is a convex
     /// combination of single nodes, times [`GRAINS`], whatever the record: sensitivities rest on that.
     #[inline]
-    fn share(&self, place: GridPoint, mut to: impl FnMut(usize, &[u64])) {
+    fn share_record(&self, place: GridPoint, mut to: impl FnMut(usize, &[u64])) {
         match self.spline {
             Spline::Box => self.share_box(place, to),
             Spline::Linear => self.share_linear(place, to),
@@ -370,7 +370,7 @@ impl Nodes {
                 let [x, y, z] = place.0;
                 match self.per_axis[..] {
                     [_] => {
-                        let (first, grains) = place.spread();
+                        let (first, grains) = place.spread_on_axis();
                         to(first, &grains);
                     }
                     [_, m] => share_2(
@@ -507,7 +507,7 @@ mod tests {
 
     fn deposited(nodes: &Nodes, x: &[f64]) -> Histogram {
         let mut histogram = Histogram::new(nodes);
-        histogram.deposit(nodes, nodes.place(x));
+        histogram.deposit_record(nodes, nodes.place_record(x));
         histogram
     }
 
@@ -577,7 +577,7 @@ mod tests {
             (f64::INFINITY, 4096),
             (0.5, 2048),
         ] {
-            assert_eq!(nodes.place(&[x]), GridPoint([place, 0, 0]), "{x}");
+            assert_eq!(nodes.place_record(&[x]), GridPoint([place, 0, 0]), "{x}");
         }
         let largest = Nodes::new(&[u32::MAX / STEPS]).unwrap();
         assert_eq!(
@@ -600,7 +600,7 @@ mod tests {
             (f64::INFINITY, 0),
             (f64::NAN, 0),
         ] {
-            assert_eq!(nodes.place(&[x]), GridPoint([place, 0, 0]), "{x}");
+            assert_eq!(nodes.place_record(&[x]), GridPoint([place, 0, 0]), "{x}");
         }
     }
 
@@ -610,7 +610,7 @@ mod tests {
         let mut histogram = Histogram {
             cells: vec![u64::MAX - 1, 7, u64::MAX - GRAINS, 0],
         };
-        histogram.deposit(&nodes, nodes.place(&[0.0]));
+        histogram.deposit_record(&nodes, nodes.place_record(&[0.0]));
         assert_eq!(
             histogram.cells,
             [
@@ -640,8 +640,8 @@ mod tests {
             for spline in Spline::ALL {
                 let nodes = Nodes::shared_by(spline, &per_axis).unwrap();
                 let (mut each, mut all) = (Histogram::new(&nodes), Histogram::new(&nodes));
-                let places: Vec<_> = points.iter().map(|x| nodes.place(x)).collect();
-                places.iter().for_each(|place| each.deposit(&nodes, *place));
+                let places: Vec<_> = points.iter().map(|x| nodes.place_record(x)).collect();
+                places.iter().for_each(|place| each.deposit_record(&nodes, *place));
                 let axes = [0, 1, 2].map(|axis| places.iter().map(|place| place.0[axis]).collect::<Vec<_>>());
                 all.deposit_all(&nodes, axes.each_ref().map(Vec::as_slice));
                 prop_assert!(each == all);

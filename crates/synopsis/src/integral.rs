@@ -8,16 +8,16 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
 
 use serde::Serialize;
 
-use super::bernstein::{Operator, basis};
+use super::bernstein::{Operator, bernstein_basis};
 use super::description::{Basis, CellBasis, Density, Smoothing, Target};
 use super::domain::unit_point;
 use super::error::Error;
-use super::evaluator::midpoints;
+use super::evaluator::cube_midpoints;
 use super::form_error::{BETWEEN_PLACES, OF_A_VALUE, ROUNDED};
 use super::newton::Newton;
 use super::noise::NoiseError;
 use super::released::Synopsis;
-use crate::cholesky::{dot, sequential_dot};
+use crate::cholesky::{dot_product, sequential_dot};
 use crate::histogram::Spline;
 use crate::tensor::{even_coordinates, outer_product};
 
@@ -36,7 +36,7 @@ pub struct Integral {
 
 impl Synopsis {
     /// The integral of the function over a box, one interval an axis, at the recommended order. Of kernel functions it is found by the
-    /// midpoint rule, as [`super::Evaluator::mass`].
+    /// midpoint rule, as [`super::Evaluator::total_mass`].
     ///
     /// # Errors
     ///
@@ -60,10 +60,14 @@ impl Synopsis {
             Basis::Kernel(_) => {
                 let evaluator = self.evaluator(description.order)?;
                 let points = box_midpoints(&sides);
-                box_volume(&sides) * points.iter().map(|y| evaluator.at(y)).sum::<f64>()
+                box_volume(&sides)
+                    * points
+                        .iter()
+                        .map(|y| evaluator.value_in_cube(y))
+                        .sum::<f64>()
                     / points.len() as f64
             }
-            _ => dot(&weights, &self.values),
+            _ => dot_product(&weights, &self.values),
         };
         let of_noise: Vec<f64> = weights.iter().map(|weight| volume * weight).collect();
         Ok(Integral {
@@ -85,7 +89,8 @@ impl Synopsis {
                     .iter()
                     .map(|side| basis_integrals(shape.degree, *side))
                     .collect();
-                Operator::new(shape.dimensions, shape.degree).influence(&along, description.order)
+                Operator::new(shape.dimensions, shape.degree)
+                    .influence_of_values(&along, description.order)
             }
             Basis::Affine => {
                 let mut weights = vec![1.0];
@@ -104,10 +109,12 @@ impl Synopsis {
                 }
                 outer_product(&factors)
             }
-            Basis::Cells(basis) => midpoint_weights(self.values.len(), sides, |y| basis.at(y)),
+            Basis::Cells(basis) => {
+                midpoint_weights(self.values.len(), sides, |y| basis.kernel_values(y))
+            }
             Basis::Kernel(basis) => {
-                let newton = Newton::on(basis);
-                midpoint_weights(self.values.len(), sides, |y| newton.at(y))
+                let newton = Newton::on_points(basis);
+                midpoint_weights(self.values.len(), sides, |y| newton.basis_values(y))
             }
             Basis::Tables(_) => return Err(Error::AskTables),
             Basis::Cosine { .. } => return Err(Error::NoFunction),
@@ -140,7 +147,7 @@ impl Synopsis {
             Basis::Cells(basis) => cells_form_error(basis, sides),
             _ => everywhere,
         };
-        Some(of_a_record.min(everywhere) * self.most_of_sum()?)
+        Some(of_a_record.min(everywhere) * self.largest_exact_sum()?)
     }
 }
 
@@ -150,7 +157,7 @@ fn box_volume(sides: &[[f64; 2]]) -> f64 {
 
 /// The midpoints of equal parts of a box.
 fn box_midpoints(sides: &[[f64; 2]]) -> Vec<Vec<f64>> {
-    let mut points = midpoints(sides.len());
+    let mut points = cube_midpoints(sides.len());
     for point in &mut points {
         for (y, [low, high]) in point.iter_mut().zip(sides) {
             *y = low + *y * (high - low);
@@ -189,7 +196,7 @@ fn basis_integrals(degree: u32, side: [f64; 2]) -> Vec<f64> {
 /// Sums of each polynomial of the basis at `x` and the later ones: over the degree, the integral up to `x` of the one before
 /// it in the basis of a degree less.
 fn later_sums(degree: u32, x: f64) -> Vec<f64> {
-    let mut later = basis(degree, x);
+    let mut later = bernstein_basis(degree, x);
     let mut sum = 0.0;
     for value in later.iter_mut().rev() {
         sum += *value;
@@ -282,7 +289,7 @@ impl Reader {
     fn largest_integrals(&self, spline: Spline, steps: u32, side: [f64; 2]) -> LargestIntegrals {
         let mut read = Vec::with_capacity(spline.nodes(steps));
         for node in 0..spline.nodes(steps) {
-            let place = (node as f64 + spline.first()) / f64::from(steps);
+            let place = (node as f64 + spline.first_node()) / f64::from(steps);
             read.push(self.read(place, side));
         }
         let mut most = LargestIntegrals {

@@ -13,7 +13,7 @@
 //! # let description = serde_json::from_str::<Description>(bernstream_synopsis::EXAMPLE).expect("a description");
 //! # let message = Synopsis::new(description, vec![2.0, 4.0, 6.0])?.encode()?.bytes;
 //! // `message` is the value of a Kafka message, or a file.
-//! let synopsis = Synopsis::open(&message)?;
+//! let synopsis = Synopsis::decode_message(&message)?;
 //! let delay = [75.0];
 //! let flights_per_minute = synopsis.evaluate(&delay)?;
 //! let noise_at_most = synopsis.half_width(&delay)?;

@@ -67,10 +67,10 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the bytes are not a synopsis, or its numbers do not agree with each other.
-    pub fn open(bytes: &[u8]) -> Result<Synopsis, Error> {
+    pub fn decode_message(bytes: &[u8]) -> Result<Synopsis, Error> {
         check_framing(bytes).map_err(Error::Damaged)?;
         // arrow checks most of its input but indexes some of it; framing rules out what would abort instead of panic.
-        catch_unwind(AssertUnwindSafe(|| decode(bytes))).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(|| decode_stream(bytes))).unwrap_or_else(|_| {
             Err(Error::Damaged(
                 "its Arrow stream is inconsistent".to_owned(),
             ))
@@ -165,11 +165,11 @@ impl Synopsis {
             .map_err(|e| Error::Encode(ArrowError::JsonError(e.to_string())))
     }
 
-    /// Reads [`Synopsis::to_json`]. The text may be hostile, as in [`Synopsis::open`].
+    /// Reads [`Synopsis::to_json`]. The text may be hostile, as in [`Synopsis::decode_message`].
     ///
     /// # Errors
     ///
-    /// As [`Synopsis::open`].
+    /// As [`Synopsis::decode_message`].
     pub fn from_json(text: &str) -> Result<Synopsis, Error> {
         let input: JsonInput = serde_json::from_str(text)
             .map_err(|e| Error::Damaged(format!("it is not a synopsis written as JSON: {e}")))?;
@@ -341,7 +341,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<Synopsis, Error> {
+fn decode_stream(bytes: &[u8]) -> Result<Synopsis, Error> {
     let mut reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(unreadable_stream)?;
     let found = reader.schema();
     let Some(document) = found.metadata().get(METADATA_KEY) else {
@@ -351,9 +351,9 @@ fn decode(bytes: &[u8]) -> Result<Synopsis, Error> {
     };
     let description: Description = serde_json::from_str(document)
         .map_err(|e| Error::Damaged(format!("its description cannot be read: {e}")))?;
-    description.check().map_err(Error::Damaged)?;
+    description.check_consistency().map_err(Error::Damaged)?;
     // Before any buffer is read: the number of values follows from the description and fits into the bytes.
-    let count = description.shape().values();
+    let count = description.shape().value_count();
     let fits = count <= bytes.len() / size_of::<f64>();
     let Some(count) = i32::try_from(count).ok().filter(|_| fits) else {
         return Err(Error::Damaged(

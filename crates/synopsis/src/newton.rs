@@ -1,6 +1,6 @@
 //! Functions of a kernel's space on public points: Newton's basis.
 
-use crate::cholesky::{Pivoted, backward, dot, forward};
+use crate::cholesky::{Pivoted, dot_product, solve_lower, solve_upper};
 use crate::{KernelBasis, PointKernel};
 
 /// A point is no longer told apart from those before it where the power function's square is this part of `K(y, y)`: what is
@@ -18,16 +18,16 @@ pub(super) struct Newton {
 
 impl Newton {
     /// Newton's basis on the points of a basis, in their order. Points that the kernel cannot tell apart get a pivot of [`REST`].
-    pub fn on(basis: &KernelBasis) -> Self {
+    pub fn on_points(basis: &KernelBasis) -> Self {
         let KernelBasis { kernel, points } = basis;
         let mut newton = Newton {
             basis: basis.clone(),
             factor: Vec::with_capacity(points.len()),
         };
         for point in points {
-            let mut row = newton.at(point);
+            let mut row = newton.basis_values(point);
             let whole = kernel.value(point, point);
-            let rest = whole - dot(&row, &row);
+            let rest = whole - dot_product(&row, &row);
             row.push(rest.max(REST * whole).sqrt());
             newton.factor.push(row);
         }
@@ -35,7 +35,7 @@ impl Newton {
     }
 
     /// Newton's basis on at most `most` of `candidates`, each next one where the power function is largest.
-    pub fn among(kernel: &PointKernel, candidates: &[Vec<f64>], most: usize) -> Self {
+    pub fn on_chosen_points(kernel: &PointKernel, candidates: &[Vec<f64>], most: usize) -> Self {
         let chosen = Pivoted::new(
             candidates.len(),
             |x, y| kernel.value(&candidates[x], &candidates[y]),
@@ -48,7 +48,7 @@ impl Newton {
             .map(|at| candidates[*at].clone())
             .collect();
         let mut factor = Vec::with_capacity(chosen.order.len());
-        for (row, rest) in chosen.factor().zip(&chosen.rests) {
+        for (row, rest) in chosen.factor_rows().zip(&chosen.rests) {
             // The root of what is left, updated step by step, stands for the pivot.
             factor.push([&row[..row.len() - 1], &[rest.sqrt()]].concat());
         }
@@ -67,7 +67,7 @@ impl Newton {
     }
 
     /// `n(y)`. `O(d^2)`.
-    pub fn at(&self, y: &[f64]) -> Vec<f64> {
+    pub fn basis_values(&self, y: &[f64]) -> Vec<f64> {
         let values: Vec<f64> = self
             .basis
             .points
@@ -75,7 +75,7 @@ impl Newton {
             .take(self.count())
             .map(|p| self.basis.kernel.value(y, p))
             .collect();
-        forward(&self.factor, &values)
+        solve_lower(&self.factor, &values)
     }
 
     /// `L' a`: the coordinates of `sum_i a_i K(., p_i)`.
@@ -91,12 +91,12 @@ impl Newton {
 
     /// `L'^-1 c`: the kernel coefficients of the function with the coordinates `c`.
     pub fn coefficients(&self, coordinates: &[f64]) -> Vec<f64> {
-        backward(&self.factor, coordinates)
+        solve_upper(&self.factor, coordinates)
     }
 
     /// `L^-1 v`: the coordinates of a function with the values `v` at the points.
     pub fn whiten(&self, values: &[f64]) -> Vec<f64> {
-        forward(&self.factor, values)
+        solve_lower(&self.factor, values)
     }
 }
 
@@ -115,8 +115,8 @@ mod tests {
         let kernel = PointKernel::Gaussian {
             precision: vec![vec![1.0 / 0.2_f64.powi(2)]],
         };
-        let newton = Newton::among(&kernel, &line(41), 8);
-        let same = Newton::on(&newton.basis);
+        let newton = Newton::on_chosen_points(&kernel, &line(41), 8);
+        let same = Newton::on_points(&newton.basis);
         let coefficients: Vec<f64> = (0..8).map(|i| f64::from(i * i % 5) - 2.0).collect();
         let coordinates = newton.coordinates(&coefficients);
         for y in line(17) {
@@ -128,7 +128,7 @@ mod tests {
                 .map(|(p, a)| a * kernel.value(&y, p))
                 .sum();
             assert!(
-                (dot(&same.at(&y), &coordinates) - as_sum).abs() < 1e-9,
+                (dot_product(&same.basis_values(&y), &coordinates) - as_sum).abs() < 1e-9,
                 "{y:?}"
             );
         }
@@ -146,15 +146,15 @@ mod tests {
         let kernel = PointKernel::Gaussian {
             precision: vec![vec![1.0 / 0.3_f64.powi(2)]],
         };
-        let rest = |n: Vec<f64>| 1.0 - dot(&n, &n);
+        let rest = |n: Vec<f64>| 1.0 - dot_product(&n, &n);
         let largest = |newton: &Newton| {
             line(100)
                 .iter()
-                .map(|y| rest(newton.at(y)))
+                .map(|y| rest(newton.basis_values(y)))
                 .fold(0.0, f64::max)
         };
-        let all = Newton::among(&kernel, &line(101), 101);
+        let all = Newton::on_chosen_points(&kernel, &line(101), 101);
         assert!(all.count() < 20 && largest(&all) < 1e-8, "{}", all.count());
-        assert!(largest(&Newton::among(&kernel, &line(101), 3)) > 1e-2);
+        assert!(largest(&Newton::on_chosen_points(&kernel, &line(101), 3)) > 1e-2);
     }
 }

@@ -1,14 +1,14 @@
 //! The pointwise band: how far the noise can move a released function at one point.
 
 use crate::CellBasis;
-use crate::bernstein::{MAX_ORDER, Operator, basis};
-use crate::cholesky::dot;
+use crate::bernstein::{MAX_ORDER, Operator, bernstein_basis};
+use crate::cholesky::dot_product;
 use crate::description::{Axis, Basis, Noise};
 use crate::domain::unit_point;
 use crate::error::Error;
 use crate::evaluator::affine_terms;
 use crate::newton::Newton;
-use crate::noise::pointwise;
+use crate::noise::pointwise_factor;
 use crate::released::Synopsis;
 use crate::tables::Function;
 
@@ -40,13 +40,14 @@ enum Influences {
 }
 
 impl Synopsis {
-    /// Half the width of the band at one point alone, at the recommended order. For many points use [`Synopsis::pointwise`].
+    /// Half the width of the band at one point alone, at the recommended order. For many points use [`Synopsis::pointwise_band`].
     ///
     /// # Errors
     ///
-    /// As [`Synopsis::pointwise`] and [`Pointwise::half_width`].
+    /// As [`Synopsis::pointwise_band`] and [`Pointwise::half_width`].
     pub fn pointwise_half_width(&self, point: &[f64]) -> Result<f64, Error> {
-        self.pointwise(self.description.order)?.half_width(point)
+        self.pointwise_band(self.description.order)?
+            .half_width(point)
     }
 
     /// The pointwise band of an order.
@@ -54,7 +55,7 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the order is out of range, or the synopsis holds cosine moments.
-    pub fn pointwise(&self, order: u32) -> Result<Pointwise, Error> {
+    pub fn pointwise_band(&self, order: u32) -> Result<Pointwise, Error> {
         if !(1..=MAX_ORDER).contains(&order) {
             return Err(Error::Order { order });
         }
@@ -70,17 +71,17 @@ impl Synopsis {
                 }
             }
             Basis::Affine => Influences::Affine,
-            Basis::Kernel(basis) => Influences::Kernel(Newton::on(basis)),
+            Basis::Kernel(basis) => Influences::Kernel(Newton::on_points(basis)),
             Basis::Cells(basis) => Influences::Cells(basis.clone()),
             Basis::Tables(_) => Influences::Tables(Box::new(self.tables()?.function())),
             Basis::Cosine { .. } => return Err(Error::NoFunction),
         };
         let factor = match description.band.pointwise {
             Some(factor) => factor,
-            None => pointwise_value(&description.noise, shape.values()),
+            None => pointwise_value(&description.noise, shape.value_count()),
         };
         let deviation =
-            description.noise.scale * description.noise.law.variance(shape.values()).sqrt();
+            description.noise.scale * description.noise.law.variance(shape.value_count()).sqrt();
         Ok(Pointwise {
             axes: description.domain.clone(),
             factor,
@@ -98,7 +99,7 @@ impl Pointwise {
     /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
         if let Influences::Tables(function) = &self.influences {
-            return Ok(function.pointwise(&unit_point(&self.axes, point)?));
+            return Ok(function.pointwise_half_width(&unit_point(&self.axes, point)?));
         }
         Ok(self.factor * self.length(point)?)
     }
@@ -122,19 +123,20 @@ impl Pointwise {
                 degree,
                 order,
             } => {
-                let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(*degree, *x)).collect();
-                operator.influence(&bases, *order)
+                let bases: Vec<Vec<f64>> =
+                    point.iter().map(|x| bernstein_basis(*degree, *x)).collect();
+                operator.influence_of_values(&bases, *order)
             }
             Influences::Affine => affine_terms(&point),
-            Influences::Kernel(newton) => newton.at(&point),
-            Influences::Cells(basis) => basis.at(&point),
-            Influences::Tables(function) => return Ok(function.length(&point)),
+            Influences::Kernel(newton) => newton.basis_values(&point),
+            Influences::Cells(basis) => basis.kernel_values(&point),
+            Influences::Tables(function) => return Ok(function.noise_length(&point)),
         };
-        Ok(dot(&influences, &influences).sqrt())
+        Ok(dot_product(&influences, &influences).sqrt())
     }
 }
 
 /// Half the width of the pointwise band of one of `count` released values itself.
 pub fn pointwise_value(noise: &Noise, count: usize) -> f64 {
-    noise.scale * pointwise(noise.law, count)
+    noise.scale * pointwise_factor(noise.law, count)
 }

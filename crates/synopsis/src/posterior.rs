@@ -8,7 +8,7 @@
 //! and the values are `m u + A F w` plus noise: every system to solve has one row a coordinate, few for a smooth kernel.
 
 use crate::cholesky;
-use crate::cholesky::{backward, dot, forward};
+use crate::cholesky::{dot_product, solve_lower, solve_upper};
 use crate::description::{Description, Method, Smoothing, Target};
 use crate::machine::Kernel;
 use crate::newton::{Newton, REST};
@@ -38,18 +38,18 @@ impl Smooth {
     pub fn posterior(description: &Description, values: &[f64]) -> Option<Self> {
         let shape = description.shape();
         let noise =
-            description.noise.law.variance(shape.values()) * description.noise.scale.powi(2);
+            description.noise.law.variance(shape.value_count()) * description.noise.scale.powi(2);
         let kernels = match prior_kernel(description) {
             Some(kernel) => vec![kernel],
             None => LENGTHS
                 .iter()
-                .map(|length| gaussian(&vec![length.powi(2); shape.dimensions]))
+                .map(|length| gaussian_kernel(&vec![length.powi(2); shape.dimensions]))
                 .collect(),
         };
         let mut best: Option<Smooth> = None;
         for kernel in kernels {
             let model = Model::new(&shape, &kernel, values)?;
-            let fit = model.likeliest(noise);
+            let fit = model.likeliest_fit(noise);
             if best
                 .as_ref()
                 .is_none_or(|best| fit.evidence > best.fit.evidence)
@@ -63,7 +63,7 @@ impl Smooth {
     /// Kernel interpolation of lattice values; `None` where the description names no kernel.
     pub fn interpolation(description: &Description, values: &[f64]) -> Option<Self> {
         let model = Model::new(&description.shape(), &prior_kernel(description)?, values)?;
-        let fit = model.fit(INTERPOLATION, 1.0);
+        let fit = model.fit_ratio(INTERPOLATION, 1.0);
         Some(Smooth::new(model, fit, 0.0, description.offset))
     }
 
@@ -96,11 +96,11 @@ impl Smooth {
             ones_left,
             ..
         } = &self.fit;
-        let n = self.newton.at(y);
-        let solved = forward(factor, &n);
-        let left = (self.newton.basis.kernel.value(y, y) - dot(&n, &n)).max(0.0);
-        let of_mean = (1.0 - ratio * dot(&solved, ones)).powi(2) / ones_left;
-        (self.noise * (ratio * (dot(&solved, &solved) + left) + of_mean)).sqrt()
+        let n = self.newton.basis_values(y);
+        let solved = solve_lower(factor, &n);
+        let left = (self.newton.basis.kernel.value(y, y) - dot_product(&n, &n)).max(0.0);
+        let of_mean = (1.0 - ratio * dot_product(&solved, ones)).powi(2) / ones_left;
+        (self.noise * (ratio * (dot_product(&solved, &solved) + left) + of_mean)).sqrt()
     }
 }
 
@@ -149,11 +149,11 @@ impl Model {
                 return None;
             }
         };
-        let newton = Newton::among(kernel, &points, MOST);
+        let newton = Newton::on_chosen_points(kernel, &points, MOST);
         // Column by column: the values of the basis at the points, whitened as the values are.
         let mut columns = vec![Vec::with_capacity(points.len()); newton.count()];
         for point in &points {
-            for (column, value) in columns.iter_mut().zip(newton.at(point)) {
+            for (column, value) in columns.iter_mut().zip(newton.basis_values(point)) {
                 column.push(value);
             }
         }
@@ -161,7 +161,7 @@ impl Model {
         let mut values = values.to_vec();
         let mut observed = Observed::Values;
         if let Basis::Kernel(basis) = &shape.basis {
-            let released = Newton::on(basis);
+            let released = Newton::on_points(basis);
             for column in columns.iter_mut().chain([&mut ones]) {
                 *column = released.whiten(column);
             }
@@ -170,23 +170,33 @@ impl Model {
         }
         let mut gram = Vec::with_capacity(columns.len());
         for (index, column) in columns.iter().enumerate() {
-            gram.push(columns[..=index].iter().map(|b| dot(column, b)).collect());
+            gram.push(
+                columns[..=index]
+                    .iter()
+                    .map(|b| dot_product(column, b))
+                    .collect(),
+            );
         }
         Some(Model {
             observed,
             gram,
-            along: [&values, &ones].map(|x| columns.iter().map(|column| dot(column, x)).collect()),
+            along: [&values, &ones].map(|x| {
+                columns
+                    .iter()
+                    .map(|column| dot_product(column, x))
+                    .collect()
+            }),
             squares: [
-                dot(&values, &values),
-                dot(&ones, &values),
-                dot(&ones, &ones),
+                dot_product(&values, &values),
+                dot_product(&ones, &values),
+                dot_product(&ones, &ones),
             ],
             newton,
         })
     }
 
     /// `ratio` is `A^2` over `noise`, the variance.
-    fn fit(&self, ratio: f64, noise: f64) -> Fit {
+    fn fit_ratio(&self, ratio: f64, noise: f64) -> Fit {
         let mut rows = self.gram.clone();
         for (i, row) in rows.iter_mut().enumerate() {
             for (j, entry) in row.iter_mut().enumerate() {
@@ -194,13 +204,13 @@ impl Model {
                 *entry = one + ratio * *entry;
             }
         }
-        let factor = cholesky::factor(rows, REST);
-        let [values, ones] = self.along.each_ref().map(|x| forward(&factor, x));
+        let factor = cholesky::cholesky_factor(rows, REST);
+        let [values, ones] = self.along.each_ref().map(|x| solve_lower(&factor, x));
         let [vv, uv, uu] = self.squares;
-        let ones_left = (uu - ratio * dot(&ones, &ones)).max(1e-12 * uu);
-        let both_left = uv - ratio * dot(&ones, &values);
+        let ones_left = (uu - ratio * dot_product(&ones, &ones)).max(1e-12 * uu);
+        let both_left = uv - ratio * dot_product(&ones, &values);
         let mean = both_left / ones_left;
-        let misfit = (vv - ratio * dot(&values, &values) - mean * both_left).max(0.0);
+        let misfit = (vv - ratio * dot_product(&values, &values) - mean * both_left).max(0.0);
         let rest: Vec<f64> = values
             .iter()
             .zip(&ones)
@@ -215,7 +225,7 @@ impl Model {
         Fit {
             ratio,
             mean,
-            coordinates: backward(&factor, &rest),
+            coordinates: solve_upper(&factor, &rest),
             factor,
             ones,
             ones_left,
@@ -224,20 +234,20 @@ impl Model {
     }
 
     /// The fit of the largest marginal likelihood: over 15 powers of ten, then a tenth of one.
-    fn likeliest(&self, noise: f64) -> Fit {
+    fn likeliest_fit(&self, noise: f64) -> Fit {
         let halves = (-12..=18).map(|i| f64::from(i) / 2.0);
         let coarse = self.likeliest_exponent(halves, noise);
         let tenths = (-4..=4).map(|i| coarse + f64::from(i) / 10.0);
         let fine = self.likeliest_exponent(tenths, noise);
-        self.fit(10.0_f64.powf(fine), noise)
+        self.fit_ratio(10.0_f64.powf(fine), noise)
     }
 
     /// The first of the powers of ten with the largest marginal likelihood.
     fn likeliest_exponent(&self, mut exponents: impl Iterator<Item = f64>, noise: f64) -> f64 {
         let mut best = exponents.next().unwrap_or(0.0);
-        let mut largest = self.fit(10.0_f64.powf(best), noise).evidence;
+        let mut largest = self.fit_ratio(10.0_f64.powf(best), noise).evidence;
         for exponent in exponents {
-            let evidence = self.fit(10.0_f64.powf(exponent), noise).evidence;
+            let evidence = self.fit_ratio(10.0_f64.powf(exponent), noise).evidence;
             if evidence > largest {
                 best = exponent;
                 largest = evidence;
@@ -263,10 +273,10 @@ fn prior_kernel(description: &Description) -> Option<PointKernel> {
                     .zip(&widths)
                     .map(|(bandwidth, width)| 2.0 * (bandwidth / width).powi(2))
                     .collect();
-                return Some(gaussian(&variances));
+                return Some(gaussian_kernel(&variances));
             }
             Smoothing::Covariance(matrix) if matrix.len() == widths.len() => {
-                return correlated(matrix, &widths);
+                return correlated_kernel(matrix, &widths);
             }
             _ => return None,
         },
@@ -278,14 +288,17 @@ fn prior_kernel(description: &Description) -> Option<PointKernel> {
         Method::KernelMachine {
             kernel: Kernel::Gaussian { bandwidth },
             ..
-        } => Some(gaussian(&vec![2.0 * bandwidth.powi(2); widths.len()])),
+        } => Some(gaussian_kernel(&vec![
+            2.0 * bandwidth.powi(2);
+            widths.len()
+        ])),
         Method::KernelMachine { kernel, .. } => Some(PointKernel::Machine(*kernel)),
         _ => None,
     }
 }
 
 /// The Gaussian kernel with these variances.
-fn gaussian(variances: &[f64]) -> PointKernel {
+fn gaussian_kernel(variances: &[f64]) -> PointKernel {
     let inverses: Vec<f64> = variances.iter().map(|variance| 1.0 / variance).collect();
     PointKernel::Gaussian {
         precision: diagonal_matrix(&inverses),
@@ -293,7 +306,7 @@ fn gaussian(variances: &[f64]) -> PointKernel {
 }
 
 /// The Gaussian kernel with twice a covariance matrix, in the domain mapped to the unit cube.
-fn correlated(matrix: &[Vec<f64>], widths: &[f64]) -> Option<PointKernel> {
+fn correlated_kernel(matrix: &[Vec<f64>], widths: &[f64]) -> Option<PointKernel> {
     let mut lower = Vec::with_capacity(widths.len());
     for (i, width) in widths.iter().enumerate() {
         let mut row = matrix.get(i)?.get(..=i)?.to_vec();
@@ -302,10 +315,10 @@ fn correlated(matrix: &[Vec<f64>], widths: &[f64]) -> Option<PointKernel> {
         }
         lower.push(row);
     }
-    let factor = cholesky::factor(lower, REST);
+    let factor = cholesky::cholesky_factor(lower, REST);
     let mut precision = diagonal_matrix(&vec![1.0; widths.len()]);
     for column in &mut precision {
-        *column = backward(&factor, &forward(&factor, column));
+        *column = solve_upper(&factor, &solve_lower(&factor, column));
     }
     Some(PointKernel::Gaussian { precision })
 }

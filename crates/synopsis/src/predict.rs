@@ -20,23 +20,23 @@ const DRAWS: u64 = 64;
 const SEED: u64 = 0x7072_6564_6963_7400;
 
 /// Mean sup over the cube of the order-`h` polynomial of noise with scale 1 on the lattice, for each of `orders`, which must
-/// ascend; of every other form, the same for each. Of the nearest points it is [`Band::of_each`]'s.
+/// ascend; of every other form, the same for each. Of the nearest points it is [`Band::of_released_values`]'s.
 ///
 /// A figure to plan with: few draws, looked at on two Chebyshev nodes a degree. The same for the same arguments.
-pub fn noise(shape: &Shape, law: NoiseDistribution, orders: &[u32]) -> Vec<f64> {
+pub fn mean_noise_sups(shape: &Shape, law: NoiseDistribution, orders: &[u32]) -> Vec<f64> {
     if shape.basis != Basis::Bernstein {
-        return vec![Band::expect(shape, law, DRAWS as u32); orders.len()];
+        return vec![Band::expected_sup_of_few(shape, law, DRAWS as u32); orders.len()];
     }
     let operator = Operator::new(shape.dimensions, shape.degree);
     let at_nodes = Bases::at(shape.degree, &DenseNodes::new(shape.degree, 2).points);
     let mut sums = vec![0.0; orders.len()];
     for draw in 0..DRAWS {
-        let values = unit_noise(law, shape.values(), &mut draw_generator(draw));
+        let values = unit_noise(law, shape.value_count(), &mut draw_generator(draw));
         for (sum, coefficients) in sums
             .iter_mut()
             .zip(operator.coefficients_of_orders(&values, orders))
         {
-            let moved = at_nodes.evaluate(&coefficients, shape.dimensions);
+            let moved = at_nodes.evaluate_tensor(&coefficients, shape.dimensions);
             *sum += largest_magnitude(&moved);
         }
     }
@@ -48,7 +48,7 @@ pub fn noise(shape: &Shape, law: NoiseDistribution, orders: &[u32]) -> Vec<f64> 
 /// unit cube.
 ///
 /// A figure to plan with: a bump between the places can be slightly worse.
-pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
+pub fn bump_errors(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
     let narrowest = widths.iter().fold(1.0_f64, |a, b| a.min(*b));
     let cells = match widths.len() {
         1 => ((8.0 / narrowest).ceil().clamp(16.0, 200.0)) as u32,
@@ -67,7 +67,7 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
         let values = gaussian_bump(&lattice, &place, widths);
         let forms = operator.coefficients_of_orders(&values, orders);
         for (worst, coefficients) in worst.iter_mut().zip(forms) {
-            let polynomial = at_points.evaluate(&coefficients, widths.len());
+            let polynomial = at_points.evaluate_tensor(&coefficients, widths.len());
             *worst = worst.max(largest_magnitude(&differences(&polynomial, &exact)));
         }
     }
@@ -103,7 +103,7 @@ pub struct Expected {
     pub error: f64,
     /// Error that both together stay within in 19 of 20 windows, over the same functions.
     pub within: f64,
-    /// Mean error by both, over all functions that are less rough ([`WorstCaseFunctions::spread`]).
+    /// Mean error by both, over all functions that are less rough ([`WorstCaseFunctions::less_rough`]).
     pub spread: f64,
 }
 
@@ -111,7 +111,7 @@ pub struct Expected {
 /// [`WorstCaseFunctions`] as is assumed.
 ///
 /// A figure to plan with: few draws, looked at on a grid. The same for the same arguments.
-pub fn on_lattice(
+pub fn lattice_errors(
     shape: &Shape,
     law: NoiseDistribution,
     scale: f64,
@@ -124,25 +124,25 @@ pub fn on_lattice(
     let operator = Operator::new(shape.dimensions, shape.degree);
     let at_points = Bases::at(shape.degree, &along);
     let mut worst = vec![WorstBiases::default(); orders.len()];
-    for function in rough.functions(&points) {
+    for function in rough.draw_functions(&points) {
         let exact = function.on(&points);
         let forms = operator.coefficients_of_orders(&function.on(&lattice), orders);
         for (worst, form) in worst.iter_mut().zip(forms) {
-            let polynomial = at_points.evaluate(&form, shape.dimensions);
+            let polynomial = at_points.evaluate_tensor(&form, shape.dimensions);
             worst.add(differences(&polynomial, &exact));
         }
     }
     let mut errors = vec![DrawnErrors::default(); orders.len()];
-    let spread = rough.spread();
-    for (draw, function) in (0..DRAWS).zip(spread.functions(&points)) {
-        let mut noise = unit_noise(law, shape.values(), &mut draw_generator(draw));
+    let spread = rough.less_rough();
+    for (draw, function) in (0..DRAWS).zip(spread.draw_functions(&points)) {
+        let mut noise = unit_noise(law, shape.value_count(), &mut draw_generator(draw));
         noise.iter_mut().for_each(|z| *z *= scale);
         let exact = function.on(&points);
         let noises = operator.coefficients_of_orders(&noise, orders);
         let forms = operator.coefficients_of_orders(&function.on(&lattice), orders);
         for (index, errors) in errors.iter_mut().enumerate() {
-            let noise = at_points.evaluate(&noises[index], shape.dimensions);
-            let polynomial = at_points.evaluate(&forms[index], shape.dimensions);
+            let noise = at_points.evaluate_tensor(&noises[index], shape.dimensions);
+            let polynomial = at_points.evaluate_tensor(&forms[index], shape.dimensions);
             let bias = differences(&polynomial, &exact);
             errors.add(&noise, worst[index].for_draw(draw), &bias);
         }
@@ -151,7 +151,7 @@ pub fn on_lattice(
 }
 
 /// Predicts the errors of noise with this scale on the whitened coordinates of each of `counts`, which must ascend, of `points`.
-pub fn on_points(
+pub fn point_errors(
     points: &Points,
     law: NoiseDistribution,
     scale: f64,
@@ -167,15 +167,15 @@ pub fn on_points(
         }
     }
     let mut worst = vec![WorstBiases::default(); counts.len()];
-    for function in rough.functions(&grid) {
+    for function in rough.draw_functions(&grid) {
         let biases = biases_of_counts(&function, points, &newton, &grid, counts);
         for (worst, bias) in worst.iter_mut().zip(biases) {
             worst.add(bias);
         }
     }
     let mut errors = vec![DrawnErrors::default(); counts.len()];
-    let spread = rough.spread();
-    for (draw, function) in (0..DRAWS).zip(spread.functions(&grid)) {
+    let spread = rough.less_rough();
+    for (draw, function) in (0..DRAWS).zip(spread.draw_functions(&grid)) {
         let mut rng = draw_generator(draw);
         let biases = biases_of_counts(&function, points, &newton, &grid, counts);
         for (index, bias) in biases.iter().enumerate() {
@@ -221,7 +221,7 @@ fn add_scaled(sums: &mut [f64], factor: f64, values: &[f64]) {
 /// Predicts the errors of two readings of one release: as published, and smoothed by its posterior. Each is the mean of the largest
 /// error over the domain where the function is as [`WorstCaseFunctions`] as is assumed. `publish` is that of the target
 /// (`Target::publish`). `None` where there is no posterior, or too many values.
-pub fn readings(
+pub fn reading_errors(
     description: &Description,
     rough: &WorstCaseFunctions,
     publish: impl Fn(Vec<f64>) -> Vec<f64>,
@@ -231,16 +231,16 @@ pub fn readings(
     const MOST_VALUES: usize = 450;
     let shape = description.shape();
     let points = match &shape.basis {
-        Basis::Kernel(basis) => Some(Points::again(basis)),
+        Basis::Kernel(basis) => Some(Points::from_basis(basis)),
         Basis::Bernstein => None,
         Basis::Affine | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => return None,
     };
-    if shape.values() > MOST_VALUES {
+    if shape.value_count() > MOST_VALUES {
         return None;
     }
     let grid = places(rough, 2 * shape.degree);
     let lattice = grid_points(&vec![even_coordinates(shape.degree); shape.dimensions]);
-    let functions = rough.functions(&grid);
+    let functions = rough.draw_functions(&grid);
     let mut means = [0.0; 2];
     for (draw, function) in (0..FEW).zip(&functions) {
         let mut rng = draw_generator(draw);
@@ -259,7 +259,9 @@ pub fn readings(
             let evaluator = synopsis.evaluator(by).ok()?;
             let errors: Vec<f64> = grid
                 .iter()
-                .map(|place| evaluator.at(place) - description.offset - function.at(place))
+                .map(|place| {
+                    evaluator.value_in_cube(place) - description.offset - function.at(place)
+                })
                 .collect();
             *mean += largest_magnitude(&errors) / FEW as f64;
         }
@@ -361,7 +363,7 @@ fn largest_sum(noise: &[f64], bias: &[f64]) -> f64 {
 fn axis_coordinates(rough: &WorstCaseFunctions, cells: u32) -> Vec<f64> {
     let most = [600, 96, 24][rough.axes.clamp(1, 3) - 1];
     // A cast from a float saturates.
-    let narrow = (4.0 / rough.narrowest()).ceil() as u32;
+    let narrow = (4.0 / rough.narrowest_width()).ceil() as u32;
     even_coordinates(cells.max(narrow).clamp(16, most))
 }
 
@@ -394,7 +396,7 @@ mod tests {
                     degree,
                     basis: Basis::Bernstein,
                 };
-                let few = noise(&shape, law, &[1, order])[usize::from(order > 1)];
+                let few = mean_noise_sups(&shape, law, &[1, order])[usize::from(order > 1)];
                 let many = Band::simulate(&shape, law, order).expected_sup;
                 assert!(
                     (few / many - 1.0).abs() < 0.15,
@@ -409,20 +411,20 @@ mod tests {
         // Degree 1, order 1 is the straight line between the ends: a wide bump in the middle is missed by
         // 1 - exp(-1/8 b^2) at its peak.
         let expected = 1.0 - (-0.125_f64 / 0.25).exp();
-        assert!((approximation(&[0.5], 1, &[1])[0] - expected).abs() < 1e-12);
+        assert!((bump_errors(&[0.5], 1, &[1])[0] - expected).abs() < 1e-12);
         // Higher degrees and orders follow more closely, in every dimension.
         for widths in [&[0.2][..], &[0.2, 0.3], &[0.3, 0.3, 0.3]] {
-            let low = approximation(widths, 8, &[1, 3]);
-            let high = approximation(widths, 16, &[1]);
+            let low = bump_errors(widths, 8, &[1, 3]);
+            let high = bump_errors(widths, 16, &[1]);
             assert!(high[0] < low[0] && low[1] < low[0], "{low:?} {high:?}");
         }
     }
 
     #[test]
     fn several_orders_are_each_what_they_are_alone() {
-        let together = approximation(&[0.1], 20, &[1, 2, 5, 9]);
+        let together = bump_errors(&[0.1], 20, &[1, 2, 5, 9]);
         for (order, worst) in [1, 2, 5, 9].into_iter().zip(together) {
-            assert_eq!(approximation(&[0.1], 20, &[order]), [worst]);
+            assert_eq!(bump_errors(&[0.1], 20, &[order]), [worst]);
         }
     }
 
@@ -432,13 +434,13 @@ mod tests {
     fn the_noise_on_kernel_points_is_nearly_that_of_eigenfunctions() {
         for (bandwidth, count, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
             let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
-            let points = Points::choose(kernel, 2, count).unwrap();
+            let points = Points::choose_greedily(kernel, 2, count).unwrap();
             let rough = WorstCaseFunctions {
                 kernel: points.basis().kernel.clone(),
                 axes: 2,
                 is: Kind::Heap(1.0),
             };
-            let found = on_points(
+            let found = point_errors(
                 &points,
                 NoiseDistribution::Ball,
                 1.0,

@@ -8,7 +8,7 @@ use super::calibrate::{Delta, Epsilon, Rho};
 
 /// A price or a total.
 ///
-/// One ledger knows one kind, that of its total: [`Price::zero`] and [`Price::of_pure`] of the total make its other prices,
+/// One ledger knows one kind, that of its total: [`Price::zero_of_kind`] and [`Price::of_pure`] of the total make its other prices,
 /// and what would mix two kinds is `None` or `false`, never a number. The first three kinds also say what noise may take; slots
 /// are charged and pay for no noise by themselves.
 ///
@@ -43,8 +43,8 @@ impl Price {
 
     /// Nothing, in the kind of this.
     #[must_use]
-    pub fn zero(self) -> Price {
-        self.map(|_| 0)
+    pub fn zero_of_kind(self) -> Price {
+        self.map_parts(|_| 0)
     }
 
     /// Price of a mechanism of pure differential privacy, in the kind of this. `None` for slots: it is part of the plan, or
@@ -60,17 +60,17 @@ impl Price {
                 epsilon,
                 delta: Delta::ZERO,
             }),
-            Price::Concentrated(_) => Some(Price::Concentrated(concentrated(epsilon))),
+            Price::Concentrated(_) => Some(Price::Concentrated(rho_of_epsilon(epsilon))),
             Price::Slots(_) => None,
         }
     }
 
     /// The largest epsilon of a mechanism of pure differential privacy that this pays for; slots alone pay for none.
-    pub fn pure(self) -> Epsilon {
+    pub fn largest_pure_epsilon(self) -> Epsilon {
         match self {
             Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => epsilon,
             Price::Concentrated(rho) => {
-                most_paid(Epsilon::ZERO, |epsilon| concentrated(epsilon) <= rho)
+                largest_paid_epsilon(Epsilon::ZERO, |epsilon| rho_of_epsilon(epsilon) <= rho)
             }
             Price::Slots(_) => Epsilon::ZERO,
         }
@@ -90,7 +90,7 @@ impl Price {
                 delta,
             },
             Price::Concentrated(own) => {
-                Price::Concentrated(own.saturating_add(concentrated(epsilon)))
+                Price::Concentrated(own.saturating_add(rho_of_epsilon(epsilon)))
             }
             Price::Slots(count) => Price::Slots(count),
         }
@@ -98,7 +98,7 @@ impl Price {
 
     /// Price of the same kind, each part, in its smallest unit, as `f` says.
     #[must_use]
-    pub fn map(self, f: impl Fn(u64) -> u64) -> Price {
+    pub fn map_parts(self, f: impl Fn(u64) -> u64) -> Price {
         match self {
             Price::Pure(epsilon) => {
                 Price::Pure(Epsilon::from_trillionths(f(epsilon.trillionths())))
@@ -115,7 +115,7 @@ impl Price {
     }
 
     /// Each part in its smallest unit; of a kind with one part the second is 0.
-    pub fn parts(self) -> [u64; 2] {
+    pub fn smallest_units(self) -> [u64; 2] {
         match self {
             Price::Pure(epsilon) => [epsilon.trillionths(), 0],
             Price::Approximate { epsilon, delta } => {
@@ -131,8 +131,8 @@ impl Price {
         if !self.is_same_kind(other) {
             return None;
         }
-        let [first, second] = self.parts();
-        let [other_first, other_second] = other.parts();
+        let [first, second] = self.smallest_units();
+        let [other_first, other_second] = other.smallest_units();
         Some(self.with_parts([
             first.checked_add(other_first)?,
             second.checked_add(other_second)?,
@@ -144,8 +144,8 @@ impl Price {
         if !self.is_same_kind(other) {
             return None;
         }
-        let [first, second] = self.parts();
-        let [other_first, other_second] = other.parts();
+        let [first, second] = self.smallest_units();
+        let [other_first, other_second] = other.smallest_units();
         Some(self.with_parts([
             first.checked_sub(other_first)?,
             second.checked_sub(other_second)?,
@@ -154,8 +154,8 @@ impl Price {
 
     /// Tests that no part is more than that of `total`. `false` where the kinds differ.
     pub fn is_within(self, total: Price) -> bool {
-        let [first, second] = self.parts();
-        let [most_first, most_second] = total.parts();
+        let [first, second] = self.smallest_units();
+        let [most_first, most_second] = total.smallest_units();
         self.is_same_kind(total) && first <= most_first && second <= most_second
     }
 
@@ -163,7 +163,7 @@ impl Price {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 
-    /// Price of this kind with these parts, as of [`Price::parts`].
+    /// Price of this kind with these parts, as of [`Price::smallest_units`].
     fn with_parts(self, [first, second]: [u64; 2]) -> Price {
         match self {
             Price::Pure(_) => Price::Pure(Epsilon::from_trillionths(first)),
@@ -177,7 +177,7 @@ impl Price {
     }
 
     pub fn is_zero(self) -> bool {
-        self == self.zero()
+        self == self.zero_of_kind()
     }
 
     /// Part of `total` that this is, the larger one where there are two. A figure to show.
@@ -202,7 +202,7 @@ impl Price {
 }
 
 /// The largest epsilon that is paid for, at least `paid`; what is dearer than one that is not paid for is not paid for either.
-pub fn most_paid(paid: Epsilon, is_paid: impl Fn(Epsilon) -> bool) -> Epsilon {
+pub fn largest_paid_epsilon(paid: Epsilon, is_paid: impl Fn(Epsilon) -> bool) -> Epsilon {
     let mut paid = paid.trillionths();
     let mut unpaid = u64::MAX;
     while unpaid - paid > 1 {
@@ -220,7 +220,7 @@ pub fn most_paid(paid: Epsilon, is_paid: impl Fn(Epsilon) -> bool) -> Epsilon {
 ///
 /// `tanh(epsilon / 2) = (1 - y) / (1 + y)` falls with `y = exp(-epsilon)`, so `y` is rounded down and the rest up. Whole
 /// numbers alone: what it says enters the ledger, and must be the same on every machine.
-fn concentrated(epsilon: Epsilon) -> Rho {
+fn rho_of_epsilon(epsilon: Epsilon) -> Rho {
     let count = u128::from(epsilon.trillionths());
     let y = exp_of_minus(epsilon);
     // At most 2^64 * 2^62, and the quotient at most `count`.
@@ -401,14 +401,14 @@ mod tests {
         );
         assert_eq!(Price::Slots(u64::MAX).checked_add(Price::SLOT), None);
         assert_eq!(
-            (Price::Slots(6).share_of(total), total.zero()),
+            (Price::Slots(6).share_of(total), total.zero_of_kind()),
             (0.25, Price::Slots(0))
         );
         // What a mechanism may take is not a matter of slots.
         let epsilon = "0.5".parse().unwrap();
         assert_eq!(
             (
-                total.pure(),
+                total.largest_pure_epsilon(),
                 total.of_pure(epsilon),
                 total.with_pure(epsilon)
             ),
@@ -426,8 +426,11 @@ mod tests {
             (rho("1"), [trillion, 0]),
             (Price::Slots(3), [3, 0]),
         ] {
-            assert_eq!(price.parts(), parts, "{price}");
-            assert_eq!(Some(price.map(|count| 2 * count)), price.checked_add(price));
+            assert_eq!(price.smallest_units(), parts, "{price}");
+            assert_eq!(
+                Some(price.map_parts(|count| 2 * count)),
+                price.checked_add(price)
+            );
         }
     }
 
@@ -471,15 +474,18 @@ mod tests {
             let Price::Concentrated(paid) = rho(text) else {
                 panic!()
             };
-            let epsilon = rho(text).pure();
-            assert!(concentrated(epsilon) <= paid, "{text}");
+            let epsilon = rho(text).largest_pure_epsilon();
+            assert!(rho_of_epsilon(epsilon) <= paid, "{text}");
             assert!(
-                concentrated(Epsilon::from_trillionths(epsilon.trillionths() + 1)) > paid,
+                rho_of_epsilon(Epsilon::from_trillionths(epsilon.trillionths() + 1)) > paid,
                 "{text}"
             );
         }
-        assert_eq!(pure("0.3").pure(), approximate("0.3", "0.1").pure());
-        assert_eq!(rho("0").pure(), Epsilon::ZERO);
+        assert_eq!(
+            pure("0.3").largest_pure_epsilon(),
+            approximate("0.3", "0.1").largest_pure_epsilon()
+        );
+        assert_eq!(rho("0").largest_pure_epsilon(), Epsilon::ZERO);
     }
 
     proptest! {
@@ -488,7 +494,7 @@ mod tests {
             let epsilon = trillionths as f64 / 1e12;
             // In floating point with a small relative error; for small arguments the subtraction would lose digits.
             let exact = 1e12 * epsilon * (epsilon / 2.0).tanh();
-            let cost = concentrated(Epsilon::from_trillionths(trillionths)).trillionths() as f64;
+            let cost = rho_of_epsilon(Epsilon::from_trillionths(trillionths)).trillionths() as f64;
             prop_assert!(cost >= exact * (1.0 - 1e-14), "{} {}", cost, exact);
             prop_assert!(cost <= exact * (1.0 + 1e-13) + 2.0, "{} {}", cost, exact);
         }

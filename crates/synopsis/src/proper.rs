@@ -2,7 +2,7 @@
 
 use crate::domain::unit_point;
 use crate::error::Error;
-use crate::evaluator::{Evaluator, midpoints};
+use crate::evaluator::{Evaluator, cube_midpoints};
 
 /// Steps of a distribution function.
 const STEPS: u32 = 1_000;
@@ -27,14 +27,18 @@ pub struct Cumulative {
 }
 
 impl Evaluator {
-    /// The density that this reading becomes, by the midpoint rule as in [`Evaluator::mass`].
+    /// The density that this reading becomes, by the midpoint rule as in [`Evaluator::total_mass`].
     ///
     /// # Errors
     ///
     /// If the reading is nowhere above 0.
-    pub fn proper(self) -> Result<Proper, Error> {
-        let points = midpoints(self.axes().len());
-        let mean = points.iter().map(|y| self.at(y).max(0.0)).sum::<f64>() / points.len() as f64;
+    pub fn proper_density(self) -> Result<Proper, Error> {
+        let points = cube_midpoints(self.axes().len());
+        let mean = points
+            .iter()
+            .map(|y| self.value_in_cube(y).max(0.0))
+            .sum::<f64>()
+            / points.len() as f64;
         let mass = self.volume() * mean;
         if mass > 0.0 {
             Ok(Proper {
@@ -51,7 +55,7 @@ impl Evaluator {
     /// # Errors
     ///
     /// If there is more than one axis, or the integral over the domain is not above 0.
-    pub fn cumulative(self) -> Result<Cumulative, Error> {
+    pub fn distribution_function(self) -> Result<Cumulative, Error> {
         if self.axes().len() != 1 {
             return Err(Error::NotOneAxis {
                 axes: self.axes().len(),
@@ -60,7 +64,8 @@ impl Evaluator {
         let mut sum = 0.0;
         let mut running = Vec::with_capacity(STEPS as usize);
         for step in 0..STEPS {
-            sum += self.at(&[(f64::from(step) + 0.5) / f64::from(STEPS)]) / f64::from(STEPS);
+            sum += self.value_in_cube(&[(f64::from(step) + 0.5) / f64::from(STEPS)])
+                / f64::from(STEPS);
             running.push(sum);
         }
         if sum.is_nan() || sum <= 0.0 {
@@ -70,7 +75,7 @@ impl Evaluator {
         }
         let mut values = vec![0.0];
         values.extend(
-            isotonic(&running)
+            isotonic_regression(&running)
                 .into_iter()
                 .map(|value| (value / sum).clamp(0.0, 1.0)),
         );
@@ -123,7 +128,7 @@ impl Cumulative {
 }
 
 /// The rising sequence nearest to `values` in least squares.
-pub(super) fn isotonic(values: &[f64]) -> Vec<f64> {
+pub(super) fn isotonic_regression(values: &[f64]) -> Vec<f64> {
     let mut blocks: Vec<EqualBlock> = Vec::new();
     for value in values {
         let mut next = EqualBlock {
@@ -165,8 +170,11 @@ mod tests {
 
     #[test]
     fn violators_are_pooled() {
-        assert_eq!(isotonic(&[1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
-        assert_eq!(isotonic(&[3.0, 2.0, 1.0]), [2.0; 3]);
-        assert_eq!(isotonic(&[0.0, 1.0, 1.0]), [0.0, 1.0, 1.0]);
+        assert_eq!(
+            isotonic_regression(&[1.0, 3.0, 2.0, 4.0]),
+            [1.0, 2.5, 2.5, 4.0]
+        );
+        assert_eq!(isotonic_regression(&[3.0, 2.0, 1.0]), [2.0; 3]);
+        assert_eq!(isotonic_regression(&[0.0, 1.0, 1.0]), [0.0, 1.0, 1.0]);
     }
 }

@@ -67,7 +67,7 @@ impl Form {
         columns
     }
 
-    pub fn at(&self, x: &[f64]) -> f64 {
+    pub fn evaluate_form(&self, x: &[f64]) -> f64 {
         self.q
             .iter()
             .zip(&self.c)
@@ -77,7 +77,7 @@ impl Form {
     }
 
     /// The whole points `z` with `(z - center)' A (z - center) <= bound` and `|z_i| <= limits_i`.
-    pub fn runs(&self, center: &[f64], bound: f64, limits: &[i32]) -> Vec<Run> {
+    pub fn points_within(&self, center: &[f64], bound: f64, limits: &[i32]) -> Vec<Run> {
         let mut runs = Vec::new();
         self.extend(&mut Vec::new(), center, bound, limits, &mut runs);
         runs
@@ -156,7 +156,7 @@ mod tests {
             .flat_map(|i| (0..3).map(move |j| (i, j)))
             .map(|(i, j)| matrix()[i][j] * x[i] * x[j])
             .sum();
-        assert!((form.at(&x) - expected).abs() < 1e-12);
+        assert!((form.evaluate_form(&x) - expected).abs() < 1e-12);
         assert!(
             (form.determinant() - 1.635).abs() < 1e-12,
             "{}",
@@ -193,7 +193,7 @@ mod tests {
         let bound = 9.0;
         let limits = [2, 9, 9];
         let count: i32 = form
-            .runs(&center, bound, &limits)
+            .points_within(&center, bound, &limits)
             .iter()
             .map(|run| run.last - run.first + 1)
             .sum();
@@ -205,7 +205,7 @@ mod tests {
                 .zip(center)
                 .map(|(z, center)| f64::from(*z) - center)
                 .collect();
-            z[0].abs() <= 2 && form.at(&away) <= bound
+            z[0].abs() <= 2 && form.evaluate_form(&away) <= bound
         };
         assert_eq!(count as usize, points.filter(inside).count());
     }

@@ -19,8 +19,8 @@ impl Synopsis {
     ///
     /// If the description is inconsistent, or the values are not finite or not as many as its [`Description::shape`] asks for.
     pub fn new(description: Description, values: Vec<f64>) -> Result<Self, Error> {
-        description.check().map_err(Error::Damaged)?;
-        let expected = description.shape().values();
+        description.check_consistency().map_err(Error::Damaged)?;
+        let expected = description.shape().value_count();
         if expected != values.len() {
             return Err(Error::Damaged(format!(
                 "it has {} values, its description asks for {expected}",

@@ -69,14 +69,14 @@ struct SmoothedBox {
 
 impl WorstCaseFunctions {
     /// The functions, the same for the same assumption; `grid` is where they are bounded.
-    pub fn functions(&self, grid: &[Vec<f64>]) -> Vec<Sum> {
+    pub fn draw_functions(&self, grid: &[Vec<f64>]) -> Vec<Sum> {
         (0..DRAWN).map(|draw| self.function(draw, grid)).collect()
     }
 
     fn function(&self, draw: usize, grid: &[Vec<f64>]) -> Sum {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(draw as u64);
-        let smoothing = self.kernel.smoothing(self.axes);
+        let smoothing = self.kernel.smoothing_widths(self.axes);
         let widths = smoothing.deviations;
         let mass = smoothing.integral;
         let mut sum = Sum {
@@ -97,7 +97,7 @@ impl WorstCaseFunctions {
             Kind::Cluster(height) => {
                 let part = 0.5 + (draw as f64 + 0.5) / (2 * DRAWN) as f64;
                 let smoothed = 0.5_f64.powf(self.axes as f64 / 2.0);
-                sum.kernel = self.kernel.widened();
+                sum.kernel = self.kernel.smoothed_by_itself();
                 sum.terms.push(Term {
                     weight: part * height * smoothed,
                     center: evenly_spread(draw, self.axes),
@@ -122,7 +122,7 @@ impl WorstCaseFunctions {
                 }
             }
             Kind::Alternating { height, least } => {
-                let least = least * self.kernel.width(0);
+                let least = least * self.kernel.width_along(0);
                 let mut from = -least * rng.random::<f64>();
                 let mut sign = 1.0;
                 while from < 1.0 {
@@ -140,11 +140,11 @@ impl WorstCaseFunctions {
     }
 
     /// Less rough functions: most of the records in a cluster, the others anywhere; wider kernels; or labels that change less often.
-    pub fn spread(&self) -> Self {
+    pub fn less_rough(&self) -> Self {
         let mut spread = self.clone();
         match self.is {
             Kind::Heap(height) | Kind::Cluster(height) => spread.is = Kind::Cluster(height),
-            Kind::Bounded(_) => spread.kernel = self.kernel.widened(),
+            Kind::Bounded(_) => spread.kernel = self.kernel.smoothed_by_itself(),
             Kind::Alternating { height, least } => {
                 spread.is = Kind::Alternating {
                     height,
@@ -156,9 +156,9 @@ impl WorstCaseFunctions {
     }
 
     /// The smallest width of the kernel along an axis, as a part of the domain.
-    pub fn narrowest(&self) -> f64 {
+    pub fn narrowest_width(&self) -> f64 {
         (0..self.axes)
-            .map(|axis| self.kernel.width(axis))
+            .map(|axis| self.kernel.width_along(axis))
             .fold(1.0, f64::min)
     }
 }
@@ -232,7 +232,7 @@ mod tests {
                 axes: 2,
                 is,
             };
-            let functions = rough.functions(&grid);
+            let functions = rough.draw_functions(&grid);
             assert_eq!(functions.len(), DRAWN);
             for function in &functions {
                 let highest = function
@@ -281,9 +281,11 @@ mod tests {
             .collect();
         for y in [[0.5, 0.5], [0.0, 0.3], [0.05, 1.0]] {
             // Half of the records are in the cluster, and half of a 64th of the others.
-            let function = &rough.functions(&[])[0];
+            let function = &rough.draw_functions(&[])[0];
             let cluster = 7.0 * (0.5 + 1.0 / 256.0) / 2.0
-                * kernel.widened().value(&function.terms[0].center, &y);
+                * kernel
+                    .smoothed_by_itself()
+                    .value(&function.terms[0].center, &y);
             let others = records.iter().map(|x| kernel.value(x, &y)).sum::<f64>() / 1e4
                 * 7.0
                 * (0.5 - 1.0 / 256.0);
@@ -309,7 +311,7 @@ mod tests {
                 least: 2.0,
             },
         };
-        for function in rough.functions(&[]) {
+        for function in rough.draw_functions(&[]) {
             let ends: Vec<[f64; 2]> = function.boxes.iter().map(|side| side.sides[0]).collect();
             assert!(ends[0][0] == 0.0 && ends.last().unwrap()[1] == 1.0);
             assert!(ends.windows(2).all(|pair| pair[0][1] == pair[1][0]));

@@ -19,7 +19,7 @@ pub const OF_SINGLE: u32 = 24;
 pub const OF_HALF: u32 = 11;
 
 /// The integer that is written in its one form: no sign but `-`, no leading zero, no `-0`; from -2^63 to 2^64 - 1.
-pub fn integer(text: &str) -> Option<i128> {
+pub fn parse_integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_one_form = match digits.as_bytes() {
         [b'0'] => text == "0",
@@ -46,10 +46,10 @@ pub fn integer_part(text: &str) -> Option<&str> {
         return None;
     }
     let Some((whole, fraction)) = text.split_once('.') else {
-        return integer(text).map(|_| text);
+        return parse_integer(text).map(|_| text);
     };
     let is_zero = !fraction.is_empty() && fraction.bytes().all(|digit| digit == b'0');
-    let is_exact = integer(whole)?.unsigned_abs() < 1 << OF_DOUBLE;
+    let is_exact = parse_integer(whole)?.unsigned_abs() < 1 << OF_DOUBLE;
     (is_zero && is_exact).then_some(whole)
 }
 
@@ -62,7 +62,7 @@ pub fn integer_of(float: f64, bits: u32) -> Option<i128> {
 }
 
 /// The nearest `f64` to the number that a text is by the grammar of JSON (RFC 8259, section 6); none beyond the largest.
-pub fn number(text: &str) -> Option<f64> {
+pub fn parse_number(text: &str) -> Option<f64> {
     if !skip_number(text.as_bytes())?.is_empty() {
         return None;
     }
@@ -111,7 +111,7 @@ mod tests {
             ("18446744073709551615", Some(i128::from(u64::MAX))),
             ("-9223372036854775808", Some(i128::from(i64::MIN))),
         ] {
-            assert_eq!(integer(text), expected, "{text}");
+            assert_eq!(parse_integer(text), expected, "{text}");
             assert_eq!(integer_part(text), Some(text));
         }
         let others = [
@@ -129,9 +129,9 @@ mod tests {
             "0x1",
             "\u{661}",
         ];
-        assert_eq!(others.map(integer), [None; 13]);
-        assert_eq!(integer("-9223372036854775809"), None);
-        assert_eq!(integer(&"9".repeat(1_000_000)), None);
+        assert_eq!(others.map(parse_integer), [None; 13]);
+        assert_eq!(parse_integer("-9223372036854775809"), None);
+        assert_eq!(parse_integer(&"9".repeat(1_000_000)), None);
     }
 
     #[test]
@@ -205,14 +205,14 @@ mod tests {
             ("2.5E-1", 0.25),
             ("0.1", 0.1),
         ] {
-            assert_eq!(number(text), Some(expected), "{text}");
+            assert_eq!(parse_number(text), Some(expected), "{text}");
         }
         let others = [
             "", "-", ".5", "5.", "01", "+1", "1e", "1e+", "NaN", "inf", "Infinity", " 1", "1 ",
             "1,5", "0x10", "1e999",
         ];
         for text in others {
-            assert_eq!(number(text), None, "{text}");
+            assert_eq!(parse_number(text), None, "{text}");
         }
     }
 }

@@ -104,7 +104,7 @@ impl TableBasis {
 
     /// Returns the basis that reads one table as a density with its smallest bandwidths, or with others; `None` if the spline
     /// alone is as wide.
-    pub fn at(&self, bandwidths: &[f64]) -> Option<CellBasis> {
+    pub fn basis_for_bandwidths(&self, bandwidths: &[f64]) -> Option<CellBasis> {
         let mut inverse_variances = Vec::with_capacity(bandwidths.len());
         for (axis, bandwidth) in bandwidths.iter().enumerate() {
             let step = match self.steps.get(axis) {
@@ -128,7 +128,7 @@ fn node_coordinates(spline: Spline, steps: &[u32]) -> Vec<Vec<f64>> {
     for steps in steps {
         axes.push(
             (0..spline.nodes(*steps))
-                .map(|node| (node as f64 + spline.first()) / f64::from(*steps))
+                .map(|node| (node as f64 + spline.first_node()) / f64::from(*steps))
                 .collect(),
         );
     }
@@ -171,7 +171,7 @@ impl CellBasis {
     }
 
     /// Values at a point of the unit cube of the kernels of all nodes.
-    pub fn at(&self, y: &[f64]) -> Vec<f64> {
+    pub fn kernel_values(&self, y: &[f64]) -> Vec<f64> {
         let mut away: Vec<Vec<f64>> = Vec::with_capacity(y.len());
         for (nodes, y) in self.nodes().iter().zip(y) {
             away.push(nodes.iter().map(|node| y - node).collect());
@@ -261,7 +261,7 @@ impl PointKernel {
     }
 
     /// Kernel that is wider by the root of 2 where it has a width: a Gaussian that is smoothed by itself.
-    pub fn widened(&self) -> Self {
+    pub fn smoothed_by_itself(&self) -> Self {
         const TIMES: f64 = std::f64::consts::SQRT_2;
         match self {
             PointKernel::Gaussian { precision } => {
@@ -286,7 +286,7 @@ impl PointKernel {
     }
 
     /// Gaussian that stands for it where it smooths much at once.
-    pub(crate) fn smoothing(&self, axes: usize) -> SmoothingWidths {
+    pub(crate) fn smoothing_widths(&self, axes: usize) -> SmoothingWidths {
         let density = std::f64::consts::TAU.powf(axes as f64 / 2.0);
         match self {
             PointKernel::Gaussian { precision } if let Some(form) = Form::new(precision) => {
@@ -299,7 +299,7 @@ impl PointKernel {
                 }
             }
             _ => {
-                let deviations: Vec<f64> = (0..axes).map(|axis| self.width(axis)).collect();
+                let deviations: Vec<f64> = (0..axes).map(|axis| self.width_along(axis)).collect();
                 let volume = deviations.iter().product::<f64>();
                 SmoothingWidths {
                     deviations,
@@ -310,7 +310,7 @@ impl PointKernel {
     }
 
     /// Width along an axis where the other coordinates stay; a kernel with a corner counts as a quarter of its width.
-    pub fn width(&self, axis: usize) -> f64 {
+    pub fn width_along(&self, axis: usize) -> f64 {
         match self {
             PointKernel::Gaussian { precision } => precision[axis][axis].powf(-0.5),
             PointKernel::Machine(Kernel::Gaussian { bandwidth }) => *bandwidth,
@@ -330,7 +330,7 @@ pub(crate) struct SmoothingWidths {
 
 impl Shape {
     /// Number of values.
-    pub fn values(&self) -> usize {
+    pub fn value_count(&self) -> usize {
         let dimensions = self.dimensions as u32;
         match &self.basis {
             Basis::Bernstein => (self.degree as usize + 1).saturating_pow(dimensions),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::scalar::{integer, integer_part};
+use super::scalar::{integer_part, parse_integer};
 use crate::clock::Timestamp;
 
 /// Format of an event time.
@@ -33,10 +33,10 @@ impl TimeFormat {
     }
 
     /// The microseconds of a text, by the same law wherever it stands; `None` where it is no time as declared.
-    pub fn of_text(self, text: &str) -> Option<i64> {
+    pub fn parse_micros(self, text: &str) -> Option<i64> {
         match self {
             TimeFormat::Rfc3339 => Timestamp::parse(text).map(Timestamp::micros),
-            _ => self.micros(integer(integer_part(text)?)?),
+            _ => self.micros(parse_integer(integer_part(text)?)?),
         }
     }
 }

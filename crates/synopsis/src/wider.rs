@@ -71,11 +71,11 @@ impl Synopsis {
             return Err(too_small());
         }
         let wide = parts_of_domain(&description.domain, bandwidths);
-        let wide =
-            CellKernel::diagonal(&wide, cells.spline, &cells.steps).map_err(|_| too_small())?;
+        let wide = CellKernel::from_bandwidths(&wide, cells.spline, &cells.steps)
+            .map_err(|_| too_small())?;
         let narrow = parts_of_domain(&description.domain, released);
-        let narrow =
-            CellKernel::diagonal(&narrow, cells.spline, &cells.steps).map_err(|_| too_small())?;
+        let narrow = CellKernel::from_bandwidths(&narrow, cells.spline, &cells.steps)
+            .map_err(|_| too_small())?;
         // A value is a count times the peak of the kernel that reads it.
         let factor = wide.peak() / narrow.peak();
         let basis = wide.basis().clone();
@@ -83,14 +83,14 @@ impl Synopsis {
         description.noise.scale *= factor;
         description.noise.grid *= factor;
         description.band =
-            simulated_band(&description, &basis, progress).scaled(&description.noise);
+            simulated_band(&description, &basis, progress).scaled_to_noise(&description.noise);
         description.basis = Basis::Cells(basis);
         // It was for the noise of the released bandwidths.
         description.reading = None;
         if let Target::Density(density) = &mut description.target {
             density.kernel = Smoothing::Bandwidths(bandwidths.to_vec());
         }
-        description.form_error = form_error::of_form(
+        description.form_error = form_error::density_form_error(
             &description.target,
             &description.shape(),
             description.order,
@@ -127,5 +127,5 @@ fn simulated_band(
         return band;
     }
     let normal = Band::simulate_telling(&shape, NoiseDistribution::DiscreteGaussian, 1, progress);
-    band.of_sums(law, shape.values(), &normal)
+    band.of_sums(law, shape.value_count(), &normal)
 }

@@ -9,13 +9,13 @@ use prometheus::{
 };
 
 use bernstream_kafka::sink::deliver::Lost;
-use bernstream_ledger::witness::Strays;
+use bernstream_ledger::witness::StrayCounts;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::price::Price;
 
 /// The level of detail of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
+pub enum MetricsDetail {
     /// Only what the clock and the configuration determine, and whether the worker makes progress: a message that stops reading, or a solver that is
     /// late, shows.
     Safe,
@@ -23,11 +23,11 @@ pub enum Detail {
     Operator,
 }
 
-impl Detail {
+impl MetricsDetail {
     pub fn name(self) -> &'static str {
         match self {
-            Detail::Safe => "safe",
-            Detail::Operator => "operator",
+            MetricsDetail::Safe => "safe",
+            MetricsDetail::Operator => "operator",
         }
     }
 }
@@ -39,15 +39,15 @@ pub struct Metrics {
     pub released: IntCounter,
     pub withheld: IntCounter,
     pub published: IntCounter,
-    pub closed_until: Moment,
-    pub next_release: Moment,
-    spent: Parts,
-    total: Parts,
-    reserve: Parts,
+    pub closed_until: MomentGauge,
+    pub next_release: MomentGauge,
+    spent: PriceGauges,
+    total: PriceGauges,
+    reserve: PriceGauges,
     /// Those of the newest window, one per release.
-    price: Parts,
+    price: PriceGauges,
     used: Gauge,
-    pub lasts_until: Moment,
+    pub lasts_until: MomentGauge,
     newest_withheld: IntGaugeVec,
     /// One per release.
     pub noise_scale: GaugeVec,
@@ -66,18 +66,18 @@ pub struct Metrics {
     /// By subject.
     registry_answers: IntGaugeVec,
     /// Only with [`Detail::Operator`].
-    pub operator: Option<Operator>,
+    pub operator: Option<OperatorMetrics>,
 }
 
 /// Exact counts of records: never at the default level, where the difference of two scrapes would reveal the count of a window.
 #[derive(Clone, Debug)]
-pub struct Operator {
+pub struct OperatorMetrics {
     pub records: IntCounterVec,
     /// By column.
     pub unread: IntCounterVec,
     pub batches: IntCounter,
     pub seconds_to_seal: Gauge,
-    pub read_until: Moment,
+    pub read_until: MomentGauge,
     /// By absorber and by what became of them.
     pub partials: IntCounterVec,
     /// By absorber.
@@ -87,38 +87,38 @@ pub struct Operator {
 
 /// The reason why a window is withheld: because of the schedule, never because of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Withheld {
+pub enum WithheldReason {
     /// A block cannot pay for it.
     Budget,
     /// Every release is over.
     Over,
 }
 
-impl Withheld {
-    const ALL: [Withheld; 2] = [Withheld::Budget, Withheld::Over];
+impl WithheldReason {
+    const ALL: [WithheldReason; 2] = [WithheldReason::Budget, WithheldReason::Over];
 
     fn name(self) -> &'static str {
         match self {
-            Withheld::Budget => "budget",
-            Withheld::Over => "over",
+            WithheldReason::Budget => "budget",
+            WithheldReason::Over => "over",
         }
     }
 }
 
 /// A point in time, shown only if it is known.
 #[derive(Clone, Debug)]
-pub struct Moment(GaugeVec);
+pub struct MomentGauge(GaugeVec);
 
-impl Moment {
+impl MomentGauge {
     fn new(registry: &Registry, name: &str, help: &str) -> Result<Self, prometheus::Error> {
         // A gauge vector without labels is not exported before it is set.
         let gauge = GaugeVec::new(Opts::new(format!("{name}_timestamp_seconds"), help), &[])?;
         registry
             .register(Box::new(gauge.clone()))
-            .map(|()| Moment(gauge))
+            .map(|()| MomentGauge(gauge))
     }
 
-    pub fn set(&self, time: Option<Timestamp>) {
+    pub fn set_time(&self, time: Option<Timestamp>) {
         match time {
             #[expect(clippy::cast_precision_loss, reason = "a time to show")]
             Some(time) => self
@@ -150,14 +150,14 @@ const REGISTRY_ANSWERS: &str =
 
 /// The components of a price; only those of the kind of budget in use are ever shown.
 #[derive(Clone, Debug)]
-struct Parts {
+struct PriceGauges {
     epsilon: GaugeVec,
     delta: GaugeVec,
     rho: GaugeVec,
     windows: GaugeVec,
 }
 
-impl Parts {
+impl PriceGauges {
     fn new(
         registry: &Registry,
         what: &str,
@@ -166,7 +166,7 @@ impl Parts {
     ) -> Result<Self, prometheus::Error> {
         let [epsilon, delta, rho, windows] = ["epsilon", "delta", "rho", "windows"]
             .map(|part| Opts::new(format!("privacy_{part}_{what}"), help));
-        Ok(Parts {
+        Ok(PriceGauges {
             epsilon: registered(registry, GaugeVec::new(epsilon, labels)?)?,
             delta: registered(registry, GaugeVec::new(delta, labels)?)?,
             rho: registered(registry, GaugeVec::new(rho, labels)?)?,
@@ -174,7 +174,7 @@ impl Parts {
         })
     }
 
-    fn set(&self, price: Price, labels: &[&str]) {
+    fn set_price(&self, price: Price, labels: &[&str]) {
         match price {
             Price::Pure(epsilon) => set_labelled(&self.epsilon, labels, epsilon.to_f64()),
             Price::Approximate { epsilon, delta } => {
@@ -210,7 +210,7 @@ fn registered<M: Collector + Clone + 'static>(
     Ok(metric)
 }
 
-impl Operator {
+impl OperatorMetrics {
     fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let records = Opts::new("records_total", "records by outcome");
         let unread = Opts::new("unread_columns_total", UNREAD);
@@ -224,7 +224,7 @@ impl Operator {
             "seal_seconds",
             "seconds from closing to sealing the last window",
         )?;
-        Ok(Operator {
+        Ok(OperatorMetrics {
             records: registered(registry, IntCounterVec::new(records, &["fate"])?)?,
             unread: registered(registry, IntCounterVec::new(unread, &["column"])?)?,
             partials: registered(
@@ -235,7 +235,7 @@ impl Operator {
             read_here: registered(registry, IntGauge::new("partitions_read_here", READ_HERE)?)?,
             batches: registered(registry, batches)?,
             seconds_to_seal: registered(registry, seconds_to_seal)?,
-            read_until: Moment::new(
+            read_until: MomentGauge::new(
                 registry,
                 "read_until",
                 "message timestamp of the last message read",
@@ -251,7 +251,7 @@ impl Metrics {
     ///
     /// If a metric cannot be registered, which would be a bug.
     pub fn new(
-        detail: Detail,
+        detail: MetricsDetail,
         pipeline: &str,
         definition: &str,
         digest: &str,
@@ -267,8 +267,8 @@ impl Metrics {
             .const_label("detail", detail.name());
         registered(&registry, IntGauge::with_opts(info)?)?.set(1);
         let operator = match detail {
-            Detail::Safe => None,
-            Detail::Operator => Some(Operator::new(&registry)?),
+            MetricsDetail::Safe => None,
+            MetricsDetail::Operator => Some(OperatorMetrics::new(&registry)?),
         };
         Ok(Metrics {
             released: registered(
@@ -289,26 +289,26 @@ impl Metrics {
                     "synopses that reached the output",
                 )?,
             )?,
-            closed_until: Moment::new(
+            closed_until: MomentGauge::new(
                 &registry,
                 "closed_until",
                 "end of the newest closed window",
             )?,
-            next_release: Moment::new(
+            next_release: MomentGauge::new(
                 &registry,
                 "next_release",
                 "when the next window is due on the output; absent for files and after the last window",
             )?,
-            spent: Parts::new(&registry, "spent", "spent in the newest charged block", &[])?,
-            total: Parts::new(&registry, "limit", "total of every block", &[])?,
-            reserve: Parts::new(
+            spent: PriceGauges::new(&registry, "spent", "spent in the newest charged block", &[])?,
+            total: PriceGauges::new(&registry, "limit", "total of every block", &[])?,
+            reserve: PriceGauges::new(
                 &registry,
                 "reserve",
                 "part of the total of every block that windows may not spend",
                 &[],
             )?,
-            price: Parts::new(&registry, "price", PRICE, &["release"])?,
-            lasts_until: Moment::new(&registry, "privacy_budget_lasts_until", LASTS_UNTIL)?,
+            price: PriceGauges::new(&registry, "price", PRICE, &["release"])?,
+            lasts_until: MomentGauge::new(&registry, "privacy_budget_lasts_until", LASTS_UNTIL)?,
             newest_withheld: registered_labelled(
                 &registry,
                 "newest_window_withheld",
@@ -387,32 +387,32 @@ impl Metrics {
 
     /// Shows what the newest charged block has spent of its total.
     pub fn show_budget(&self, spent: Price, total: Price) {
-        self.spent.set(spent, &[]);
-        self.total.set(total, &[]);
+        self.spent.set_price(spent, &[]);
+        self.total.set_price(total, &[]);
         self.used.set(spent.share_of(total));
     }
 
     /// Shows what is known before the first window: the name of the ledger, the total of a block, and its reserve.
-    pub fn begin(&self, ledger: &str, total: Price, limit: Price) {
+    pub fn show_beginning(&self, ledger: &str, total: Price, limit: Price) {
         self.ledger.with_label_values(&[ledger]).set(1);
-        self.show_budget(total.zero(), total);
-        self.show_strays(Strays::default());
+        self.show_budget(total.zero_of_kind(), total);
+        self.show_strays(StrayCounts::default());
         self.show_lost(None);
         if let Some(reserve) = total
             .checked_sub(limit)
             .filter(|reserve| !reserve.is_zero())
         {
-            self.reserve.set(reserve, &[]);
+            self.reserve.set_price(reserve, &[]);
         }
     }
 
     /// Shows what the newest window costs for `release`: by the schedule alone, whether it was withheld or not.
     pub fn show_price(&self, release: &str, price: Price) {
-        self.price.set(price, &[release]);
+        self.price.set_price(price, &[release]);
     }
 
     /// Shows how many records somebody else has written to the topics of the ledger.
-    pub fn show_strays(&self, strays: Strays) {
+    pub fn show_strays(&self, strays: StrayCounts) {
         let witness = i64::try_from(strays.witness).unwrap_or(i64::MAX);
         self.strays.with_label_values(&["witness"]).set(witness);
         let budget = i64::try_from(strays.budget).unwrap_or(i64::MAX);
@@ -440,8 +440,8 @@ impl Metrics {
     }
 
     /// Shows whether the newest window was withheld, and why.
-    pub fn show_withheld(&self, why: Option<Withheld>) {
-        for reason in Withheld::ALL {
+    pub fn show_withheld(&self, why: Option<WithheldReason>) {
+        for reason in WithheldReason::ALL {
             self.newest_withheld
                 .with_label_values(&[reason.name()])
                 .set(i64::from(why == Some(reason)));
@@ -453,7 +453,7 @@ impl Metrics {
     /// # Errors
     ///
     /// If the metrics cannot be encoded.
-    pub fn render(&self) -> Result<String, prometheus::Error> {
+    pub fn render_text(&self) -> Result<String, prometheus::Error> {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
@@ -466,7 +466,7 @@ mod tests {
     use bernstream_synopsis::calibrate::Epsilon;
 
     /// Every series with its type, labels and help text, as a scrape shows it once everything is known.
-    fn interface(detail: Detail) -> String {
+    fn interface(detail: MetricsDetail) -> String {
         let metrics = Metrics::new(detail, "p", "pure epsilon", "0").unwrap();
         let one = Epsilon::from_trillionths(1_000_000_000_000);
         let prices = [
@@ -481,12 +481,12 @@ mod tests {
             .chain([Price::Concentrated("0.5".parse().unwrap())])
         {
             metrics.show_budget(price, price);
-            metrics.reserve.set(price, &[]);
+            metrics.reserve.set_price(price, &[]);
             metrics.show_price("r", price);
         }
         metrics.show_withheld(None);
         metrics.show_newest_schema("s", Some(true));
-        metrics.begin("l", prices[0], prices[0]);
+        metrics.show_beginning("l", prices[0], prices[0]);
         metrics.noise_scale.with_label_values(&["r"]).set(1.0);
         metrics.ready.with_label_values(&["input"]).set(1);
         let operator = metrics.operator.iter();
@@ -499,7 +499,7 @@ mod tests {
             .into_iter()
             .chain(operator.clone().map(|operator| &operator.read_until))
             .for_each(|moment| {
-                moment.set(Some(Timestamp::from_micros(0)));
+                moment.set_time(Some(Timestamp::from_micros(0)));
             });
         operator.for_each(|operator| {
             operator.records.with_label_values(&["taken"]).inc();
@@ -507,7 +507,7 @@ mod tests {
             operator.partials.with_label_values(&["a", "taken"]).inc();
             operator.partial_bytes.with_label_values(&["a"]).inc();
         });
-        let text = metrics.render().unwrap();
+        let text = metrics.render_text().unwrap();
         let mut series = Vec::new();
         for lines in text.split("# HELP ").skip(1) {
             let (head, values) = lines.split_once("\n# TYPE ").unwrap();
@@ -527,9 +527,9 @@ mod tests {
 
     #[test]
     fn the_names_are_those_that_alerts_and_panels_use() {
-        let safe = interface(Detail::Safe);
+        let safe = interface(MetricsDetail::Safe);
         assert_eq!(safe, SAFE.trim(), "{safe}");
-        let operator = interface(Detail::Operator);
+        let operator = interface(MetricsDetail::Operator);
         let more: Vec<&str> = operator
             .lines()
             .filter(|line| !SAFE.contains(line))
@@ -539,17 +539,19 @@ mod tests {
 
     #[test]
     fn a_moment_that_is_not_known_is_not_shown() {
-        let metrics = Metrics::new(Detail::Safe, "p", "pure epsilon", "0").unwrap();
+        let metrics = Metrics::new(MetricsDetail::Safe, "p", "pure epsilon", "0").unwrap();
         let is_shown = || {
             metrics
-                .render()
+                .render_text()
                 .unwrap()
                 .contains("next_release_timestamp_seconds")
         };
         assert!(!is_shown());
-        metrics.next_release.set(Some(Timestamp::from_micros(0)));
+        metrics
+            .next_release
+            .set_time(Some(Timestamp::from_micros(0)));
         assert!(is_shown());
-        metrics.next_release.set(None);
+        metrics.next_release.set_time(None);
         assert!(!is_shown());
     }
 

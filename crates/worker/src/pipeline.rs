@@ -3,13 +3,13 @@
 //! | step | from | to | where |
 //! |---|---|---|---|
 //! | read and absorb | messages | sums over open windows | `ReaderTask::step` |
-//! | close | sums | a reader's share of the next window | `ReaderTask::close` |
-//! | join | shares of all readers | the window, with its caps decided | `PartialMerger::next` in `joining.rs` |
-//! | price | the window's place in time | what each block is charged | `ReleaseTask::terms`, by `Plan::quoted` in `terms.rs` |
-//! | evaluate, draw, describe | the window | noisy values and what they mean | [`Plan::release`] |
-//! | seal | noisy values | the bytes of a message | `Plan::seal` |
-//! | pay | bytes and charges | one row of the ledger | `ReleaseTask::release` |
-//! | claim | the row | the witness has accepted it | `deliver::act`, called by `ReleaseTask::step` in `releasing.rs` |
+//! | close | sums | a reader's share of the next window | `ReaderTask::close_window` |
+//! | join | shares of all readers | the window, with its caps decided | `PartialMerger::next_window` in `joining.rs` |
+//! | price | the window's place in time | what each block is charged | `ReleaseTask::terms_of_window`, by `Plan::quote_window` in `terms.rs` |
+//! | evaluate, draw, describe | the window | noisy values and what they mean | [`Plan::release_window`] |
+//! | seal | noisy values | the bytes of a message | `Plan::seal_window` |
+//! | pay | bytes and charges | one row of the ledger | `ReleaseTask::release_window` |
+//! | claim | the row | the witness has accepted it | `deliver::act`, called by `ReleaseTask::deliver_step` in `releasing.rs` |
 //! | publish | what is accepted and due | a message in the output | the same, one step later |
 //!
 //! Reading and releasing are loops of their own, in threads that `loops.rs` starts, so that publishing never holds up reading. Windows
@@ -51,23 +51,23 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-pub use self::absorbed::Absorbed;
+pub use self::absorbed::AbsorberParams;
 pub use self::error::Error;
 pub use self::health::Health;
 pub use self::loops::Worker;
 pub use self::outage::Outage;
-pub use self::plan::{Plan, Release, ReleaseVariant};
+pub use self::plan::{Release, ReleasePlan, ReleaseVariant};
 pub use self::price_schedule::PriceSchedule;
 pub use self::publication::Publication;
 pub use self::series::{NoiseSeries, Stored};
-pub use self::stop::Stop;
-pub use self::terms::{LedgerBeginning, Quoted, QuotedRelease, Released, Terms};
+pub use self::stop::StopRequest;
+pub use self::terms::{LedgerBeginning, QuotedRelease, ReleasedSynopsis, WindowQuote, WindowTerms};
 
 pub use self::catch_up::PROGRESS;
 use self::joining::{ClosedWindow, PartialMerger, PartialWindow};
 use self::reader::{Reader, ReaderStatus};
 use self::releasing::ReleaseTask;
-use self::reports::Outcome;
+use self::reports::WindowOutcome;
 use crate::metrics::Metrics;
 use bernstream_kafka::source;
 use bernstream_kafka::source::{Event, Source};
@@ -97,7 +97,7 @@ struct ReaderTask<'a> {
 }
 
 impl<'a> Reader<'a> for ReaderTask<'a> {
-    fn seen(&mut self) -> &mut ReaderStatus<'a> {
+    fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
         &mut self.seen
     }
 
@@ -105,45 +105,45 @@ impl<'a> Reader<'a> for ReaderTask<'a> {
         self.windows.next().is_none()
     }
 
-    fn step(&mut self) -> Result<Option<PartialWindow>, source::Error> {
+    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error> {
         if self.must_rewind {
-            self.windows.clear();
+            self.windows.clear_records();
             self.source
                 .rewind(self.windows.oldest_message(), &self.recorded)?;
             self.must_rewind = false;
-            self.seen.goes_on();
+            self.seen.clear_stuck();
         }
-        let cutoff = self.windows.cutoff();
-        let ends = self.source.ends(cutoff)?;
+        let cutoff = self.windows.next_cutoff();
+        let ends = self.source.end_offsets(cutoff)?;
         if let Some(ends) = &ends
-            && self.source.reached(ends)?
+            && self.source.has_reached(ends)?
         {
-            return Ok(Some(self.close(ends.clone(), cutoff)));
+            return Ok(Some(self.close_window(ends.clone(), cutoff)));
         }
-        match self.source.next(ends.as_ref(), POLL)? {
+        match self.source.next_event(ends.as_ref(), POLL)? {
             Event::Batch(batch) => {
-                let counts = self.windows.absorb(&batch);
-                self.count(counts, &batch);
-                self.seen.reads(self.source.is_connected());
+                let counts = self.windows.absorb_batch(&batch);
+                self.count_records(counts, &batch);
+                self.seen.report_reading(self.source.is_connected());
             }
-            Event::Idle => self.seen.reads(self.source.is_connected()),
-            Event::Skipped { why } => self.seen.skips(why),
+            Event::Idle => self.seen.report_reading(self.source.is_connected()),
+            Event::Skipped { why } => self.seen.count_skipped(why),
             Event::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
                 self.must_rewind = true;
             }
-            Event::Stuck { why } => self.seen.sticks(why),
+            Event::Stuck { why } => self.seen.report_stuck(why),
         }
-        self.seen.tell();
+        self.seen.log_counts();
         Ok(None)
     }
 }
 
 impl ReaderTask<'_> {
-    fn close(&mut self, ends: Positions, cutoff: Timestamp) -> PartialWindow {
+    fn close_window(&mut self, ends: Positions, cutoff: Timestamp) -> PartialWindow {
         self.recorded.ends = ends.clone();
         PartialWindow {
-            part: self.windows.part(),
+            part: self.windows.close_part(),
             ends,
             cutoff,
         }
@@ -152,8 +152,8 @@ impl ReaderTask<'_> {
 
 impl PartialMerger<'_> {
     /// Joins the shares of all readers to closed windows; ends with the first of the readers, or when nobody takes the windows.
-    fn run(&self, closed: &SyncSender<ClosedWindow>) {
-        while let Some(window) = self.next() {
+    fn merge_windows(&self, closed: &SyncSender<ClosedWindow>) {
+        while let Some(window) = self.next_window() {
             if closed.send(window).is_err() {
                 break;
             }
@@ -164,7 +164,7 @@ impl PartialMerger<'_> {
 impl ReleaseTask<'_> {
     /// Turns a closed window into a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a
     /// crash behind it the same bytes are published.
-    fn release(&mut self, closed: ClosedWindow) -> Result<(), Error> {
+    fn release_window(&mut self, closed: ClosedWindow) -> Result<(), Error> {
         let started = Instant::now();
         let ClosedWindow {
             window,
@@ -172,35 +172,35 @@ impl ReleaseTask<'_> {
             publish_at,
         } = closed;
         let span = window.span;
-        let Some(terms) = self.terms(span, publish_at) else {
-            return self.withhold(span, ends, publish_at);
+        let Some(terms) = self.terms_of_window(span, publish_at) else {
+            return self.withhold_window(span, ends, publish_at);
         };
         let sealed_window = self.seal_and_publish_due(&window, &terms)?;
         // What is exact is not needed any more, and the ledger needs memory for what is noisy.
         drop(window);
-        let closing = sealed_window.closing(span, terms, ends);
-        self.write(|ledger| ledger.pay(closing))?;
+        let closing = sealed_window.into_ledger_row(span, terms, ends);
+        self.write_ledger(|ledger| ledger.pay_window(closing))?;
         self.health
-            .owe(self.by_worker(publish_at), Timestamp::now());
+            .owe_window(self.to_worker_clock(publish_at), Timestamp::now());
         if let Some(operator) = &self.metrics.operator {
             operator
                 .seconds_to_seal
                 .set(started.elapsed().as_secs_f64());
         }
-        self.closed(publish_at, span, Outcome::Released);
+        self.report_closed_window(publish_at, span, WindowOutcome::Released);
         Ok(())
     }
 
     /// The terms of a window; `None` if it cannot be paid for.
-    fn terms(&self, window: Span, publish_at: Timestamp) -> Option<Terms> {
+    fn terms_of_window(&self, window: Span, publish_at: Timestamp) -> Option<WindowTerms> {
         let entry = Entry {
             id: self.ledger.genesis().ledger.clone(),
             sequence: self.ledger.next_sequence(),
         };
         let quoted = self
             .plan
-            .quoted(window, self.beginning, |block| self.ledger.spent(block))?;
-        Some(Terms {
+            .quote_window(window, self.beginning, |block| self.ledger.spent(block))?;
+        Some(WindowTerms {
             publish_at,
             entry,
             quoted,
@@ -208,20 +208,20 @@ impl ReleaseTask<'_> {
     }
 
     /// Records that a window is not released: its records count for nothing.
-    fn withhold(
+    fn withhold_window(
         &mut self,
         window: Span,
         ends: Positions,
         publish_at: Timestamp,
     ) -> Result<(), Error> {
-        self.write(|ledger| ledger.withhold(window, ends))?;
-        let outcome = Outcome::Withheld(self.plan.why_withheld(window, self.beginning));
-        self.closed(publish_at, window, outcome);
+        self.write_ledger(|ledger| ledger.withhold_window(window, ends))?;
+        let outcome = WindowOutcome::Withheld(self.plan.why_withheld(window, self.beginning));
+        self.report_closed_window(publish_at, window, outcome);
         Ok(())
     }
 }
 
-impl Plan {
+impl ReleasePlan {
     /// Turns a closed window into its synopses, one a release and key: all of the walk that an exact value takes. Whoever calls
     /// this pays for it before anything leaves. `stored` reads a state that an earlier window left, and `take` gets one synopsis
     /// after another: what it does not keep takes no memory.
@@ -229,13 +229,13 @@ impl Plan {
     /// # Errors
     ///
     /// If the price is too low for the noise to be drawn, if a stored state cannot be read or is damaged, or what `take` returns.
-    pub fn release(
+    pub fn release_window(
         &self,
         window: &Window,
-        terms: &Terms,
+        terms: &WindowTerms,
         stored: &Stored<'_>,
         generator: &mut Generator,
-        take: &mut dyn FnMut(Released) -> Result<(), Error>,
+        take: &mut dyn FnMut(ReleasedSynopsis) -> Result<(), Error>,
     ) -> Result<(), Error> {
         for (place, release) in self.releases.iter().enumerate() {
             let QuotedRelease { span, price } = terms.quoted.releases[place];
@@ -244,18 +244,19 @@ impl Plan {
             let variants = release.variants_at(price)?;
             for group in &window.forms[place] {
                 let key = group.key.as_deref();
-                let chosen = release.choose(&group.accumulator, generator);
+                let chosen = release.choose_variant(&group.accumulator, generator);
                 let variant = variants.get(chosen);
                 let exact = variant.target.evaluate(&group.accumulator);
-                let description = variant.description(&exact, generator);
+                let description = variant.chosen_description(&exact, generator);
                 let noise_state = release.noise_state(stored, variant, key, span)?;
-                let drawn = release.draw(variant, &exact, noise_state, generator);
-                let description = drawn.describe(release, description, self.rules.grid, span);
-                let description = terms.describe(description, self, key, span);
+                let drawn = release.draw_noise(variant, &exact, noise_state, generator);
+                let description =
+                    drawn.describe_synopsis(release, description, self.rules.grid, span);
+                let description = terms.complete_description(description, self, key, span);
                 let values = variant.dequantize(&drawn.noisy);
-                let state = drawn.state(release);
+                let state = drawn.stored_state(release);
                 let noisy = drawn.noisy;
-                take(Released {
+                take(ReleasedSynopsis {
                     release: place,
                     variant: chosen,
                     description,
@@ -269,24 +270,24 @@ impl Plan {
     }
 
     /// The synopses of a window, sealed, with fresh noise or that of the series in `ledger`.
-    fn seal(
+    fn seal_window(
         &self,
         window: &Window,
-        terms: &Terms,
+        terms: &WindowTerms,
         ledger: &Ledger,
         mut generator: Generator,
         health: &Health,
     ) -> Result<SealedWindow, Error> {
         let mut sealed = Vec::new();
         let mut states = Vec::new();
-        let mut take = |released: Released| {
-            health.beat();
+        let mut take = |released: ReleasedSynopsis| {
+            health.record_heartbeat();
             sealed.push(Sealed::new(released.description, released.values)?);
             states.extend(released.state);
             Ok(())
         };
-        let stored: &Stored<'_> = &|slot| ledger.state(slot);
-        self.release(window, terms, stored, &mut generator, &mut take)?;
+        let stored: &Stored<'_> = &|slot| ledger.noise_state(slot);
+        self.release_window(window, terms, stored, &mut generator, &mut take)?;
         Ok(SealedWindow { sealed, states })
     }
 }
@@ -300,7 +301,7 @@ struct SealedWindow {
 
 impl SealedWindow {
     /// The row of the ledger that pays for it.
-    fn closing(self, window: Span, terms: Terms, ends: Positions) -> Closing {
+    fn into_ledger_row(self, window: Span, terms: WindowTerms, ends: Positions) -> Closing {
         let charged = terms.quoted.charged.into_iter();
         Closing {
             window,

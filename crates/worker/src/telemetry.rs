@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 /// Starts logging to standard error. `BERNSTREAM_LOG` takes the filters of `tracing`, for example `debug`.
 ///
 /// Every Kafka client would repeat each second that a broker is down; the worker logs it once. `rdkafka=error` shows all.
-pub fn start() {
+pub fn start_logging() {
     let wanted = std::env::var("BERNSTREAM_LOG").unwrap_or_default();
     let filter = EnvFilter::new(format!("info,librdkafka=off,rdkafka=off,{wanted}"));
     let logs = tracing_subscriber::fmt()

@@ -7,8 +7,8 @@ use crate::cli::failure::Failure;
 use crate::cli::progress::WorkDone;
 use bernstream_audit as audit;
 use bernstream_audit::trade_off;
-use bernstream_audit::trade_off::{Attack, Neighbours};
-use bernstream_audit::{Attacked, Deadline, Pair, Subject, batches};
+use bernstream_audit::trade_off::{Neighbours, WindowAttack};
+use bernstream_audit::{AttackReport, AuditSubject, Deadline, NeighbouringPair, decode_batches};
 
 /// Findings of an attack on one release, or why there was none.
 #[derive(Clone, Debug, Serialize)]
@@ -17,7 +17,7 @@ pub enum Outcome {
     Attacked {
         pair: String,
         #[serde(flatten)]
-        attacked: Box<Attacked>,
+        attacked: Box<AttackReport>,
     },
     NotAttacked {
         release: String,
@@ -27,7 +27,7 @@ pub enum Outcome {
 
 /// Attackers of the releases of a subject.
 pub struct Attackers<'a> {
-    pub subject: &'a Subject<'a>,
+    pub subject: &'a AuditSubject<'a>,
     pub seed: u64,
     /// The probability with which each test fails a correct program.
     pub alarm: f64,
@@ -44,7 +44,7 @@ impl Attackers<'_> {
     pub fn attack_all(
         &self,
         replayed: &Replayed,
-        pairs: &[Pair],
+        pairs: &[NeighbouringPair],
         deadline: &Deadline,
         done: &WorkDone,
     ) -> Result<Vec<Outcome>, Failure> {
@@ -59,16 +59,16 @@ impl Attackers<'_> {
                 .max_by(|a, b| a.of_sensitivity.total_cmp(&b.of_sensitivity));
             let pair = worst.and_then(|worst| pairs.iter().find(|pair| pair.name == worst.pair));
             #[expect(clippy::cast_precision_loss, reason = "a handful of releases")]
-            let share = deadline.part(1.0 / (releases - place) as f64);
-            outcomes.push(self.attack(place, pair, &share)?);
+            let share = deadline.part_of_rest(1.0 / (releases - place) as f64);
+            outcomes.push(self.attack_release(place, pair, &share)?);
         }
         Ok(outcomes)
     }
 
-    fn attack(
+    fn attack_release(
         &self,
         place: usize,
-        pair: Option<&Pair>,
+        pair: Option<&NeighbouringPair>,
         deadline: &Deadline,
     ) -> Result<Outcome, Failure> {
         let subject = self.subject;
@@ -90,15 +90,15 @@ impl Attackers<'_> {
                 why: "no pair of streams changed it".to_owned(),
             });
         };
-        let with = batches(subject, &pair.with).map_err(not_attacked)?;
-        let without = batches(subject, &pair.without).map_err(not_attacked)?;
+        let with = decode_batches(subject, &pair.with).map_err(not_attacked)?;
+        let without = decode_batches(subject, &pair.without).map_err(not_attacked)?;
         let neighbours = Neighbours {
             with: &with,
             without: &without,
         };
         let seed = (self.seed, place as u64);
-        let done = Attack::new(subject.plan, place, neighbours, &subject.windows())
-            .and_then(|attack| attack.run(seed, self.alarm, self.most_windows, deadline));
+        let done = WindowAttack::new(subject.plan, place, neighbours, &subject.replayed_windows())
+            .and_then(|attack| attack.run_attack(seed, self.alarm, self.most_windows, deadline));
         match done {
             Ok(attacked) => Ok(Outcome::Attacked {
                 pair: pair.name.clone(),

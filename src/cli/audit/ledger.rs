@@ -6,7 +6,7 @@ use crate::cli::failure::Failure;
 use crate::cli::ledger;
 use bernstream_audit::Deadline;
 use bernstream_config::Settings;
-use bernstream_ledger::{Ledger, Pending, exists};
+use bernstream_ledger::{Ledger, PendingWrite, ledger_exists};
 
 /// The words of `ledger verify`.
 #[derive(Clone, Debug, Serialize)]
@@ -31,9 +31,9 @@ pub enum State {
 
 /// Verifies what is there, and changes nothing. Where there is no ledger, nothing is asked of any broker. Once begun it is finished,
 /// whatever the deadline says.
-pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
+pub fn verify_ledger(settings: &Settings, deadline: &Deadline) -> Verified {
     let path = settings.ledger.path.display();
-    match exists(&settings.ledger) {
+    match ledger_exists(&settings.ledger) {
         Ok(true) => {}
         Ok(false) => {
             let line = format!(
@@ -49,13 +49,13 @@ pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
     if deadline.is_stopped() {
         return not_verified("the audit was ended before it; `bernstream ledger verify` does it");
     }
-    match Ledger::pending(&settings.ledger) {
+    match Ledger::pending_write(&settings.ledger) {
         Ok(None) => {}
         Ok(Some(pending)) => return not_verified(&pending_in_words(pending, &path.to_string())),
         Err(error) => return judge_failure(Vec::new(), error.into()),
     }
     let mut lines = Vec::new();
-    let done = ledger::verify(settings, &mut |line| {
+    let done = ledger::verify_all(settings, &mut |line| {
         lines.push(line);
         Ok(())
     });
@@ -86,12 +86,12 @@ fn not_verified(why: &str) -> Verified {
     judge_failure(Vec::new(), Failure::Other(why.to_owned()))
 }
 
-fn pending_in_words(pending: Pending, path: &str) -> String {
+fn pending_in_words(pending: PendingWrite, path: &str) -> String {
     let what = match pending {
-        Pending::Older { format } => {
+        PendingWrite::Older { format } => {
             format!("the ledger in {path} has format {format}, of an older program")
         }
-        Pending::Unfinished => {
+        PendingWrite::Unfinished => {
             format!("a crash has left the ledger in {path} in the middle of a write")
         }
     };

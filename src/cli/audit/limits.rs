@@ -11,7 +11,7 @@ use bernstream_release::Target;
 use bernstream_synopsis::description::Definition;
 
 /// A sentence each: what a fault must look like to stay unseen.
-pub fn cannot_show(
+pub fn limits_in_words(
     settings: &Settings,
     replayed: &Replayed,
     sampled: &[Sampled],

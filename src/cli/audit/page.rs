@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::attack::Outcome;
 use super::pictures;
-use super::report::{Report, drawn, part_of, shown, verdict_of};
+use super::report::{Report, attack_summary, part_of, sampler_heading, verdict_of};
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
-use bernstream_audit::Test;
+use bernstream_audit::AuditTest;
 
 const STYLE: &str = "body{font:15px/1.5 sans-serif;color:#222;max-width:60em;margin:2em auto;padding:0 1em}\
 h1,h2,h3{font-weight:600}h2{margin-top:2em;border-bottom:1px solid #ddd}li{margin:.2em 0}\
@@ -21,7 +21,7 @@ td.number{font-variant-numeric:tabular-nums}figure{margin:1em 0}figcaption{font-
 /// # Errors
 ///
 /// If a picture cannot be drawn.
-pub fn page(report: &Report) -> Result<String, Failure> {
+pub fn report_page(report: &Report) -> Result<String, Failure> {
     let class = if report.passed { "passed" } else { "failed" };
     let verdict = match report.passed {
         true => report.passed_in_words(),
@@ -30,8 +30,8 @@ pub fn page(report: &Report) -> Result<String, Failure> {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Audit of {name}</title><style>{STYLE}</style></head>\
          <body>\n<h1>Audit of {name}: <span class=\"{class}\">{verdict}</span></h1>\n",
-        name = escaped(&report.configuration),
-        verdict = escaped(&verdict)
+        name = escape_html(&report.configuration),
+        verdict = escape_html(&verdict)
     );
     let mut about = vec![
         format!("audited at {}, by {}", report.audited, report.program),
@@ -45,34 +45,34 @@ pub fn page(report: &Report) -> Result<String, Failure> {
             .into_iter()
             .skip(usize::from(report.passed)),
     );
-    list(&mut page, &about);
-    heading(&mut page, "What is promised");
-    list(&mut page, &report.promise);
-    heading(&mut page, "Not protected");
-    list(&mut page, &report.not_protected);
-    replays(&mut page, report);
-    samplers(&mut page, report)?;
-    attacks(&mut page, report)?;
-    heading(&mut page, "Ledger and output");
-    list(&mut page, &report.ledger.lines);
-    heading(&mut page, "What this cannot show");
-    list(&mut page, &report.cannot_show);
+    push_list(&mut page, &about);
+    push_heading(&mut page, "What is promised");
+    push_list(&mut page, &report.promise);
+    push_heading(&mut page, "Not protected");
+    push_list(&mut page, &report.not_protected);
+    push_replays(&mut page, report);
+    push_samplers(&mut page, report)?;
+    push_attacks(&mut page, report)?;
+    push_heading(&mut page, "Ledger and output");
+    push_list(&mut page, &report.ledger.lines);
+    push_heading(&mut page, "What this cannot show");
+    push_list(&mut page, &report.cannot_show);
     page.push_str("</body></html>\n");
     Ok(page)
 }
 
-fn replays(page: &mut String, report: &Report) {
-    heading(page, "Neighbouring streams");
-    text(
+fn push_replays(page: &mut String, report: &Report) {
+    push_heading(page, "Neighbouring streams");
+    push_paragraph(
         page,
         "The two streams of a pair differ by one privacy unit, as the promise means it. Both go through the worker itself with the \
          same random numbers; nothing may differ but the released values, and these by no more than the declared sensitivity.",
     );
-    text(page, &format!("{}.", report.replays()));
+    push_paragraph(page, &format!("{}.", report.replays_in_words()));
     let rows = report.replay.changes.iter().map(|change| {
-        let release = escaped(&change.release);
-        let of = escaped(&part_of(change));
-        let pair = escaped(&change.pair);
+        let release = escape_html(&change.release);
+        let of = escape_html(&part_of(change));
+        let pair = escape_html(&change.pair);
         [release, of, format!("{:.3}", change.of_sensitivity), pair]
     });
     let columns = [
@@ -81,35 +81,35 @@ fn replays(page: &mut String, report: &Report) {
         Column::Numbers("largest change / sensitivity"),
         Column::Words("pair of streams that shows it"),
     ];
-    table(page, columns, rows);
+    push_table(page, columns, rows);
     let violations = report.replay.violations.iter();
     let found: Vec<String> = violations
         .map(|found| format!("{}: {}", found.pair, found.what))
         .collect();
-    list(page, &found);
+    push_list(page, &found);
 }
 
-fn samplers(page: &mut String, report: &Report) -> Result<(), Failure> {
-    heading(page, "Noise");
-    text(
+fn push_samplers(page: &mut String, report: &Report) -> Result<(), Failure> {
+    push_heading(page, "Noise");
+    push_paragraph(
         page,
         "The noise of every mechanism, drawn by itself, against the distribution that is declared.",
     );
     for one in &report.samplers {
-        text(page, &drawn(one));
-        tests(page, &one.tests);
+        push_paragraph(page, &sampler_heading(one));
+        push_tests(page, &one.tests);
         let caption = format!(
             "How large the noise of {} is: what was drawn, and the declared distribution.",
             one.of
         );
-        figure(page, &pictures::sizes(one)?, &caption);
+        push_figure(page, &pictures::size_histogram(one)?, &caption);
     }
     Ok(())
 }
 
-fn attacks(page: &mut String, report: &Report) -> Result<(), Failure> {
-    heading(page, "Attack");
-    text(
+fn push_attacks(page: &mut String, report: &Report) -> Result<(), Failure> {
+    push_heading(page, "Attack");
+    push_paragraph(
         page,
         "An attacker who knows both streams of a pair and the distribution of the noise sees one released window, and says whether \
          the unit is in it. No attacker has lower error rates than this one, which decides by the likelihood ratio.",
@@ -117,36 +117,36 @@ fn attacks(page: &mut String, report: &Report) -> Result<(), Failure> {
     for outcome in &report.attacks {
         match outcome {
             Outcome::NotAttacked { release, why } => {
-                text(page, &format!("{release}: not attacked: {why}."))
+                push_paragraph(page, &format!("{release}: not attacked: {why}."))
             }
             Outcome::Attacked { pair, attacked } => {
-                text(
+                push_paragraph(
                     page,
                     &format!(
                         "{}: {} windows with the unit and {} without, of the pair \"{pair}\":",
                         attacked.release, attacked.windows, attacked.windows
                     ),
                 );
-                list(page, &shown(attacked));
-                tests(page, &attacked.tests);
+                push_list(page, &attack_summary(attacked));
+                push_tests(page, &attacked.tests);
                 let caption = format!(
                     "The error rates of the attacker on {}: how often it says yes without the unit, and no with it. Measured, in a \
                      band that allows for chance; calculated for the declared noise; and the lowest that the promise allows. A \
                      measured curve whose whole band is below that would break the promise.",
                     attacked.release
                 );
-                figure(page, &pictures::trade_off(attacked)?, &caption);
+                push_figure(page, &pictures::trade_off_curve(attacked)?, &caption);
             }
         }
     }
     Ok(())
 }
 
-fn tests(page: &mut String, tests: &[Test]) {
+fn push_tests(page: &mut String, tests: &[AuditTest]) {
     let rows = tests.iter().map(|test| {
         let verdict = verdict_of(test);
         [
-            escaped(&test.what),
+            escape_html(&test.what),
             three_digits(test.difference),
             three_digits(test.allowed),
             test.fails_at
@@ -164,7 +164,7 @@ fn tests(page: &mut String, tests: &[Test]) {
         Column::Numbers("fails for noise of this part of its scale, or less"),
         Column::Words("verdict"),
     ];
-    table(page, columns, rows);
+    push_table(page, columns, rows);
 }
 
 /// A column of a table, with its name.
@@ -190,7 +190,7 @@ impl Column {
 }
 
 /// Adds a table to a page; cells are HTML.
-fn table<const N: usize>(
+fn push_table<const N: usize>(
     page: &mut String,
     columns: [Column; N],
     rows: impl Iterator<Item = [String; N]>,
@@ -210,34 +210,34 @@ fn table<const N: usize>(
     page.push_str("</tbody></table>\n");
 }
 
-fn heading(page: &mut String, heading: &str) {
-    let _ = writeln!(page, "<h2>{}</h2>", escaped(heading));
+fn push_heading(page: &mut String, heading: &str) {
+    let _ = writeln!(page, "<h2>{}</h2>", escape_html(heading));
 }
 
-fn text(page: &mut String, text: &str) {
-    let _ = writeln!(page, "<p>{}</p>", escaped(text));
+fn push_paragraph(page: &mut String, text: &str) {
+    let _ = writeln!(page, "<p>{}</p>", escape_html(text));
 }
 
-fn list(page: &mut String, lines: &[String]) {
+fn push_list(page: &mut String, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
     page.push_str("<ul>\n");
     for line in lines {
-        let _ = writeln!(page, "<li>{}</li>", escaped(line));
+        let _ = writeln!(page, "<li>{}</li>", escape_html(line));
     }
     page.push_str("</ul>\n");
 }
 
-fn figure(page: &mut String, picture: &str, caption: &str) {
+fn push_figure(page: &mut String, picture: &str, caption: &str) {
     let _ = writeln!(
         page,
         "<figure>{picture}<figcaption>{}</figcaption></figure>",
-        escaped(caption)
+        escape_html(caption)
     );
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 use crate::cli::failure::Failure;
 use bernstream_audit::samplers::Sampled;
-use bernstream_audit::{Attacked, Point};
+use bernstream_audit::{AttackReport, ErrorRatePoint};
 use bernstream_synopsis::NoiseDistribution;
 
 const DARK: RGBColor = RGBColor(68, 68, 68);
@@ -26,7 +26,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// # Errors
 ///
 /// If it cannot be drawn.
-pub fn sizes(sampled: &Sampled) -> Result<String, Failure> {
+pub fn size_histogram(sampled: &Sampled) -> Result<String, Failure> {
     let sizes = &sampled.sizes;
     let step = (sizes.thresholds.len() / BARS).max(1);
     let places: Vec<[f64; 3]> = sizes
@@ -52,13 +52,13 @@ pub fn sizes(sampled: &Sampled) -> Result<String, Failure> {
         .flat_map(|bar| [bar[2], bar[3]])
         .fold(0.0, f64::max)
         * 1.15;
-    picture(|area| {
+    draw_picture(|area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10 * GRAIN)
             .x_label_area_size(40 * GRAIN)
             .y_label_area_size(54 * GRAIN)
             .build_cartesian_2d(range.clone(), 0.0..most.max(1e-12))?;
-        mesh(&mut chart, size_of(sampled.noise), "density of draws")?;
+        draw_mesh(&mut chart, size_of(sampled.noise), "density of draws")?;
         let drawn = chart.draw_series(bars.iter().map(|[from, to, drawn, _]| {
             Rectangle::new([(*from, 0.0), (*to, *drawn)], SKY.mix(0.35).filled())
         }))?;
@@ -71,7 +71,7 @@ pub fn sizes(sampled: &Sampled) -> Result<String, Failure> {
         declared
             .label("declared")
             .legend(|place| swatch(place, BRICK));
-        legend(&mut chart)
+        draw_legend(&mut chart)
     })
 }
 
@@ -90,20 +90,20 @@ fn size_of(noise: NoiseDistribution) -> &'static str {
 /// # Errors
 ///
 /// If it cannot be drawn.
-pub fn trade_off(attacked: &Attacked) -> Result<String, Failure> {
+pub fn trade_off_curve(attacked: &AttackReport) -> Result<String, Failure> {
     let band = attacked.tests.first().map_or(0.0, |test| test.allowed);
     let curve = &attacked.curve;
     // Chance moves both errors.
-    let low = curve.iter().map(|point| moved(point, -band));
-    let high = curve.iter().rev().map(|point| moved(point, band));
+    let low = curve.iter().map(|point| moved_rates(point, -band));
+    let high = curve.iter().rev().map(|point| moved_rates(point, band));
     let outline: Vec<_> = low.chain(high).collect();
-    picture(|area| {
+    draw_picture(|area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10 * GRAIN)
             .x_label_area_size(40 * GRAIN)
             .y_label_area_size(54 * GRAIN)
             .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
-        mesh(&mut chart, "false positive rate", "false negative rate")?;
+        draw_mesh(&mut chart, "false positive rate", "false negative rate")?;
         chart.draw_series([Polygon::new(outline.clone(), SKY.mix(0.2))])?;
         let promised = curve
             .iter()
@@ -132,12 +132,12 @@ pub fn trade_off(attacked: &Attacked) -> Result<String, Failure> {
             .draw_series(line)?
             .label("calculated")
             .legend(|place| swatch(place, DARK));
-        legend(&mut chart)
+        draw_legend(&mut chart)
     })
 }
 
 /// The measured error rates, both moved by so much, within what rates can be.
-fn moved(point: &Point, by: f64) -> (f64, f64) {
+fn moved_rates(point: &ErrorRatePoint, by: f64) -> (f64, f64) {
     (
         (point.false_positives + by).clamp(0.0, 1.0),
         (point.false_negatives + by).clamp(0.0, 1.0),
@@ -150,7 +150,7 @@ type Chart<'a, 'b> = ChartContext<
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
 >;
 
-fn mesh(chart: &mut Chart<'_, '_>, x: &str, y: &str) -> Drawn {
+fn draw_mesh(chart: &mut Chart<'_, '_>, x: &str, y: &str) -> Drawn {
     let mut mesh = chart.configure_mesh();
     mesh.light_line_style(TRANSPARENT)
         .bold_line_style(DARK.mix(0.12).stroke_width(GRAIN));
@@ -167,7 +167,7 @@ fn short(x: &f64) -> String {
     crate::cli::figures::two_digits(*x).to_string()
 }
 
-fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>) -> Drawn {
+fn draw_legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>) -> Drawn {
     let mut labels = chart.configure_series_labels();
     labels
         .position(SeriesLabelPosition::UpperRight)
@@ -189,7 +189,7 @@ fn font(size: u32) -> TextStyle<'static> {
     ("sans-serif", size * GRAIN).into_font().color(&DARK)
 }
 
-fn picture(draw: impl Fn(&Area<'_>) -> Drawn) -> Result<String, Failure> {
+fn draw_picture(draw: impl Fn(&Area<'_>) -> Drawn) -> Result<String, Failure> {
     let width = WIDTH * GRAIN;
     let height = HEIGHT * GRAIN;
     let mut picture = String::new();

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::cli::failure::Failure;
 use crate::cli::progress::WorkDone;
 use bernstream_audit as audit;
-use bernstream_audit::compare::{Largest, Part};
-use bernstream_audit::{Deadline, Pair, Subject};
+use bernstream_audit::compare::{ComparedPart, LargestShift};
+use bernstream_audit::{AuditSubject, Deadline, NeighbouringPair};
 
 /// Findings of the replays.
 #[derive(Clone, Debug, Serialize)]
@@ -53,16 +53,16 @@ const LEAST: u32 = 4;
 /// # Errors
 ///
 /// If a replay could not be carried out.
-pub fn replay(
-    subject: &Subject<'_>,
-    pairs: &[Pair],
+pub fn replay_pairs(
+    subject: &AuditSubject<'_>,
+    pairs: &[NeighbouringPair],
     seed: u64,
     is_random: bool,
     deadline: &Deadline,
     done: &WorkDone,
 ) -> Result<Replayed, Failure> {
     let mut begun = 0;
-    let report = audit::run(subject, pairs, seed, || {
+    let report = audit::run_pairs(subject, pairs, seed, || {
         done.set(u64::from(begun), pairs.len() as u64);
         begun += 1;
         !deadline.is_stopped() && (begun <= LEAST || !deadline.is_over())
@@ -84,20 +84,25 @@ pub fn replay(
 }
 
 impl Change {
-    fn new(subject: &Subject<'_>, place: usize, part: &Part, largest: &Largest) -> Self {
+    fn new(
+        subject: &AuditSubject<'_>,
+        place: usize,
+        part: &ComparedPart,
+        largest: &LargestShift,
+    ) -> Self {
         let release = subject
             .plan
             .releases
             .get(place)
             .map(|release| release.description().release.clone());
         let of = match part {
-            Part::Values { .. } => "values",
-            Part::Counts => "the counts that bandwidths are chosen from",
-            Part::Scores { .. } => "the scores that an order is chosen from",
+            ComparedPart::Values { .. } => "values",
+            ComparedPart::Counts => "the counts that bandwidths are chosen from",
+            ComparedPart::Scores { .. } => "the scores that an order is chosen from",
         };
         let variant = match part {
-            Part::Values { variant } | Part::Scores { variant } => *variant,
-            Part::Counts => 0,
+            ComparedPart::Values { variant } | ComparedPart::Scores { variant } => *variant,
+            ComparedPart::Counts => 0,
         };
         Change {
             release: release.unwrap_or_default(),
@@ -106,7 +111,7 @@ impl Change {
             variant,
             found_in_grid_units: largest.found,
             sensitivity_in_grid_units: largest.declared,
-            of_sensitivity: largest.part(),
+            of_sensitivity: largest.share_of_declared(),
             pair: largest.pair.clone(),
         }
     }

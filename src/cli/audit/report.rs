@@ -8,9 +8,9 @@ use super::attack::Outcome;
 use super::ledger::{State, Verified};
 use super::replay::{Change, Replayed};
 use crate::cli::figures::three_digits;
-use crate::cli::print::section;
+use crate::cli::print::push_section;
 use bernstream_audit::samplers::Sampled;
-use bernstream_audit::{Attacked, Test, Verdict};
+use bernstream_audit::{AttackReport, AuditTest, Verdict};
 use bernstream_synopsis::clock::Timestamp;
 
 /// The report of an audit; the names of its fields are those of `--json`, which `docs/reference/audit.schema.json` describes.
@@ -45,7 +45,7 @@ pub struct Report {
 impl Report {
     /// Adds the verdict.
     #[must_use]
-    pub fn judged(mut self, took: Duration) -> Self {
+    pub fn with_verdict(mut self, took: Duration) -> Self {
         let violations = self.replay.violations.iter();
         let mut failed: Vec<String> = violations
             .map(|found| format!("replay of \"{}\": {}", found.pair, found.what))
@@ -87,38 +87,38 @@ impl Report {
     /// The report as it is printed.
     pub fn in_words(&self) -> String {
         let mut text = String::new();
-        section(&mut text, "Promise", &self.promise);
+        push_section(&mut text, "Promise", &self.promise);
         let Replayed {
             changes,
             violations,
             ..
         } = &self.replay;
-        let mut replays = vec![self.replays()];
+        let mut replays = vec![self.replays_in_words()];
         replays.extend(changes.iter().map(change_in_words));
         for found in violations {
             replays.push(format!("FAILED  {}: {}", found.pair, found.what));
         }
-        section(
+        push_section(
             &mut text,
             "Neighbouring streams, replayed with the same random numbers",
             &replays,
         );
         let noise: Vec<String> = self.samplers.iter().flat_map(sampler_in_words).collect();
-        section(&mut text, "Noise", &noise);
+        push_section(&mut text, "Noise", &noise);
         let attacks: Vec<String> = self.attacks.iter().flat_map(attack_in_words).collect();
-        section(
+        push_section(
             &mut text,
             "Attack: is the unit in the window that was released?",
             &attacks,
         );
-        section(&mut text, "Ledger and output", &self.ledger.lines);
-        section(&mut text, "What this cannot show", &self.cannot_show);
-        section(&mut text, "Verdict", &self.verdict());
+        push_section(&mut text, "Ledger and output", &self.ledger.lines);
+        push_section(&mut text, "What this cannot show", &self.cannot_show);
+        push_section(&mut text, "Verdict", &self.verdict());
         text
     }
 
     /// Tells how many pairs were replayed, and whether anything differed.
-    pub fn replays(&self) -> String {
+    pub fn replays_in_words(&self) -> String {
         let Replayed {
             pairs,
             replayed,
@@ -137,7 +137,7 @@ impl Report {
         }
     }
 
-    fn attacked(&self) -> impl Iterator<Item = &Attacked> {
+    fn attacked(&self) -> impl Iterator<Item = &AttackReport> {
         self.attacks.iter().filter_map(|outcome| match outcome {
             Outcome::Attacked { attacked, .. } => Some(&**attacked),
             Outcome::NotAttacked { .. } => None,
@@ -203,7 +203,7 @@ fn change_in_words(change: &Change) -> String {
 }
 
 /// Names the noise that was drawn, and how often.
-pub fn drawn(one: &Sampled) -> String {
+pub fn sampler_heading(one: &Sampled) -> String {
     format!(
         "{}: {} noise of scale {} grid units on {} values, {} draws",
         one.of, one.noise, one.scale_in_grid_units, one.values, one.draws
@@ -211,7 +211,7 @@ pub fn drawn(one: &Sampled) -> String {
 }
 
 fn sampler_in_words(one: &Sampled) -> Vec<String> {
-    let mut lines = vec![drawn(one)];
+    let mut lines = vec![sampler_heading(one)];
     lines.extend(one.tests.iter().map(test_in_words));
     lines
 }
@@ -224,7 +224,7 @@ fn attack_in_words(outcome: &Outcome) -> Vec<String> {
                 "{}: {} windows with the unit and {} without, of the pair \"{pair}\"",
                 attacked.release, attacked.windows, attacked.windows
             )];
-            lines.extend(shown(attacked).map(|line| format!("  {line}")));
+            lines.extend(attack_summary(attacked).map(|line| format!("  {line}")));
             lines.extend(attacked.tests.iter().map(test_in_words));
             lines
         }
@@ -232,7 +232,7 @@ fn attack_in_words(outcome: &Outcome) -> Vec<String> {
 }
 
 /// Tells what the attacker had to tell apart, what it achieved, and how weak the noise would have to be for it to break the promise.
-pub fn shown(attacked: &Attacked) -> [String; 3] {
+pub fn attack_summary(attacked: &AttackReport) -> [String; 3] {
     let apart = format!(
         "with and without the unit, the {} values are {} of the scale of the {} noise apart",
         attacked.values,
@@ -264,14 +264,14 @@ pub fn shown(attacked: &Attacked) -> [String; 3] {
     [apart, achieved, detects]
 }
 
-pub fn verdict_of(test: &Test) -> &'static str {
+pub fn verdict_of(test: &AuditTest) -> &'static str {
     match test.verdict {
         Verdict::Passed => "passed",
         Verdict::Failed => "FAILED",
     }
 }
 
-fn test_in_words(test: &Test) -> String {
+fn test_in_words(test: &AuditTest) -> String {
     let verdict = verdict_of(test);
     let difference = three_digits(test.difference);
     let allowed = three_digits(test.allowed);

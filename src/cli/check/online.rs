@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::cli::components::input_id;
+use crate::cli::components::input_identity;
 use crate::cli::failure::Failure;
 use crate::cli::ledger::find_witness;
 use crate::cli::shares::{self, ShareRequest};
 use crate::cli::{alone, older_stamps};
 use bernstream_config::{Input, Settings, synopsis_bytes};
-use bernstream_kafka::check::{Check, Needed, check_topic, setting};
+use bernstream_kafka::check::{Check, NeededTopic, check_topic, topic_setting};
 use bernstream_kafka::ledger::budget::topic;
 use bernstream_kafka::ledger::log;
 use bernstream_kafka::right::Right;
@@ -20,11 +20,11 @@ use bernstream_kafka::topic::Topic;
 use bernstream_kafka::{broker_clock, ordered, replica_lag};
 use bernstream_ledger as ledger;
 use bernstream_ledger::log::Key;
-use bernstream_synopsis::clock::{Timestamp, show};
+use bernstream_synopsis::clock::{Timestamp, format_duration};
 use bernstream_synopsis::grid::Span;
 
 /// Checks the input, the output, the witness, and what the ledger has beside it.
-pub(super) fn online(settings: &Settings) -> Vec<Check> {
+pub(super) fn online_checks(settings: &Settings) -> Vec<Check> {
     let mut checks = Vec::new();
     match &settings.input {
         Input::Files(params) => check_files(settings, params, &mut checks),
@@ -35,7 +35,7 @@ pub(super) fn online(settings: &Settings) -> Vec<Check> {
                 return checks;
             }
             if let Some(scale) = &settings.scale {
-                checks.extend(alone::checks(scale, kafka));
+                checks.extend(alone::scale_checks(scale, kafka));
             }
         }
     }
@@ -45,7 +45,7 @@ pub(super) fn online(settings: &Settings) -> Vec<Check> {
         .map(|release| synopsis_bytes(&release.shape()))
         .max()
         .unwrap_or(0);
-    let mut of_output = settings.output.checks(bytes);
+    let mut of_output = settings.output.topic_checks(bytes);
     created_by_init(settings, &mut of_output);
     checks.extend(of_output);
     if let Some(budget) = settings.budget_topic() {
@@ -80,7 +80,7 @@ fn check_files(settings: &Settings, params: &Params, checks: &mut Vec<Check>) {
 
 /// Checks the topic of the input and that of its clock. Returns false if the broker does not answer.
 fn check_input(settings: &Settings, kafka: &kafka::Params, checks: &mut Vec<Check>) -> bool {
-    let input = Needed {
+    let input = NeededTopic {
         broker: &kafka.broker,
         name: &kafka.topic,
         rights: &[Right::Read],
@@ -93,16 +93,16 @@ fn check_input(settings: &Settings, kafka: &kafka::Params, checks: &mut Vec<Chec
         let may_look = topic.rights.contains(&Right::Read)
             && of_topic.iter().all(|check| check.fault.is_none());
         if may_look {
-            of_topic.extend(older_stamps::checks(settings, kafka));
+            of_topic.extend(older_stamps::older_stamps_check(settings, kafka));
         }
         of_topic
     });
     if answers && !kafka.broker.is_mock {
-        let lag = replica_lag::longest(&kafka.broker, &kafka.topic);
+        let lag = replica_lag::longest_lag(&kafka.broker, &kafka.topic);
         checks.push(lag_check(kafka, lag.ok().flatten()));
     }
     if answers && !kafka.trust_producer_time {
-        let clock = Needed {
+        let clock = NeededTopic {
             broker: &kafka.broker,
             name: &kafka.clock,
             rights: &[Right::Write],
@@ -124,8 +124,8 @@ fn check_budget(settings: &Settings, budget: &topic::Params, checks: &mut Vec<Ch
     let origin =
         "`bernstream budget init` creates it, before the first pipeline of the input is started";
     let mut of_topic = Vec::new();
-    check_topic(&mut of_topic, budget.needed(origin), |topic| {
-        ordered::checks(budget, topic)
+    check_topic(&mut of_topic, budget.needed_topic(origin), |topic| {
+        ordered::topic_checks(budget, topic)
     });
     // What the topic lacks is told already.
     let is_sound = of_topic.iter().all(|check| check.fault.is_none());
@@ -142,13 +142,13 @@ fn check_log(settings: &Settings, log: &log::Params, checks: &mut Vec<Check>) {
         true => "`bernstream ledger log init` creates it",
         false => "`bernstream ledger init` creates it",
     };
-    let needed = Needed {
+    let needed = NeededTopic {
         wishes: &[(Right::Delete, "what nobody needs any more stays there")],
-        ..records.needed(origin)
+        ..records.needed_topic(origin)
     };
     let mut of_topic = Vec::new();
     check_topic(&mut of_topic, needed, |topic| {
-        ordered::checks(records, topic)
+        ordered::topic_checks(records, topic)
     });
     created_by_init(settings, &mut of_topic);
     checks.extend(of_topic);
@@ -156,7 +156,7 @@ fn check_log(settings: &Settings, log: &log::Params, checks: &mut Vec<Check>) {
 
 /// Tells whether there is a ledger. That a disk does not say is told by who looks at the ledger.
 pub(super) fn has_ledger(settings: &Settings) -> bool {
-    ledger::exists(&settings.ledger).unwrap_or(true)
+    ledger::ledger_exists(&settings.ledger).unwrap_or(true)
 }
 
 /// The files of a folder that are passed over, although somebody may think that they are read.
@@ -173,13 +173,13 @@ fn files_checks(files: &Files) -> Vec<Check> {
     if files.passed_over().len() > 0 {
         checks.push(Check::passed(format!(
             "passed over in the folder: {}",
-            folder::shown(files.passed_over())
+            folder::shown_names(files.passed_over())
         )));
     }
-    if files.empty().next().is_some() {
+    if files.empty_files().next().is_some() {
         checks.push(Check::passed(format!(
             "empty, so without records: {}",
-            folder::shown(files.empty())
+            folder::shown_names(files.empty_files())
         )));
     }
     checks
@@ -232,12 +232,16 @@ fn foresee_share(settings: &Settings) -> Result<(), Failure> {
         first,
         may_wait: true,
     };
-    Ok(shares::foresee(settings, &input_id(settings)?, &beginner)?)
+    Ok(shares::foresee_share(
+        settings,
+        &input_identity(settings)?,
+        &beginner,
+    )?)
 }
 
 fn input_checks(kafka: &kafka::Params, topic: &Topic) -> Vec<Check> {
     let name = &kafka.topic;
-    let kind = setting(topic, "message.timestamp.type");
+    let kind = topic_setting(topic, "message.timestamp.type");
     if kafka.trust_producer_time {
         return vec![Check::passed(format!(
             "{name} has {kind}, producers are trusted"
@@ -254,13 +258,13 @@ fn input_checks(kafka: &kafka::Params, topic: &Topic) -> Vec<Check> {
 /// Checks that no record can turn up after its window has closed because a replica lags by `lag`.
 fn lag_check(kafka: &kafka::Params, lag: Option<Duration>) -> Check {
     let setting = replica_lag::SETTING;
-    let slack = show(kafka.clock_slack);
+    let slack = format_duration(kafka.clock_slack);
     let Some(lag) = lag else {
         return Check::passed(format!(
             "the brokers do not tell {setting}; clock_slack, {slack}, must be longer"
         ));
     };
-    let longest = show(lag);
+    let longest = format_duration(lag);
     Check::new(
         format!("input.kafka.clock_slack is longer than {setting} of the brokers, {longest}"),
         kafka.clock_slack > lag,
@@ -276,7 +280,7 @@ fn lag_check(kafka: &kafka::Params, lag: Option<Duration>) -> Check {
 fn clock_checks(name: &str, topic: &Topic) -> Vec<Check> {
     let mut checks = Vec::new();
     for (key, value) in broker_clock::SETTINGS {
-        let found = setting(topic, key);
+        let found = topic_setting(topic, key);
         checks.push(Check::new(
             format!("{name} has {key} = {value}"),
             found == value,

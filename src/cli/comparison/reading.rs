@@ -1,7 +1,7 @@
 //! How the synopses of a comparison are read, and how far what they tell is from what is true.
 
 use crate::cli::comparison::world::{JudgedPlace, Truth};
-use crate::cli::figures::joined;
+use crate::cli::figures::join_numbers;
 use bernstream_release::window::Label;
 use bernstream_synopsis::description::{
     Axis, Basis, CellLabel, Classifier, Method, Regression, Target,
@@ -31,14 +31,14 @@ pub enum Reading {
 
 impl Reading {
     /// Readings that are tried of the file's own release: of cells with wider bandwidths too.
-    pub fn of_own(
+    pub fn of_own_release(
         basis: &Basis,
         values: usize,
         label: &Label,
         narrowest: &[f64],
         domain: &[Axis],
     ) -> Vec<Reading> {
-        let mut readings = Reading::of(basis, values, label);
+        let mut readings = Reading::of_release(basis, values, label);
         if matches!(basis, Basis::Tables(_)) {
             let fit = default_fit(label);
             for times in [2.0, 4.0] {
@@ -60,7 +60,7 @@ impl Reading {
     }
 
     /// Readings that are tried of any release.
-    pub fn of(basis: &Basis, values: usize, label: &Label) -> Vec<Reading> {
+    pub fn of_release(basis: &Basis, values: usize, label: &Label) -> Vec<Reading> {
         match basis {
             Basis::Tables(_) => {
                 let default = default_fit(label);
@@ -96,7 +96,11 @@ impl Reading {
                 bandwidths: Some(bandwidths),
                 fit,
             } => {
-                format!("{}, bandwidths {}", fit_name(*fit), joined(bandwidths, ","))
+                format!(
+                    "{}, bandwidths {}",
+                    fit_name(*fit),
+                    join_numbers(bandwidths, ",")
+                )
             }
             Reading::Whole => "the mean of all records".to_owned(),
         }
@@ -112,7 +116,7 @@ impl Reading {
                 Some(bandwidths) => {
                     format!(
                         "`bernstream evaluate --bandwidths {}`",
-                        joined(bandwidths, ",")
+                        join_numbers(bandwidths, ",")
                     )
                 }
             },
@@ -124,7 +128,7 @@ impl Reading {
                 };
                 let wider = bandwidths
                     .as_ref()
-                    .map(|bandwidths| format!(" --bandwidths {}", joined(bandwidths, ",")));
+                    .map(|bandwidths| format!(" --bandwidths {}", join_numbers(bandwidths, ",")));
                 format!(
                     "`bernstream evaluate --fit {fit}{}`",
                     wider.unwrap_or_default()
@@ -181,7 +185,11 @@ pub struct Off {
 /// # Errors
 ///
 /// If the synopsis cannot be read so.
-pub fn off(synopsis: &Synopsis, reading: &Reading, judged: &[JudgedPlace]) -> Result<Off, Error> {
+pub fn mean_error_of(
+    synopsis: &Synopsis,
+    reading: &Reading,
+    judged: &[JudgedPlace],
+) -> Result<Off, Error> {
     let tables = match reading {
         Reading::Cells { .. } | Reading::Whole => Some(synopsis.tables()?),
         Reading::Published | Reading::Posterior => None,

@@ -61,7 +61,7 @@ fn mean_or_infinity(error: Option<MeanError>) -> f64 {
     error.map_or(f64::INFINITY, |error| error.mean)
 }
 
-pub fn table(lines: &[Line<'_>], label: &Label) -> Vec<String> {
+pub fn table_in_words(lines: &[Line<'_>], label: &Label) -> Vec<String> {
     let has_classes = !matches!(label, Label::Number(_));
     let titles = lines.iter().map(|line| line.contender.title.len());
     let readings = lines.iter().map(|line| line.reading.name().len());

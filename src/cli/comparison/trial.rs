@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::cli::comparison::reading::{Off, Reading, off};
+use crate::cli::comparison::reading::{Off, Reading, mean_error_of};
 use crate::cli::comparison::world::World;
 use crate::cli::failure::Failure;
 use crate::cli::parallel::on_all_processors;
@@ -75,13 +75,13 @@ impl Contender {
         readings: Vec<Reading>,
     ) -> Result<Self, Failure> {
         let bands = Candidates::new(unread_band(), Vec::new());
-        let variant = settings.variant(release, &release.function, &bands, true)?;
+        let variant = settings.release_variant(release, &release.function, &bands, true)?;
         let costly = Release {
-            payment: plenty(release.payment),
+            payment: plentiful_payment(release.payment),
             ..release.clone()
         };
         let quiet = settings
-            .variant(&costly, &costly.function, &bands, true)
+            .release_variant(&costly, &costly.function, &bands, true)
             .ok();
         Ok(Contender {
             title,
@@ -97,14 +97,14 @@ impl Contender {
         let exact = self
             .variant
             .target
-            .evaluate(&world.accumulated(&self.variant.target.accumulator()));
+            .evaluate(&world.accumulate_records(&self.variant.target.accumulator()));
         let noisy = (0..DRAWS)
-            .map(|_| released(&self.variant, &exact))
+            .map(|_| release_window(&self.variant, &exact))
             .collect::<Result<Vec<_>, Failure>>()?;
         let quiet = self
             .quiet
             .as_ref()
-            .map(|variant| released(variant, &exact))
+            .map(|variant| release_window(variant, &exact))
             .transpose()?;
         let mut errors = Vec::new();
         for reading in &self.readings {
@@ -113,11 +113,11 @@ impl Contender {
                 quiet: None,
             };
             for synopsis in &noisy {
-                let error = off(synopsis, reading, &world.judged).map_err(unreadable)?;
+                let error = mean_error_of(synopsis, reading, &world.judged).map_err(unreadable)?;
                 of_reading.noisy.push(error);
             }
             if let Some(synopsis) = &quiet {
-                let error = off(synopsis, reading, &world.judged).map_err(unreadable)?;
+                let error = mean_error_of(synopsis, reading, &world.judged).map_err(unreadable)?;
                 of_reading.quiet = Some(error);
             }
             errors.push(of_reading);
@@ -131,7 +131,7 @@ impl Contender {
 /// # Errors
 ///
 /// If the operating system has no entropy, or if a synopsis cannot be read.
-pub fn measured(
+pub fn measure_contenders(
     contenders: &[Contender],
     worlds: &[World],
     done: &WorkDone,
@@ -232,10 +232,10 @@ fn mean_error(windows: &[&WindowErrors], figure: fn(&Off) -> Option<f64>) -> Opt
 }
 
 /// A window as a worker would publish it: the noise is drawn anew each time, and never used for anything else.
-fn released(variant: &ReleaseVariant, exact: &Exact) -> Result<Synopsis, Failure> {
+fn release_window(variant: &ReleaseVariant, exact: &Exact) -> Result<Synopsis, Failure> {
     let mut generator =
         Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?;
-    let noisy = variant.mechanism.release(exact, &mut generator);
+    let noisy = variant.mechanism.release_noisy(exact, &mut generator);
     Synopsis::new(
         variant.descriptions.first().clone(),
         variant.dequantize(&noisy).into_values(),
@@ -248,7 +248,7 @@ fn unreadable(error: bernstream_synopsis::Error) -> Failure {
 }
 
 /// A price of the same kind that leaves next to no noise; that of one window of a plan is the price of its noise.
-fn plenty(payment: Payment) -> Payment {
+fn plentiful_payment(payment: Payment) -> Payment {
     match payment {
         Payment::Own(price) => Payment::Own(plentiful_price(price)),
         Payment::Planned(price) => Payment::Planned(plentiful_price(price)),

@@ -67,12 +67,12 @@ pub enum Truth {
 
 impl World {
     /// The accumulator of a window that holds the records.
-    pub fn accumulated(&self, spec: &AccumulatorSpec) -> Accumulator {
+    pub fn accumulate_records(&self, spec: &AccumulatorSpec) -> Accumulator {
         let most = match spec {
             AccumulatorSpec::Records { most } => *most as usize,
             _ => usize::MAX,
         };
-        spec.filled(
+        spec.filled_accumulator(
             self.records
                 .iter()
                 .take(most)
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// Draws so many records of the law of this number, and the law itself at places of records.
-    pub fn drawn(release: &Release, label: &Label, records: u64, number: usize) -> World {
+    pub fn draw_from_law(release: &Release, label: &Label, records: u64, number: usize) -> World {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(number as u64);
         let law = Law::new(release, label, number, &mut rng);
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// Draws so many records of one half of the rows, with repetition, and some of the other half to judge by.
-    pub fn resampled(
+    pub fn resample_rows(
         release: &Release,
         label: &Label,
         rows: &[Record],
@@ -153,7 +153,7 @@ fn truth_of_record(label: &Label, kept: f64) -> Truth {
 /// # Errors
 ///
 /// If it cannot be read, lacks a column, or has too few rows to tell anything.
-pub fn rows(
+pub fn read_public_rows(
     path: &Path,
     settings: &Settings,
     release: &Release,
@@ -171,10 +171,16 @@ pub fn rows(
     };
     let mut files = Files::open(&params, columns).map_err(unavailable)?;
     let mut rows = Vec::new();
-    while let Event::Batch(batch) = files.next(None, Duration::ZERO).map_err(unavailable)? {
+    while let Event::Batch(batch) = files
+        .next_event(None, Duration::ZERO)
+        .map_err(unavailable)?
+    {
         for row in 0..batch.times.len() {
             let mut values = batch.values.iter().map(|column| number_at(column, row));
-            let axes = release.axes.iter().map(|axis| axis.unit(values.next()??));
+            let axes = release
+                .axes
+                .iter()
+                .map(|axis| axis.unit_place(values.next()??));
             let Some(place) = axes.collect::<Option<Vec<f64>>>() else {
                 continue;
             };
@@ -232,7 +238,7 @@ impl Law {
             is: Kind::Bounded(height),
         };
         let curves = rough
-            .functions(&grid(axes))
+            .draw_functions(&grid(axes))
             .into_iter()
             .skip(number)
             .step_by(7)

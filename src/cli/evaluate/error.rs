@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::failure::Failure;
 use crate::cli::newest;
-use crate::cli::print::unprinted;
+use crate::cli::print::print_failure;
 use bernstream_synopsis as synopsis;
 
 /// The reason why nothing, or not everything, was printed.
@@ -13,9 +13,9 @@ use bernstream_synopsis as synopsis;
 pub enum Error {
     #[error("{} is a folder: name one of the synopses in it, such as {}", path.display(), example.display())]
     Folder { path: PathBuf, example: PathBuf },
-    #[error("cannot read {}", shown(path))]
+    #[error("cannot read {}", file_in_words(path))]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}", shown(path))]
+    #[error("{}", file_in_words(path))]
     NoSynopsis {
         path: PathBuf,
         source: synopsis::Error,
@@ -37,7 +37,7 @@ pub enum Error {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let error = match error {
-            Error::Print(error) => return unprinted(&error),
+            Error::Print(error) => return print_failure(&error),
             Error::Topic(error) => return error.into(),
             Error::Arguments(failure) => return failure,
             error => error,
@@ -68,7 +68,7 @@ impl From<Error> for Failure {
 }
 
 /// The name of a file to read.
-pub(super) fn shown(path: &Path) -> String {
+pub(super) fn file_in_words(path: &Path) -> String {
     if path == Path::new("-") {
         "standard input".to_owned()
     } else {

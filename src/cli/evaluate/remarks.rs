@@ -7,7 +7,7 @@ use bernstream_synopsis::description::{Definition, Description};
 
 pub(super) fn source_and_meaning(about: &Description, divisor: Divisor) -> String {
     // Behind the semicolon stands how to divide, which is done already.
-    let meaning = units::meaning(about);
+    let meaning = units::meaning_of_values(about);
     let quantity = meaning.split(';').next().unwrap_or_default();
     let value = match divisor {
         Divisor::Nothing => meaning,
@@ -24,11 +24,11 @@ pub(super) fn source_and_meaning(about: &Description, divisor: Divisor) -> Strin
             "the share of records at or below a point, which rises from 0 to 1".to_owned()
         }
     };
-    format!("{}value: {value}", source(about))
+    format!("{}value: {value}", source_in_words(about))
 }
 
 /// The release and the window that a synopsis is of, as lines; also that records are missing, where the operator has said so.
-pub(in crate::cli) fn source(about: &Description) -> String {
+pub(in crate::cli) fn source_in_words(about: &Description) -> String {
     let key = about
         .key
         .as_ref()
@@ -50,7 +50,7 @@ pub(in crate::cli) fn source(about: &Description) -> String {
     )
 }
 
-pub(super) fn guarantee(about: &Description, band: &Width, pointwise: bool) -> String {
+pub(super) fn guarantee_in_words(about: &Description, band: &Width, pointwise: bool) -> String {
     let privacy = &about.privacy;
     let percent = about.band.level * 100.0;
     let noise = "lower, upper: cover the noise, not the approximation error";

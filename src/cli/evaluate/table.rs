@@ -36,7 +36,7 @@ impl Divisor {
     }
 }
 
-pub(super) fn table(
+pub(super) fn write_table(
     synopsis: &Synopsis,
     arguments: &Arguments,
     out: &mut impl Write,
@@ -63,7 +63,7 @@ pub(super) fn table(
     let mut widest = 0.0_f64;
     for point in points_to_print(about, arguments) {
         let value = evaluator.evaluate(&point)?;
-        let half = band.at(&evaluator, &point)?;
+        let half = band.half_width_at(&evaluator, &point)?;
         widest = widest.max(half.unwrap_or(0.0));
         let ends = half
             .map(|half| evaluator.interval(&point, half))
@@ -99,7 +99,7 @@ pub(super) fn table(
         &rows,
     )?;
     let is_published = arguments.by == Reading::Bernstein && order == about.order;
-    let approximation = match synopsis.approximation().filter(|_| is_published) {
+    let approximation = match synopsis.approximation_band().filter(|_| is_published) {
         Some(bound) => Some(largest_error(&bound, &points_to_print(about, arguments))? / by),
         None => None,
     };
@@ -136,12 +136,12 @@ fn divisor(
         return Err(Error::NoDensity);
     };
     if arguments.proper {
-        return Ok(Divisor::Clipped(evaluator.clone().proper()?.mass()));
+        return Ok(Divisor::Clipped(evaluator.clone().proper_density()?.mass()));
     }
     if let Some(records) = divide_by {
         return Ok(Divisor::Records(*records));
     }
-    let mass = evaluator.mass();
+    let mass = evaluator.total_mass();
     if mass > 0.0 {
         Ok(Divisor::Mass(mass))
     } else {
@@ -171,7 +171,7 @@ fn cumulative_table(
     if !matches!(about.target, Target::Density(_)) {
         return Err(Error::NoDensity);
     }
-    let function = evaluator.cumulative()?;
+    let function = evaluator.distribution_function()?;
     let mut rows = Vec::new();
     for point in points_to_print(about, by) {
         let mut cells = coordinates(&point);
@@ -279,7 +279,7 @@ fn fitted_table(
     let function = synopsis.tables()?.fitted(fit.into())?;
     let mut rows = Vec::new();
     for point in points_to_print(about, arguments) {
-        let read = function.read(&point)?;
+        let read = function.read_point(&point)?;
         let interval = if arguments.pointwise {
             read.pointwise
         } else {

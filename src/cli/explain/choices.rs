@@ -8,16 +8,19 @@ use bernstream_release::marginals::BINS;
 use bernstream_synopsis::description::{Density, Smoothing, Target};
 
 /// The private choices of each window and key from its own records, and how accurate they are.
-pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failure> {
-    let quantity = units::quantity(release);
-    let protected = settings.protected();
+pub(super) fn private_choices(
+    settings: &Settings,
+    release: &Release,
+) -> Result<Vec<String>, Failure> {
+    let quantity = units::quantity_of_release(release);
+    let protected = settings.neighbouring_relation();
     let mut lines = Vec::new();
     if let Some(choice) = &release.private_bandwidths {
         lines.push(format!(
             "bandwidths, for {}: from counts of records in {BINS} parts of each axis, each off by about {} records; the selected \
              candidate is the nearest to 0.9 (interquartile range / 1.34) n^(-1 / (axes + 4))",
             choice.price,
-            three_digits(choice.mechanism(protected)?.noise())
+            three_digits(choice.mechanism(protected)?.noise_in_records())
         ));
         for function in choice.candidates.iter() {
             let scale = float(settings.mechanism_of(release, function)?.scale().units());
@@ -28,7 +31,7 @@ pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<Stri
             {
                 lines.push(format!(
                     "  {lengths:?}: noise of scale {} {quantity}",
-                    three_digits(scale * function.unit())
+                    three_digits(scale * function.grid_unit())
                 ));
             }
         }
@@ -40,7 +43,7 @@ pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<Stri
             "order, for {}: the one with the smallest expected noise + approximation error at the lattice, each known to about {} \
              {quantity}",
             choice.price,
-            three_digits(2.0_f64.sqrt() * float(order.scale()) * release.function.unit())
+            three_digits(2.0_f64.sqrt() * float(order.scale()) * release.function.grid_unit())
         ));
     }
     if !lines.is_empty() {

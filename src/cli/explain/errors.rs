@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::cli::explain::plan::{LaterPrice, Plan, named};
+use crate::cli::explain::plan::{LaterPrice, Plan, price_in_words};
 use crate::cli::explain::visibility::{
-    CurveScale, CurveVisibility, ExpectedCurve, without_verdict,
+    CurveScale, CurveVisibility, ExpectedCurve, reason_without_verdict,
 };
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
@@ -75,9 +75,9 @@ impl Accuracy {
     /// # Errors
     ///
     /// If the noise of its own price cannot be drawn.
-    pub(super) fn of(plan: &Plan<'_>) -> Result<Self, Failure> {
+    pub(super) fn of_plan(plan: &Plan<'_>) -> Result<Self, Failure> {
         let release = plan.release;
-        let own = release.payment.own();
+        let own = release.payment.mechanism_price();
         let shape = release.shape();
         let objects = match &shape.basis {
             Basis::Tables(_) => Objects::Counts,
@@ -99,9 +99,9 @@ impl Accuracy {
             .filter(|_| objects == Objects::Counts)
             .map(|auto| Within {
                 within: auto.taken.expected.within,
-                quantity: units::quantity(release),
+                quantity: units::quantity_of_release(release),
             });
-        let scale = scale(plan.settings, release).filter(|_| {
+        let scale = curve_scale(plan.settings, release).filter(|_| {
             !release.is_sum_of_panes() && (objects != Objects::Counts || curve.is_some())
         });
         let expectation = scale.map(|scale| {
@@ -120,9 +120,9 @@ impl Accuracy {
             judged.map(|expected| CurveVisibility::new(plan.settings, release, expected));
         Ok(Accuracy {
             quantity: if objects == Objects::Counts {
-                units::records(release.names.as_ref())
+                units::records_in_plural(release.names.as_ref())
             } else {
-                units::quantity(release)
+                units::quantity_of_release(release)
             },
             price: own,
             at_prices,
@@ -145,7 +145,7 @@ impl Accuracy {
         let Some(own) = self.at_prices.iter().find(|at| at.price == self.price) else {
             return Vec::new();
         };
-        let price = named(own.price);
+        let price = price_in_words(own.price);
         let quantity = &self.quantity;
         let of_sums = if plan.series.is_some() {
             " of the first sum,"
@@ -197,7 +197,7 @@ impl Accuracy {
             ));
         }
         if self.visibility.is_none() {
-            lines.push(without_verdict(plan.release).to_owned());
+            lines.push(reason_without_verdict(plan.release).to_owned());
         }
         lines.extend(self.visibility_in_words());
         lines
@@ -232,13 +232,13 @@ impl Accuracy {
             } else {
                 format!("{middle:<17}{ends}")
             };
-            lines.push(format!("{mark} {:<36}{errors}", named(at.price)));
+            lines.push(format!("{mark} {:<36}{errors}", price_in_words(at.price)));
         }
         lines
     }
 
     /// The noise of later windows, whose prices fall.
-    pub(super) fn later(&self, plan: &Plan<'_>, half_after: u64) -> Vec<String> {
+    pub(super) fn later_windows(&self, plan: &Plan<'_>, half_after: u64) -> Vec<String> {
         let mut lines = vec![format!(
             "the noise of windows counted from 0, in the middle ({}):",
             self.quantity
@@ -247,7 +247,7 @@ impl Accuracy {
             if let Ok(band) = plan.half_widths_at(price) {
                 lines.push(format!(
                     "window {window} of a block: {} pays for ± {}",
-                    named(price),
+                    price_in_words(price),
                     three_digits(band.middle)
                 ));
             }
@@ -268,7 +268,7 @@ impl AtPrice {
 }
 
 /// The scale of the differences of a release's curve, to judge its error by; `None` where it is not known before.
-pub(super) fn scale(settings: &Settings, release: &Release) -> Option<CurveScale> {
+pub(super) fn curve_scale(settings: &Settings, release: &Release) -> Option<CurveScale> {
     match &release.function.about {
         Target::Density(_) | Target::Cells(Cells { label: None }) => {
             let records = settings

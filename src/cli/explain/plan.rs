@@ -2,7 +2,7 @@
 
 use crate::cli::explain::Section;
 use crate::cli::failure::Failure;
-use crate::cli::figures::{float, joined, three_digits};
+use crate::cli::figures::{float, join_numbers, three_digits};
 use crate::cli::units;
 use bernstream_config::{Release, Settings, WindowKind};
 use bernstream_noise::continual::Series;
@@ -37,9 +37,13 @@ impl<'s> Plan<'s> {
     pub(super) fn new(settings: &'s Settings, release: &'s Release) -> Result<Self, Failure> {
         let target = &release.function.target;
         let adjacency = settings.privacy.adjacency;
-        let contributions = settings.privacy.unit.contributions();
+        let contributions = settings.privacy.unit.most_contributions();
         let sensitivity = target
-            .sensitivity_in(release.noise.law().norm(), adjacency, contributions)
+            .sensitivity_in(
+                release.noise.noise_distribution().norm(),
+                adjacency,
+                contributions,
+            )
             .map_err(unbounded)?;
         let sup = target
             .sup_sensitivity(adjacency, contributions)
@@ -47,7 +51,11 @@ impl<'s> Plan<'s> {
         let a_record = target
             .sup_sensitivity(Adjacency::AddRemove, 1)
             .map_err(unbounded)?;
-        let band = Band::simulate(&release.shape(), release.noise.law(), release.order);
+        let band = Band::simulate(
+            &release.shape(),
+            release.noise.noise_distribution(),
+            release.order,
+        );
         Ok(Plan {
             settings,
             release,
@@ -55,21 +63,21 @@ impl<'s> Plan<'s> {
             sup: float(sup),
             a_record: float(a_record),
             band,
-            series: settings.series(release)?,
+            series: settings.noise_series(release)?,
         })
     }
 
     /// The values that the noise is added to: their name, and how many there are.
-    pub(super) fn form(&self) -> Section {
+    pub(super) fn released_form(&self) -> Section {
         let Shape {
             dimensions,
             degree,
             basis,
         } = self.release.shape();
-        let count = self.release.shape().values();
+        let count = self.release.shape().value_count();
         match basis {
             Basis::Bernstein => {
-                let orders = joined(self.release.orders().iter(), " or ");
+                let orders = join_numbers(self.release.candidate_orders().iter(), " or ");
                 one_line(
                     "Lattice",
                     format!(
@@ -82,7 +90,7 @@ impl<'s> Plan<'s> {
                 format!("an affine function of {dimensions} columns: {count} coefficients"),
             ),
             Basis::Cells(basis) => {
-                let steps = joined(basis.steps.iter(), " x ");
+                let steps = join_numbers(basis.steps.iter(), " x ");
                 let beyond = if count > basis.steps.iter().map(|m| *m as usize).product() {
                     ", and those that reach beyond the domain"
                 } else {
@@ -103,7 +111,7 @@ impl<'s> Plan<'s> {
                 )
             }
             Basis::Tables(basis) => {
-                let steps = joined(basis.steps.iter(), " x ");
+                let steps = join_numbers(basis.steps.iter(), " x ");
                 let tables = if basis.tables == 1 {
                     "one table".to_owned()
                 } else {
@@ -130,9 +138,9 @@ impl<'s> Plan<'s> {
         }
     }
 
-    pub(super) fn sensitivity(&self) -> Vec<String> {
+    pub(super) fn sensitivity_in_words(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
-        let together = match self.release.noise.law().norm() {
+        let together = match self.release.noise.noise_distribution().norm() {
             Norm::One => "all values together",
             Norm::Two => "the 2-norm of all values together",
             Norm::Sup => "any single value",
@@ -154,7 +162,7 @@ impl<'s> Plan<'s> {
                 let peak = three_digits(self.in_natural_units(self.a_record));
                 lines.push(format!(
                     "the kernel of one record in a cell is {peak} {} high",
-                    units::quantity(self.release)
+                    units::quantity_of_release(self.release)
                 ));
             }
             return lines;
@@ -168,14 +176,14 @@ impl<'s> Plan<'s> {
                 "that is {} times its largest change of a single value, {} {}",
                 three_digits(units / self.sup),
                 three_digits(self.in_natural_units(self.sup)),
-                units::quantity(self.release)
+                units::quantity_of_release(self.release)
             ),
         ];
-        if self.release.noise.law().norm() == Norm::One
+        if self.release.noise.noise_distribution().norm() == Norm::One
             && self.release.shape().basis == Basis::Bernstein
         {
             let papers =
-                three_digits(float(self.release.shape().values() as u64) * self.sup / units);
+                three_digits(float(self.release.shape().value_count() as u64) * self.sup / units);
             lines.push(format!(
                 "the bound of [AR17], lattice points x largest change, is {papers} times this sensitivity"
             ));
@@ -184,14 +192,14 @@ impl<'s> Plan<'s> {
     }
 
     /// The noise in the units of the release.
-    pub(super) fn noise(&self) -> Result<Vec<String>, Failure> {
-        let scale = self.scale(self.release.payment.own())?;
+    pub(super) fn noise_in_words(&self) -> Result<Vec<String>, Failure> {
+        let scale = self.noise_scale(self.release.payment.mechanism_price())?;
         if let Basis::Tables(_) = self.release.shape().basis {
             let records = self.in_natural_units(scale);
             return Ok(vec![
                 format!(
                     "{} noise of scale {} records on every count",
-                    self.release.noise.law(),
+                    self.release.noise.noise_distribution(),
                     three_digits(records)
                 ),
                 format!(
@@ -202,12 +210,12 @@ impl<'s> Plan<'s> {
                 ),
             ]);
         }
-        let quantity = units::quantity(self.release);
+        let quantity = units::quantity_of_release(self.release);
         let largest = self.in_natural_units(self.band.expected_sup * scale);
         Ok(vec![
             format!(
                 "{} noise of scale {} {quantity}",
-                self.release.noise.law(),
+                self.release.noise.noise_distribution(),
                 three_digits(self.in_natural_units(scale))
             ),
             format!(
@@ -222,9 +230,9 @@ impl<'s> Plan<'s> {
         if let Basis::Tables(_) = self.release.shape().basis {
             return Ok(Vec::new());
         }
-        let scale = self.scale(self.release.payment.own())?;
-        let law = self.release.noise.law();
-        let deviation = scale * law.deviation(self.release.shape().values());
+        let scale = self.noise_scale(self.release.payment.mechanism_price())?;
+        let law = self.release.noise.noise_distribution();
+        let deviation = scale * law.deviation(self.release.shape().value_count());
         let band = self.half_widths(scale);
         Ok(vec![
             format!(
@@ -253,7 +261,7 @@ impl<'s> Plan<'s> {
         let mut later = Vec::new();
         for times in [0, 1, 3, 9] {
             let window = half_after.saturating_mul(times);
-            let price = schedule.price(window);
+            let price = schedule.price_of_window(window);
             let price = price.and_then(|price| price.checked_sub(schedule.choices));
             later.extend(price.map(|price| LaterPrice { window, price }));
         }
@@ -267,7 +275,7 @@ impl<'s> Plan<'s> {
     ///
     /// If the price pays for no noise that can be drawn.
     pub(super) fn half_widths_at(&self, price: Price) -> Result<HalfWidths, Failure> {
-        let scale = self.scale(price)?;
+        let scale = self.noise_scale(price)?;
         if let Basis::Tables(tables) = self.release.shape().basis {
             let root = f64::from(tables.tables).sqrt() * (tables.count() as f64).sqrt();
             let of_all = self.in_natural_units(root * self.band.pointwise * scale);
@@ -284,7 +292,7 @@ impl<'s> Plan<'s> {
     }
 
     /// The approximation error for one record, without noise, if it is known before any record is read.
-    pub(super) fn approximation(&self) -> Vec<String> {
+    pub(super) fn approximation_in_words(&self) -> Vec<String> {
         if let Basis::Cells(cells) = self.release.shape().basis {
             return vec![format!(
                 "without noise, a synopsis of one record is off by about {} % of its peak at worst",
@@ -301,7 +309,7 @@ impl<'s> Plan<'s> {
         if let Basis::Kernel(basis) = self.release.shape().basis {
             return vec![format!(
                 "without noise, a synopsis of one record is off by at most {} % of its peak",
-                three_digits(100.0 * Points::again(&basis).power())
+                three_digits(100.0 * Points::from_basis(&basis).largest_power())
             )];
         }
         let widths = self.release.axes.iter().map(|axis| axis.max - axis.min);
@@ -311,7 +319,7 @@ impl<'s> Plan<'s> {
             .map(|(b, width)| b / width)
             .collect();
         let shares =
-            predict::approximation(&in_cube, self.release.shape().degree, &[self.release.order]);
+            predict::bump_errors(&in_cube, self.release.shape().degree, &[self.release.order]);
         let mut lines = Vec::new();
         for share in shares {
             lines.push(format!(
@@ -323,7 +331,7 @@ impl<'s> Plan<'s> {
     }
 
     /// The scale of the noise at a price, in grid units.
-    pub(super) fn scale(&self, price: Price) -> Result<f64, Failure> {
+    pub(super) fn noise_scale(&self, price: Price) -> Result<f64, Failure> {
         let noise = self
             .settings
             .mechanism_at(self.release, &self.release.function, price)?;
@@ -337,7 +345,7 @@ impl<'s> Plan<'s> {
 
     /// The noise of a running sum's first synopsis, relative to that of a single window.
     fn series_factor(&self, series: &Series) -> Result<f64, Failure> {
-        let values = self.release.shape().values();
+        let values = self.release.shape().value_count();
         let own = self
             .settings
             .mechanism_of(self.release, &self.release.function)?;
@@ -347,8 +355,8 @@ impl<'s> Plan<'s> {
 
     /// The largest deviation in `count` synopses. That of a tree goes up and down; all others only grow.
     fn worst_deviation(&self, series: &Series, count: u64) -> f64 {
-        let values = self.release.shape().values();
-        let is_tree = self.release.noise.law().is_pure();
+        let values = self.release.shape().value_count();
+        let is_tree = self.release.noise.noise_distribution().is_pure();
         let first = if is_tree {
             count.saturating_sub(MOST_STEPS)
         } else {
@@ -360,8 +368,8 @@ impl<'s> Plan<'s> {
     }
 
     /// Tells how the noise grows from synopsis to synopsis, relative to the first one.
-    pub(super) fn sums(&self, series: &Series) -> Vec<String> {
-        let values = self.release.shape().values();
+    pub(super) fn sums_in_words(&self, series: &Series) -> Vec<String> {
+        let values = self.release.shape().value_count();
         let last = match self.release.window_kind {
             WindowKind::Hopping { panes } => u64::from(panes),
             WindowKind::Cumulative { horizon } => horizon,
@@ -404,12 +412,13 @@ impl<'s> Plan<'s> {
         let axes = i32::try_from(self.release.shape().dimensions).unwrap_or(i32::MAX);
         let weights = &self.band.weights;
         let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let weight = bernstein::evaluate(weights, &[bernstein::basis(degree, x)]);
+        let weight =
+            bernstein::evaluate_polynomial(weights, &[bernstein::bernstein_basis(degree, x)]);
         scale * self.band.half_width / weight.powi(axes)
     }
 
     pub(super) fn in_natural_units(&self, units: f64) -> f64 {
-        units * self.release.function.unit()
+        units * self.release.function.grid_unit()
     }
 }
 
@@ -437,7 +446,7 @@ fn one_line(heading: &'static str, line: String) -> Section {
 }
 
 /// A price with the name of what it is.
-pub(super) fn named(price: Price) -> String {
+pub(super) fn price_in_words(price: Price) -> String {
     match price {
         Price::Pure(epsilon) => format!("epsilon = {epsilon}"),
         Price::Approximate { epsilon, delta } => format!("epsilon = {epsilon}, delta = {delta}"),

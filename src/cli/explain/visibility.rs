@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::explain::plan::named;
+use crate::cli::explain::plan::price_in_words;
 use crate::cli::figures::{three_digits, two_digits};
 use bernstream_config::{Release, Settings};
 use bernstream_synopsis::calibrate::{Epsilon, Rho};
@@ -141,7 +141,7 @@ impl CurveVisibility {
 }
 
 /// Tells why nothing is known of what readers of a release will see, and what to look at instead.
-pub(super) fn without_verdict(release: &Release) -> &'static str {
+pub(super) fn reason_without_verdict(release: &Release) -> &'static str {
     if release.private_order.is_some() || release.private_bandwidths.is_some() {
         return "Whether anything will be seen is not told: which noise a private choice leads to is not known before. Compare the error of \
                 each candidate, written into the file by itself, with what you expect.";
@@ -216,11 +216,11 @@ impl ShapeNeeds {
             windows.and_then(|windows| settings.windows.grid.length().checked_mul(windows));
         ShapeNeeds {
             records: rounded_times(records, factor),
-            price: Some(price_times(release.payment.own(), factor))
+            price: Some(price_times(release.payment.mechanism_price(), factor))
                 .filter(|price| price.is_within(settings.privacy.total)),
             window: length
                 .filter(|length| *length < Duration::MAX)
-                .map(clock::show),
+                .map(clock::format_duration),
             bandwidths: wider_bandwidths(release, factor),
         }
     }
@@ -228,7 +228,7 @@ impl ShapeNeeds {
     fn in_words(&self) -> String {
         let price = self
             .price
-            .map(|price| format!(", or {} a window", named(price)))
+            .map(|price| format!(", or {} a window", price_in_words(price)))
             .unwrap_or_default();
         let window = match &self.window {
             Some(length) => format!(

@@ -1,7 +1,7 @@
 //! `ledger verify --output-only`: the budget as the output states it, for readers without a ledger.
 
 use crate::cli::failure::Failure;
-use crate::cli::print::{report, section};
+use crate::cli::print::{print_verdict, push_section};
 use bernstream_kafka::sink::Output;
 use bernstream_kafka::sink::output::Location;
 use bernstream_ledger::Digest;
@@ -21,18 +21,18 @@ const SHOWN: usize = 10;
 pub fn run(output: &Output) -> Result<(), Failure> {
     let mut audit = Audit::default();
     let mut unreadable = Vec::new();
-    output
-        .extent()?
-        .each_published(|found| match Synopsis::open(found.bytes()) {
+    output.current_extent()?.each_published(|found| {
+        match Synopsis::decode_message(found.bytes()) {
             Ok(synopsis) => audit.add(
                 &found.place,
-                Digest::of(found.bytes()),
+                Digest::of_bytes(found.bytes()),
                 synopsis.description(),
             ),
             Err(error) => {
                 unreadable.push(format!("{}: not a readable synopsis: {error}", found.place))
             }
-        })?;
+        }
+    })?;
     let findings = audit.finish();
     let mut text = String::new();
     for statement in &findings.statements {
@@ -53,7 +53,7 @@ pub fn run(output: &Output) -> Result<(), Failure> {
              was removed, or it is the wrong {kind}"
         )));
     }
-    report(text)?;
+    print_verdict(text)?;
     unreadable.extend(findings.contradictions);
     if unreadable.is_empty() {
         return Ok(());
@@ -92,15 +92,15 @@ fn write_statement(text: &mut String, statement: &Statement) {
             rows.0, rows.1
         ),
     };
-    section(text, &format!("Ledger {ledger} of {pipeline}"), &[found]);
+    push_section(text, &format!("Ledger {ledger} of {pipeline}"), &[found]);
     let promised = [
         format!("{definition}, at most {total} per block, for {unit}"),
         in_words.clone(),
     ];
-    section(text, "Promised", &promised);
+    push_section(text, "Promised", &promised);
     let (worst, most) = statement.worst;
     let (newest, last) = statement.newest;
-    section(
+    push_section(
         text,
         "Spent",
         &[
@@ -117,8 +117,8 @@ fn write_statement(text: &mut String, statement: &Statement) {
             statement.left
         ),
     ];
-    section(text, "Holds", &holds);
-    section(text, "Missing", &missing_in_words(&statement.missing));
+    push_section(text, "Holds", &holds);
+    push_section(text, "Missing", &missing_in_words(&statement.missing));
 }
 
 fn block_in_words(block: Span) -> String {

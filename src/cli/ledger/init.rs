@@ -1,8 +1,8 @@
 //! `ledger init`: creates the ledger, and what it needs of topics.
 
 use super::log;
-use super::witnessed::{FoundWitness, claim, find_witness};
-use crate::cli::components::{genesis, input_id, not_another_output};
+use super::witnessed::{FoundWitness, claim_newest_row, find_witness};
+use crate::cli::components::{first_row, input_identity, refuse_foreign_output};
 use crate::cli::failure::Failure;
 use crate::cli::older_stamps;
 use crate::cli::print::line;
@@ -13,9 +13,9 @@ use bernstream_kafka::source::kafka;
 use bernstream_kafka::{broker_clock, topic};
 use bernstream_ledger as ledger;
 use bernstream_ledger::Ledger;
-use bernstream_ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use bernstream_ledger::bootstrap::{PriorState, StartMode, choose_start};
 use bernstream_ledger::log::Error;
-use bernstream_ledger::witness::Claim;
+use bernstream_ledger::witness::WitnessClaim;
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -33,16 +33,19 @@ pub(super) struct Replaced {
 ///
 /// If there is a ledger, if a worker would refuse what this one names, or if it would take over from another ledger unasked.
 pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> Result<(), Failure> {
-    if ledger::exists(&settings.ledger)? {
+    if ledger::ledger_exists(&settings.ledger)? {
         return Err(ledger::Error::Exists {
             path: settings.ledger.path.clone(),
         }
         .into());
     }
     // Before anything is created: a ledger needs an existing input, one that a worker reads.
-    let input = input_id(settings)?;
+    let input = input_identity(settings)?;
     if let Input::Kafka(params) = &settings.input {
-        kafka::check(params, &topic::describe(&params.broker, &params.topic)?)?;
+        kafka::check_topic(
+            params,
+            &topic::describe_topic(&params.broker, &params.topic)?,
+        )?;
     }
     foresee_refusal(settings, &input, mode, replaced)?;
     let mut created = Vec::new();
@@ -62,9 +65,9 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
         .try_for_each(|what| line(format_args!("created the {what}")))?;
     done?;
     let mut witness = settings.output.open_witness()?;
-    let genesis = genesis(settings, &mut *witness, mode, Timestamp::now())?;
+    let genesis = first_row(settings, &mut *witness, mode, Timestamp::now())?;
     let mut ledger = Ledger::create(&settings.ledger, genesis)?;
-    claim(settings, &mut ledger, &mut *witness)?;
+    claim_newest_row(settings, &mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
     line(format_args!(
         "created the ledger {} in {}",
@@ -93,7 +96,7 @@ fn wait_in_words(unit: &Unit, mode: StartMode) -> String {
         } if mode.may_wait() => {
             format!(
                 ": the budget of a user is for a whole period of {}",
-                clock::show(*per)
+                clock::format_duration(*per)
             )
         }
         _ => String::new(),
@@ -101,7 +104,7 @@ fn wait_in_words(unit: &Unit, mode: StartMode) -> String {
 }
 
 /// Refuses to end a ledger that its log can build again. One that it cannot build, for whatever reason, may be replaced.
-fn not_restorable(settings: &Settings, log: &Params, claim: &Claim) -> Result<(), Failure> {
+fn not_restorable(settings: &Settings, log: &Params, claim: &WitnessClaim) -> Result<(), Failure> {
     let built = open_log(log)
         .and_then(|mut log| log.restorable(&settings.ledger, &claim.head, Timestamp::now()));
     match built {
@@ -133,7 +136,7 @@ fn foresee_refusal(
         Err(error) => return Err(error.into()),
     };
     if !is_output_untouched {
-        not_another_output(
+        refuse_foreign_output(
             settings,
             replaced.is_asked_for && claim.is_some() && mode == StartMode::Init,
         )?;
@@ -142,7 +145,7 @@ fn foresee_refusal(
         claim: claim.as_ref(),
         is_output_untouched,
     };
-    let start = bootstrap(settings.scheme(), mode, prior, Timestamp::now())
+    let start = choose_start(settings.bootstrap_scheme(), mode, prior, Timestamp::now())
         .map_err(|error| Failure::Ledger(error.to_string()))?;
     if let Some(end) = settings.windows.end.filter(|end| start.first >= *end) {
         return Err(Failure::Configuration(format!(
@@ -164,7 +167,7 @@ fn foresee_refusal(
         )));
     }
     if let Input::Kafka(params) = &settings.input {
-        older_stamps::refuse(settings, params, start.first)?;
+        older_stamps::refuse_older_stamps(settings, params, start.first)?;
     }
     if let (Some(claim), Some(log)) = (&claim, &settings.ledger_log)
         && !replaced.is_abandoned
@@ -173,7 +176,7 @@ fn foresee_refusal(
     }
     let was_claimed = claim.is_some();
     let may_wait = mode.may_wait();
-    Ok(shares::foresee(
+    Ok(shares::foresee_share(
         settings,
         input,
         &ShareRequest {

@@ -2,7 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
-use crate::cli::progress::{counting, during};
+use crate::cli::progress::{show_during, show_progress};
 use bernstream_config::Settings;
 use bernstream_kafka as kafka;
 use bernstream_kafka::ledger::log::{KafkaLog, Params, open_log};
@@ -15,7 +15,7 @@ use bernstream_synopsis::clock::Timestamp;
 const NAMED: usize = 5;
 
 /// The log of the configuration.
-fn params(settings: &Settings) -> Result<&Params, Failure> {
+fn log_params(settings: &Settings) -> Result<&Params, Failure> {
     settings.ledger_log.as_ref().ok_or_else(|| {
         Failure::Configuration(
             "the configuration has no ledger log: add ledger.log and ledger.key_file".to_owned(),
@@ -32,7 +32,7 @@ pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<
     let Some(log) = &settings.ledger_log else {
         return Ok(());
     };
-    match topic::describe(&log.records.broker, &log.records.topic) {
+    match topic::describe_topic(&log.records.broker, &log.records.topic) {
         Err(kafka::Error::NoTopic { .. }) => {
             KafkaLog::create(log)?;
             created.push(format!("ledger log topic {}", log.records.topic));
@@ -47,8 +47,8 @@ pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<
 /// # Errors
 ///
 /// If the configuration has no log, or the key or the topic cannot be used.
-pub fn init(settings: &Settings) -> Result<(), Failure> {
-    let log = params(settings)?;
+pub fn create_log(settings: &Settings) -> Result<(), Failure> {
+    let log = log_params(settings)?;
     let mut created = Vec::new();
     create_missing(settings, &mut created)?;
     open_log(log)?;
@@ -69,8 +69,8 @@ pub fn init(settings: &Settings) -> Result<(), Failure> {
 /// # Errors
 ///
 /// If the log does not have what the witness has accepted, or the ledger is in use or there already.
-pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
-    let mut log = open_log(params(settings)?)?;
+pub fn restore_ledger(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
+    let mut log = open_log(log_params(settings)?)?;
     let mut witness = settings.output.open_witness()?;
     let Some(accepted) = witness.read()? else {
         return Err(Failure::Ledger(
@@ -78,9 +78,9 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
                 .into(),
         ));
     };
-    if ledger::exists(&settings.ledger)? {
+    if ledger::ledger_exists(&settings.ledger)? {
         let ledger = Ledger::open(&settings.ledger)?;
-        match ledger.recognise(&witness.identity()?, Some(&accepted)) {
+        match ledger.check_accepted(&witness.identity()?, Some(&accepted)) {
             Ok(()) => {
                 return line(
                     "nothing to build: the ledger on the disk is the one that the witness follows",
@@ -94,13 +94,13 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
     let now = Timestamp::now();
     let verb = if is_dry { "would build" } else { "built" };
     let built = if is_dry {
-        counting("reading the ledger log", |done| {
+        show_progress("reading the ledger log", |done| {
             log.restorable_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
                 done.set(read, all)
             })
         })?
     } else {
-        counting("building the ledger from its log", |done| {
+        show_progress("building the ledger from its log", |done| {
             log.restore_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
                 done.set(read, all)
             })
@@ -120,13 +120,13 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
 /// # Errors
 ///
 /// If the log lacks a row that the witness has accepted, or cannot be read.
-pub fn verify(ledger: &Ledger, accepted: Head, log: &Params) -> Result<String, Failure> {
+pub fn verify_log(ledger: &Ledger, accepted: Head, log: &Params) -> Result<String, Failure> {
     let mut log = open_log(log)?;
-    let (lacking, (rows, bytes)) = during("comparing the ledger with its log", || {
-        ledger.compare(&mut log, accepted)
+    let (lacking, (rows, bytes)) = show_during("comparing the ledger with its log", || {
+        ledger.compare_with_log(&mut log, accepted)
     })?;
     if lacking.is_empty() {
-        let from = log.base().map_or(String::new(), |row| {
+        let from = log.base_row().map_or(String::new(), |row| {
             format!(" after that of a checkpoint, row {row}")
         });
         return Ok(format!(

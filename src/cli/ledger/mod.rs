@@ -17,18 +17,18 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use self::init::Replaced;
-use self::rows::verified;
-pub use self::verify::verify;
-pub(super) use self::witnessed::{FoundWitness, claim, find_witness, recognised};
+use self::rows::verified_ledger;
+pub use self::verify::verify_all;
+pub(super) use self::witnessed::{FoundWitness, claim_newest_row, find_witness, recognised_head};
 use crate::cli::failure::Failure;
-use crate::cli::figures::counted;
+use crate::cli::figures::count_in_words;
 use crate::cli::ledger::spending::By;
-use crate::cli::print::{as_json, line, note, report, unprinted};
-use crate::cli::progress::counting;
+use crate::cli::print::{as_json, line, note, print_failure, print_verdict};
+use crate::cli::progress::show_progress;
 use bernstream_config::{Input, Settings};
 use bernstream_kafka::sink::deliver;
 use bernstream_ledger::bootstrap::StartMode;
-use bernstream_ledger::{Head, Ledger, Paid, Step};
+use bernstream_ledger::{ArchiveStep, Head, Ledger, Paid};
 use bernstream_synopsis::clock::Timestamp;
 
 /// The words of `ledger archive` where it has nothing to do.
@@ -177,29 +177,32 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 },
             )
         }
-        Action::Show { by: Some(by), .. } => spending::show(&settings, *by),
+        Action::Show { by: Some(by), .. } => spending::show_spending(&settings, *by),
         Action::Show { by: None, json, .. } => show::run(&settings, *json),
         Action::Verify {
             output_only: true, ..
         } => audit::run(&settings.output),
-        Action::Verify { json: true, .. } => line(as_json(&verify(&settings, &mut |_| Ok(()))?)?),
-        Action::Verify { .. } => {
-            verify(&settings, &mut |line| report(format_args!("{line}\n"))).map(drop)
+        Action::Verify { json: true, .. } => {
+            line(as_json(&verify_all(&settings, &mut |_| Ok(()))?)?)
         }
-        Action::Export { secret, .. } => export(&settings, *secret),
-        Action::Archive { .. } => archive(&settings),
-        Action::Restore { dry_run, .. } => log::restore(&settings, *dry_run),
+        Action::Verify { .. } => verify_all(&settings, &mut |line| {
+            print_verdict(format_args!("{line}\n"))
+        })
+        .map(drop),
+        Action::Export { secret, .. } => export_rows(&settings, *secret),
+        Action::Archive { .. } => archive_rows(&settings),
+        Action::Restore { dry_run, .. } => log::restore_ledger(&settings, *dry_run),
         Action::Log {
             action: LogAction::Init { .. },
-        } => log::init(&settings),
+        } => log::create_log(&settings),
         Action::Republish {
             window: None,
             all: false,
             ..
         } => Err(refuse_unasked(&settings)),
-        Action::Republish { window, .. } => republish(&settings, *window),
+        Action::Republish { window, .. } => republish_kept(&settings, *window),
     };
-    done.map_err(|failure| failure.advised(&settings))
+    done.map_err(|failure| failure.with_advice(&settings))
 }
 
 impl Action {
@@ -219,8 +222,8 @@ impl Action {
     }
 }
 
-fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
-    let ledger = verified(settings)?;
+fn export_rows(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
+    let ledger = verified_ledger(settings)?;
     let mut out = io::stdout().lock();
     let mut rows = 0_u64;
     let mut loose = 0;
@@ -229,7 +232,7 @@ fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
         if let Some(missing) =
             missing.filter(|missing| missing.last.checked_add(1) == Some(row.head.sequence))
         {
-            writeln!(out, "{}", missing.line()).map_err(|error| unprinted(&error))?;
+            writeln!(out, "{}", missing.line()).map_err(|error| print_failure(&error))?;
         }
         let line = if is_secret {
             row.secret_line()
@@ -241,7 +244,7 @@ fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
         if !is_secret && !row.is_checkable() {
             loose = rows;
         }
-        writeln!(out, "{line}").map_err(|error| unprinted(&error))
+        writeln!(out, "{line}").map_err(|error| print_failure(&error))
     })?;
     if let Some(missing) = missing {
         note(format_args!(
@@ -260,18 +263,18 @@ fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
 }
 
 /// Moves what the witness has accepted, and what no worker needs any more.
-fn archive(settings: &Settings) -> Result<(), Failure> {
-    let ledger = verified(settings)?;
-    let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
+fn archive_rows(settings: &Settings) -> Result<(), Failure> {
+    let ledger = verified_ledger(settings)?;
+    let accepted = recognised_head(&ledger, &mut *settings.output.open_witness()?)?;
     let Some(accepted) = accepted else {
         return line(NOTHING_TO_MOVE);
     };
-    let moved = counting("moving old rows", |done| {
-        ledger.archive(&accepted, &mut |step| match step {
+    let moved = show_progress("moving old rows", |done| {
+        ledger.archive_rows(&accepted, &mut |step| match step {
             // One that is written has come half of the way.
-            Step::Written { rows, of } => done.set(rows / 2, of),
-            Step::Removed { rows, of } => done.set(of.saturating_add(rows) / 2, of),
-            Step::Durable | Step::Recorded => {}
+            ArchiveStep::Written { rows, of } => done.set(rows / 2, of),
+            ArchiveStep::Removed { rows, of } => done.set(of.saturating_add(rows) / 2, of),
+            ArchiveStep::Durable | ArchiveStep::Recorded => {}
         })
     })?;
     match moved {
@@ -290,7 +293,7 @@ fn each_kept(
 ) -> Result<(), Failure> {
     let mut last: Option<Paid> = None;
     while let Some(accepted) = accepted
-        && let kept = ledger.kept(accepted, last.as_ref(), deliver::MESSAGES)?
+        && let kept = ledger.kept_messages(accepted, last.as_ref(), deliver::MESSAGES)?
         && !kept.is_empty()
     {
         kept.chunk_by(|one, next| one.window() == next.window())
@@ -309,8 +312,8 @@ fn refuse_unasked(settings: &Settings) -> Failure {
 }
 
 fn kept_in_words(settings: &Settings) -> Result<String, Failure> {
-    let ledger = verified(settings)?;
-    let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
+    let ledger = verified_ledger(settings)?;
+    let accepted = recognised_head(&ledger, &mut *settings.output.open_witness()?)?;
     let mut messages = 0;
     let mut windows = BTreeSet::new();
     each_kept(&ledger, accepted.as_ref(), |kept| {
@@ -324,16 +327,16 @@ fn kept_in_words(settings: &Settings) -> Result<String, Failure> {
     Ok(format!(
         "that would publish {} of {} again, those that start from {first} to {last}: add --all for all of them, or --window START \
          for the window that starts then",
-        counted(messages, "message"),
-        counted(windows.len() as u64, "window"),
+        count_in_words(messages, "message"),
+        count_in_words(windows.len() as u64, "window"),
     ))
 }
 
 /// Publishes kept bytes again: only what the witness has accepted, and only from the ledger that it has accepted.
-fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
-    let ledger = verified(settings)?;
+fn republish_kept(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
+    let ledger = verified_ledger(settings)?;
     let mut witness = settings.output.open_witness()?;
-    let accepted = recognised(&ledger, &mut *witness)?;
+    let accepted = recognised_head(&ledger, &mut *witness)?;
     let mut sink = settings.output.open_sink()?;
     let mut sent = 0;
     each_kept(&ledger, accepted.as_ref(), |messages| {

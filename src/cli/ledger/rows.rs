@@ -1,17 +1,17 @@
 //! All rows of a ledger, with their progress on a terminal.
 
 use crate::cli::failure::Failure;
-use crate::cli::progress::counting;
+use crate::cli::progress::show_progress;
 use bernstream_config::Settings;
-use bernstream_ledger::{Error, Ledger, Stored};
+use bernstream_ledger::{Error, Ledger, StoredRow};
 
 /// The ledger, once all of it is verified.
 ///
 /// # Errors
 ///
 /// If it is missing or damaged, or cannot be read.
-pub(super) fn verified(settings: &Settings) -> Result<Ledger, Error> {
-    counting("verifying the rows of the ledger", |done| {
+pub(super) fn verified_ledger(settings: &Settings) -> Result<Ledger, Error> {
+    show_progress("verifying the rows of the ledger", |done| {
         Ledger::inspect_telling(&settings.ledger, &mut |rows, all| done.set(rows, all))
     })
 }
@@ -24,11 +24,11 @@ pub(super) fn verified(settings: &Settings) -> Result<Ledger, Error> {
 pub(super) fn each_row(
     what: &str,
     ledger: &Ledger,
-    mut each: impl FnMut(Stored) -> Result<(), Failure>,
+    mut each: impl FnMut(StoredRow) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut rows = 0;
-    let all = ledger.count();
-    counting(what, |done| {
+    let all = ledger.row_count();
+    show_progress(what, |done| {
         ledger.each_row(|stored| {
             rows += 1;
             done.set(rows, all);

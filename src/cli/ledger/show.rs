@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::promised::{meaning, promised};
+use super::promised::{definition_in_words, total_in_words};
 use super::rows;
 use crate::cli::failure::Failure;
 use crate::cli::left::RemainingBudget;
-use crate::cli::print::{as_json, line, print, section};
+use crate::cli::print::{as_json, line, print, push_section};
 use bernstream_config::{Settings, SharedBudget};
-use bernstream_ledger::{Closed, Head, Missing, Outcome, Row};
+use bernstream_ledger::{ClosedWindow, Head, Missing, Outcome, Row};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
@@ -80,7 +80,7 @@ pub(super) fn run(settings: &Settings, is_json: bool) -> Result<(), Failure> {
 }
 
 fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
-    let ledger = rows::verified(settings)?;
+    let ledger = rows::verified_ledger(settings)?;
     let genesis = ledger.genesis();
     let mut released = 0;
     let mut withheld = 0;
@@ -88,11 +88,11 @@ fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
     rows::each_row("reading the ledger", &ledger, |stored| {
         match stored.row {
             Row::Genesis(_) => {}
-            Row::Window(Closed {
+            Row::Window(ClosedWindow {
                 outcome: Outcome::Released { .. },
                 ..
             }) => released += 1,
-            Row::Window(Closed {
+            Row::Window(ClosedWindow {
                 outcome: Outcome::Withheld,
                 ..
             }) => withheld += 1,
@@ -104,7 +104,7 @@ fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
         Ok(())
     })?;
     let blocks = ledger
-        .blocks(SHOWN)?
+        .newest_blocks(SHOWN)?
         .into_iter()
         .map(|(block, spent)| Spent { block, spent })
         .collect();
@@ -112,7 +112,7 @@ fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
         ledger: genesis.ledger.clone(),
         pipeline: settings.pipeline.clone(),
         created: genesis.created,
-        definition: promised(genesis),
+        definition: definition_in_words(genesis),
         total: genesis.total,
         first_window: genesis.first,
         next_window: ledger.next_window(),
@@ -122,11 +122,11 @@ fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
         missing: ledger.missing(),
         released,
         withheld,
-        unpublished: ledger.unpublished()?,
+        unpublished: ledger.unpublished_count()?,
         changes,
         blocks,
-        left: RemainingBudget::of(settings),
-        meaning: meaning(genesis.total),
+        left: RemainingBudget::of_ledger(settings),
+        meaning: total_in_words(genesis.total),
         share: genesis.budget.as_ref().map(|_| share_in_words(settings)),
     })
 }
@@ -187,9 +187,9 @@ impl Shown {
             ));
         }
         lines.extend(self.missing.map(not_here));
-        section(&mut text, "Ledger", &lines);
+        push_section(&mut text, "Ledger", &lines);
         if let Some(left) = &self.left {
-            section(&mut text, "Left", &left.in_words());
+            push_section(&mut text, "Left", &left.in_words());
         }
         let windows = [
             format!("{} released", self.released),
@@ -199,14 +199,14 @@ impl Shown {
             ),
             format!("{} messages not known to be published", self.unpublished),
         ];
-        section(&mut text, "Windows", &windows);
+        push_section(&mut text, "Windows", &windows);
         let changes = self
             .changes
             .iter()
             .map(|change| format!("from {} on, by row {}", change.first, change.row));
         let changes: Vec<String> = changes.collect();
         if !changes.is_empty() {
-            section(&mut text, "Changes of the configuration", &changes);
+            push_section(&mut text, "Changes of the configuration", &changes);
         }
         let mut blocks = Vec::new();
         for Spent { block, spent } in &self.blocks {
@@ -220,7 +220,7 @@ impl Shown {
                 Price::Concentrated(_) => "rho",
                 Price::Slots(_) => "windows of the plan",
             };
-            section(
+            push_section(
                 &mut text,
                 &format!("Newest blocks: {parts} spent of the total"),
                 &blocks,

@@ -7,13 +7,13 @@ use clap::ValueEnum;
 
 use super::rows;
 use super::show::not_here;
-use crate::cli::components::other_promise;
+use crate::cli::components::promise_mismatch;
 use crate::cli::failure::Failure;
-use crate::cli::figures::counted;
+use crate::cli::figures::count_in_words;
 use crate::cli::left::RemainingBudget;
-use crate::cli::print::{print, section};
+use crate::cli::print::{print, push_section};
 use bernstream_config::{Settings, paid};
-use bernstream_ledger::{Closed, Ledger, Outcome, Row};
+use bernstream_ledger::{ClosedWindow, Ledger, Outcome, Row};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Grid, Span};
 use bernstream_synopsis::price::Price;
@@ -63,9 +63,11 @@ impl Tally {
         let sum = self
             .charged
             .entry(release.map(str::to_owned))
-            .or_insert(price.zero());
+            .or_insert(price.zero_of_kind());
         // A sum that is shown: over many blocks it can be larger than any price.
-        *sum = sum.checked_add(price).unwrap_or(price.map(|_| u64::MAX));
+        *sum = sum
+            .checked_add(price)
+            .unwrap_or(price.map_parts(|_| u64::MAX));
     }
 
     fn windows_in_words(&self) -> String {
@@ -97,7 +99,7 @@ struct Spending {
 impl Spending {
     fn add_row(
         &mut self,
-        closed: &Closed,
+        closed: &ClosedWindow,
         since: [Timestamp; 2],
         recorded: Option<&paid::Recorded>,
     ) {
@@ -124,7 +126,8 @@ impl Spending {
         {
             self.blocks.entry(*block).or_default().release(window);
         }
-        let parts = recorded.and_then(|recorded| recorded.of(window, since, charges));
+        let parts =
+            recorded.and_then(|recorded| recorded.charges_of_window(window, since, charges));
         let parts: Vec<_> = match parts {
             Some(parts) => parts
                 .into_iter()
@@ -152,8 +155,8 @@ impl Spending {
 /// # Errors
 ///
 /// If the ledger is missing or damaged, or if standard output cannot be written.
-pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
-    let ledger = rows::verified(settings)?;
+pub fn show_spending(settings: &Settings, by: By) -> Result<(), Failure> {
+    let ledger = rows::verified_ledger(settings)?;
     let genesis = ledger.genesis();
     let total = genesis.total;
     let mut spending = Spending::default();
@@ -168,12 +171,12 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
             .settings_after_missing()
             .filter(|(row, _)| *row == stored.head.sequence)
         {
-            recorded = paid::Recorded::read(settings);
+            recorded = paid::Recorded::from_settings(settings);
         }
         match &stored.row {
-            Row::Genesis(genesis) => recorded = paid::Recorded::read(&genesis.settings),
+            Row::Genesis(genesis) => recorded = paid::Recorded::from_settings(&genesis.settings),
             Row::Configuration(row) => {
-                recorded = paid::Recorded::read(&row.settings);
+                recorded = paid::Recorded::from_settings(&row.settings);
                 reach = row.reach;
                 covered_from = live_from;
             }
@@ -198,28 +201,28 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
         lines.push("nothing yet".to_owned());
     }
     let mut text = String::new();
-    section(&mut text, title, &lines);
+    push_section(&mut text, title, &lines);
     if by != By::Block {
         let note =
             "sums of windows: a unit has lost only what was charged to its own block (--by block)";
-        section(&mut text, "Note", &[note.to_owned()]);
+        push_section(&mut text, "Note", &[note.to_owned()]);
     }
     if let Some(missing) = ledger.missing() {
-        section(&mut text, "Not counted", &[not_here(missing)]);
+        push_section(&mut text, "Not counted", &[not_here(missing)]);
     }
     let outlook = outlook_in_words(settings, &ledger);
     if !outlook.is_empty() {
-        section(&mut text, "Outlook", &outlook);
+        push_section(&mut text, "Outlook", &outlook);
     }
     print(text)
 }
 
 /// Until when it lasts, with the settings as they are now.
 fn outlook_in_words(settings: &Settings, ledger: &Ledger) -> Vec<String> {
-    if let Some(why) = other_promise(settings, ledger.settings()) {
+    if let Some(why) = promise_mismatch(settings, ledger.settings()) {
         return vec![why];
     }
-    RemainingBudget::of(settings)
+    RemainingBudget::of_ledger(settings)
         .iter()
         .flat_map(RemainingBudget::in_words)
         .collect()
@@ -259,7 +262,7 @@ fn by_block(spending: &Spending, total: Price) -> Vec<String> {
         let sum = tally
             .charged
             .values()
-            .try_fold(total.zero(), |sum, price| sum.checked_add(*price));
+            .try_fold(total.zero_of_kind(), |sum, price| sum.checked_add(*price));
         let sum = sum.map_or("more than is known".to_owned(), |sum| sum.to_string());
         let parts = if tally.charged.is_empty() {
             String::new()
@@ -285,5 +288,8 @@ fn counts_in_words(tally: &Tally) -> String {
     } else {
         String::new()
     };
-    format!("{} released{withheld}", counted(tally.released, "window"))
+    format!(
+        "{} released{withheld}",
+        count_in_words(tally.released, "window")
+    )
 }

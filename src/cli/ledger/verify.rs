@@ -3,17 +3,17 @@
 use serde::Serialize;
 
 use super::log;
-use super::promised::promised;
+use super::promised::definition_in_words;
 use super::rows;
 use super::show::not_here;
 use super::witnessed::{Recognised, recognised_or_behind};
 use crate::cli::failure::Failure;
-use crate::cli::progress::counting;
+use crate::cli::progress::show_progress;
 use crate::cli::shares::{self, HeldShare};
 use bernstream_config::Settings;
 use bernstream_kafka::sink::output::Extent;
 use bernstream_kafka::sink::{PaidMessages, Published, Sink, Tail};
-use bernstream_ledger::{Closed, Evidence, Head, Ledger, Missing, Outcome, Row, Standing};
+use bernstream_ledger::{ClosedWindow, Evidence, Head, Ledger, Missing, Outcome, Row, Standing};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
@@ -66,21 +66,24 @@ fn is_zero(count: &u64) -> bool {
 /// # Errors
 ///
 /// If the ledger, its witness or the output is missing or damaged, or if one of them contradicts another.
-pub fn verify(
+pub fn verify_all(
     settings: &Settings,
     tell: &mut dyn FnMut(String) -> Result<(), Failure>,
 ) -> Result<Verified, Failure> {
-    let published = settings.output.extent()?;
+    let published = settings.output.current_extent()?;
     let mut sink = settings.output.open_sink()?;
-    let end = sink.tail(&[])?.unwrap_or_default();
+    let end = sink.read_tail(&[])?.unwrap_or_default();
     // This verifies all of the ledger; the rest is a comparison with the output.
-    let ledger = rows::verified(settings)?;
+    let ledger = rows::verified_ledger(settings)?;
     let PaidRows { rows, mut paid } = paid_rows(&ledger, &published)?;
     tell(format!(
         "the ledger has {rows} rows, newest {}",
         ledger.head().digest
     ))?;
-    tell(format!("it accounts for {}", promised(ledger.genesis())))?;
+    tell(format!(
+        "it accounts for {}",
+        definition_in_words(ledger.genesis())
+    ))?;
     let missing_rows = ledger.missing();
     if let Some(missing) = missing_rows {
         tell(not_here(missing))?;
@@ -92,9 +95,9 @@ pub fn verify(
     refuse_unpaid(settings, &published, found.unpaid)?;
     tell(format!(
         "every message on the output was paid for, byte for byte: {}",
-        paid.found()
+        paid.count_found()
     ))?;
-    let missing = paid.missing();
+    let missing = paid.count_missing();
     if missing > 0 {
         tell(format!(
             "and {missing} that were paid for are missing: not published yet, or removed since; `bernstream ledger republish --all` \
@@ -126,10 +129,10 @@ pub fn verify(
         ledger: genesis.ledger.clone(),
         rows,
         digest: ledger.head().digest.to_string(),
-        definition: promised(genesis),
+        definition: definition_in_words(genesis),
         witness_row: witnessed.row,
         stray_records: witnessed.strays,
-        published: paid.found(),
+        published: paid.count_found(),
         missing,
         missing_at_end: at_end.missing,
         lost: at_end.lost,
@@ -190,7 +193,7 @@ fn verify_witness(
         head
     };
     if let (Some(head), Some(log)) = (head, &settings.ledger_log) {
-        tell(log::verify(ledger, head, log)?)?;
+        tell(log::verify_log(ledger, head, log)?)?;
     }
     Ok(Witnessed {
         head,
@@ -207,7 +210,7 @@ fn verify_share(
     accepted: Option<Head>,
     tell: &mut dyn FnMut(String) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let Some(HeldShare { topic, share: held }) = shares::held(settings, ledger)? else {
+    let Some(HeldShare { topic, share: held }) = shares::held_share(settings, ledger)? else {
         return Ok(());
     };
     let mut until = String::new();
@@ -251,12 +254,12 @@ fn compare_output(
     let next_rows = ledger.next_sequence()..=witnessed.row.unwrap_or(0);
     let mut unpaid = Unpaid::default();
     let mut read = 0;
-    let all = published.most();
-    counting("comparing the output with the ledger", |done| {
+    let all = published.most_messages();
+    show_progress("comparing the output with the ledger", |done| {
         published.each_published(|found| {
             read += 1;
             done.set(read, all);
-            if paid.find(&found) {
+            if paid.mark_found(&found) {
                 return;
             }
             if genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger) {
@@ -286,8 +289,8 @@ fn refuse_unpaid(
     if unpaid.is_empty() {
         return Ok(());
     }
-    let mut paid = paid_rows(&rows::verified(settings)?, published)?.paid;
-    unpaid.retain(|found| !paid.find(found));
+    let mut paid = paid_rows(&rows::verified_ledger(settings)?, published)?.paid;
+    unpaid.retain(|found| !paid.mark_found(found));
     if unpaid.is_empty() {
         return Ok(());
     }
@@ -314,9 +317,11 @@ fn verify_end(
 ) -> Result<EndOfOutput, Failure> {
     let newest = ledger.newest_published()?;
     // The output is read again, now that the newest row is known; messages that arrived meanwhile change nothing here.
-    let end = sink.tail(&ledger.newest_messages()?)?.unwrap_or_default();
+    let end = sink
+        .read_tail(&ledger.newest_messages()?)?
+        .unwrap_or_default();
     let lost = newest
-        .map(|newest| end.lost(ledger, &newest))
+        .map(|newest| end.lost_messages(ledger, &newest))
         .transpose()?
         .unwrap_or_default();
     let missing = lost.kept.len() as u64;
@@ -352,7 +357,7 @@ fn verify_claims(
     tell: &mut dyn FnMut(String) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let evidence = Evidence::gather(end.rows(), None)?;
-    match ledger.standing(accepted.as_ref(), None, &evidence)? {
+    match ledger.standing_of_witness(accepted.as_ref(), None, &evidence)? {
         Standing::Agrees => Ok(()),
         Standing::Behind(row) => tell(format!(
             "the witness has lost claims: row {}, which was published, is not accepted any more; the worker claims it again at its next start",
@@ -383,7 +388,7 @@ fn claimed_after(
     });
     ledger.each_row(|stored| {
         let is_accepted = accepted.is_some_and(|head| stored.head.sequence <= head.sequence);
-        if let Row::Window(Closed {
+        if let Row::Window(ClosedWindow {
             outcome: Outcome::Released { charges, .. },
             ..
         }) = stored.row
@@ -411,10 +416,10 @@ struct PaidRows {
 
 fn paid_rows(ledger: &Ledger, published: &Extent<'_>) -> Result<PaidRows, Failure> {
     let mut rows = 0;
-    let paid = PaidMessages::gather(published.has_envelope(), |each| {
+    let paid = PaidMessages::from_messages(published.has_envelope(), |each| {
         rows::each_row("adding up what the ledger paid for", ledger, |stored| {
             rows += 1;
-            if let Row::Window(Closed {
+            if let Row::Window(ClosedWindow {
                 outcome: Outcome::Released { messages, .. },
                 ..
             }) = stored.row

@@ -3,12 +3,12 @@
 use crate::cli::failure::Failure;
 use bernstream_config::Settings;
 use bernstream_kafka::ledger::log::open_log;
-use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_ledger::{Error, Head, Ledger};
 
 /// Claims the newest row at once, the first of which fences earlier ledgers; then checks whether another ledger was faster. Where
 /// there is a log, it holds the row before.
-pub(in crate::cli) fn claim(
+pub(in crate::cli) fn claim_newest_row(
     settings: &Settings,
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
@@ -16,24 +16,24 @@ pub(in crate::cli) fn claim(
     if let Some(log) = &settings.ledger_log {
         ledger.attach_log(open_log(log)?);
     }
-    let accepted = recognised(ledger, witness)?;
-    if let Some(claim) = ledger.claim(accepted.as_ref())? {
+    let accepted = recognised_head(ledger, witness)?;
+    if let Some(claim) = ledger.make_claim(accepted.as_ref())? {
         // After a transient error the worker claims again.
         match witness.append(&claim) {
             Err(error) if !error.is_transient() => return Err(error.into()),
             _ => {}
         }
     }
-    recognised(ledger, witness).map(drop)
+    recognised_head(ledger, witness).map(drop)
 }
 
 /// The head of the witness, if this ledger may continue from it.
-pub(in crate::cli) fn recognised(
+pub(in crate::cli) fn recognised_head(
     ledger: &Ledger,
     witness: &mut dyn Witness,
 ) -> Result<Option<Head>, Failure> {
     let accepted = witness.read()?;
-    ledger.recognise(&witness.identity()?, accepted.as_ref())?;
+    ledger.check_accepted(&witness.identity()?, accepted.as_ref())?;
     Ok(accepted.map(|claim| claim.head))
 }
 
@@ -41,7 +41,7 @@ pub(in crate::cli) fn recognised(
 #[derive(Default)]
 pub(in crate::cli) struct FoundWitness {
     pub identity: String,
-    pub accepted: Option<Claim>,
+    pub accepted: Option<WitnessClaim>,
 }
 
 /// Reads the witness of a pipeline. One that is missing has no identity, and has accepted nothing.
@@ -71,7 +71,7 @@ pub(super) fn recognised_or_behind(
 ) -> Result<Recognised, Failure> {
     let accepted = witness.read()?;
     let head = accepted.as_ref().map(|claim| claim.head);
-    let error = match ledger.recognise(&witness.identity()?, accepted.as_ref()) {
+    let error = match ledger.check_accepted(&witness.identity()?, accepted.as_ref()) {
         Ok(()) => {
             return Ok(Recognised {
                 head,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{bytes_fetched, bytes_in_words, least_memory, readers};
+use super::{bytes_fetched, bytes_in_words, least_memory, most_readers};
 use crate::cli::failure::Failure;
 use bernstream_config::Settings;
 
@@ -26,7 +26,7 @@ pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
         .ok()
         .and_then(|text| text.parse().ok());
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let readers = readers(settings);
+    let readers = most_readers(settings);
     let address_space = address_space(resident, readers, arenas.unwrap_or(8 * processors));
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     if let Some(limit) = address_space_limit(&limits).filter(|limit| *limit < address_space) {

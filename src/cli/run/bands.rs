@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tracing::{info, warn};
 
 use crate::cli::figures::hexadecimal;
-use crate::cli::progress::counting;
+use crate::cli::progress::show_progress;
 use bernstream_config::Release;
 use bernstream_ledger::private;
 use bernstream_release::choice::Candidates;
@@ -18,20 +18,20 @@ use bernstream_synopsis::band::Band;
 
 /// The noise band for each order that a window can have: simulated once per plan from public quantities, and cached in
 /// `folder`, beside the ledger.
-pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
+pub fn noise_bands(release: &Release, folder: &Path) -> Candidates<Band> {
     let bands = release
-        .orders()
+        .candidate_orders()
         .try_map(|order| Ok::<_, Infallible>(band_of_order(release, *order, folder)));
     bands.unwrap_or_else(|never| match never {})
 }
 
 fn band_of_order(release: &Release, order: u32, folder: &Path) -> Band {
     let shape = release.shape();
-    let law = release.noise.law();
+    let law = release.noise.noise_distribution();
     let band = cached_band(&shape, law, order, folder);
     if release.is_sum_of_panes() && law.is_pure() {
         let gaussian = cached_band(&shape, NoiseDistribution::DiscreteGaussian, order, folder);
-        band.of_sums(law, shape.values(), &gaussian)
+        band.of_sums(law, shape.value_count(), &gaussian)
     } else {
         band
     }
@@ -57,18 +57,18 @@ fn cached_band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path)
         return band;
     }
     info!(
-        values = shape.values(),
+        values = shape.value_count(),
         "simulating the noise band; it is cached beside the ledger"
     );
-    let band = counting("simulating the noise band", |done| {
+    let band = show_progress("simulating the noise band", |done| {
         Band::simulate_telling(shape, law, order, &|draws, all| done.set(draws, all))
     });
     // How long it took is seen from the two lines' times: a log that is compared has no other times of its own.
-    info!(values = shape.values(), "simulated the noise band");
+    info!(values = shape.value_count(), "simulated the noise band");
     // Only a cache: without it the same band is simulated again.
     if let Err(error) = serde_json::to_vec(&band)
         .map_err(std::io::Error::from)
-        .and_then(|bytes| private::write(&cached, &bytes))
+        .and_then(|bytes| private::write_private(&cached, &bytes))
     {
         warn!(
             "cannot cache the noise band in {}: {error}",

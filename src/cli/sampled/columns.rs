@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow_array::Array;
 
-use crate::cli::figures::counted;
+use crate::cli::figures::count_in_words;
 use bernstream_kafka::check::Check;
 use bernstream_release::source::{Batch, Columns, FoundColumn, FoundColumns};
 
@@ -102,11 +102,11 @@ impl TypeTally {
             let kinds = self.kinds.entry(name.to_owned()).or_default();
             *kinds.entry(column.cells()).or_default() += 1;
         }
-        for (name, column) in by_name(found.unread()) {
+        for (name, column) in by_name(found.unread_columns()) {
             let unread = self.unread.entry(name.to_owned());
             let unread = unread.or_insert_with(|| UnreadColumn {
                 messages: 0,
-                why: found.fault(column).to_string(),
+                why: found.unread_reason(column).to_string(),
             });
             unread.messages += 1;
         }
@@ -135,7 +135,10 @@ impl TypeTally {
             }
             let mut in_words = Vec::new();
             for (kind, messages) in kinds {
-                in_words.push(format!("{kind} in {}", counted(*messages, "message")));
+                in_words.push(format!(
+                    "{kind} in {}",
+                    count_in_words(*messages, "message")
+                ));
             }
             checks.push(Check::new(
                 format!("the type of {column:?} is the same in all messages"),

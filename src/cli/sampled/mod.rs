@@ -13,13 +13,13 @@ use self::columns::ColumnTally;
 use self::of_cap::CapTally;
 use self::tally::Tally;
 pub use self::trial::Trial;
-use crate::cli::progress::{WorkDone, counting};
+use crate::cli::progress::{WorkDone, show_progress};
 use bernstream_config::{Input, Settings};
 use bernstream_kafka::check::Check;
 use bernstream_release::source::Batch;
 
 /// Reads records of the input, and tells what was found and what is wrong with it.
-pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
+pub fn sample_checks(settings: &Settings, trial: Trial) -> Vec<Check> {
     let mut columns = ColumnTally::new(&settings.columns);
     let mut tally = Tally::new(settings);
     let mut cap = CapTally::new(settings);
@@ -28,7 +28,7 @@ pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
         true => "trying messages",
         false => "trying records, bytes of files",
     };
-    let read = counting(what, |done| {
+    let read = show_progress(what, |done| {
         read_sample(settings, trial, done, |batch| {
             columns.count(batch);
             tally.count(batch);
@@ -38,7 +38,7 @@ pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
     [
         read,
         columns.checks(),
-        of_use::checks(&tally, trial.least),
+        of_use::checks_of_use(&tally, trial.least),
         cap.checks(is_part),
     ]
     .concat()
@@ -53,7 +53,7 @@ fn read_sample(
 ) -> Vec<Check> {
     let columns = &settings.columns;
     match &settings.input {
-        Input::Kafka(params) => of_topic::checks(params, columns, trial, &mut take, done),
-        Input::Files(params) => of_files::checks(params, columns, trial, &mut take, done),
+        Input::Kafka(params) => of_topic::checks_of_topic(params, columns, trial, &mut take, done),
+        Input::Files(params) => of_files::checks_of_files(params, columns, trial, &mut take, done),
     }
 }

@@ -6,7 +6,7 @@ use arrow_array::Array;
 
 use super::tally::{has_user, is_listed};
 use crate::cli::cap::CapLoss;
-use crate::cli::progress::part;
+use crate::cli::progress::part_in_words;
 use bernstream_config::Settings;
 use bernstream_kafka::check::Check;
 use bernstream_release::source::Batch;
@@ -73,7 +73,7 @@ impl<'a> CapTally<'a> {
         let mut what = format!(
             "records in them count under the cap of {} for a user in a window: {}",
             cap.records,
-            part(kept, records)
+            part_in_words(kept, records)
         );
         if self.is_full {
             what += &format!(
@@ -90,7 +90,7 @@ impl<'a> CapTally<'a> {
             let remedy = format!(
                 "{}; or keep it, if the earliest records of each user tell enough. It is part of what a ledger promises: \
                  decide before there is one",
-                loss.alternative()
+                loss.alternative_in_words()
             );
             check.warning = Some((why, remedy));
         }

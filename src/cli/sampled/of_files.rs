@@ -16,7 +16,7 @@ use bernstream_release::source::{Batch, Columns};
 const MOST_LISTED: usize = 5;
 
 /// Reads all files and hands their records to `take`. What keeps them from being opened, and which columns each has, is told elsewhere.
-pub fn checks(
+pub fn checks_of_files(
     params: &Params,
     columns: &Columns,
     trial: Trial,
@@ -27,9 +27,9 @@ pub fn checks(
         return Vec::new();
     };
     let mut records = 0;
-    let bytes = files.bytes();
+    let bytes = files.total_bytes();
     loop {
-        match files.next(None, Duration::ZERO) {
+        match files.next_event(None, Duration::ZERO) {
             Ok(Event::Batch(batch)) => {
                 records += batch.times.len() as u64;
                 take(&batch);
@@ -71,7 +71,7 @@ fn readable_check(params: &Params, files: &Files, records: u64, least: u64) -> C
         part,
         whole: records,
     }
-    .judged(
+    .judge_share(
         what,
         least,
         "correct what writes the lines, or the ending of the name",
@@ -79,7 +79,7 @@ fn readable_check(params: &Params, files: &Files, records: u64, least: u64) -> C
 }
 
 fn named_lines(path: &Path, lines: &BrokenLines) -> Vec<String> {
-    let name = folder::shown(std::iter::once(path));
+    let name = folder::shown_names(std::iter::once(path));
     lines
         .first
         .iter()

@@ -3,15 +3,15 @@
 use super::columns::TypeTally;
 use super::share::Share;
 use super::trial::Trial;
-use crate::cli::figures::joined;
+use crate::cli::figures::join_numbers;
 use crate::cli::progress::WorkDone;
 use bernstream_kafka::check::Check;
-use bernstream_kafka::source::kafka::{OnBadMessage, Params, Sample, sample};
+use bernstream_kafka::source::kafka::{OnBadMessage, Params, Sample, sample_topic};
 use bernstream_kafka::source::record::Format;
 use bernstream_release::source::{Batch, Columns};
 
 /// Reads messages and hands their records to `take`.
-pub fn checks(
+pub fn checks_of_topic(
     params: &Params,
     columns: &Columns,
     trial: Trial,
@@ -19,7 +19,7 @@ pub fn checks(
     done: &WorkDone,
 ) -> Vec<Check> {
     let mut types = TypeTally::default();
-    let found = sample(
+    let found = sample_topic(
         params,
         columns,
         trial.most,
@@ -69,7 +69,7 @@ fn message_checks(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
         ));
     }
     if unpacked.is_none() && !silent.is_empty() {
-        let numbers = joined(silent.iter(), ", ");
+        let numbers = join_numbers(silent.iter(), ", ");
         checks.push(Check::new(
             format!("all that was asked for has arrived from {topic}"),
             false,
@@ -113,7 +113,7 @@ fn readable_check(params: &Params, found: &Sample, least: u64) -> Check {
         return Check::new(what, false, found.listed(), found.remedy());
     }
     let what = format!("{what}; the others are dropped: {}", found.listed());
-    share.judged(
+    share.judge_share(
         what,
         least,
         "correct `format`, with its schemas, or what is sent",

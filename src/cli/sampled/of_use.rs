@@ -10,7 +10,7 @@ const MOST_NAMED: usize = 5;
 const LONGEST_NAME: usize = 40;
 
 /// Checks that enough of the records lie in a window, have a listed key, and have what the releases read where they read it.
-pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
+pub fn checks_of_use(tally: &Tally<'_>, least: u64) -> Vec<Check> {
     let Tally {
         records,
         in_window,
@@ -30,7 +30,7 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
                 part: in_window,
                 whole: records,
             }
-            .judged(what, least, remedy),
+            .judge_share(what, least, remedy),
         );
     }
     if in_time < in_window {
@@ -45,7 +45,7 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
                 part: in_time,
                 whole: in_window,
             }
-            .judged(what, 0, remedy),
+            .judge_share(what, 0, remedy),
         );
     }
     if tally.has_keys() && records > 0 {
@@ -58,7 +58,7 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
                 part: with_listed_key,
                 whole: records,
             }
-            .judged(what, least, remedy),
+            .judge_share(what, least, remedy),
         );
     }
     for release in tally.releases.iter().filter(|_| records > 0) {
@@ -77,7 +77,7 @@ fn complete_check(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check
         part: *complete,
         whole: records,
     }
-    .judged(what, least, remedy)
+    .judge_share(what, least, remedy)
 }
 
 /// Checks that enough of the complete records lie inside the domain of a release. An end belongs to it: it may be a value of its own.
@@ -109,7 +109,7 @@ fn inside_check(release: &ReleaseTally<'_>, least: u64) -> Check {
         part: inside + at_ends,
         whole: *complete,
     }
-    .judged(what, least, &remedy)
+    .judge_share(what, least, &remedy)
 }
 
 /// The first of the keys that are not listed.

@@ -18,7 +18,7 @@ impl Share {
     }
 
     /// `what` as a check: a fault below `least` percent, and a warning where it is less than usual. The share of nothing is no fault.
-    pub fn judged(self, what: String, least: u64, remedy: &str) -> Check {
+    pub fn judge_share(self, what: String, least: u64, remedy: &str) -> Check {
         if self.is_below(least) {
             return Check::new(
                 what,
@@ -52,7 +52,7 @@ mod tests {
             (399, 400, 100, true, false),
             (u64::MAX, u64::MAX, 100, false, false),
         ] {
-            let check = Share { part, whole }.judged(String::new(), least, "");
+            let check = Share { part, whole }.judge_share(String::new(), least, "");
             assert_eq!(
                 (check.fault.is_some(), check.warning.is_some()),
                 (is_fault, is_warning),

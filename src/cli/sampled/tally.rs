@@ -61,7 +61,7 @@ impl<'a> Tally<'a> {
     pub fn new(settings: &'a Settings) -> Self {
         let releases = settings.releases.iter().map(|release| ReleaseTally {
             name: &release.name,
-            form: settings.form(release),
+            form: settings.release_input(release),
             complete: 0,
             inside: 0,
             at_ends: 0,
@@ -103,7 +103,9 @@ impl<'a> Tally<'a> {
 
     /// Tells whether a record comes before the cutoff of its window, where none is for the past.
     fn is_in_time(&self, time: Timestamp, message: Option<Timestamp>) -> bool {
-        let cutoff = self.rules.cutoff(self.rules.grid.span_of(time), None);
+        let cutoff = self
+            .rules
+            .window_cutoff(self.rules.grid.span_of(time), None);
         message.is_none_or(|message| message < cutoff)
     }
 

@@ -231,9 +231,9 @@ fn a_timestamp_of_protobuf_is_a_time_and_an_enum_is_text() {
     .into_iter()
     .enumerate()
     {
-        gather.push(0, offset as i64, None, reader.read(&payload).ok());
+        gather.push_row(0, offset as i64, None, reader.read(&payload).ok());
     }
-    let batch = gather.take().expect("rows");
+    let batch = gather.take_batch().expect("rows");
     let times: Vec<Option<i64>> = batch.times.iter().collect();
     assert_eq!(times, [Some(1_999_999), Some(-1_000_000), None, None, None]);
     let keys = batch.keys.expect("keys");

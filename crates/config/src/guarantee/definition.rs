@@ -15,7 +15,7 @@ const REPLACED: &str = " The other values may also make it invalid, or valid: nu
                         record is there, its time and its key are not hidden.";
 
 /// A guarantee of plain differential privacy: pure, approximate, concentrated or Gaussian.
-pub fn plain(settings: &Settings) -> Vec<String> {
+pub fn plain_guarantee(settings: &Settings) -> Vec<String> {
     let NeighbourWords {
         who,
         changes,
@@ -44,7 +44,7 @@ pub fn plain(settings: &Settings) -> Vec<String> {
                  more than 3e-12: Gaussian differential privacy of {of} with mu = {}.{hidden}",
                 ((2.0 * rho.to_f64()).sqrt() * 1e6).ceil() / 1e6
             )];
-            lines.extend(settings.privacy.implies.map(|implies| asked_for(implies, settings.privacy.total)));
+            lines.extend(settings.privacy.implies.map(|implies| promise_sentence(implies, settings.privacy.total)));
             lines
         }
         Price::Concentrated(rho) => vec![
@@ -53,8 +53,8 @@ pub fn plain(settings: &Settings) -> Vec<String> {
                  either way: zero-concentrated differential privacy of {of} with rho = {rho}.{hidden}"
             ),
             match settings.privacy.implies {
-                Some(implies) => asked_for(implies, settings.privacy.total),
-                None => implied(rho),
+                Some(implies) => promise_sentence(implies, settings.privacy.total),
+                None => implied_sentence(rho),
             },
         ],
         Price::Slots(windows) => settings.privacy.implies.map_or(Vec::new(), |Implied { epsilon, delta }| {
@@ -122,7 +122,7 @@ fn neighbour_words(settings: &Settings) -> NeighbourWords {
 }
 
 /// The (epsilon, delta) that a rho implies: the tightest known bound `[CKS20]`, corollary 13, rounded up.
-pub fn implied(rho: Rho) -> String {
+pub fn implied_sentence(rho: Rho) -> String {
     format!(
         "A rho implies (epsilon, delta)-differential privacy for every delta: of this total, epsilon = {} at delta = 1e-6, or {} \
          at delta = 1e-9.",
@@ -140,7 +140,7 @@ fn implied_epsilon(rho: Rho, delta: Delta) -> f64 {
 }
 
 /// The (epsilon, delta) that was asked for and that the total implies.
-fn asked_for(implied: Implied, total: Price) -> String {
+fn promise_sentence(implied: Implied, total: Price) -> String {
     let Implied { epsilon, delta } = implied;
     format!(
         "Of this total, {total}, follows (epsilon, delta)-differential privacy with epsilon = {epsilon} and delta = {delta}, which \
@@ -150,7 +150,7 @@ fn asked_for(implied: Implied, total: Price) -> String {
 
 /// Random differential privacy `[RA17]`, which must not be mistaken for plain differential privacy: for which records and with
 /// which probability it holds, how it composes, and what holds otherwise.
-pub fn random(settings: &Settings, random: &Random) -> Vec<String> {
+pub fn random_guarantee(settings: &Settings, random: &Random) -> Vec<String> {
     let total = settings.privacy.total;
     let gamma = random.gamma;
     let records = random.records;

@@ -34,20 +34,23 @@ fn filled_clause(clause: &str, settings: &Settings) -> String {
     if let Some(budget) = &settings.privacy.budget {
         clause = clause.replace("{budget}", &budget.topic);
     }
-    if let Some(kafka) = conditions::kafka(settings) {
+    if let Some(kafka) = conditions::kafka_input(settings) {
         // What comes within the grace is in its window: no more is needed, and no less.
         let delay = settings
             .producer_delay
             .unwrap_or(settings.windows.allowed_lateness);
-        clause = clause.replace("{clock_slack}", &clock::show(kafka.clock_slack));
-        clause = clause.replace("{ahead}", &clock::show(settings.windows.max_future_skew));
-        clause = clause.replace("{producer_delay}", &clock::show(delay));
+        clause = clause.replace("{clock_slack}", &clock::format_duration(kafka.clock_slack));
+        clause = clause.replace(
+            "{ahead}",
+            &clock::format_duration(settings.windows.max_future_skew),
+        );
+        clause = clause.replace("{producer_delay}", &clock::format_duration(delay));
     }
     clause
 }
 
 /// Sentences about other pipelines of the same input.
-pub fn others(settings: &Settings) -> Vec<String> {
+pub fn other_pipelines(settings: &Settings) -> Vec<String> {
     match &settings.privacy.budget {
         Some(budget) => vec![
             format!("those that hold shares in the budget topic {} keep the whole total together", budget.topic),

@@ -7,8 +7,8 @@ mod price;
 mod promise;
 mod windows;
 
-pub use definition::implied;
-pub use exclusions::{ALL as NOT_PROTECTED, Exclusion, not_protected, others};
-pub use notes::notes;
-pub use price::price_policy;
-pub use promise::promise;
+pub use definition::implied_sentence;
+pub use exclusions::{ALL as NOT_PROTECTED, Exclusion, not_protected, other_pipelines};
+pub use notes::surprising_settings;
+pub use price::policy_sentence;
+pub use promise::promise_lines;

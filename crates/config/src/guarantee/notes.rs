@@ -3,68 +3,68 @@
 use std::time::Duration;
 
 use crate::settings::{Input, PRODUCTS_A_SECOND, Period, Settings, Unit, most_blocks};
-use bernstream_ledger::Standby;
-use bernstream_synopsis::clock::{micros, show};
+use bernstream_ledger::StandbyRule;
+use bernstream_synopsis::clock::{format_duration, saturating_micros};
 
 /// Time that it takes a standby to wait its turn and to claim, at most.
 const CLAIMING: Duration = Duration::from_secs(1);
 
 /// Settings that are allowed but may surprise: slow windows, and windows and periods that do not align.
-pub fn notes(settings: &Settings) -> Vec<String> {
-    let unguarded = settings.output.unguarded();
-    slow(settings)
+pub fn surprising_settings(settings: &Settings) -> Vec<String> {
+    let unguarded = settings.output.unguarded_warning();
+    slow_windows(settings)
         .into_iter()
-        .chain(misfits(settings))
-        .chain(overlaps(settings))
-        .chain(hasty(settings))
-        .chain(undeclared(settings))
+        .chain(misaligned_periods(settings))
+        .chain(unpaid_overlaps(settings))
+        .chain(hasty_standby(settings))
+        .chain(undeclared_delay(settings))
         .chain(unguarded)
         .collect()
 }
 
 /// The total does not cover all windows that a record is in.
-fn overlaps(settings: &Settings) -> Option<String> {
-    let is_short = settings.privacy.unit == Unit::Record && settings.price_in_all().is_none();
+fn unpaid_overlaps(settings: &Settings) -> Option<String> {
+    let is_short = settings.privacy.unit == Unit::Record && settings.total_window_price().is_none();
     is_short.then(|| {
         format!(
             "{} does not pay for all the releases that cover a window: some windows will not be published",
-            settings.privacy.limit()
+            settings.privacy.spendable_limit()
         )
     })
 }
 
 /// Nobody has said how long producers keep a record.
-fn undeclared(settings: &Settings) -> Option<String> {
+fn undeclared_delay(settings: &Settings) -> Option<String> {
     let is_open = matches!(settings.input, Input::Kafka(_)) && settings.producer_delay.is_none();
     is_open.then(|| {
         format!(
             "input.kafka.producer_delay is not declared: the guarantee needs producers that send by the clock and not by a count. Whatever other \
              records there are, each must be on the topic from windows.ahead, {}, before its event time to windows.grace, {}, after it, or at \
              a moment that no other record decides; declare the delay of yours",
-            bernstream_synopsis::clock::show(settings.windows.max_future_skew),
-            bernstream_synopsis::clock::show(settings.windows.allowed_lateness)
+            bernstream_synopsis::clock::format_duration(settings.windows.max_future_skew),
+            bernstream_synopsis::clock::format_duration(settings.windows.allowed_lateness)
         )
     })
 }
 
 /// A standby acts when a window is due on the output already.
-fn hasty(settings: &Settings) -> Option<String> {
+fn hasty_standby(settings: &Settings) -> Option<String> {
     let Input::Kafka(kafka) = &settings.input else {
         return None;
     };
     settings.ledger_log.as_ref()?;
-    let Standby {
+    let StandbyRule {
         patience, drawing, ..
-    } = settings.patience();
+    } = settings.standby_times();
     // It waits, draws, claims, and publishes.
     let needed = kafka.clock_slack + patience + drawing + CLAIMING;
-    let writing = settings.drawing();
+    let writing = settings.longest_drawing();
     if writing > patience / 2 {
         return Some(format!(
             "a window can take {} to compute, draw and write, and others wait {} (ledger.standby) for it: two workers may draw it, and one \
              of them in vain; give it at least twice that",
-            show(writing),
-            show(patience)
+            format_duration(writing),
+            format_duration(patience)
         ));
     }
     if needed <= settings.publish_delay {
@@ -72,21 +72,24 @@ fn hasty(settings: &Settings) -> Option<String> {
     }
     let writing = match writing {
         Duration::ZERO => String::new(),
-        writing => format!("{} to compute, draw and write a window, ", show(writing)),
+        writing => format!(
+            "{} to compute, draw and write a window, ",
+            format_duration(writing)
+        ),
     };
     Some(format!(
         "if the worker that acts dies, a standby publishes a window up to {} after its cutoff (input.kafka.clock_slack, \
          ledger.standby, {writing}and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
          see. That is of no consequence where only one worker runs",
-        show(needed),
-        show(settings.publish_delay)
+        format_duration(needed),
+        format_duration(settings.publish_delay)
     ))
 }
 
 /// A window can take longer to compute than the time until it is due.
-fn slow(settings: &Settings) -> Option<String> {
-    let products = settings.products();
-    let longest = settings.longest();
+fn slow_windows(settings: &Settings) -> Option<String> {
+    let products = settings.window_products();
+    let longest = settings.longest_computation();
     let delay = settings.publish_delay;
     let Input::Kafka(kafka) = &settings.input else {
         let longest = Duration::from_millis((products / (PRODUCTS_A_SECOND / 1000)).max(1));
@@ -95,26 +98,26 @@ fn slow(settings: &Settings) -> Option<String> {
                 "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
                  second; windows of files are all due at once, so how long each took shows in when its synopses appear, and that \
                  shows something of the records",
-                bernstream_synopsis::clock::show(longest)
+                bernstream_synopsis::clock::format_duration(longest)
             )
         });
     };
     // Windows are computed one after the other, each from its cutoff on: what falls due then waits.
-    let length = micros(settings.windows.grid.length()).max(1);
+    let length = saturating_micros(settings.windows.grid.length()).max(1);
     let busy = kafka.clock_slack.saturating_add(longest);
-    let falls_into = micros(delay) % length < micros(busy);
+    let falls_into = saturating_micros(delay) % length < saturating_micros(busy);
     (longest >= Duration::from_secs(1) && (longest > delay || falls_into)).then(|| {
         format!(
             "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
              second, and is computed from its cutoff on; windows.publish_delay is {}: what falls due meanwhile is late, and that \
              shows something of the records",
-            bernstream_synopsis::clock::show(longest),
-            bernstream_synopsis::clock::show(delay)
+            bernstream_synopsis::clock::format_duration(longest),
+            bernstream_synopsis::clock::format_duration(delay)
         )
     })
 }
 
-fn misfits(settings: &Settings) -> Vec<String> {
+fn misaligned_periods(settings: &Settings) -> Vec<String> {
     let Unit::User {
         per: Period::Every(per),
         max_records_per_window: cap,
@@ -124,10 +127,10 @@ fn misfits(settings: &Settings) -> Vec<String> {
         return Vec::new();
     };
     let length = settings.windows.grid.length();
-    let window = micros(length);
-    let period = micros(*per);
-    let shown_window = bernstream_synopsis::clock::show(length);
-    let shown_period = bernstream_synopsis::clock::show(*per);
+    let window = saturating_micros(length);
+    let period = saturating_micros(*per);
+    let shown_window = bernstream_synopsis::clock::format_duration(length);
+    let shown_period = bernstream_synopsis::clock::format_duration(*per);
     if period % window == 0 {
         return Vec::new();
     }
@@ -160,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_function_that_is_solved_for_is_noted_for_files_too() {
-        let notes = |text: &str| notes(&Settings::parse(text, "test").unwrap()).join("\n");
+        let notes =
+            |text: &str| surprising_settings(&Settings::parse(text, "test").unwrap()).join("\n");
         let late = include_str!("../../../../tests/data/late-logistic.toml");
         assert!(
             notes(late).contains("windows of files are all due at once"),
@@ -192,7 +196,10 @@ mod tests {
                     ),
                 );
             let settings = Settings::parse(&text, "test").unwrap();
-            (settings.patience().drawing, notes(&settings).join("\n"))
+            (
+                settings.standby_times().drawing,
+                surprising_settings(&settings).join("\n"),
+            )
         };
         // The slack is 10 s.
         let half = Duration::from_millis(500);
@@ -222,7 +229,7 @@ mod tests {
     fn windows_and_periods_that_do_not_fit_are_noted() {
         let notes = |per: &str| {
             let text = USERS.replace("per = \"1d\"", &format!("per = \"{per}\""));
-            notes(&Settings::parse(&text, "test").unwrap()).join("\n")
+            surprising_settings(&Settings::parse(&text, "test").unwrap()).join("\n")
         };
         assert_eq!(notes("1d"), "");
         assert_eq!(notes("1h"), "");

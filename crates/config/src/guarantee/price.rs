@@ -7,17 +7,17 @@ use bernstream_synopsis::calibrate::Delta;
 use bernstream_synopsis::price::Price;
 
 /// The prices of the windows of a block.
-pub fn price_policy(policy: Policy) -> String {
+pub fn policy_sentence(policy: Policy) -> String {
     match policy {
         Policy::Fixed(price) => format!("{price} for every window"),
         Policy::Horizon { share, windows } => {
-            let price = policy.price(0).unwrap_or(share.zero());
+            let price = policy.window_price(0).unwrap_or(share.zero_of_kind());
             format!(
                 "{price} for each of the first {windows} windows of its block, together {share}"
             )
         }
         Policy::Decaying { share, half_after } => {
-            let price = policy.price(0).unwrap_or(share.zero());
+            let price = policy.window_price(0).unwrap_or(share.zero_of_kind());
             format!(
                 "{price} for the first window of its block, and always less: the first N windows together have N / (N + \
                  {half_after}) of {share}, half of it after {half_after}"
@@ -27,21 +27,22 @@ pub fn price_policy(policy: Policy) -> String {
 }
 
 /// A sentence about the price of pure noise in a budget of another kind.
-pub fn pure_noise(release: &Release) -> Option<String> {
+pub fn pure_noise_sentence(release: &Release) -> Option<String> {
     if !release.noise.is_pure() {
         return None;
     }
     let epsilon = release.payment.epsilon();
     let is_own = matches!(release.payment, Payment::Own(_));
     // A constant of the noise's own can also be the larger one, as that of a ball of one value is.
-    let is_less = release.payment.price() != Payment::converted(epsilon).price()
+    let is_less = release.payment.charged_price()
+        != Payment::converted_from(epsilon).charged_price()
         && release
             .payment
-            .price()
-            .is_within(Payment::converted(epsilon).price());
-    let law = release.noise.law();
+            .charged_price()
+            .is_within(Payment::converted_from(epsilon).charged_price());
+    let law = release.noise.noise_distribution();
     let is_decaying = matches!(release.policy, Policy::Decaying { .. });
-    match release.payment.price() {
+    match release.payment.charged_price() {
         Price::Concentrated(_) if law == NoiseDistribution::DiscreteLaplace && is_own => Some(
             "Its noise is Laplace noise, whose own constant is smaller than that of other pure mechanisms: a rho of t + exp(-t) - 1, \
              t being the largest change over the scale."
@@ -54,7 +55,7 @@ pub fn pure_noise(release: &Release) -> Option<String> {
         Price::Concentrated(_) if law == NoiseDistribution::Ball && !is_own && is_less => Some(format!(
             "Its noise is a ball of pure differential privacy with epsilon = {epsilon}, which costs a rho of at most epsilon^2 / {}, \
              its own constant for so many values: less than that of other pure mechanisms.",
-            2 * release.shape().values()
+            2 * release.shape().value_count()
         )),
         Price::Concentrated(_) if is_decaying => {
             Some("Its noise is of pure differential privacy, which costs a rho of epsilon tanh(epsilon / 2).".to_owned())

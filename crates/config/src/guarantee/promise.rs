@@ -1,7 +1,7 @@
 //! The guarantee: the unit of privacy, the definition, the prices and how they compose.
 
 use crate::guarantee::price;
-use crate::guarantee::price::price_policy;
+use crate::guarantee::price::policy_sentence;
 use crate::guarantee::{definition, windows};
 use crate::settings::{Period, Release, Settings, Unit, WindowKind};
 use bernstream_synopsis::calibrate::Epsilon;
@@ -9,14 +9,14 @@ use bernstream_synopsis::description::Definition;
 use bernstream_synopsis::price::Price;
 
 /// The guarantee, one sentence a line: the unit of privacy, the definition, the prices and how they compose.
-pub fn promise(settings: &Settings) -> Vec<String> {
+pub fn promise_lines(settings: &Settings) -> Vec<String> {
     let total = settings.privacy.total;
     let price = settings.window_price();
     let mut lines = match &settings.privacy.definition {
-        Definition::Random(random) => definition::random(settings, random),
-        _ => definition::plain(settings),
+        Definition::Random(random) => definition::random_guarantee(settings, random),
+        _ => definition::plain_guarantee(settings),
     };
-    let keys = if settings.groups() > 1 {
+    let keys = if settings.synopses_per_release() > 1 {
         " for all its keys together, because keys partition the records"
     } else {
         ""
@@ -34,15 +34,18 @@ pub fn promise(settings: &Settings) -> Vec<String> {
             budget.share, budget.whole, budget.topic
         ));
     }
-    if settings.privacy.limit() != total {
-        let limit = settings.privacy.limit();
+    if settings.privacy.spendable_limit() != total {
+        let limit = settings.privacy.spendable_limit();
         lines.push(format!(
             "Windows spend {limit} of a block at most; nothing spends the rest."
         ));
     }
     for release in &settings.releases {
         lines.extend(release_lines(settings, release));
-        lines.extend(windows::shared(release, settings.windows.grid.length()));
+        lines.extend(windows::overlap_sentence(
+            release,
+            settings.windows.grid.length(),
+        ));
     }
     lines.extend(composition_lines(settings));
     lines
@@ -59,7 +62,7 @@ fn composition_lines(settings: &Settings) -> Vec<String> {
         Unit::Record => lines.push(format!(
             "{} A record lies in one window of [windows], so windows do not add up (parallel composition) but where one pays for \
              several releases, or several times.",
-            match settings.price_in_all() {
+            match settings.total_window_price() {
                 Some(all) => format!("In all a window is charged {all}."),
                 None => format!("{total} does not pay for all the releases that cover a window: some are not published."),
             }
@@ -105,23 +108,23 @@ fn release_lines(settings: &Settings, release: &Release) -> Vec<String> {
     let name = &release.name;
     let mut lines = Vec::new();
     if !release.has_fixed_price() {
-        let prices = price_policy(release.policy);
+        let prices = policy_sentence(release.policy);
         lines.push(format!("The release {name:?} costs {prices}."));
     } else if settings.releases.len() > 1
-        && let Some(price) = release.policy.price(0)
+        && let Some(price) = release.policy.window_price(0)
         && !price.is_zero()
     {
         lines.push(format!("Of that, {price} pays for the release {name:?}."));
     }
     if settings.privacy.definition == Definition::Planned {
-        let own = release.payment.own();
+        let own = release.payment.mechanism_price();
         lines.push(format!(
             "The noise of the release {name:?} is declared at {own}."
         ));
     }
     // The noise of a sum is not that of a window of its own.
     if !release.is_sum_of_panes() {
-        lines.extend(price::pure_noise(release));
+        lines.extend(price::pure_noise_sentence(release));
     }
     if let Some(choice) = &release.private_bandwidths {
         lines.extend(choice_line(total, "bandwidths", choice.price));
@@ -129,8 +132,8 @@ fn release_lines(settings: &Settings, release: &Release) -> Vec<String> {
     if let Some(choice) = &release.private_order {
         lines.extend(choice_line(total, "order", choice.price));
     }
-    if let Ok(calibrated) = settings.calibrated(release, &release.function) {
-        lines.extend(calibrated.remark());
+    if let Ok(calibrated) = settings.calibration_shown(release, &release.function) {
+        lines.extend(calibrated.remark_for_people());
     }
     lines
 }
@@ -160,7 +163,7 @@ mod tests {
             let text = USERS
                 .replace("epsilon = 1.0", total)
                 .replace("epsilon = 0.04", price);
-            promise(&Settings::parse(&text, "test").unwrap()).join(" ")
+            promise_lines(&Settings::parse(&text, "test").unwrap()).join(" ")
         };
         let said = promise("epsilon = 1.0\ndelta = 1e-7", "epsilon = 0.04");
         for words in [
@@ -190,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_promise_names_its_unit_and_its_total() {
-        let promise = |text: &str| promise(&Settings::parse(text, "test").unwrap()).join(" ");
+        let promise = |text: &str| promise_lines(&Settings::parse(text, "test").unwrap()).join(" ");
         let flights = include_str!("../../../../tests/data/lattice.toml");
         let ever = USERS.replace("per = \"1d\"", "per = \"ever\"");
         let replaced = flights.replace(
@@ -225,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_cap_is_one_of_each_release() {
-        let said = |text: &str| promise(&Settings::parse(text, "test").unwrap()).join(" ");
+        let said = |text: &str| promise_lines(&Settings::parse(text, "test").unwrap()).join(" ");
         assert!(said(USERS).contains("count in a window, over all keys"));
         let (head, rest) = USERS.split_once("[release]").unwrap();
         let (release, tail) = rest.split_once("[output.kafka]").unwrap();

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use crate::settings::{Release, WindowKind};
-use bernstream_synopsis::clock::show;
+use bernstream_synopsis::clock::format_duration;
 
 /// A sentence about how the windows of a release overlap, and what that costs; none for tumbling windows.
-pub fn shared(release: &Release, pane: Duration) -> Option<String> {
+pub fn overlap_sentence(release: &Release, pane: Duration) -> Option<String> {
     let name = &release.name;
     let mut paid =
         "a window pays once for all the sums that it is in, whose noise is not independent";
     let what = match release.window_kind {
         WindowKind::Tumbling => return None,
         WindowKind::Hopping { panes } => {
-            let length = show(pane.saturating_mul(panes));
+            let length = format_duration(pane.saturating_mul(panes));
             if release.is_sum_of_panes() {
                 format!("is a sum over the last {panes} windows, {length} together")
             } else {

@@ -25,7 +25,7 @@ pub struct BudgetSpec {
 }
 
 /// `epsilon`, `delta`, `rho`, `composition` and `windows` of `[privacy]`.
-pub fn budget(
+pub fn read_budget(
     document: &mut Document<'_>,
     place: &Range<usize>,
     amounts: Amounts,
@@ -48,10 +48,10 @@ pub fn budget(
         ));
     }
     if kind == Composition::Sum {
-        let total = total(document, place, amounts)?;
+        let total = read_total(document, place, amounts)?;
         return Ok(BudgetSpec {
             total,
-            definition: Definition::of(total),
+            definition: Definition::from_total(total),
             implies: None,
         });
     }
@@ -83,7 +83,7 @@ pub fn budget(
         definition = Definition::Gaussian;
         rho = gaussian::rho_for(DRAWN, epsilon, delta);
         if let Some(recorded) = recorded {
-            rho = recorded.total(Implied { epsilon, delta }, rho);
+            rho = recorded.kept_total(Implied { epsilon, delta }, rho);
         }
     } else {
         definition = Definition::Concentrated;
@@ -105,7 +105,11 @@ pub fn budget(
 }
 
 /// The total of `[privacy]`: its keys determine its kind.
-fn total(document: &mut Document<'_>, place: &Range<usize>, written: Amounts) -> Checked<Price> {
+fn read_total(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: Amounts,
+) -> Checked<Price> {
     let Amounts {
         epsilon,
         delta,

@@ -38,7 +38,7 @@ impl Keys {
     }
 
     /// The grid in whole steps.
-    pub fn read(&self, document: &mut Document<'_>, axes: &[Axis]) -> Checked<GivenGrid> {
+    pub fn read_grid(&self, document: &mut Document<'_>, axes: &[Axis]) -> Checked<GivenGrid> {
         let spline = match self.spline.as_ref().map(Spanned::get_ref) {
             Some(Auto::Fixed(spline)) => Some(*spline),
             _ => None,

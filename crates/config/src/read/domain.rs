@@ -22,7 +22,7 @@ struct NamedAxis {
 }
 
 /// Reads `domain`.
-pub fn domain(
+pub fn read_domain(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: Field<Vec<Spanned<file::Axis>>>,
@@ -62,14 +62,14 @@ fn named_axis(
             Err("is already an axis".to_owned())
         }
     });
-    let axis = bounds(document, &place, written.min, written.max, written.outside);
+    let axis = read_bounds(document, &place, written.min, written.max, written.outside);
     Ok(NamedAxis {
         column: column?.into_inner(),
         axis: axis?,
     })
 }
 
-fn bounds(
+fn read_bounds(
     document: &mut Document<'_>,
     place: &Range<usize>,
     min: Field<f64>,
@@ -104,7 +104,7 @@ fn bounds(
 }
 
 /// The label: a number within bounds, or a class.
-pub fn label(
+pub fn read_label(
     document: &mut Document<'_>,
     table: Spanned<file::Label>,
 ) -> Checked<Spanned<Labelled>> {
@@ -161,7 +161,7 @@ fn label_values(
         let classes = document.required(place, "values", classes, several_classes)?;
         return Ok(Label::Classes(classes.into_inner()));
     }
-    bounds(document, place, min, max, outside).map(Label::Number)
+    read_bounds(document, place, min, max, outside).map(Label::Number)
 }
 
 /// Checks the values of several classes.

@@ -104,11 +104,11 @@ impl ReleaseDraft {
         let is_decaying = matches!(self.policy, Some(Policy::Decaying { .. }));
         let charged = match payment {
             Payment::Converted { .. } => self
-                .largest_own_rho(privacy, over, payment.own())
-                .map(|own| payment.costing(own)),
+                .largest_own_rho(privacy, over, payment.mechanism_price())
+                .map(|own| payment.with_lower_charge(own)),
             Payment::Own(Price::Concentrated(rho))
-                if self.noise.law() == NoiseDistribution::Ball
-                    && self.series(over).is_none()
+                if self.noise.noise_distribution() == NoiseDistribution::Ball
+                    && self.summed_windows(over).is_none()
                     && !is_decaying =>
             {
                 self.smallest_ball_epsilon(privacy, rho)
@@ -122,21 +122,21 @@ impl ReleaseDraft {
     }
 
     /// The windows of correlated noise; none for a single pane, and for functions that are no sums.
-    fn series(&self, over: WindowKind) -> Option<continual::WindowKind> {
-        over.series()
+    fn summed_windows(&self, over: WindowKind) -> Option<continual::WindowKind> {
+        over.noise_windows()
             .filter(|_| self.function.get_ref().target.is_sum())
     }
 
     /// The sensitivity and the number of values of every function; `None` if one has no sensitivity.
-    fn changes(&self, privacy: &Privacy) -> Option<Vec<FunctionChange>> {
-        let law = self.noise.law();
+    fn function_changes(&self, privacy: &Privacy) -> Option<Vec<FunctionChange>> {
+        let law = self.noise.noise_distribution();
         let mut changes = Vec::new();
         for function in self.functions().iter() {
             let target = &*function.target;
             let sensitivity = self.calibration().sensitivity(target, law, privacy).ok()?;
             changes.push(FunctionChange {
                 sensitivity,
-                values: target.shape().values(),
+                values: target.shape().value_count(),
             });
         }
         Some(changes)
@@ -145,27 +145,27 @@ impl ReleaseDraft {
     /// The largest rho of the noise that `price` buys, over all functions.
     fn largest_own_rho(&self, privacy: &Privacy, over: WindowKind, price: Price) -> Option<Rho> {
         let mut largest = None;
-        for change in self.changes(privacy)? {
-            largest = largest.max(Some(self.own_rho(privacy, over, price, change)?));
+        for change in self.function_changes(privacy)? {
+            largest = largest.max(Some(self.rho_of_function(privacy, over, price, change)?));
         }
         largest
     }
 
     /// The rho of the noise that `price` buys for one function, by the constant of the noise itself.
-    fn own_rho(
+    fn rho_of_function(
         &self,
         privacy: &Privacy,
         over: WindowKind,
         price: Price,
         change: FunctionChange,
     ) -> Option<Rho> {
-        let law = self.noise.law();
+        let law = self.noise.noise_distribution();
         let FunctionChange {
             sensitivity,
             values,
         } = change;
-        let touched = privacy.touched(values);
-        let Some(panes) = self.series(over) else {
+        let touched = privacy.touched_values(values);
+        let Some(panes) = self.summed_windows(over) else {
             let mechanism = Mechanism::calibrated(law, sensitivity, touched, price).ok()?;
             return noise::own_rho(law, sensitivity, values, mechanism.scale());
         };
@@ -179,7 +179,7 @@ impl ReleaseDraft {
 
     /// The smallest epsilon of a ball that costs at most `rho`, over all functions.
     fn smallest_ball_epsilon(&self, privacy: &Privacy, rho: Rho) -> Option<Epsilon> {
-        let changes = self.changes(privacy)?;
+        let changes = self.function_changes(privacy)?;
         changes
             .iter()
             .map(|change| epsilon_of_ball(change.sensitivity, change.values, rho))
@@ -187,7 +187,7 @@ impl ReleaseDraft {
     }
 
     /// The release, once all rules are checked.
-    pub fn finish(self, window_kind: WindowKind) -> Release {
+    pub fn into_release(self, window_kind: WindowKind) -> Release {
         let draft = self;
         let payment = draft.payment.into_inner();
         let mut release = Release {
@@ -199,7 +199,7 @@ impl ReleaseDraft {
             names: draft.names,
             label: draft.label,
             payment,
-            policy: Policy::Fixed(payment.price()),
+            policy: Policy::Fixed(payment.charged_price()),
             order: draft.order,
             noise: draft.noise,
             on: draft.on,

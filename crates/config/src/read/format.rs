@@ -11,7 +11,7 @@ use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::source::lines;
 use bernstream_kafka::source::record::avro::{Schema, Schemas};
 use bernstream_kafka::source::record::{
-    Declared, Format, IdType, Impossible, MessageType, RecordForm, TimeFormat, is_integer,
+    Declared, Format, IdType, ImpossibleField, MessageType, RecordForm, TimeFormat, is_integer,
 };
 use bernstream_release::source::Columns;
 
@@ -26,7 +26,7 @@ pub struct MessageForm {
 }
 
 /// The place where the file says how messages are written.
-pub fn place(file: &file::File) -> Option<Range<usize>> {
+pub fn format_place(file: &file::File) -> Option<Range<usize>> {
     let kafka = file
         .input
         .as_ref()
@@ -37,7 +37,7 @@ pub fn place(file: &file::File) -> Option<Range<usize>> {
 }
 
 /// Reads how messages are written, and what is declared of the fields of records.
-pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<MessageForm> {
+pub fn read_format(document: &mut Document<'_>, file: &mut file::File) -> Checked<MessageForm> {
     let kafka = file
         .input
         .as_mut()
@@ -96,7 +96,7 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<Mes
 }
 
 /// The form of a column of event times, where the file says it of Arrow or of files; records have it among what is [`Declared`].
-pub fn of_columns(file: &file::File, form: &Checked<MessageForm>) -> Option<TimeFormat> {
+pub fn column_time_format(file: &file::File, form: &Checked<MessageForm>) -> Option<TimeFormat> {
     match form {
         Ok(MessageForm {
             format: Format::Arrow,
@@ -128,7 +128,7 @@ fn record_form(
         file::Format::Arrow => Ok(None),
         file::Format::Json => Ok(Some(RecordForm::Json)),
         file::Format::Avro(table) => {
-            schemas(document, table).map(|all| Some(RecordForm::Avro(Arc::new(all))))
+            read_schemas(document, table).map(|all| Some(RecordForm::Avro(Arc::new(all))))
         }
         file::Format::Protobuf(table) => {
             message_type(document, table).map(|kind| Some(RecordForm::Protobuf(Arc::new(kind))))
@@ -136,7 +136,7 @@ fn record_form(
     }
 }
 
-fn schemas(document: &mut Document<'_>, table: Spanned<file::Avro>) -> Checked<Schemas> {
+fn read_schemas(document: &mut Document<'_>, table: Spanned<file::Avro>) -> Checked<Schemas> {
     let place = table.span();
     let written = table.into_inner();
     let listed = document.required(&place, "schemas", written.schemas, |listed| {
@@ -248,11 +248,13 @@ pub fn fields_can_be_there(
 ) -> Checked<()> {
     let mut found = Ok(());
     // A type that is not declared is told where it is missing.
-    for Impossible {
+    for ImpossibleField {
         field,
         types,
         requirement,
-    } in form.impossible(columns, declared).unwrap_or_default()
+    } in form
+        .impossible_fields(columns, declared)
+        .unwrap_or_default()
     {
         let what;
         let hint;

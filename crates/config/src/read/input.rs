@@ -35,7 +35,7 @@ pub struct KeySettings {
 }
 
 /// Reads `[input]`; `form` is how messages are written, and what is declared of fields.
-pub fn input(
+pub fn read_input(
     document: &mut Document<'_>,
     table: Spanned<file::Input>,
     form: Checked<MessageForm>,
@@ -45,7 +45,7 @@ pub fn input(
     let time = document.required(&place, "time", written.time, values::words);
     let key_place = written.key.as_ref().map(Spanned::span);
     let key = match written.key {
-        Some(table) => key(document, table).map(Some),
+        Some(table) => read_key(document, table).map(Some),
         None => Ok(None),
     };
     let producer_delay = written
@@ -73,7 +73,7 @@ pub fn input(
     })
 }
 
-fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<KeySettings> {
+fn read_key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<KeySettings> {
     let place = table.span();
     let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);
@@ -129,7 +129,7 @@ fn keys_of_file(
     kind: Option<IdType>,
 ) -> Checked<Vec<String>> {
     let place = path.span();
-    let keys = key_file::read(path.get_ref(), header, |key| {
+    let keys = key_file::read_key_file(path.get_ref(), header, |key| {
         kind != Some(IdType::Integer) || is_integer(key)
     });
     keys.map_err(|faults| {
@@ -146,7 +146,8 @@ fn input_kafka(
     let place = table.span();
     let written = table.into_inner();
     let servers = document.required(&place, "brokers", written.brokers, values::brokers);
-    let security = security::security(document, written.tls, written.sasl, &Security::default());
+    let security =
+        security::read_security(document, written.tls, written.sasl, &Security::default());
     let topic = document.required(&place, "topic", written.topic, values::name);
     let trust_producer_time = written.trust_producer_time.is_some_and(Spanned::into_inner);
     let clock_place = written.clock.as_ref().map(Spanned::span);

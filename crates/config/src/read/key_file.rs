@@ -18,7 +18,7 @@ const TOLD: usize = 5;
 /// # Errors
 ///
 /// Every fault of the file, with its line.
-pub fn read(
+pub fn read_key_file(
     path: &str,
     header: &str,
     is_possible: impl Fn(&str) -> bool,
@@ -32,10 +32,10 @@ pub fn read(
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
         vec![format!("{path}:{line}: is not UTF-8")]
     })?;
-    keys(path, &text, header, is_possible)
+    keys_of_lines(path, &text, header, is_possible)
 }
 
-fn keys(
+fn keys_of_lines(
     path: &str,
     text: &str,
     header: &str,
@@ -101,20 +101,20 @@ mod tests {
             "EWR\nJFK\nNew York",
         ] {
             assert_eq!(
-                keys("k", text, "code", |_| true).unwrap(),
+                keys_of_lines("k", text, "code", |_| true).unwrap(),
                 ["EWR", "JFK", "New York"],
                 "{text:?}"
             );
         }
         assert_eq!(
-            keys("k", "#\na\"b\"\n", "code", |_| true).unwrap(),
+            keys_of_lines("k", "#\na\"b\"\n", "code", |_| true).unwrap(),
             ["#", "a\"b\""]
         );
     }
 
     #[test]
     fn every_fault_has_its_line() {
-        let faults = |text: &str| keys("k", text, "code", |key| key != "07").unwrap_err();
+        let faults = |text: &str| keys_of_lines("k", text, "code", |key| key != "07").unwrap_err();
         assert_eq!(
             faults("a\n\n b\na\n"),
             [
@@ -148,7 +148,7 @@ mod tests {
         );
         let numbers = |count: usize| (0..count).map(|key| format!("{key}\n")).collect::<String>();
         assert_eq!(
-            keys("k", &numbers(MOST_KEYS), "code", |_| true)
+            keys_of_lines("k", &numbers(MOST_KEYS), "code", |_| true)
                 .unwrap()
                 .len(),
             MOST_KEYS
@@ -164,15 +164,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys").display().to_string();
         assert!(
-            read(&path, "code", |_| true).unwrap_err()[0]
+            read_key_file(&path, "code", |_| true).unwrap_err()[0]
                 .starts_with(&format!("{path}: cannot be read: "))
         );
         fs::write(&path, b"a\nb\xff\n").unwrap();
         assert_eq!(
-            read(&path, "code", |_| true).unwrap_err(),
+            read_key_file(&path, "code", |_| true).unwrap_err(),
             [format!("{path}:2: is not UTF-8")]
         );
         fs::write(&path, b"a\nb\n").unwrap();
-        assert_eq!(read(&path, "code", |_| true).unwrap(), ["a", "b"]);
+        assert_eq!(read_key_file(&path, "code", |_| true).unwrap(), ["a", "b"]);
     }
 }

@@ -20,7 +20,7 @@ const LEAST_STANDBY: Duration = Duration::from_secs(1);
 
 /// `[ledger]`
 pub struct LedgerSettings {
-    pub params: ledger::Params,
+    pub params: ledger::LedgerParams,
     log: Option<LogSettings>,
     /// Time that workers that follow wait for the one that acts.
     pub standby: Duration,
@@ -32,7 +32,7 @@ struct LogSettings {
     key_file: PathBuf,
 }
 
-pub fn ledger(
+pub fn read_ledger(
     document: &mut Document<'_>,
     table: Spanned<file::Ledger>,
 ) -> Checked<LedgerSettings> {
@@ -40,9 +40,9 @@ pub fn ledger(
     let written = table.into_inner();
     let path = document.required(&place, "path", written.path, values::words);
     let keep_published = document.optional(written.keep_published, values::duration);
-    let standby = standby(document, written.standby, written.log.is_some());
-    let log = log(document, &place, written.log, written.key_file);
-    let params = ledger::Params {
+    let standby = read_standby(document, written.standby, written.log.is_some());
+    let log = read_log(document, &place, written.log, written.key_file);
+    let params = ledger::LedgerParams {
         path: path?.into_inner().into(),
         keep_published: keep_published?.map_or(KEEP_PUBLISHED, Spanned::into_inner),
     };
@@ -53,7 +53,7 @@ pub fn ledger(
     })
 }
 
-fn standby(
+fn read_standby(
     document: &mut Document<'_>,
     written: Field<String>,
     has_log: bool,
@@ -79,7 +79,7 @@ fn standby(
     Ok(standby.into_inner())
 }
 
-fn log(
+fn read_log(
     document: &mut Document<'_>,
     place: &Range<usize>,
     log: Option<Spanned<String>>,
@@ -105,7 +105,7 @@ fn log(
 
 impl LedgerSettings {
     /// The log, which is beside the witness.
-    pub fn log(
+    pub fn log_params(
         &self,
         document: &mut Document<'_>,
         output: &Output,

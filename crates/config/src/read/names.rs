@@ -8,14 +8,14 @@ use bernstream_synopsis::description::{AxisNames, Names};
 const MOST: [usize; 3] = [120, 400, 60];
 
 /// Takes the names out of the axes, and adds those of the release: title, description and record. `None` where there are none.
-pub fn of_release(
+pub fn release_names(
     document: &mut Document<'_>,
     [title, description, record]: [Field<String>; 3],
     axes: Option<&mut Vec<Spanned<file::Axis>>>,
 ) -> Checked<Option<Names>> {
-    let title = name(document, title, MOST[0]);
-    let description = name(document, description, MOST[1]);
-    let record = name(document, record, MOST[2]);
+    let title = read_name(document, title, MOST[0]);
+    let description = read_name(document, description, MOST[1]);
+    let record = read_name(document, record, MOST[2]);
     // Every axis before the first `?`, so that the faults of all are recorded.
     let mut of_axes = Vec::new();
     for axis in axes.into_iter().flatten() {
@@ -35,15 +35,15 @@ pub fn of_release(
 }
 
 fn axis_names(document: &mut Document<'_>, axis: &mut file::Axis) -> Checked<AxisNames> {
-    let label = name(document, axis.label.take(), MOST[2]);
-    let unit = name(document, axis.unit.take(), MOST[2]);
+    let label = read_name(document, axis.label.take(), MOST[2]);
+    let unit = read_name(document, axis.unit.take(), MOST[2]);
     Ok(AxisNames {
         label: label?,
         unit: unit?,
     })
 }
 
-fn name(
+fn read_name(
     document: &mut Document<'_>,
     written: Field<String>,
     most: usize,

@@ -72,7 +72,7 @@ impl NoiseRequest {
                 no_lattice(document, &keys, why)?;
                 let why = "does not apply: this noise is added to kernel points";
                 no_cells(document, &keys.cells, why)?;
-                let points = document.required(place, "points", keys.points, points)?;
+                let points = document.required(place, "points", keys.points, read_points)?;
                 let place = points.span();
                 Ok(NoiseRequest {
                     points: Some(points),
@@ -99,12 +99,12 @@ impl NoiseRequest {
         let why = "does not apply: this noise is added to a lattice";
         no_key(document, &keys.points, why)?;
         no_cells(document, &keys.cells, why)?;
-        let degree = document.required(place, "degree", keys.degree, degree);
+        let degree = document.required(place, "degree", keys.degree, read_degree);
         let private_order = match keys.private_order {
             Some(_) if keys.order.is_some() => {
                 Err(document.not_one_of(place.clone(), &["order", "private_order"], true))
             }
-            Some(table) => private_order::read(document, table).map(Some),
+            Some(table) => private_order::read_private_order(document, table).map(Some),
             None => Ok(None),
         };
         let order = match &private_order {
@@ -114,7 +114,7 @@ impl NoiseRequest {
                 Some(*private.get_ref().candidates.first()),
             )),
             Err(reported) => Err(*reported),
-            Ok(None) => document.required(place, "order", keys.order, order),
+            Ok(None) => document.required(place, "order", keys.order, read_order),
         };
         let degree = degree?;
         let order = order?;
@@ -222,7 +222,7 @@ impl NoiseRequest {
     }
 
     /// The keys that are left to `"auto"`.
-    pub fn open(&self) -> Vec<&'static str> {
+    pub fn open_keys(&self) -> Vec<&'static str> {
         fn is_auto<T>(written: &Option<Spanned<Option<T>>>) -> bool {
             written
                 .as_ref()
@@ -253,22 +253,27 @@ impl NoiseRequest {
     }
 
     /// The coordinates to build first: those asked for, or the smallest that are tried.
-    pub fn first(&self, given: &GivenGrid, axes: usize, tables: u32) -> Coordinates {
+    pub fn first_coordinates(&self, given: &GivenGrid, axes: usize, tables: u32) -> Coordinates {
         if self.kinds.iter().all(|kind| kind.is_on_points()) {
-            return NoiseRequest::fixed(&self.points).unwrap_or(Coordinates::Points { most: 1 });
+            return NoiseRequest::fixed_value(&self.points)
+                .unwrap_or(Coordinates::Points { most: 1 });
         }
         if self.kinds.iter().all(|kind| kind.is_on_cells()) {
             let spline = given.spline.unwrap_or(Spline::Box);
             let grid = given.steps.map(|grid| CellGrid::new(spline, grid.steps()));
-            return Coordinates::Cells(grid.unwrap_or(CellGrid::finest(Spline::Box, axes, tables)));
+            return Coordinates::Cells(grid.unwrap_or(CellGrid::finest_grid(
+                Spline::Box,
+                axes,
+                tables,
+            )));
         }
         Coordinates::Lattice {
-            degree: NoiseRequest::fixed(&self.degree).unwrap_or(select::first_degree()),
+            degree: NoiseRequest::fixed_value(&self.degree).unwrap_or(select::first_degree()),
         }
     }
 
     /// The value, if the file gives one.
-    pub fn fixed<T: Copy>(written: &Option<Spanned<Option<T>>>) -> Option<T> {
+    pub fn fixed_value<T: Copy>(written: &Option<Spanned<Option<T>>>) -> Option<T> {
         written.as_ref().and_then(|written| *written.get_ref())
     }
 }
@@ -291,7 +296,7 @@ fn pays_for(
     ))
 }
 
-fn degree(written: Auto<u32>) -> Result<Option<u32>, String> {
+fn read_degree(written: Auto<u32>) -> Result<Option<u32>, String> {
     match written {
         Auto::Fixed(degree) if degree > MAX_DEGREE => {
             Err(format!("must be from 1 to {MAX_DEGREE}"))
@@ -301,7 +306,7 @@ fn degree(written: Auto<u32>) -> Result<Option<u32>, String> {
     }
 }
 
-fn order(written: Auto<u32>) -> Result<Option<u32>, String> {
+fn read_order(written: Auto<u32>) -> Result<Option<u32>, String> {
     match written {
         Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
         Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
@@ -322,7 +327,7 @@ fn no_cells(document: &mut Document<'_>, keys: &cells::Keys, why: &str) -> Check
     no_key(document, &keys.step, why)
 }
 
-fn points(written: Auto<file::PointCounts>) -> Result<Option<Coordinates>, String> {
+fn read_points(written: Auto<file::PointCounts>) -> Result<Option<Coordinates>, String> {
     match written {
         Auto::Fixed(file::PointCounts::Most(most)) => Ok(Some(Coordinates::Points {
             most: values::count(most)?,

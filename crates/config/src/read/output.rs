@@ -24,7 +24,7 @@ pub struct OutputSettings {
 }
 
 /// `default` is the broker of the input: `None` if the input has a fault, `Some(None)` if it has no broker.
-pub fn output(
+pub fn read_output(
     document: &mut Document<'_>,
     table: Spanned<file::Output>,
     default: Option<Option<&Broker>>,
@@ -103,7 +103,7 @@ fn output_kafka(
             None => Ok(Default::default()),
         }
     };
-    let security = security::security(document, written.tls, written.sasl, &security);
+    let security = security::read_security(document, written.tls, written.sasl, &security);
     let topic = document.required(&place, "topic", written.topic, values::name);
     let witness = document.required(&place, "witness", written.witness, values::name);
     let replicas = document.optional(written.witness_min_insync_replicas, values::count);

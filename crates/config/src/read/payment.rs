@@ -9,7 +9,7 @@ use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 use bernstream_synopsis::price::Price;
 
 /// The price of a release, in the kind of `total`; if the total has a fault, in the kind that the keys of the price determine.
-pub fn payment(
+pub fn read_payment(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: Amounts,
@@ -70,7 +70,7 @@ pub fn payment(
                 let paid = if is_planned {
                     Payment::Planned(Price::Pure(*epsilon.get_ref()))
                 } else {
-                    Payment::converted(*epsilon.get_ref())
+                    Payment::converted_from(*epsilon.get_ref())
                 };
                 return Ok(Spanned::new(epsilon.span(), paid));
             }

@@ -5,13 +5,13 @@ use std::num::NonZeroU64;
 use crate::file;
 use crate::read::as_checked;
 use crate::read::budget::Amounts;
-use crate::read::payment::payment;
+use crate::read::payment::read_payment;
 use crate::settings::{Payment, Privacy, Unit};
 use crate::text::{Checked, Document, Spanned, values};
-use bernstream_noise::accountant::policy::{Policy, PolicyInput, Unfair, divide};
+use bernstream_noise::accountant::policy::{DivisionError, Policy, PolicyInput, divide_budget};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::calibrate::Epsilon;
-use bernstream_synopsis::clock::micros;
+use bernstream_synopsis::clock::saturating_micros;
 use bernstream_synopsis::grid::Grid;
 use bernstream_synopsis::price::Price;
 
@@ -71,7 +71,7 @@ impl Division {
 }
 
 /// Reads the prices of all releases and divides the total among them. `grid` is `None` if it has a fault.
-pub fn pricing(
+pub fn read_pricing(
     document: &mut Document<'_>,
     releases: &mut [Spanned<file::Release>],
     privacy: Checked<&Privacy>,
@@ -145,7 +145,7 @@ fn read_request(
             );
         }
         let total = privacy.ok().map(|privacy| privacy.total);
-        return payment(document, &place, amounts, total).map(PriceRequest::Fixed);
+        return read_payment(document, &place, amounts, total).map(PriceRequest::Fixed);
     };
     let key = division.key();
     if let Some(price) = amounts.epsilon.or(amounts.delta).or(amounts.rho) {
@@ -162,13 +162,13 @@ fn read_request(
             .reported()
             .unwrap_or_else(|| document.fault(length.span(), what, "give a fixed price")));
     };
-    let whole = micros(*length.get_ref()).unsigned_abs();
-    let pane = micros(grid.length()).unsigned_abs();
+    let whole = saturating_micros(*length.get_ref()).unsigned_abs();
+    let pane = saturating_micros(grid.length()).unsigned_abs();
     let windows = NonZeroU64::new(whole / pane.max(1));
     let Some(windows) = windows.filter(|_| whole.is_multiple_of(pane)) else {
         let what = format!(
             "must be a multiple of windows.length, {}",
-            bernstream_synopsis::clock::show(grid.length())
+            bernstream_synopsis::clock::format_duration(grid.length())
         );
         return Err(document.fault(length.span(), what, ""));
     };
@@ -243,7 +243,7 @@ fn block_shares(
         asked.push(match as_checked(&request.price)? {
             PriceRequest::Fixed(payment) => {
                 fixed = payment.span();
-                let mut price = payment.get_ref().price();
+                let mut price = payment.get_ref().charged_price();
                 for choice in &request.choices {
                     price = price.with_pure(*choice);
                 }
@@ -256,9 +256,9 @@ fn block_shares(
         });
     }
     let windows = privacy.windows_of_period(grid);
-    divide(privacy.limit(), windows, &asked).map_err(|unfair| match unfair {
-        Unfair::Endless => document.fault(fixed, unfair.to_string(), "give it a `horizon`"),
-        Unfair::TooMuch | Unfair::Nothing => {
+    divide_budget(privacy.spendable_limit(), windows, &asked).map_err(|unfair| match unfair {
+        DivisionError::Endless => document.fault(fixed, unfair.to_string(), "give it a `horizon`"),
+        DivisionError::TooMuch | DivisionError::Nothing => {
             document.fault(divided, unfair.to_string(), "lower prices or shares")
         }
     })
@@ -274,7 +274,7 @@ fn divided_pricing(
     let place = request.windows.span();
     let windows = request.windows.into_inner();
     let policy = share.map(|share| request.division.policy(share, windows));
-    let Some(price) = policy.and_then(|policy| policy.price(0)) else {
+    let Some(price) = policy.and_then(|policy| policy.window_price(0)) else {
         let what = "leaves nothing for a window, because prices are rounded down";
         return Err(document.fault(place, what, "use a shorter one, or raise the total"));
     };

@@ -4,7 +4,7 @@ use crate::file;
 use crate::read::as_checked;
 use crate::read::budget;
 use crate::read::budget::{Amounts, BudgetSpec};
-use crate::read::share::share;
+use crate::read::share::read_share;
 use crate::recorded::Recorded;
 use crate::settings::{Privacy, Unit};
 use crate::text::{Checked, Document, Spanned, values};
@@ -12,7 +12,7 @@ use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Fraction;
 
 /// `recorded` is what the ledger says, where it is known.
-pub fn privacy(
+pub fn read_privacy(
     document: &mut Document<'_>,
     table: Spanned<file::Privacy>,
     recorded: Option<&Recorded>,
@@ -25,7 +25,7 @@ pub fn privacy(
         rho: written.rho,
     };
     let composition = written.composition.clone();
-    let own = budget::budget(
+    let own = budget::read_budget(
         document,
         &place,
         amounts,
@@ -36,7 +36,7 @@ pub fn privacy(
     let shared = match written.budget {
         Some(table) => {
             let whole = as_checked(&own).map(|own| own.total);
-            share(document, table, &composition, whole).map(Some)
+            read_share(document, table, &composition, whole).map(Some)
         }
         None => Ok(None),
     };
@@ -46,11 +46,11 @@ pub fn privacy(
         .is_ok_and(|unit| matches!(unit.get_ref(), file::Unit::User(_)));
     let unit = unit.and_then(|unit| match unit.into_inner() {
         file::Unit::Record => Ok(Unit::Record),
-        file::Unit::User(user) => self::user(document, user),
+        file::Unit::User(user) => self::read_user(document, user),
     });
     let adjacency = document
         .required(&place, "adjacency", written.adjacency, Ok)
-        .and_then(|adjacency| neighbours(document, adjacency, is_user));
+        .and_then(|adjacency| read_neighbours(document, adjacency, is_user));
     let reserve = document.optional(written.reserve, values::reserve);
     let Neighbours {
         adjacency,
@@ -86,7 +86,7 @@ struct Neighbours {
     records_per_window: Option<u64>,
 }
 
-fn neighbours(
+fn read_neighbours(
     document: &mut Document<'_>,
     written: Spanned<file::Adjacency>,
     is_user: bool,
@@ -118,7 +118,7 @@ fn neighbours(
     }
 }
 
-fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Checked<Unit> {
+fn read_user(document: &mut Document<'_>, table: Spanned<file::User>) -> Checked<Unit> {
     let place = table.span();
     let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);

@@ -2,7 +2,7 @@
 
 use crate::file;
 use crate::settings::PrivateOrder;
-use crate::targets::several;
+use crate::targets::several_candidates;
 use crate::text::{Checked, Document, Spanned, values};
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::{Basis, Shape};
@@ -11,7 +11,7 @@ use bernstream_synopsis::{Basis, Shape};
 pub const LARGEST_ORDER: u32 = 200;
 
 /// The orders to choose from.
-pub fn read(
+pub fn read_private_order(
     document: &mut Document<'_>,
     table: Spanned<file::PrivateOrder>,
 ) -> Checked<Spanned<PrivateOrder>> {
@@ -19,7 +19,7 @@ pub fn read(
     let written = table.into_inner();
     let price = document.required(&place, "epsilon", written.epsilon, values::epsilon);
     let candidates = document.required(&place, "candidates", written.candidates, |candidates| {
-        let candidates = several(candidates)?;
+        let candidates = several_candidates(candidates)?;
         let known = 1..=LARGEST_ORDER;
         if !candidates.iter().all(|order| known.contains(order))
             || !candidates.is_sorted_by(|a, b| a < b)

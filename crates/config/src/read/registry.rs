@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use crate::file;
 use crate::text::{Checked, Document, Field, Spanned, values};
-use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry, address};
+use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry, parse_address};
 
 /// The registry that the file names, beside the schemas that it pins; taken out of `file`.
-pub fn registry(
+pub fn read_registry(
     document: &mut Document<'_>,
     file: &mut file::File,
 ) -> Checked<Option<SchemaRegistry>> {
@@ -32,9 +32,9 @@ pub fn registry(
         .collect();
     let place = table.span();
     let written = table.into_inner();
-    let url = document.required(&place, "url", written.url, |text| address(&text));
+    let url = document.required(&place, "url", written.url, |text| parse_address(&text));
     let subject = document.required(&place, "subject", written.subject, values::words);
-    let login = login(document, &place, written.username, written.password_file);
+    let login = read_login(document, &place, written.username, written.password_file);
     let url = url?;
     let registry = SchemaRegistry {
         url: url.get_ref().clone(),
@@ -53,7 +53,7 @@ pub fn registry(
     Ok(Some(registry))
 }
 
-fn login(
+fn read_login(
     document: &mut Document<'_>,
     place: &Range<usize>,
     username: Field<String>,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::file;
 use crate::read::cells::GivenGrid;
-use crate::read::domain::{Domain, domain, label};
+use crate::read::domain::{Domain, read_domain, read_label};
 use crate::read::draft::ReleaseDraft;
 use crate::read::noise::{Keys, NoiseRequest};
 use crate::read::pricing::Pricing;
@@ -24,7 +24,7 @@ use bernstream_synopsis::description::{Names, Smoothness, Target};
 use bernstream_synopsis::price::Price;
 
 /// Reads `[release]`. A choice by `"auto"` depends on `terms`; one that is `recorded` is kept.
-pub fn release(
+pub fn read_release(
     document: &mut Document<'_>,
     table: Spanned<file::Release>,
     terms: Checked<Terms>,
@@ -47,11 +47,11 @@ pub fn release(
         return Err(document.fault(label.span(), what, "the label cannot be an axis"));
     }
     let grid = match &request.cells {
-        Some(keys) => keys.read(document, &axes)?,
+        Some(keys) => keys.read_grid(document, &axes)?,
         None => GivenGrid::default(),
     };
     let tables = if parts.has_tables {
-        cells_target::tables(label.as_ref().map(Spanned::get_ref))
+        cells_target::table_count(label.as_ref().map(Spanned::get_ref))
     } else {
         1
     };
@@ -65,7 +65,7 @@ pub fn release(
         tables,
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
-    let first = request.first(&grid, axes.len(), tables);
+    let first = request.first_coordinates(&grid, axes.len(), tables);
     let function = builder.build(document, first);
     let name = parts.name?;
     let pricing = pricing?;
@@ -73,7 +73,7 @@ pub fn release(
     let mut function = function?;
     fits_the_request(document, &request, &function.get_ref().function, &expected)?;
     let expected = expected.map(Spanned::into_inner);
-    let open = request.open();
+    let open = request.open_keys();
     let mut selection = None;
     if let Some(expected_records) = expected
         && !open.is_empty()
@@ -82,9 +82,9 @@ pub fn release(
         if let Some(reported) = document.reported() {
             return Err(reported);
         }
-        let price = pricing.payment.get_ref().own();
+        let price = pricing.payment.get_ref().mechanism_price();
         let search = builder.search(&request, &open, expected_records, price, terms?);
-        let kept = recorded.and_then(|recorded| recorded.choice(name.get_ref()));
+        let kept = recorded.and_then(|recorded| recorded.kept_choice(name.get_ref()));
         let found = builder.select(document, &request, &function, &search, kept)?;
         function = builder.build(document, found.taken.on)?;
         selection = Some(found);
@@ -140,7 +140,7 @@ fn final_choice(
             order: 1,
         },
     };
-    if let Some(order) = NoiseRequest::fixed(&request.order) {
+    if let Some(order) = NoiseRequest::fixed_value(&request.order) {
         choice.order = order;
     }
     choice
@@ -192,25 +192,25 @@ impl ReleaseParts {
                     }
                     Ok(None)
                 }
-                None => expectation(document, &place, &request, expected),
+                None => checked_expectation(document, &place, &request, expected),
             },
             Err(reported) => Err(reported),
         };
-        let calibration = calibration(document, written.scale.take(), &request);
+        let calibration = read_calibration(document, written.scale.take(), &request);
         let about = [
             written.title.take(),
             written.description.take(),
             written.record.take(),
         ];
         let axes = written.domain.as_mut().map(Spanned::get_mut);
-        let names = names::of_release(document, about, axes);
-        let domain = domain(document, &place, written.domain.take());
+        let names = names::release_names(document, about, axes);
+        let domain = read_domain(document, &place, written.domain.take());
         let has_tables = written.cells.is_some();
         let label = match written.label.take() {
-            Some(written) => label(document, written).map(Some),
+            Some(written) => read_label(document, written).map(Some),
             None => Ok(None),
         };
-        let reader = targets::only(document, place, &mut written);
+        let reader = targets::only_target(document, place, &mut written);
         Ok(ReleaseParts {
             name,
             request,
@@ -278,7 +278,7 @@ fn noise_request(
     }
 }
 
-fn calibration(
+fn read_calibration(
     document: &mut Document<'_>,
     written: Field<file::Scale>,
     request: &Checked<NoiseRequest>,
@@ -312,7 +312,7 @@ fn fits_the_request(
         is_one(document, "order", &request.order)?;
     }
     if let Some(expected) = expected
-        && request.open().is_empty()
+        && request.open_keys().is_empty()
         && !matches!(function.about, Target::Density(_))
     {
         let what = "has no effect: noise and size are fixed";
@@ -360,13 +360,13 @@ impl<'a> FunctionBuilder<'a> {
     ) -> Search<'a> {
         let orders = match &request.private_order {
             Some(private) => Some(private.get_ref().candidates.iter().copied().collect()),
-            None => NoiseRequest::fixed(&request.order).map(|order| vec![order]),
+            None => NoiseRequest::fixed_value(&request.order).map(|order| vec![order]),
         };
         Search {
             kinds: request.kinds.clone(),
-            degree: NoiseRequest::fixed(&request.degree),
+            degree: NoiseRequest::fixed_value(&request.degree),
             orders,
-            points: NoiseRequest::fixed(&request.points),
+            points: NoiseRequest::fixed_value(&request.points),
             open,
             spline: self.grid.spline,
             steps: self.grid.steps,
@@ -388,7 +388,7 @@ impl<'a> FunctionBuilder<'a> {
         kept: Option<Choice>,
     ) -> Checked<Selection> {
         let mut found = self.choose(document, request, target, search)?;
-        if let Some(kept) = kept.and_then(|choice| search.only(&choice)) {
+        if let Some(kept) = kept.and_then(|choice| search.only_choice(&choice)) {
             found.taken = self.choose(document, request, target, &kept)?.best;
         }
         Ok(found)
@@ -404,7 +404,7 @@ impl<'a> FunctionBuilder<'a> {
     ) -> Checked<Selection> {
         // Tried in a clone: what cannot be built is no candidate.
         let trial = document.clone();
-        let chosen = search.choose(|on| {
+        let chosen = search.choose_best(|on| {
             let target = self.build(&mut trial.clone(), on).ok()?;
             let function = target.into_inner().function;
             match &request.private_order {
@@ -412,7 +412,7 @@ impl<'a> FunctionBuilder<'a> {
                 _ => Some(function),
             }
         });
-        chosen.ok_or_else(|| no_choice(document, request, target, search))
+        chosen.ok_or_else(|| no_choice_fault(document, request, target, search))
     }
 }
 
@@ -423,7 +423,11 @@ fn fitting_smoothness(
     function: &Spanned<Function>,
 ) -> Checked<Smoothness> {
     let shape = function.get_ref().target.shape();
-    if smoothness.get_ref().0.fits(shape.dimensions, &shape.basis) {
+    if smoothness
+        .get_ref()
+        .0
+        .fits_basis(shape.dimensions, &shape.basis)
+    {
         return Ok(smoothness.into_inner().0);
     }
     let hint = "numbers above 0, one an axis: `lipschitz` or `curvature` for a lattice; one `norm` for kernel points";
@@ -435,13 +439,13 @@ fn fitting_smoothness(
 }
 
 /// The expected number of records: required with `"auto"`; otherwise it is for densities, whose readers are told what they will see.
-fn expectation(
+fn checked_expectation(
     document: &mut Document<'_>,
     place: &Range<usize>,
     request: &Checked<NoiseRequest>,
     expected: Option<Spanned<u64>>,
 ) -> Checked<Option<Spanned<u64>>> {
-    let is_fixed = as_checked(request)?.open().is_empty();
+    let is_fixed = as_checked(request)?.open_keys().is_empty();
     if expected.is_some() || is_fixed {
         return Ok(expected);
     }
@@ -497,7 +501,7 @@ fn is_one(
 }
 
 /// The fault that `"auto"` found no candidate, with the reason.
-fn no_choice(
+fn no_choice_fault(
     document: &mut Document<'_>,
     request: &NoiseRequest,
     target: &Spanned<ReadTarget>,
@@ -519,8 +523,8 @@ fn no_choice(
     }
     let Search { price, terms, .. } = *search;
     let kind = request.kinds.first().copied();
-    let law = kind.unwrap_or(NoiseKind::Laplace).law();
-    let values = function.target.shape().values();
+    let law = kind.unwrap_or(NoiseKind::Laplace).noise_distribution();
+    let values = function.target.shape().value_count();
     let sensitivity =
         function
             .target

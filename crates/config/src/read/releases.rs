@@ -41,11 +41,11 @@ pub fn privacy_and_releases(
 ) -> PrivateReleases {
     let privacy = document
         .required(&ROOT, "privacy", written.privacy, Ok)
-        .and_then(|table| privacy::privacy(document, table, recorded));
+        .and_then(|table| privacy::read_privacy(document, table, recorded));
     let terms = match &privacy {
         Ok(privacy) => Ok(Terms {
             adjacency: privacy.adjacency,
-            contributions: privacy.unit.contributions(),
+            contributions: privacy.unit.most_contributions(),
             most_values: if written.to_kafka {
                 most_values(MESSAGE_LIMIT)
             } else {
@@ -56,11 +56,13 @@ pub fn privacy_and_releases(
     };
     let drafts = listed_releases(document, written.releases).and_then(|mut releases| {
         let privacy = as_checked(&privacy);
-        let prices = pricing::pricing(document, &mut releases, privacy, written.grid);
+        let prices = pricing::read_pricing(document, &mut releases, privacy, written.grid);
         // Every release before the first `?`, so that the faults of all are recorded.
         let mut drafts = Vec::new();
         for (release, price) in releases.into_iter().zip(prices) {
-            drafts.push(release::release(document, release, terms, price, recorded));
+            drafts.push(release::read_release(
+                document, release, terms, price, recorded,
+            ));
         }
         drafts.into_iter().collect()
     });

@@ -40,7 +40,7 @@ pub struct Study {
 
 impl Study {
     /// The table `[release.sampled.result]` to add to the configuration.
-    pub fn table(&self, change: SampledChange) -> String {
+    pub fn result_table(&self, change: SampledChange) -> String {
         let Plan {
             samples,
             order,
@@ -57,12 +57,12 @@ impl Study {
             all = grid_units(sum) * self.unit,
             one = grid_units(sup) * self.unit,
             quantity = self.quantity,
-            digest = self.digest(change),
+            digest = self.result_digest(change),
         )
     }
 
     /// SHA-256 of the question and the answer, so that an edit of either is detected.
-    fn digest(&self, change: SampledChange) -> String {
+    fn result_digest(&self, change: SampledChange) -> String {
         let Plan {
             gamma,
             samples,
@@ -72,11 +72,11 @@ impl Study {
         let plan = json!({ "gamma": gamma, "samples": samples, "order": order, "rho": rho });
         let answer = json!({ "sensitivity": change.sum, "largest": change.sup });
         let all = json!({ "question": self.question, "plan": plan, "answer": answer }).to_string();
-        Digest::of(all.as_bytes()).to_string()
+        Digest::of_bytes(all.as_bytes()).to_string()
     }
 }
 
-pub fn alone(document: &mut Document<'_>, place: Range<usize>) -> Reported {
+pub fn composition_fault(document: &mut Document<'_>, place: Range<usize>) -> Reported {
     let what = "a sampled sensitivity is random differential privacy, which does not compose with that of other releases";
     document.fault(
         place,
@@ -86,7 +86,7 @@ pub fn alone(document: &mut Document<'_>, place: Range<usize>) -> Reported {
 }
 
 /// Replaces the proved sensitivity by a sampled one, and the definition by random differential privacy `[RA17]`.
-pub fn settle(
+pub fn apply_sampled_sensitivity(
     document: &mut Document<'_>,
     drafts: &mut [ReleaseDraft],
     privacy: &mut Privacy,
@@ -99,7 +99,7 @@ pub fn settle(
         return Ok(());
     };
     if several {
-        return Err(alone(document, table.span()));
+        return Err(composition_fault(document, table.span()));
     }
     if let Some(windows) = &draft.windows
         && !matches!(windows.get_ref(), file::WindowKind::Tumbling)
@@ -109,7 +109,7 @@ pub fn settle(
     }
     let table_place = table.span();
     let written = table.get_mut().result.take();
-    let study = study(document, table, draft, privacy)?;
+    let study = sampled_study(document, table, draft, privacy)?;
     let Some(written) = written else {
         let hint = "run `bernstream sample` with this file, and add the table that it prints";
         return Err(document.fault(table_place, "has no result", hint));
@@ -133,7 +133,8 @@ pub fn settle(
         reason = "rounded up to a tenth, far above the error"
     )]
     let epsilon_at_worst =
-        (neighbours.target.worst(privacy.adjacency) as f64 / grid_units(scale) * 10.0).floor()
+        (neighbours.target.worst_change(privacy.adjacency) as f64 / grid_units(scale) * 10.0)
+            .floor()
             / 10.0
             + 0.1;
     if epsilon_at_worst > MOST_AT_WORST {
@@ -191,7 +192,7 @@ fn sampled_change(
         rho: rho?.into_inner(),
         ..study.plan
     };
-    if plan != study.plan || *digest.get_ref() != study.digest(change) {
+    if plan != study.plan || *digest.get_ref() != study.result_digest(change) {
         let what = "is not the result of this configuration: one of the two was edited after it was sampled";
         let hint = "run `bernstream sample` again, and replace the table by what it prints";
         return Err(document.fault(digest.span(), what, hint));
@@ -200,7 +201,7 @@ fn sampled_change(
 }
 
 /// The question that is sampled; the result in the table is not looked at.
-pub fn study(
+pub fn sampled_study(
     document: &mut Document<'_>,
     table: Spanned<file::Sampled>,
     draft: &ReleaseDraft,
@@ -217,9 +218,9 @@ pub fn study(
     });
     let samples = document.optional(written.samples, values::count);
     let seed = document.required(&place, "seed", written.seed, Ok);
-    let records = records(document, &place, written.records, privacy);
-    let range = range(document, &place, written.range, draft);
-    let prior = prior(document, &place, written.prior, draft);
+    let records = window_records(document, &place, written.records, privacy);
+    let range = clipping_range(document, &place, written.range, draft);
+    let prior = read_prior(document, &place, written.prior, draft);
     can_be_sampled(document, place, draft, privacy)?;
     let gamma = gamma?;
     let plan = match samples? {
@@ -238,7 +239,7 @@ pub fn study(
     )]
     let in_grid_units = range
         .get_ref()
-        .map(|end| ((end - function.scaling.offset()) / function.unit()).round() as i128);
+        .map(|end| ((end - function.scaling.offset()) / function.grid_unit()).round() as i128);
     let target = Clipped::new(function.target.clone(), in_grid_units)
         .map_err(|error| document.fault(range.span(), error.to_string(), ""))?;
     let shape = function.target.shape();
@@ -253,8 +254,8 @@ pub fn study(
         "basis": shape.basis,
         "degree": shape.degree,
         "grid": function.target.unit(),
-        "domain": canonical::domain(&draft.columns, &draft.axes),
-        "label": canonical::label(&draft.columns, draft.label.as_ref()),
+        "domain": canonical::domain_bounds(&draft.columns, &draft.axes),
+        "label": canonical::label_text(&draft.columns, draft.label.as_ref()),
         "unit": "record",
         "adjacency": privacy.adjacency,
         "records": records,
@@ -271,7 +272,7 @@ pub fn study(
             seed,
         },
         plan,
-        unit: function.unit(),
+        unit: function.grid_unit(),
         quantity: function.quantity.clone(),
         range: range.into_inner(),
         prior: prior.columns,
@@ -322,7 +323,7 @@ fn can_be_sampled(
 }
 
 /// The public number of records of a window; under `replace_one` it is known already.
-fn records(
+fn window_records(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: Field<u32>,
@@ -351,7 +352,7 @@ fn records(
 
 /// The range that values are clipped to, in natural units. The bounds of a label and of a probability are public; densities,
 /// scores and sums have no natural bounds.
-fn range(
+fn clipping_range(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: Field<Vec<Spanned<f64>>>,
@@ -386,7 +387,7 @@ struct ReadPrior {
 }
 
 /// The prior distribution of every column, in the order of the columns.
-fn prior(
+fn read_prior(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: Field<Vec<Spanned<file::PriorColumn>>>,

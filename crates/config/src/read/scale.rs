@@ -14,7 +14,7 @@ const MOST_OF_USERS: u32 = 64;
 
 /// The settings that the section follows from.
 #[derive(Clone, Copy)]
-pub struct Around<'a> {
+pub struct ScaleContext<'a> {
     pub pipeline: &'a str,
     pub input: &'a Input,
     pub publish_delay: Duration,
@@ -22,14 +22,14 @@ pub struct Around<'a> {
     pub is_for_operators: bool,
 }
 
-pub fn scale(
+pub fn read_scale(
     document: &mut Document<'_>,
     table: Spanned<file::SplitReading>,
-    around: Around<'_>,
-) -> Checked<scale::Params> {
+    around: ScaleContext<'_>,
+) -> Checked<scale::ScaleParams> {
     let place = table.span();
     let written = table.into_inner();
-    let Around {
+    let ScaleContext {
         pipeline,
         input,
         publish_delay,
@@ -48,7 +48,7 @@ pub fn scale(
     let group = document.optional(written.group, values::name);
     // What is left when the end of a window is known.
     let left = publish_delay.saturating_sub(input.clock_slack);
-    let deadline = deadline(document, written.deadline, left);
+    let deadline = read_deadline(document, written.deadline, left);
     let most = document.optional(written.most_megabytes, values::count);
     let topic = topic?;
     let group = group?.map_or(pipeline.to_owned(), Spanned::into_inner);
@@ -60,7 +60,7 @@ pub fn scale(
     let deadline = deadline?.unwrap_or(left / 2);
     let default = if has_users { MOST_OF_USERS } else { MOST };
     let megabytes = most?.map_or(default, Spanned::into_inner);
-    Ok(scale::Params {
+    Ok(scale::ScaleParams {
         topic: topic.into_inner(),
         key_file,
         group,
@@ -70,7 +70,7 @@ pub fn scale(
     })
 }
 
-fn deadline(
+fn read_deadline(
     document: &mut Document<'_>,
     written: Field<String>,
     left: Duration,
@@ -81,7 +81,7 @@ fn deadline(
     if *deadline.get_ref() >= left {
         let what = format!(
             "must be shorter than windows.publish_delay without the slack, {}",
-            bernstream_synopsis::clock::show(left)
+            bernstream_synopsis::clock::format_duration(left)
         );
         let hint = "the worker reads what is missing after the deadline, and needs time for that";
         return Err(document.fault(deadline.span(), what, hint));

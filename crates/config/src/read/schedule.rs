@@ -21,7 +21,7 @@ pub struct Schedule {
 }
 
 /// Reads `[windows]`; `from_kafka` is `None` if the kind of input is unknown: then the keys of neither kind are required.
-pub fn schedule(
+pub fn read_schedule(
     document: &mut Document<'_>,
     table: Spanned<file::Windows>,
     from_kafka: Option<bool>,

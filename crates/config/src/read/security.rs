@@ -8,15 +8,17 @@ use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::security::{Identity, InTheClear, Mechanism, Sasl, Security, Tls};
 
 /// Reads `tls` and `sasl`; one that the file does not set is `inherited`.
-pub fn security(
+pub fn read_security(
     document: &mut Document<'_>,
     tls: Field<file::Tls>,
     sasl: Field<file::Sasl>,
     inherited: &Security,
 ) -> Checked<Security> {
     let place = sasl.as_ref().map(Spanned::span);
-    let tls = tls.map(|table| self::tls(document, table)).transpose();
-    let sasl = sasl.map(|table| self::sasl(document, table)).transpose();
+    let tls = tls.map(|table| self::read_tls(document, table)).transpose();
+    let sasl = sasl
+        .map(|table| self::read_sasl(document, table))
+        .transpose();
     let tls = tls?.or_else(|| inherited.tls().cloned());
     let sasl = sasl?.or_else(|| inherited.sasl().cloned());
     Security::new(tls, sasl).map_err(|wrong @ InTheClear| {
@@ -29,18 +31,18 @@ fn path(text: String) -> Result<PathBuf, String> {
     values::words(text).map(PathBuf::from)
 }
 
-fn tls(document: &mut Document<'_>, table: Spanned<file::Tls>) -> Checked<Tls> {
+fn read_tls(document: &mut Document<'_>, table: Spanned<file::Tls>) -> Checked<Tls> {
     let place = table.span();
     let written = table.into_inner();
     let ca = document.optional(written.ca, path);
-    let identity = identity(document, &place, written.certificate, written.key);
+    let identity = read_identity(document, &place, written.certificate, written.key);
     Ok(Tls {
         ca: ca?.map(Spanned::into_inner),
         identity: identity?,
     })
 }
 
-fn identity(
+fn read_identity(
     document: &mut Document<'_>,
     place: &Range<usize>,
     certificate: Field<String>,
@@ -57,7 +59,7 @@ fn identity(
     }))
 }
 
-fn sasl(document: &mut Document<'_>, table: Spanned<file::Sasl>) -> Checked<Sasl> {
+fn read_sasl(document: &mut Document<'_>, table: Spanned<file::Sasl>) -> Checked<Sasl> {
     let place = table.span();
     let written = table.into_inner();
     let mechanism = document.required(&place, "mechanism", written.mechanism, |name| {

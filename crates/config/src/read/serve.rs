@@ -4,26 +4,32 @@ use std::net::SocketAddr;
 
 use crate::file;
 use crate::text::{Checked, Document, Spanned, values};
-use bernstream_worker::metrics::Detail;
+use bernstream_worker::metrics::MetricsDetail;
 
 /// `[serve]`
 pub struct ServeSettings {
     pub listen: SocketAddr,
     pub dashboard: Option<SocketAddr>,
     pub hosts: Vec<String>,
-    pub detail: Detail,
+    pub detail: MetricsDetail,
 }
 
-pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checked<ServeSettings> {
+pub fn read_serve(
+    document: &mut Document<'_>,
+    table: Spanned<file::Serve>,
+) -> Checked<ServeSettings> {
     let place = table.span();
     let written = table.into_inner();
     let listen = document.required(&place, "listen", written.listen, address);
     let dashboard = document.optional(written.dashboard, address);
     let hosts = written.hosts.map(Spanned::into_inner).unwrap_or_default();
-    let hosts: Checked<Vec<String>> = hosts.into_iter().map(|name| host(document, name)).collect();
+    let hosts: Checked<Vec<String>> = hosts
+        .into_iter()
+        .map(|name| read_host(document, name))
+        .collect();
     let detail = match written.detail.map(Spanned::into_inner) {
-        Some(file::Detail::Operator) => Detail::Operator,
-        Some(file::Detail::Safe) | None => Detail::Safe,
+        Some(file::Detail::Operator) => MetricsDetail::Operator,
+        Some(file::Detail::Safe) | None => MetricsDetail::Safe,
     };
     let listen: SocketAddr = listen?.into_inner();
     let dashboard: Option<Spanned<SocketAddr>> = dashboard?;
@@ -50,7 +56,7 @@ fn address(text: String) -> Result<SocketAddr, String> {
     values::socket_address(&text)
 }
 
-fn host(document: &mut Document<'_>, name: Spanned<String>) -> Checked<String> {
+fn read_host(document: &mut Document<'_>, name: Spanned<String>) -> Checked<String> {
     let hint = "write the name alone, such as \"dashboard.example.org\"";
     values::host(name.get_ref()).map_err(|what| document.fault(name.span(), what, hint))
 }

@@ -13,7 +13,7 @@ pub struct Share {
 }
 
 /// Reads `budget`; `whole` is the total that stands beside it.
-pub fn share(
+pub fn read_share(
     document: &mut Document<'_>,
     table: Spanned<file::SharedBudget>,
     composition: &Field<Composition>,
@@ -39,8 +39,8 @@ pub fn share(
     let whole = whole?;
     let place = share.span();
     let share = share.into_inner();
-    let own = share.of(whole);
-    for (own_part, whole_part) in own.parts().iter().zip(whole.parts()) {
+    let own = share.part_of_price(whole);
+    for (own_part, whole_part) in own.smallest_units().iter().zip(whole.smallest_units()) {
         if *own_part == 0 && whole_part > 0 {
             let what = format!(
                 "leaves nothing of the whole total, {whole}, because shares are rounded down"

@@ -22,7 +22,7 @@ macro_rules! target_tables {
         fn target_tables(release: &mut file::Release) -> Vec<TargetTable> {
             vec![$(TargetTable {
                 name: stringify!($target),
-                reader: reader(release.$target.take(), targets::$target::read),
+                reader: target_reader(release.$target.take(), targets::$target::read),
             }),*]
         }
     };
@@ -30,7 +30,7 @@ macro_rules! target_tables {
 with_targets!(target_tables);
 
 /// The reader of the only target table.
-pub fn only(
+pub fn only_target(
     document: &mut Document<'_>,
     place: Range<usize>,
     release: &mut file::Release,
@@ -52,7 +52,7 @@ pub fn only(
     }
 }
 
-fn reader<T: Clone + 'static>(
+fn target_reader<T: Clone + 'static>(
     table: Field<T>,
     read: fn(&mut Document<'_>, &TargetContext<'_>, &Range<usize>, T) -> Checked<ReadTarget>,
 ) -> Option<Reader> {

@@ -8,10 +8,10 @@ use crate::read::schedule::Schedule;
 use crate::settings::{Calibration, WindowKind};
 use crate::text::{Checked, Document, Spanned, values};
 use bernstream_noise::continual;
-use bernstream_synopsis::clock::{micros, show};
+use bernstream_synopsis::clock::{format_duration, saturating_micros};
 
 /// `windows` of a release, on the grid of `schedule`.
-pub fn windowing(
+pub fn read_windowing(
     document: &mut Document<'_>,
     draft: &ReleaseDraft,
     schedule: &Schedule,
@@ -48,7 +48,7 @@ fn hopping(
         Some(_) | None => {
             let what = format!(
                 "must be a multiple of windows.length, {}, and at least twice as long",
-                show(pane)
+                format_duration(pane)
             );
             let hint = "make the windows of [windows] shorter, or this longer";
             Err(document.fault(text.span(), what, hint))
@@ -64,7 +64,10 @@ fn cumulative(
     match panes(document, text, pane)? {
         Some(horizon) => Ok(WindowKind::Cumulative { horizon }),
         None => {
-            let what = format!("must be a multiple of windows.length, {}", show(pane));
+            let what = format!(
+                "must be a multiple of windows.length, {}",
+                format_duration(pane)
+            );
             Err(document.fault(text.span(), what, ""))
         }
     }
@@ -108,8 +111,8 @@ fn panes(
 ) -> Checked<Option<u64>> {
     let written = Some(text.clone());
     let length = document.required(&text.span(), "windows", written, values::positive_duration)?;
-    let length = micros(*length.get_ref()).unsigned_abs();
-    let pane = micros(pane).unsigned_abs();
+    let length = saturating_micros(*length.get_ref()).unsigned_abs();
+    let pane = saturating_micros(pane).unsigned_abs();
     let is_whole = pane > 0 && length >= pane && length.is_multiple_of(pane);
     Ok(is_whole.then(|| length / pane))
 }

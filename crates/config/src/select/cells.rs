@@ -16,19 +16,22 @@ const MOST_CELLS: usize = 20_000;
 
 impl Search<'_> {
     /// Every spline with every grid.
-    pub(super) fn cells(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
-        let kinds = self.kinds(NoiseKind::is_on_cells);
+    pub(super) fn cell_judges(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
+        let kinds = self.kinds_of_family(NoiseKind::is_on_cells);
         if kinds.is_empty() {
             return Vec::new();
         }
-        let finest =
-            Coordinates::Cells(CellGrid::finest(Spline::Box, self.axes.len(), self.tables));
+        let finest = Coordinates::Cells(CellGrid::finest_grid(
+            Spline::Box,
+            self.axes.len(),
+            self.tables,
+        ));
         // What has no cells has none on the finest grid either.
         let Some(feature) = build(finest).and_then(|function| function.feature) else {
             return Vec::new();
         };
         let widths: Vec<f64> = (0..self.axes.len())
-            .map(|axis| feature.kernel.width(axis))
+            .map(|axis| feature.kernel.width_along(axis))
             .collect();
         let splines = match self.spline {
             Some(spline) => vec![spline],
@@ -47,13 +50,13 @@ impl Search<'_> {
     fn built_grids(&self, build: &Build<'_>, spline: Spline, widths: &[f64]) -> Vec<BuiltGrid> {
         let grids = match &self.steps {
             Some(grid) => vec![grid.steps().to_vec()],
-            None => cell_error::grids(spline, widths),
+            None => cell_error::candidate_grids(spline, widths),
         };
         let most = MOST_CELLS.min(self.terms.most_values);
         let mut built = Vec::new();
         for steps in grids {
             let grid = CellGrid::new(spline, &steps);
-            let fits = self.steps.is_some() || grid.count() * self.tables as usize <= most;
+            let fits = self.steps.is_some() || grid.node_count() * self.tables as usize <= most;
             if fits && let Some(function) = build(Coordinates::Cells(grid)) {
                 built.push(BuiltGrid { grid, function });
             }
@@ -67,8 +70,8 @@ impl Search<'_> {
         for kind in kinds {
             let judged = grids.iter().filter_map(|grid| self.judge_grid(*kind, grid));
             let best = judged.min_by(|one, other| {
-                let error = one.error.of_choice();
-                error.total_cmp(&other.error.of_choice())
+                let error = one.error.grid_criterion();
+                error.total_cmp(&other.error.grid_criterion())
             });
             found.extend(best.map(|best| best.candidate));
         }
@@ -84,17 +87,17 @@ impl Search<'_> {
         error: &CellError,
     ) -> Expected {
         let Target::Cells(cells) = &function.about else {
-            return error.told();
+            return error.worst_case_errors();
         };
         let reader = (0..self.axes.len()).map(|axis| (TAU / basis.precision[axis][axis]).sqrt());
         let integral: f64 = reader.product();
         let volume: f64 = self.axes.iter().map(|axis| axis.max - axis.min).product();
         let range = match &cells.label {
-            None => return error.density(1.0 / (integral * volume)),
+            None => return error.density_errors(1.0 / (integral * volume)),
             Some(CellLabel::Number { min, max, .. }) => max - min,
             Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) => 1.0,
         };
-        error.label(
+        error.label_errors(
             basis,
             self.expected_records as f64 * integral.min(1.0),
             range,
@@ -109,18 +112,18 @@ impl Search<'_> {
         let basis = match &shape.basis {
             Basis::Cells(basis) => basis.clone(),
             // Counts of cells are judged by the density that their smallest bandwidths read.
-            Basis::Tables(tables) => tables.at(&tables.bandwidths)?,
+            Basis::Tables(tables) => tables.basis_for_bandwidths(&tables.bandwidths)?,
             _ => return None,
         };
-        let scale = self.scale(kind, function)? * f64::from(self.tables).sqrt();
+        let scale = self.noise_scale(kind, function)? * f64::from(self.tables).sqrt();
         let a_record = function
             .target
             .sup_sensitivity(Adjacency::AddRemove, 1)
             .ok()? as f64
-            * function.unit();
-        let error = CellError::expected(
+            * function.grid_unit();
+        let error = CellError::predict_error(
             &basis,
-            kind.law(),
+            kind.noise_distribution(),
             scale,
             (self.expected_records as f64, a_record),
         );
@@ -130,7 +133,7 @@ impl Search<'_> {
             noise: kind,
             on: Coordinates::Cells(built.grid),
             order: 1,
-            values: shape.values(),
+            values: shape.value_count(),
             expected: self.natural_errors(function, &basis, &error),
         };
         Some(JudgedGrid { error, candidate })

@@ -10,11 +10,14 @@ use crate::settings::{Candidate, Coordinates, Function, Selection};
 impl Search<'_> {
     /// The best candidate; `None` if no candidate can be built, drawn and sent. `build` returns the function on given
     /// coordinates.
-    pub fn choose(&self, build: impl Fn(Coordinates) -> Option<Function>) -> Option<Selection> {
+    pub fn choose_best(
+        &self,
+        build: impl Fn(Coordinates) -> Option<Function>,
+    ) -> Option<Selection> {
         let families = [
-            self.lattices(&build),
-            self.points(&build),
-            self.cells(&build),
+            self.lattice_judges(&build),
+            self.point_judges(&build),
+            self.cell_judges(&build),
         ];
         let mut candidates = side_by_side(families.into_iter().flatten());
         candidates.sort_by_key(|candidate| candidate.noise);
@@ -23,7 +26,7 @@ impl Search<'_> {
             .iter()
             .copied()
             .min_by(|a, b| a.expected.spread.total_cmp(&b.expected.spread))?;
-        let rough = build(best.on).and_then(|function| self.rough(&function));
+        let rough = build(best.on).and_then(|function| self.worst_functions(&function));
         let open = self.open.to_vec();
         Some(Selection {
             open,

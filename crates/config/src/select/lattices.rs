@@ -15,7 +15,7 @@ const WORK: usize = 300_000;
 
 /// Returns whether a lattice is small enough to be tried: up to degree 546 on one axis, 52 on two, 16 on three.
 pub fn is_quick(shape: &Shape) -> bool {
-    shape.values() * (shape.degree as usize + 1) * shape.dimensions <= WORK
+    shape.value_count() * (shape.degree as usize + 1) * shape.dimensions <= WORK
 }
 
 /// The smallest degree that can be chosen.
@@ -25,8 +25,8 @@ pub fn first_degree() -> u32 {
 
 impl Search<'_> {
     /// The lattices, each for itself.
-    pub(super) fn lattices(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
-        let kinds = self.kinds(NoiseKind::is_on_lattice);
+    pub(super) fn lattice_judges(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
+        let kinds = self.kinds_of_family(NoiseKind::is_on_lattice);
         if kinds.is_empty() {
             return Vec::new();
         }
@@ -52,25 +52,31 @@ impl Search<'_> {
     fn judge_lattice(&self, kinds: &[NoiseKind], lattice: &BuiltLattice) -> Vec<Candidate> {
         let BuiltLattice { on, function } = lattice;
         let shape = function.target.shape();
-        if shape.values() > self.terms.most_values || !is_quick(&shape) {
+        if shape.value_count() > self.terms.most_values || !is_quick(&shape) {
             return Vec::new();
         }
         let orders = match shape.basis {
             Basis::Bernstein => self.orders.clone().unwrap_or(ORDERS.to_vec()),
             _ => vec![1],
         };
-        let Some(rough) = self.rough(function) else {
+        let Some(rough) = self.worst_functions(function) else {
             return Vec::new();
         };
         let mut candidates = Vec::new();
         for kind in kinds {
-            let Some(scale) = self.scale(*kind, function) else {
+            let Some(scale) = self.noise_scale(*kind, function) else {
                 continue;
             };
             let expected = match shape.basis {
-                Basis::Bernstein => predict::on_lattice(&shape, kind.law(), scale, &orders, &rough),
+                Basis::Bernstein => predict::lattice_errors(
+                    &shape,
+                    kind.noise_distribution(),
+                    scale,
+                    &orders,
+                    &rough,
+                ),
                 _ => {
-                    let band = Band::simulate(&shape, kind.law(), 1);
+                    let band = Band::simulate(&shape, kind.noise_distribution(), 1);
                     let noise = scale * band.expected_sup;
                     let within = scale * band.half_width;
                     vec![
@@ -90,7 +96,7 @@ impl Search<'_> {
                     noise: *kind,
                     on: *on,
                     order: *order,
-                    values: shape.values(),
+                    values: shape.value_count(),
                     expected,
                 });
             }

@@ -20,8 +20,8 @@ const STEPS: [f64; 14] = [
 
 impl Search<'_> {
     /// The points that are chosen one after the other, all numbers of them together; and those that are evenly spaced.
-    pub(super) fn points(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
-        let kinds = self.kinds(NoiseKind::is_on_points);
+    pub(super) fn point_judges(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
+        let kinds = self.kinds_of_family(NoiseKind::is_on_points);
         if kinds.is_empty() {
             return Vec::new();
         }
@@ -44,7 +44,7 @@ impl Search<'_> {
         let Basis::Kernel(KernelBasis { kernel, points }) = function.target.shape().basis else {
             return Vec::new();
         };
-        let Some(rough) = self.rough(&function) else {
+        let Some(rough) = self.worst_functions(&function) else {
             return Vec::new();
         };
         // Each point stands in the message twice: as a coefficient, and as its coordinates.
@@ -52,7 +52,7 @@ impl Search<'_> {
             .len()
             .min(self.terms.most_values / (1 + 3 * self.axes.len()));
         let grids = match self.points {
-            None => self.grids(&kernel, most),
+            None => self.point_grids(&kernel, most),
             Some(Coordinates::Tensor(counts)) => vec![counts],
             Some(_) => Vec::new(),
         };
@@ -63,7 +63,7 @@ impl Search<'_> {
             .collect();
         let mut scales = Vec::new();
         for kind in kinds {
-            if let Some(scale) = self.scale(kind, &function) {
+            if let Some(scale) = self.noise_scale(kind, &function) {
                 scales.push(NoiseScale { kind, scale });
             }
         }
@@ -73,22 +73,26 @@ impl Search<'_> {
         for grid in grids {
             let kernel = kernel.clone();
             let judge = judge.clone();
-            judges.push(Box::new(move || match Points::tensor(kernel, grid) {
-                Ok(points) => judge.candidates(&points, &[points.count()], Some(grid)),
-                Err(_) => Vec::new(),
+            judges.push(Box::new(move || {
+                match Points::evenly_spaced(kernel, grid) {
+                    Ok(points) => judge.candidates(&points, &[points.count()], Some(grid)),
+                    Err(_) => Vec::new(),
+                }
             }));
         }
         if !counts.is_empty() {
-            judges.push(Box::new(move || match Points::choose(kernel, axes, most) {
-                Ok(points) => judge.candidates(&points, &counts, None),
-                Err(_) => Vec::new(),
+            judges.push(Box::new(move || {
+                match Points::choose_greedily(kernel, axes, most) {
+                    Ok(points) => judge.candidates(&points, &counts, None),
+                    Err(_) => Vec::new(),
+                }
             }));
         }
         judges
     }
 
     /// Grids of at most so many points, as fine along every axis as the kernel is wide; for kernels that are as wide everywhere.
-    fn grids(&self, kernel: &PointKernel, most: usize) -> Vec<Counts> {
+    fn point_grids(&self, kernel: &PointKernel, most: usize) -> Vec<Counts> {
         if !matches!(
             kernel,
             PointKernel::Gaussian { .. } | PointKernel::Machine(Kernel::Gaussian { .. })
@@ -100,10 +104,14 @@ impl Search<'_> {
             let mut along = Vec::new();
             for axis in 0..self.axes.len() {
                 // A cast from a float saturates.
-                along.push((1.0 / (step * kernel.width(axis)) + 0.5).round().max(1.0) as u32);
+                along.push(
+                    (1.0 / (step * kernel.width_along(axis)) + 0.5)
+                        .round()
+                        .max(1.0) as u32,
+                );
             }
             if let Some(counts) = Counts::new(&along)
-                && counts.product() <= most
+                && counts.point_count() <= most
             {
                 grids.push(counts);
             }
@@ -137,7 +145,13 @@ impl PointJudge {
     ) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for NoiseScale { kind, scale } in &self.scales {
-            let expected = predict::on_points(points, kind.law(), *scale, counts, &self.rough);
+            let expected = predict::point_errors(
+                points,
+                kind.noise_distribution(),
+                *scale,
+                counts,
+                &self.rough,
+            );
             for (count, expected) in counts.iter().zip(expected) {
                 let on = match grid {
                     Some(counts) => Coordinates::Tensor(counts),

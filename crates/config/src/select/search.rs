@@ -54,7 +54,7 @@ pub type Judge<'a> = Box<dyn FnOnce() -> Vec<Candidate> + Send + 'a>;
 
 impl Search<'_> {
     /// The search for this choice alone, with the orders that it may have; `None` if it is not what the file asks for.
-    pub fn only(&self, choice: &Choice) -> Option<Self> {
+    pub fn only_choice(&self, choice: &Choice) -> Option<Self> {
         let mut degree = None;
         let mut points = None;
         let mut grid = None;
@@ -90,7 +90,7 @@ impl Search<'_> {
     }
 
     /// The kinds of noise that are asked for and that belong to a family.
-    pub(super) fn kinds(&self, of_family: impl Fn(NoiseKind) -> bool) -> Vec<NoiseKind> {
+    pub(super) fn kinds_of_family(&self, of_family: impl Fn(NoiseKind) -> bool) -> Vec<NoiseKind> {
         self.kinds
             .iter()
             .copied()
@@ -99,14 +99,14 @@ impl Search<'_> {
     }
 
     /// The scale of the noise, in natural units.
-    pub(super) fn scale(&self, kind: NoiseKind, function: &Function) -> Option<f64> {
+    pub(super) fn noise_scale(&self, kind: NoiseKind, function: &Function) -> Option<f64> {
         let Terms {
             adjacency,
             contributions,
             ..
         } = self.terms;
-        let law = kind.law();
-        let values = function.target.shape().values();
+        let law = kind.noise_distribution();
+        let values = function.target.shape().value_count();
         let change = function
             .target
             .sensitivity_in(law.norm(), adjacency, contributions)
@@ -124,12 +124,12 @@ impl Search<'_> {
             clippy::cast_precision_loss,
             reason = "a prediction; the noise itself is drawn from the integer"
         )]
-        Some(mechanism.scale().units() as f64 * function.unit())
+        Some(mechanism.scale().units() as f64 * function.grid_unit())
     }
 
     /// The functions that are assumed, in natural units; none if nothing is known about them.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
-    pub(super) fn rough(&self, function: &Function) -> Option<WorstCaseFunctions> {
+    pub(super) fn worst_functions(&self, function: &Function) -> Option<WorstCaseFunctions> {
         let records = self.expected_records as f64;
         let Feature { kernel, height } = function.feature.clone()?;
         let is = match height {
@@ -138,7 +138,7 @@ impl Search<'_> {
                     .target
                     .sup_sensitivity(Adjacency::AddRemove, 1)
                     .ok()? as f64
-                    * function.unit();
+                    * function.grid_unit();
                 Kind::Heap(records * most)
             }
             Height::Each(height) => Kind::Heap(records * height),

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use bernstream_synopsis::clock::micros;
+use bernstream_synopsis::clock::saturating_micros;
 
 /// The most blocks of `block` that a window of `window` can meet, both on grids with one origin.
 ///
 /// A window starts `r = m * gcd` after a border, `r < block`, and meets `ceil((r + window) / block)` blocks.
 pub fn most_blocks(window: Duration, block: Duration) -> u64 {
-    let window = micros(window).unsigned_abs();
-    let block = micros(block).unsigned_abs().max(1);
+    let window = saturating_micros(window).unsigned_abs();
+    let block = saturating_micros(block).unsigned_abs().max(1);
     let step = gcd(window, block);
     (block - step).saturating_add(window).div_ceil(block)
 }
@@ -44,7 +44,7 @@ mod tests {
             let mut most = 0;
             for _ in 0..100 {
                 most = most.max(blocks.spans_meeting(span).count());
-                span = windows.after(span);
+                span = windows.span_after(span);
             }
             assert_eq!(
                 usize::try_from(most_blocks(w, b)).unwrap(),

@@ -32,7 +32,7 @@ impl Calibration {
         privacy: &Privacy,
     ) -> Result<Sensitivity, targets::Error> {
         let adjacency = privacy.adjacency;
-        let contributions = privacy.unit.contributions();
+        let contributions = privacy.unit.most_contributions();
         match self {
             Calibration::Tight => target.sensitivity_in(law.norm(), adjacency, contributions),
             Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
@@ -52,8 +52,8 @@ impl Calibration {
         price: Price,
     ) -> Result<Mechanism, Error> {
         let change = self.sensitivity(target, law, privacy)?;
-        let values = target.shape().values();
-        let touched = privacy.touched(values);
+        let values = target.shape().value_count();
+        let touched = privacy.touched_values(values);
         if self == Calibration::Paper
             && let Price::Approximate { epsilon, delta } = price
             && delta > Delta::ZERO

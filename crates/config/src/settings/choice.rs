@@ -5,7 +5,7 @@ use crate::settings::function::Function;
 use crate::settings::privacy::Protected;
 use bernstream_noise as mechanism;
 use bernstream_noise::Mechanism;
-use bernstream_noise::order::{Order, Remainder, TargetChange};
+use bernstream_noise::order::{OrderChoice, OrderRemainder, TargetChange};
 use bernstream_release::choice::{Bandwidth, Candidates};
 use bernstream_release::marginals::Marginals;
 use bernstream_release::window::accumulator::AccumulatorSpec;
@@ -67,7 +67,7 @@ impl PrivateOrder {
         function: &Function,
         noise: &Mechanism,
         protected: Protected,
-    ) -> Result<Order, Error> {
+    ) -> Result<OrderChoice, Error> {
         let target = &function.target;
         let Shape {
             dimensions, degree, ..
@@ -78,20 +78,20 @@ impl PrivateOrder {
             reason = "a prediction; what is claimed is read off whole numbers"
         )]
         let scale = noise.scale().units() as f64;
-        let noises = predict::noise(&target.shape(), noise.distribution(), &orders);
+        let noises = predict::mean_noise_sups(&target.shape(), noise.distribution(), &orders);
         let tables = Operator::new(dimensions, degree).remainders(&orders);
         let mut remainders = Vec::new();
         for (noise, rows) in noises.iter().zip(&tables) {
-            remainders.push(Remainder::new(noise * scale, rows));
+            remainders.push(OrderRemainder::new(noise * scale, rows));
         }
         let change = TargetChange {
-            values: target.shape().values(),
+            values: target.shape().value_count(),
             sup: target.sup_sensitivity(protected.adjacency, 1)?,
             effects: target.effects(),
             adjacency: protected.adjacency,
             contributions: protected.contributions,
         };
-        Ok(Order::new(remainders, &change, self.price)?)
+        Ok(OrderChoice::new(remainders, &change, self.price)?)
     }
 
     /// Returns whether the tables for this lattice are computed within seconds: at order 8, at most degree 290 on one axis and 20 on
@@ -99,7 +99,7 @@ impl PrivateOrder {
     pub fn is_quick(&self, shape: &Shape) -> bool {
         let highest = self.candidates.iter().max().copied().unwrap_or(1) as usize;
         let step = shape
-            .values()
+            .value_count()
             .saturating_pow(2)
             .saturating_mul(shape.degree as usize + 1)
             * shape.dimensions;

@@ -23,7 +23,7 @@ pub struct Function {
 
 impl Function {
     /// The size of one grid unit, in natural units.
-    pub fn unit(&self) -> f64 {
+    pub fn grid_unit(&self) -> f64 {
         self.scaling.unit()
     }
 }
@@ -38,7 +38,7 @@ pub struct Feature {
 
 impl Feature {
     /// Gaussians with these standard deviations along the axes, as parts of the domain.
-    pub fn of_widths(widths: &[f64], height: Height) -> Self {
+    pub fn from_widths(widths: &[f64], height: Height) -> Self {
         let mut precision = vec![vec![0.0; widths.len()]; widths.len()];
         for (axis, width) in widths.iter().enumerate() {
             precision[axis][axis] = width.powi(-2);

@@ -26,7 +26,11 @@ impl Settings {
         function: &Function,
         calibration: Calibration,
     ) -> Result<Sensitivity, targets::Error> {
-        calibration.sensitivity(&*function.target, release.noise.law(), &self.privacy)
+        calibration.sensitivity(
+            &*function.target,
+            release.noise.noise_distribution(),
+            &self.privacy,
+        )
     }
 
     /// The bound that the noise of a function is calibrated to, for display.
@@ -34,7 +38,11 @@ impl Settings {
     /// # Errors
     ///
     /// If a bound to compare with is missing.
-    pub fn calibrated(&self, release: &Release, function: &Function) -> Result<Calibrated, Error> {
+    pub fn calibration_shown(
+        &self,
+        release: &Release,
+        function: &Function,
+    ) -> Result<Calibrated, Error> {
         match release.calibration {
             Calibration::Tight if matches!(self.privacy.definition, Definition::Random(_)) => {
                 Ok(Calibrated::Sampled)
@@ -56,7 +64,7 @@ impl Settings {
     ///
     /// If there is no sensitivity, or the price does not pay for its noise.
     pub fn mechanism_of(&self, release: &Release, function: &Function) -> Result<Mechanism, Error> {
-        self.mechanism_at(release, function, release.payment.own())
+        self.mechanism_at(release, function, release.payment.mechanism_price())
     }
 
     /// The mechanism for a function at another price.
@@ -70,9 +78,12 @@ impl Settings {
         function: &Function,
         price: Price,
     ) -> Result<Mechanism, Error> {
-        release
-            .calibration
-            .mechanism(&*function.target, release.noise.law(), &self.privacy, price)
+        release.calibration.mechanism(
+            &*function.target,
+            release.noise.noise_distribution(),
+            &self.privacy,
+            price,
+        )
     }
 
     /// The correlated noise of a release that is a sum over several panes.
@@ -80,28 +91,28 @@ impl Settings {
     /// # Errors
     ///
     /// If there is no sensitivity, or the price does not pay for its noise.
-    pub fn series(&self, release: &Release) -> Result<Option<Series>, Error> {
+    pub fn noise_series(&self, release: &Release) -> Result<Option<Series>, Error> {
         if !release.is_sum_of_panes() {
             return Ok(None);
         }
-        let Some(kind) = release.window_kind.series() else {
+        let Some(kind) = release.window_kind.noise_windows() else {
             return Ok(None);
         };
-        let law = release.noise.law();
+        let law = release.noise.noise_distribution();
         let target = &*release.function.target;
         let Protected {
             adjacency,
             contributions,
-        } = self.protected();
+        } = self.neighbouring_relation();
         let change = target.sensitivity_in(law.norm(), adjacency, contributions)?;
-        let values = self.privacy.touched(target.shape().values());
+        let values = self.privacy.touched_values(target.shape().value_count());
         let panes = self.panes_of_unit(release);
         let horizon = release.window_kind.horizon();
         // What is written in epsilon is that epsilon, as for a window of its own. For a unit in several panes it is the rho.
         let price = if panes == 1 {
-            release.payment.own()
+            release.payment.mechanism_price()
         } else {
-            release.payment.price()
+            release.payment.charged_price()
         };
         Ok(Some(Series::calibrated(
             kind, law, change, values, panes, price, horizon,
@@ -119,7 +130,10 @@ impl Settings {
             // As many as the total pays for, were it for this release alone.
             Unit::User {
                 per: Period::Ever, ..
-            } => match release.policy.lasts(self.privacy.total, None, |_| true) {
+            } => match release
+                .policy
+                .paid_windows(self.privacy.total, None, |_| true)
+            {
                 Some(paid) => u32::try_from(paid).unwrap_or(u32::MAX),
                 None => u32::MAX,
             },

@@ -14,7 +14,7 @@ const MUCH: u64 = 20;
 
 /// Suspicions in words: an epsilon that promises nothing, a lattice too coarse for its kernel, a budget that leaves most windows
 /// unpaid, a delta that nothing needs, windows in the future, names of columns that are none. Everything is public.
-pub fn suspected(settings: &Settings, now: Timestamp) -> Vec<String> {
+pub fn suspected_mistakes(settings: &Settings, now: Timestamp) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(large_epsilon(settings));
     found.extend(unpaid_windows(settings));
@@ -86,8 +86,8 @@ fn future_windows(settings: &Settings, now: Timestamp) -> Option<String> {
     match &settings.input {
         Input::Files(_) => {
             let end = settings.windows.end.filter(|end| *end > now)?;
-            let all = grid.count(origin, end);
-            let later = all - grid.count(origin, now);
+            let all = grid.count_spans(origin, end);
+            let later = all - grid.count_spans(origin, now);
             Some(format!(
                 "{later} of {all} windows end in the future: each is published when it has ended, and the worker is waiting until {end}, the end \
                  of the last; correct windows.origin and windows.end if that is not meant"
@@ -95,7 +95,7 @@ fn future_windows(settings: &Settings, now: Timestamp) -> Option<String> {
         }
         Input::Kafka(_) if origin > now => Some(format!(
             "windows.origin lies {} in the future: the worker is waiting until {origin}, and earlier records are in no window",
-            clock::show(origin.since(now))
+            clock::format_duration(origin.since(now))
         )),
         Input::Kafka(_) => None,
     }
@@ -120,13 +120,16 @@ fn unpaid_windows(settings: &Settings) -> Option<String> {
         Unit::User {
             per: Period::Ever, ..
         } => {
-            all = u128::from(grid.count(grid.origin(), settings.windows.end?));
+            all = u128::from(grid.count_spans(grid.origin(), settings.windows.end?));
             of = "of the grid";
         }
         Unit::Record => return None,
     }
-    let paid =
-        Policy::Fixed(settings.window_price()).lasts(settings.privacy.limit(), None, |_| true)?;
+    let paid = Policy::Fixed(settings.window_price()).paid_windows(
+        settings.privacy.spendable_limit(),
+        None,
+        |_| true,
+    )?;
     (u128::from(paid) * 2 < all).then(|| {
         format!(
             "the budget pays for {paid} of the {all} windows {of}, and all others are withheld: make windows longer, lower the price of \
@@ -170,7 +173,7 @@ mod tests {
             assert!(text.contains(from), "{from}");
             text.replace(from, to)
         });
-        suspected(
+        suspected_mistakes(
             &Settings::parse(&text, "test").unwrap(),
             Timestamp::parse("2026-01-05T00:00:00Z").unwrap(),
         )

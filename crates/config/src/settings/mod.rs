@@ -25,7 +25,7 @@ pub use choice::{PrivateBandwidths, PrivateOrder};
 pub use endpoints::Input;
 pub use error::Error;
 pub use function::{Feature, Function, Height};
-pub use gaussian_limits::{DRAWN, FINEST, MOST_DRAWN, touched};
+pub use gaussian_limits::{DRAWN, FINEST, MOST_DRAWN, touched_values};
 pub use noise::{CellGrid, Coordinates, NoiseKind};
 pub use payment::Payment;
 pub use privacy::{Period, Privacy, Protected, SharedBudget, Unit};

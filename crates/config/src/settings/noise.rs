@@ -52,10 +52,10 @@ impl NoiseKind {
 
     /// Returns whether it gives pure differential privacy.
     pub fn is_pure(self) -> bool {
-        self.law().is_pure()
+        self.noise_distribution().is_pure()
     }
 
-    pub fn law(self) -> NoiseDistribution {
+    pub fn noise_distribution(self) -> NoiseDistribution {
         match self {
             NoiseKind::Laplace | NoiseKind::Cells => NoiseDistribution::DiscreteLaplace,
             NoiseKind::Cube => NoiseDistribution::DiscreteCube,
@@ -144,7 +144,7 @@ impl CellGrid {
     }
 
     /// The finest grid of so many tables on so many axes: a function that can be read off cells can be read off these.
-    pub fn finest(spline: Spline, axes: usize, tables: u32) -> Self {
+    pub fn finest_grid(spline: Spline, axes: usize, tables: u32) -> Self {
         let most_cells = MOST_CELLS / tables.max(1) as usize;
         for steps in [65_536_u32, 32_768, 4_096, 256, 181, 64, 40, 31, 16] {
             let cells = (steps as usize).checked_pow(axes as u32);
@@ -156,7 +156,7 @@ impl CellGrid {
     }
 
     /// Number of nodes.
-    pub fn count(&self) -> usize {
+    pub fn node_count(&self) -> usize {
         let mut count: usize = 1;
         for steps in self.steps() {
             count = count.saturating_mul(self.spline.nodes(*steps));

@@ -16,7 +16,7 @@ pub enum Payment {
 
 impl Payment {
     /// An epsilon where the total is in rho, charged as that of a mechanism of which nothing else is known.
-    pub fn converted(epsilon: Epsilon) -> Payment {
+    pub fn converted_from(epsilon: Epsilon) -> Payment {
         let rho = match Price::Concentrated(Rho::ZERO).with_pure(epsilon) {
             Price::Concentrated(rho) => rho,
             Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => {
@@ -28,7 +28,7 @@ impl Payment {
 
     /// This payment, charged `own` where that is less: the noise of a converted epsilon costs no more.
     #[must_use]
-    pub fn costing(self, own: Rho) -> Payment {
+    pub fn with_lower_charge(self, own: Rho) -> Payment {
         match self {
             Payment::Converted { epsilon, rho } => Payment::Converted {
                 epsilon,
@@ -39,7 +39,7 @@ impl Payment {
     }
 
     /// The charge, in the kind of the total.
-    pub fn price(self) -> Price {
+    pub fn charged_price(self) -> Price {
         match self {
             Payment::Own(price) => price,
             Payment::Planned(_) => Price::SLOT,
@@ -48,7 +48,7 @@ impl Payment {
     }
 
     /// The price that the mechanism is calibrated to.
-    pub fn own(self) -> Price {
+    pub fn mechanism_price(self) -> Price {
         match self {
             Payment::Own(price) | Payment::Planned(price) => price,
             Payment::Converted { epsilon, .. } => Price::Pure(epsilon),
@@ -57,7 +57,7 @@ impl Payment {
 
     /// Returns whether it pays for Gaussian noise, which does not give pure differential privacy.
     pub fn pays_for_gaussian(self) -> bool {
-        match self.own() {
+        match self.mechanism_price() {
             Price::Approximate { delta, .. } => delta > Delta::ZERO,
             Price::Concentrated(_) => true,
             Price::Pure(_) | Price::Slots(_) => false,
@@ -66,6 +66,6 @@ impl Payment {
 
     /// The epsilon that a mechanism of pure differential privacy is calibrated to.
     pub fn epsilon(self) -> Epsilon {
-        self.own().pure()
+        self.mechanism_price().largest_pure_epsilon()
     }
 }

@@ -1,6 +1,6 @@
 //! The prices of windows: of one release, of all releases, and over time.
 
-use crate::settings::gaussian_limits::{MOST_DRAWN, touched};
+use crate::settings::gaussian_limits::{MOST_DRAWN, touched_values};
 use crate::settings::release::Release;
 use crate::settings::worker::Settings;
 use bernstream_synopsis::description::Definition;
@@ -9,25 +9,25 @@ use bernstream_worker::pipeline::PriceSchedule;
 
 impl Settings {
     /// The total charge of a block that is one window, for every release that covers it; `None` if the budget cannot pay it.
-    pub fn price_in_all(&self) -> Option<Price> {
-        let mut sum = self.privacy.total.zero();
+    pub fn total_window_price(&self) -> Option<Price> {
+        let mut sum = self.privacy.total.zero_of_kind();
         for release in &self.releases {
-            let price = release.policy.price(0)?;
-            let mut of_release = price.zero();
+            let price = release.policy.window_price(0)?;
+            let mut of_release = price.zero_of_kind();
             for _ in 0..release.panes_charged() {
                 of_release = of_release.checked_add(price)?;
             }
             sum = sum.checked_add(of_release)?;
         }
-        sum.is_within(self.privacy.limit()).then_some(sum)
+        sum.is_within(self.privacy.spendable_limit()).then_some(sum)
     }
 
     /// The price of the first window, over all releases.
     pub fn window_price(&self) -> Price {
         let total = self.privacy.total;
-        let mut sum = total.zero();
+        let mut sum = total.zero_of_kind();
         for release in &self.releases {
-            if let Some(price) = release.policy.price(0) {
+            if let Some(price) = release.policy.window_price(0) {
                 // A file whose sum does not fit into its total has a fault.
                 sum = sum.checked_add(price).unwrap_or(total);
             }
@@ -39,19 +39,19 @@ impl Settings {
     pub fn price_schedule(&self, release: &Release) -> PriceSchedule {
         let choices = release
             .choice_prices()
-            .fold(self.privacy.total.zero(), Price::with_pure);
+            .fold(self.privacy.total.zero_of_kind(), Price::with_pure);
         let policy = release.policy;
-        let limit = self.privacy.limit();
+        let limit = self.privacy.spendable_limit();
         let mut over = None;
         if !release.has_fixed_price() {
-            over = policy.lasts(limit, None, |price| {
+            over = policy.paid_windows(limit, None, |price| {
                 self.buys_noise(release, price.checked_sub(choices))
             });
         }
-        let mut drawn_out = self.drawn_out();
+        let mut drawn_out = self.noise_limit_window();
         if let Some(most) = drawn_out
             && release.has_fixed_price()
-            && policy.lasts(limit, Some(most), |_| true).is_some()
+            && policy.paid_windows(limit, Some(most), |_| true).is_some()
         {
             // A fixed price is spent before, and needs no other end.
             drawn_out = None;
@@ -68,7 +68,7 @@ impl Settings {
         let Some(price) = price else {
             return false;
         };
-        let functions = release.functions();
+        let functions = release.candidate_functions();
         functions
             .iter()
             .all(|function| self.mechanism_at(release, function, price).is_ok())
@@ -76,11 +76,14 @@ impl Settings {
 
     /// The number of the first window of a block for which all noise together would exceed
     /// [`DRAWN`](crate::settings::DRAWN).
-    pub fn drawn_out(&self) -> Option<u64> {
+    pub fn noise_limit_window(&self) -> Option<u64> {
         if self.privacy.definition != Definition::Gaussian {
             return None;
         }
-        let values = self.releases.iter().map(|release| release.shape().values());
-        Some(MOST_DRAWN / touched(&self.privacy, values))
+        let values = self
+            .releases
+            .iter()
+            .map(|release| release.shape().value_count());
+        Some(MOST_DRAWN / touched_values(&self.privacy, values))
     }
 }

@@ -41,13 +41,13 @@ pub struct SharedBudget {
 
 impl Privacy {
     /// The part of the total of a block that regular windows may spend.
-    pub fn limit(&self) -> Price {
+    pub fn spendable_limit(&self) -> Price {
         without_reserve(self.total, self.reserve)
     }
 
     /// Number of values that a unit can change, with `values` for each key: its records can be in different keys.
-    pub fn touched(&self, values: usize) -> usize {
-        values.saturating_mul(self.unit.contributions() as usize)
+    pub fn touched_values(&self, values: usize) -> usize {
+        values.saturating_mul(self.unit.most_contributions() as usize)
     }
 
     /// The most windows of `grid` that one period of a user meets; `None` without such periods, or without a grid.
@@ -68,7 +68,7 @@ impl Privacy {
     pub(crate) fn protected(&self) -> Protected {
         Protected {
             adjacency: self.adjacency,
-            contributions: self.unit.contributions(),
+            contributions: self.unit.most_contributions(),
         }
     }
 }
@@ -96,7 +96,9 @@ pub enum Period {
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Period::Every(length) => f.write_str(&bernstream_synopsis::clock::show(*length)),
+            Period::Every(length) => {
+                f.write_str(&bernstream_synopsis::clock::format_duration(*length))
+            }
             Period::Ever => f.write_str("ever"),
         }
     }
@@ -104,7 +106,7 @@ impl fmt::Display for Period {
 
 impl Unit {
     /// The most records of a unit that count in a window, over all keys.
-    pub fn contributions(&self) -> u32 {
+    pub fn most_contributions(&self) -> u32 {
         match self {
             Unit::Record => 1,
             Unit::User {

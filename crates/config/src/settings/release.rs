@@ -73,7 +73,7 @@ impl Release {
     }
 
     /// Every function that a window can have.
-    pub fn functions(&self) -> Candidates<Function> {
+    pub fn candidate_functions(&self) -> Candidates<Function> {
         match &self.private_bandwidths {
             Some(choice) => choice.candidates.clone(),
             None => Candidates::new(self.function.clone(), Vec::new()),
@@ -91,11 +91,11 @@ impl Release {
     /// The price of the first window: noise and private choices.
     pub fn window_price(&self) -> Price {
         self.choice_prices()
-            .fold(self.payment.price(), Price::with_pure)
+            .fold(self.payment.charged_price(), Price::with_pure)
     }
 
     /// Every order that a window can have.
-    pub fn orders(&self) -> Candidates<u32> {
+    pub fn candidate_orders(&self) -> Candidates<u32> {
         match &self.private_order {
             Some(choice) => choice.candidates.clone(),
             None => Candidates::new(self.order, Vec::new()),

@@ -45,7 +45,7 @@ pub struct Choice {
 
 impl Selection {
     /// Returns whether the ledger has recorded another choice than that of this version.
-    pub fn is_kept(&self) -> bool {
+    pub fn is_recorded_choice(&self) -> bool {
         self.taken.choice() != self.best.choice()
     }
 }
@@ -60,7 +60,7 @@ impl Candidate {
     }
 
     /// The keys that select it in a file.
-    pub fn written(&self, axes: &[Axis], function: &Function) -> String {
+    pub fn keys_in_file(&self, axes: &[Axis], function: &Function) -> String {
         // The noise of tables is on counts whatever its name.
         let noise = match &function.about {
             Target::Cells(_) if self.noise == NoiseKind::GaussianCells => NoiseKind::Gaussian,

@@ -14,7 +14,7 @@ pub fn synopsis_bytes(shape: &Shape) -> usize {
         Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
         _ => 0,
     };
-    message_bytes(shape.values()) + points
+    message_bytes(shape.value_count()) + points
 }
 
 /// The approximate size with `lattice_points`: eight bytes a coefficient, plus schema and metadata.

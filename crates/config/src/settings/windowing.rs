@@ -18,7 +18,7 @@ pub enum WindowKind {
 
 impl WindowKind {
     /// The windows of correlated noise; none for a single pane.
-    pub fn series(self) -> Option<continual::WindowKind> {
+    pub fn noise_windows(self) -> Option<continual::WindowKind> {
         match self {
             WindowKind::Tumbling => None,
             WindowKind::Hopping { panes } => Some(continual::WindowKind::Hopping { panes }),

@@ -17,7 +17,7 @@ use bernstream_ledger::bootstrap::Scheme;
 use bernstream_release::{source, window};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Blocks;
-use bernstream_worker::metrics::Detail;
+use bernstream_worker::metrics::MetricsDetail;
 use bernstream_worker::scale;
 
 /// An estimate for an ordinary machine.
@@ -53,19 +53,19 @@ pub struct Settings {
     /// From the cutoff of a window to its publication.
     pub publish_delay: Duration,
     pub output: Output,
-    pub ledger: ledger::Params,
+    pub ledger: ledger::LedgerParams,
     /// The log that the ledger can be built from again.
     pub ledger_log: Option<bernstream_kafka::ledger::log::Params>,
     /// Time that workers that follow wait for the one that acts, where there is a log.
     pub standby: Duration,
     /// Reading is split over processes.
-    pub scale: Option<scale::Params>,
+    pub scale: Option<scale::ScaleParams>,
     pub serve: Option<SocketAddr>,
     /// The address at which the worker shows its own output.
     pub dashboard: Option<SocketAddr>,
     /// The names by which both may be asked.
     pub hosts: Vec<String>,
-    pub detail: Detail,
+    pub detail: MetricsDetail,
     /// Canonical JSON of what affects privacy, and of nothing else: no address, no path, no secret.
     pub normalised: String,
 }
@@ -77,7 +77,7 @@ impl Settings {
     }
 
     /// Time before its window that a charge can reach: the overlap of windows that pay each time.
-    pub fn reach(&self) -> Duration {
+    pub fn charge_reach(&self) -> Duration {
         let earlier = self
             .releases
             .iter()
@@ -90,7 +90,7 @@ impl Settings {
     }
 
     /// The rules for where a ledger may start, and what it may read.
-    pub fn scheme(&self) -> Scheme {
+    pub fn bootstrap_scheme(&self) -> Scheme {
         let slack = match &self.input {
             Input::Kafka(kafka) => kafka.clock_slack,
             Input::Files(_) => Duration::ZERO,
@@ -105,7 +105,7 @@ impl Settings {
 
     /// Warnings about the security of the connections, and about what is surely a mistake.
     pub fn warnings(&self, now: Timestamp) -> Vec<String> {
-        let mut warnings = super::mistakes::suspected(self, now);
+        let mut warnings = super::mistakes::suspected_mistakes(self, now);
         warnings.extend(self.connection_warnings());
         warnings
     }
@@ -114,35 +114,39 @@ impl Settings {
         let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
         warnings.extend(self.registry.iter().flat_map(SchemaRegistry::warnings));
         warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
-        warnings.extend(ledger::private::warning(&self.ledger.path));
+        warnings.extend(ledger::private::access_warning(&self.ledger.path));
         warnings.extend(
             self.ledger_log
                 .as_ref()
-                .and_then(bernstream_kafka::ledger::log::Params::warning),
+                .and_then(bernstream_kafka::ledger::log::Params::key_warning),
         );
-        warnings.extend(self.scale.as_ref().and_then(scale::Params::warning));
+        warnings.extend(
+            self.scale
+                .as_ref()
+                .and_then(scale::ScaleParams::key_file_warning),
+        );
         warnings.dedup();
         warnings
     }
 
-    pub fn protected(&self) -> Protected {
+    pub fn neighbouring_relation(&self) -> Protected {
         self.privacy.protected()
     }
 
     /// About how long a window can take to compute, on an ordinary machine, in whole tenths of a second.
-    pub fn longest(&self) -> Duration {
+    pub fn longest_computation(&self) -> Duration {
         whole_tenths(self.compute_nanos())
     }
 
     /// About how long a window can take from its cutoff until it can be claimed where there is a log: computed, drawn, written and appended.
     /// In whole tenths of a second.
-    pub fn drawing(&self) -> Duration {
+    pub fn longest_drawing(&self) -> Duration {
         whole_tenths(self.compute_nanos().saturating_add(self.write_nanos()))
     }
 
     /// Nanoseconds of the multiplications of a window.
     fn compute_nanos(&self) -> u64 {
-        self.products()
+        self.window_products()
             .saturating_mul(1_000_000_000 / PRODUCTS_A_SECOND)
     }
 
@@ -151,41 +155,41 @@ impl Settings {
         let mut nanos: u64 = 0;
         for release in &self.releases {
             let shape = release.shape();
-            let state = match self.series(release) {
-                Ok(Some(series)) => series.state_bytes(shape.values()),
+            let state = match self.noise_series(release) {
+                Ok(Some(series)) => series.state_bytes(shape.value_count()),
                 Ok(None) | Err(_) => 0,
             };
             let bytes = (synopsis_bytes(&shape) as u64).saturating_add(state as u64);
             let of_release = NANOS_A_SYNOPSIS.saturating_add(bytes.saturating_mul(NANOS_A_BYTE));
             nanos = nanos.saturating_add(of_release);
         }
-        nanos.saturating_mul(self.groups() as u64)
+        nanos.saturating_mul(self.synopses_per_release() as u64)
     }
 
     /// The most multiplications that a window can take, all releases and keys together.
-    pub fn products(&self) -> u64 {
+    pub fn window_products(&self) -> u64 {
         let mut products: u64 = 0;
         for release in &self.releases {
             products = products.saturating_add(release.function.target.cost().products);
         }
-        products.saturating_mul(self.groups() as u64)
+        products.saturating_mul(self.synopses_per_release() as u64)
     }
 
     /// The times for which workers that share a log wait for each other.
-    pub fn patience(&self) -> ledger::Standby {
+    pub fn standby_times(&self) -> ledger::StandbyRule {
         let lead = match &self.input {
             Input::Kafka(kafka) => self.publish_delay.saturating_sub(kafka.clock_slack),
             Input::Files(_) => Duration::ZERO,
         };
-        ledger::Standby {
+        ledger::StandbyRule {
             patience: self.standby,
-            drawing: DRAWING + self.drawing(),
+            drawing: DRAWING + self.longest_drawing(),
             lead,
         }
     }
 
     /// Number of synopses that each release publishes of a window: one a key.
-    pub fn groups(&self) -> usize {
+    pub fn synopses_per_release(&self) -> usize {
         self.windows.keys.as_ref().map_or(1, Vec::len)
     }
 }

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::settings::{Feature, Height};
-use crate::targets::context::{ReadTarget, TargetContext, built, class};
-use crate::targets::lengths::per_axis;
-use crate::targets::wording::score;
+use crate::targets::context::{ReadTarget, TargetContext, built_target, class_label};
+use crate::targets::lengths::lengths_per_axis;
+use crate::targets::wording::score_function;
 use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::bayes::gaussian::GaussianBayes;
 use bernstream_functions::bayes::kernel::KernelBayes;
@@ -39,44 +39,44 @@ pub fn read(
     place: &Range<usize>,
     written: Table,
 ) -> Checked<ReadTarget> {
-    let label = class(document, context, place);
+    let label = class_label(document, context, place);
     let is_kernel = written.bandwidths.is_some();
     if is_kernel == written.min_deviations.is_some() {
         let keys = ["bandwidths", "min_deviations"];
         return Err(document.not_one_of(place.clone(), &keys, is_kernel));
     }
     let lengths = if is_kernel {
-        per_axis(document, context, place, "bandwidths", written.bandwidths)?
+        lengths_per_axis(document, context, place, "bandwidths", written.bandwidths)?
     } else {
         let deviations = written.min_deviations;
-        per_axis(document, context, place, "min_deviations", deviations)?
+        lengths_per_axis(document, context, place, "min_deviations", deviations)?
     };
-    let widths = context.parts(lengths.get_ref());
-    let degree = context.degree(document, place)?;
+    let widths = context.parts_of_axes(lengths.get_ref());
+    let degree = context.lattice_degree(document, place)?;
     let place = lengths.span();
     let lengths = lengths.into_inner();
     let target;
     let method;
     if is_kernel {
-        target = built(document, &place, KernelBayes::new(&widths, degree))?;
+        target = built_target(document, &place, KernelBayes::new(&widths, degree))?;
         method = Method::KernelBayes {
             bandwidths: lengths,
         };
     } else {
-        target = built(document, &place, GaussianBayes::new(&widths, degree))?;
+        target = built_target(document, &place, GaussianBayes::new(&widths, degree))?;
         method = Method::GaussianBayes {
             min_deviations: lengths,
         };
     }
     let label = label?;
     let unit = target.unit() / context.volume();
-    let quantity = format!("records per unit of {}", context.per());
+    let quantity = format!("records per unit of {}", context.columns_in_words());
     // With all records in one place a score is their number times a normal density: a record that changes the estimated
     // variances has a larger effect than that.
     let peak = widths
         .iter()
         .map(|width| 1.0 / (std::f64::consts::TAU.sqrt() * width))
         .product::<f64>();
-    let feature = Feature::of_widths(&widths, Height::Each(peak / context.volume()));
-    Ok(score(&label, method, target, unit, quantity, feature).into())
+    let feature = Feature::from_widths(&widths, Height::Each(peak / context.volume()));
+    Ok(score_function(&label, method, target, unit, quantity, feature).into())
 }

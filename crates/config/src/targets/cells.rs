@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::settings::{Coordinates, Feature, Function, Height};
-use crate::targets::context::{Labelled, ReadTarget, TargetContext, built};
-use crate::targets::lengths::per_axis;
+use crate::targets::context::{Labelled, ReadTarget, TargetContext, built_target};
+use crate::targets::lengths::lengths_per_axis;
 use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::tables::CellTables;
 use bernstream_release::ValueScaling;
@@ -37,7 +37,7 @@ pub fn read(
     place: &Range<usize>,
     written: Table,
 ) -> Checked<ReadTarget> {
-    let bandwidths = per_axis(document, context, place, "bandwidths", written.bandwidths)?;
+    let bandwidths = lengths_per_axis(document, context, place, "bandwidths", written.bandwidths)?;
     let Coordinates::Cells(grid) = context.on else {
         return Err(document.fault(
             place.clone(),
@@ -45,13 +45,13 @@ pub fn read(
             "use noise = \"laplace\" or \"gaussian\"",
         ));
     };
-    let in_cube = context.parts(bandwidths.get_ref());
+    let in_cube = context.parts_of_axes(bandwidths.get_ref());
     let place = bandwidths.span();
     let label = context.label.map(|label| labelled(label.get_ref()));
     let by = context
         .label
         .map(|label| table_label(&label.get_ref().label));
-    let target = built(
+    let target = built_target(
         document,
         &place,
         CellTables::new(&in_cube, grid.spline, grid.steps(), by),
@@ -59,8 +59,8 @@ pub fn read(
     Ok(Function {
         meaning: meaning(context, label.as_ref()),
         quantity: quantity(context, label.as_ref()),
-        scaling: ValueScaling::of(&*target),
-        feature: Some(Feature::of_widths(&in_cube, Height::AllRecords)),
+        scaling: ValueScaling::of_target(&*target),
+        feature: Some(Feature::from_widths(&in_cube, Height::AllRecords)),
         about: description::Target::Cells(description::Cells { label }),
         target,
     }
@@ -68,9 +68,9 @@ pub fn read(
 }
 
 /// Number of tables that a label makes.
-pub fn tables(label: Option<&Labelled>) -> u32 {
+pub fn table_count(label: Option<&Labelled>) -> u32 {
     match label {
-        Some(label) => u32::try_from(table_label(&label.label).tables()).unwrap_or(u32::MAX),
+        Some(label) => u32::try_from(table_label(&label.label).table_count()).unwrap_or(u32::MAX),
         None => 1,
     }
 }
@@ -105,7 +105,7 @@ fn labelled(label: &Labelled) -> CellLabel {
 
 /// The meaning of the function that a reader gets without asking for another.
 fn meaning(context: &TargetContext<'_>, label: Option<&CellLabel>) -> String {
-    let per = context.per();
+    let per = context.columns_in_words();
     let function = match label {
         None => format!("records per unit of {per}"),
         Some(CellLabel::Number { column, .. }) => format!("{column} as expected at {per}"),
@@ -123,7 +123,7 @@ fn meaning(context: &TargetContext<'_>, label: Option<&CellLabel>) -> String {
 /// The unit of the error of that function.
 fn quantity(context: &TargetContext<'_>, label: Option<&CellLabel>) -> String {
     match label {
-        None => format!("records per unit of {}", context.per()),
+        None => format!("records per unit of {}", context.columns_in_words()),
         Some(CellLabel::Number { column, .. }) => format!("of {column}"),
         Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) => "of a probability".to_owned(),
     }

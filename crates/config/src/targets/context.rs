@@ -53,7 +53,7 @@ impl TargetContext<'_> {
     }
 
     /// Lengths along the axes, as parts of the domain.
-    pub fn parts(&self, lengths: &[f64]) -> Vec<f64> {
+    pub fn parts_of_axes(&self, lengths: &[f64]) -> Vec<f64> {
         lengths
             .iter()
             .zip(self.widths())
@@ -77,25 +77,29 @@ impl TargetContext<'_> {
     }
 
     /// The degree of the lattice; a fault for a function that cannot have kernel points.
-    pub fn degree(&self, document: &mut Document<'_>, place: &Range<usize>) -> Checked<u32> {
+    pub fn lattice_degree(
+        &self,
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+    ) -> Checked<u32> {
         match self.on {
             Coordinates::Lattice { degree } => Ok(degree),
             Coordinates::Points { .. } | Coordinates::Tensor(_) => {
                 let what = "cannot use kernel points: they are for densities and kernel machines";
                 Err(document.fault(place.clone(), what, "use noise = \"laplace\" or \"cube\""))
             }
-            Coordinates::Cells(_) => Err(self.no_cells(document, place)),
+            Coordinates::Cells(_) => Err(self.no_cells_fault(document, place)),
         }
     }
 
     /// The fault of a function that is no sum of kernels over the records.
-    pub fn no_cells(&self, document: &mut Document<'_>, place: &Range<usize>) -> Reported {
+    pub fn no_cells_fault(&self, document: &mut Document<'_>, place: &Range<usize>) -> Reported {
         let what = "cannot be read off counts of cells: they are for densities";
         document.fault(place.clone(), what, "use noise = \"auto\"")
     }
 
     /// The columns of the axes, in words.
-    pub fn per(&self) -> String {
+    pub fn columns_in_words(&self) -> String {
         self.columns.join(" and ")
     }
 }
@@ -113,7 +117,7 @@ pub struct ClassLabel<'g> {
 }
 
 /// The label, which must be a number.
-pub fn number<'g>(
+pub fn number_label<'g>(
     document: &mut Document<'_>,
     context: &'g TargetContext<'_>,
     place: &Range<usize>,
@@ -136,7 +140,7 @@ pub fn number<'g>(
 }
 
 /// The label, which must be a class.
-pub fn class<'g>(
+pub fn class_label<'g>(
     document: &mut Document<'_>,
     context: &'g TargetContext<'_>,
     place: &Range<usize>,
@@ -169,7 +173,7 @@ fn no_label(document: &mut Document<'_>, place: &Range<usize>) -> Reported {
 }
 
 /// The target, or the fault at `place` that it cannot be built.
-pub fn built<T: Target + 'static>(
+pub fn built_target<T: Target + 'static>(
     document: &mut Document<'_>,
     place: &Range<usize>,
     target: Result<T, targets::Error>,

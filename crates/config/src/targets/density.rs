@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::settings::Coordinates;
-use crate::targets::context::{ReadTarget, TargetContext, built};
-use crate::targets::lengths::per_axis;
+use crate::targets::context::{ReadTarget, TargetContext, built_target};
+use crate::targets::lengths::lengths_per_axis;
 use crate::targets::private_bandwidths;
-use crate::targets::wording::intensity;
+use crate::targets::wording::intensity_function;
 use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::cells::CellDensity;
 use bernstream_functions::covariance::CovarianceDensity;
@@ -71,10 +71,11 @@ pub fn read(
         });
     }
     let Some(covariance) = written.covariance else {
-        let bandwidths = per_axis(document, context, place, "bandwidths", written.bandwidths)?;
+        let bandwidths =
+            lengths_per_axis(document, context, place, "bandwidths", written.bandwidths)?;
         let target = on_bandwidths(document, context, &bandwidths)?;
         let kernel = Smoothing::Bandwidths(bandwidths.into_inner());
-        return Ok(intensity(context, target, kernel).into());
+        return Ok(intensity_function(context, target, kernel).into());
     };
     if has_bandwidths {
         let keys = ["bandwidths", "covariance"];
@@ -87,7 +88,7 @@ pub fn read(
         rows.push(row.into_iter().map(Spanned::into_inner).collect());
     }
     let target = on_covariance(document, context, &place, &rows)?;
-    Ok(intensity(context, target, Smoothing::Covariance(rows)).into())
+    Ok(intensity_function(context, target, Smoothing::Covariance(rows)).into())
 }
 
 fn on_bandwidths(
@@ -96,17 +97,17 @@ fn on_bandwidths(
     bandwidths: &Spanned<Vec<f64>>,
 ) -> Checked<Arc<dyn Target>> {
     let place = bandwidths.span();
-    let in_cube = context.parts(bandwidths.get_ref());
+    let in_cube = context.parts_of_axes(bandwidths.get_ref());
     if let Some(placement) = context.on.placement() {
         let target = KernelDensity::diagonal(&in_cube, placement);
-        return built(document, &place, target);
+        return built_target(document, &place, target);
     }
     if let Coordinates::Cells(grid) = context.on {
         let target = CellDensity::diagonal(&in_cube, grid.spline, grid.steps());
-        return built(document, &place, target);
+        return built_target(document, &place, target);
     }
-    let degree = context.degree(document, &place)?;
-    built(document, &place, Density::new(&in_cube, degree))
+    let degree = context.lattice_degree(document, &place)?;
+    built_target(document, &place, Density::new(&in_cube, degree))
 }
 
 fn on_covariance(
@@ -123,12 +124,12 @@ fn on_covariance(
     let in_cube = context.covariance_parts(rows);
     if let Some(placement) = context.on.placement() {
         let target = KernelDensity::covariance(&in_cube, placement);
-        return built(document, place, target);
+        return built_target(document, place, target);
     }
     if let Coordinates::Cells(grid) = context.on {
         let target = CellDensity::covariance(&in_cube, grid.spline, grid.steps());
-        return built(document, place, target);
+        return built_target(document, place, target);
     }
-    let degree = context.degree(document, place)?;
-    built(document, place, CovarianceDensity::new(&in_cube, degree))
+    let degree = context.lattice_degree(document, place)?;
+    built_target(document, place, CovarianceDensity::new(&in_cube, degree))
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::settings::{Feature, Function, Height};
-use crate::targets::context::{Labelled, ReadTarget, TargetContext, built};
+use crate::targets::context::{Labelled, ReadTarget, TargetContext, built_target};
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_functions::expression;
 use bernstream_functions::expression::{Formula, Variable};
@@ -53,22 +53,26 @@ pub fn read(
         None => None,
     };
     let clip = match written.clip {
-        Some(table) => Some(clip(document, table)?),
+        Some(table) => Some(read_clip(document, table)?),
         None => None,
     };
     let formula = Formula::new(
         text.get_ref(),
         &axes,
         label.as_ref(),
-        context.degree(document, place)?,
+        context.lattice_degree(document, place)?,
     );
     let target = match &clip {
         Some(clip) => {
             let Clip { sup, sum } = *clip.get_ref();
-            let target = formula.and_then(|formula| formula.clipped(sup, sum));
-            built(document, &clip.span(), target)?
+            let target = formula.and_then(|formula| formula.with_clipped_ranges(sup, sum));
+            built_target(document, &clip.span(), target)?
         }
-        None => built(document, &text.span(), formula.and_then(Formula::proved))?,
+        None => built_target(
+            document,
+            &text.span(),
+            formula.and_then(Formula::with_proved_ranges),
+        )?,
     };
     let text = text.into_inner();
     let clip = clip.map(Spanned::into_inner);
@@ -85,9 +89,9 @@ pub fn read(
             expression: text,
             clip,
         }),
-        scaling: ValueScaling::of(&*target),
+        scaling: ValueScaling::of_target(&*target),
         // Nothing is known of its shape: a bump half the domain wide.
-        feature: Some(Feature::of_widths(
+        feature: Some(Feature::from_widths(
             &vec![0.25; context.axes.len()],
             Height::AllRecords,
         )),
@@ -121,7 +125,7 @@ fn expression_label(
 }
 
 /// The bounds to which the contribution of a record is clipped; the target checks whether they are consistent.
-fn clip(document: &mut Document<'_>, table: Spanned<ClipTable>) -> Checked<Spanned<Clip>> {
+fn read_clip(document: &mut Document<'_>, table: Spanned<ClipTable>) -> Checked<Spanned<Clip>> {
     let place = table.span();
     let written = table.into_inner();
     let sup = document.required(&place, "sup", written.sup, values::positive);

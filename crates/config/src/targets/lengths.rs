@@ -6,7 +6,7 @@ use crate::targets::context::TargetContext;
 use crate::text::{Checked, Document, Field, Spanned};
 
 /// One length an axis, in natural units.
-pub fn per_axis(
+pub fn lengths_per_axis(
     document: &mut Document<'_>,
     context: &TargetContext<'_>,
     place: &Range<usize>,
@@ -14,11 +14,11 @@ pub fn per_axis(
     written: Field<Vec<Spanned<f64>>>,
 ) -> Checked<Spanned<Vec<f64>>> {
     let list = document.required(place, key, written, Ok)?;
-    lengths(document, context, list)
+    checked_lengths(document, context, list)
 }
 
 /// A list of lengths, one an axis, each at most as long as the axis.
-pub fn lengths(
+pub fn checked_lengths(
     document: &mut Document<'_>,
     context: &TargetContext<'_>,
     list: Spanned<Vec<Spanned<f64>>>,

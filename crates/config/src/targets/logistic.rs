@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::settings::{Feature, Function, Height};
-use crate::targets::context::{ClassLabel, ReadTarget, TargetContext, built, class};
-use crate::targets::wording::score;
+use crate::targets::context::{ClassLabel, ReadTarget, TargetContext, built_target, class_label};
+use crate::targets::wording::score_function;
 use crate::text::{Checked, Document, Field, values};
 use bernstream_functions::logistic::{Logistic, Score};
 use bernstream_release::ValueScaling;
@@ -41,7 +41,7 @@ pub fn read(
     place: &Range<usize>,
     written: Table,
 ) -> Checked<ReadTarget> {
-    let label = class(document, context, place);
+    let label = class_label(document, context, place);
     let score_of = document.required(place, "score", written.score, Ok);
     let c = document.required(place, "c", written.c, values::positive);
     let max_records = document.required(place, "max_records", written.max_records, values::count);
@@ -51,13 +51,13 @@ pub fn read(
     let c = c?.into_inner();
     let max_records = max_records?.into_inner();
     let is_linear = matches!(written, ScoreTable::Linear);
-    let degree = context.degree(document, place)?;
+    let degree = context.lattice_degree(document, place)?;
     let score_of = if is_linear {
         Score::Linear
     } else {
         Score::Sigmoid { degree }
     };
-    let target = built(
+    let target = built_target(
         document,
         place,
         Logistic::new(context.axes.len(), c, max_records, score_of),
@@ -65,10 +65,10 @@ pub fn read(
     let method = Method::Logistic { c, max_records };
     let unit = target.unit();
     let height = Height::Fixed(if is_linear { 1.0 } else { 0.5 });
-    let feature = Feature::of_widths(&vec![0.5; context.axes.len()], height);
+    let feature = Feature::from_widths(&vec![0.5; context.axes.len()], height);
     if is_linear {
         let quantity = "of the score".to_owned();
-        return Ok(score(&label, method, target, unit, quantity, feature).into());
+        return Ok(score_function(&label, method, target, unit, quantity, feature).into());
     }
     let likely = format!("the probability that {column} > {above}");
     Ok(Function {
@@ -79,7 +79,7 @@ pub fn read(
         }),
         meaning: likely.clone(),
         quantity: "of the probability".to_owned(),
-        scaling: ValueScaling::of(&*target),
+        scaling: ValueScaling::of_target(&*target),
         feature: Some(feature),
         target,
     }

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::settings::{Feature, Height};
 use crate::targets::context::{
-    ClassLabel, NumberLabel, ReadTarget, TargetContext, built, class, number,
+    ClassLabel, NumberLabel, ReadTarget, TargetContext, built_target, class_label, number_label,
 };
-use crate::targets::wording::{expected_number, score};
+use crate::targets::wording::{expected_label_function, score_function};
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_functions::machine;
 use bernstream_functions::machine::{KernelMachine, Machine};
@@ -82,16 +82,16 @@ pub fn read(
     let loss = document.required(place, "loss", written.loss, Ok);
     let kernel = document
         .required(place, "kernel", written.kernel, Ok)
-        .and_then(|written| kernel(document, written));
+        .and_then(|written| read_kernel(document, written));
     let c = document.required(place, "c", written.c, values::positive);
     let max_records = document.required(place, "max_records", written.max_records, values::count);
     let landmarks = document.optional(written.landmarks, values::count);
     let loss = loss?;
     // The loss says which kind of label it is for.
     let label = if loss.get_ref().classifies() {
-        class(document, context, place).map(FitLabel::Class)
+        class_label(document, context, place).map(FitLabel::Class)
     } else {
-        number(document, context, place).map(FitLabel::Number)
+        number_label(document, context, place).map(FitLabel::Number)
     };
     let kernel = kernel?;
     let c = c?.into_inner();
@@ -114,10 +114,10 @@ pub fn read(
     };
     let target = match context.on.placement() {
         None => {
-            settings.degree = context.degree(document, place)?;
-            built(document, place, Machine::new(settings))?
+            settings.degree = context.lattice_degree(document, place)?;
+            built_target(document, place, Machine::new(settings))?
         }
-        Some(placement) => built(document, place, KernelMachine::new(settings, placement))?,
+        Some(placement) => built_target(document, place, KernelMachine::new(settings, placement))?,
     };
     let method = Method::KernelMachine {
         loss,
@@ -143,11 +143,13 @@ pub fn read(
         height,
     };
     let function = match label {
-        FitLabel::Number(label) => expected_number(context, &label, method, target, feature),
+        FitLabel::Number(label) => {
+            expected_label_function(context, &label, method, target, feature)
+        }
         FitLabel::Class(label) => {
             let unit = target.unit();
             let quantity = "of the score".to_owned();
-            score(&label, method, target, unit, quantity, feature)
+            score_function(&label, method, target, unit, quantity, feature)
         }
     };
     Ok(function.into())
@@ -178,16 +180,16 @@ fn are_close_enough(
     Ok(())
 }
 
-fn kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked<Kernel> {
+fn read_kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked<Kernel> {
     match written.into_inner() {
         KernelTable::Gaussian(table) => {
             let place = table.span();
-            let bandwidth = bandwidth(document, &place, table.into_inner().bandwidth)?;
+            let bandwidth = read_bandwidth(document, &place, table.into_inner().bandwidth)?;
             Ok(Kernel::Gaussian { bandwidth })
         }
         KernelTable::Laplacian(table) => {
             let place = table.span();
-            let bandwidth = bandwidth(document, &place, table.into_inner().bandwidth)?;
+            let bandwidth = read_bandwidth(document, &place, table.into_inner().bandwidth)?;
             Ok(Kernel::Laplacian { bandwidth })
         }
         KernelTable::Polynomial(table) => {
@@ -203,7 +205,7 @@ fn kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked
 }
 
 /// The bandwidth of the kernel whose table is at `place`.
-fn bandwidth(
+fn read_bandwidth(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: Field<f64>,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::settings::Function;
-use crate::targets::context::{FrequencyPlan, ReadTarget, TargetContext, built};
+use crate::targets::context::{FrequencyPlan, ReadTarget, TargetContext, built_target};
 use crate::text::{Checked, Document, Field, values};
 use bernstream_functions::moments::Moments;
 use bernstream_release::ValueScaling;
@@ -69,16 +69,16 @@ pub fn read(
     };
     let place = frequencies.span();
     let frequencies = frequencies.into_inner();
-    let target = built(document, &place, Moments::new(axes, frequencies))?;
+    let target = built_target(document, &place, Moments::new(axes, frequencies))?;
     Ok(Function {
         meaning: format!(
             "sums over the records of products of cosines of the angles of {}, {frequencies} an axis, the first the number of \
              records: ask `bernstream query` what any smooth function adds up to",
-            context.per()
+            context.columns_in_words()
         ),
         quantity: "of a sum of cosines over the records".to_owned(),
         about: description::Target::Moments(description::Moments { frequencies }),
-        scaling: ValueScaling::of(&*target),
+        scaling: ValueScaling::of_target(&*target),
         feature: None,
         target,
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::settings::{Coordinates, PrivateBandwidths};
 use crate::targets::context::TargetContext;
 use crate::targets::lengths;
-use crate::targets::wording::intensity;
+use crate::targets::wording::intensity_function;
 use crate::text::{Checked, Document, Field, Spanned, each, values};
 use bernstream_functions::density::Density;
 use bernstream_release::choice::Candidates;
@@ -43,19 +43,23 @@ pub fn read(
     let place = table.span();
     let written = table.into_inner();
     let price = document.required(&place, "epsilon", written.epsilon, values::epsilon);
-    let candidates = document.required(&place, "candidates", written.candidates, several);
+    let candidates =
+        document.required(&place, "candidates", written.candidates, several_candidates);
     let candidates = candidates?;
     let list_place = candidates.span();
     // Every list before the first `?`, so that the faults of all are recorded.
     let mut lists = Vec::new();
     for list in candidates.into_inner() {
-        lists.push(lengths::lengths(document, context, list));
+        lists.push(lengths::checked_lengths(document, context, list));
     }
     let mut lengths: Vec<Vec<f64>> = Vec::new();
     for list in lists {
         lengths.push(list?.into_inner());
     }
-    let in_cube: Vec<Vec<f64>> = lengths.iter().map(|list| context.parts(list)).collect();
+    let in_cube: Vec<Vec<f64>> = lengths
+        .iter()
+        .map(|list| context.parts_of_axes(list))
+        .collect();
     let degree = match context.on {
         Coordinates::Lattice { degree } => degree,
         Coordinates::Points { .. } | Coordinates::Tensor(_) => {
@@ -75,12 +79,12 @@ pub fn read(
             ));
         }
     };
-    let family = Density::family(&in_cube, degree)
+    let family = Density::family_on_one_grid(&in_cube, degree)
         .map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
     let mut functions = Vec::new();
     for (density, lengths) in family.into_iter().zip(lengths) {
         let kernel = Smoothing::Bandwidths(lengths);
-        functions.push(intensity(context, Arc::new(density), kernel));
+        functions.push(intensity_function(context, Arc::new(density), kernel));
     }
     let candidates = Candidates::from_vec(functions)
         .ok_or_else(|| document.missing(place.clone(), "candidates"))?;
@@ -92,7 +96,7 @@ pub fn read(
 }
 
 /// Checks that the number of candidates suits a private choice.
-pub fn several<T>(candidates: Vec<T>) -> Result<Vec<T>, String> {
+pub fn several_candidates<T>(candidates: Vec<T>) -> Result<Vec<T>, String> {
     match candidates.len() {
         2..=MOST_CANDIDATES => Ok(candidates),
         count => Err(format!(

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::settings::{Feature, Height};
-use crate::targets::context::{ReadTarget, TargetContext, built, number};
-use crate::targets::wording::expected_number;
+use crate::targets::context::{ReadTarget, TargetContext, built_target, number_label};
+use crate::targets::wording::expected_label_function;
 use crate::text::{Checked, Document, Field, values};
 use bernstream_functions::regression::Regression;
 use bernstream_synopsis::description::Method;
@@ -33,7 +33,7 @@ pub fn read(
     place: &Range<usize>,
     written: Table,
 ) -> Checked<ReadTarget> {
-    let label = number(document, context, place);
+    let label = number_label(document, context, place);
     let bandwidth = document.required(place, "bandwidth", written.bandwidth, values::positive);
     let gap = document.required(place, "gap", written.gap, values::positive);
     let max_records = document.required(place, "max_records", written.max_records, values::count);
@@ -49,11 +49,11 @@ pub fn read(
     let width = axis.max - axis.min;
     let target = Regression::new(
         bandwidth / width,
-        context.degree(document, place)?,
+        context.lattice_degree(document, place)?,
         gap / width,
         max_records,
     );
-    let target = built(document, place, target)?;
+    let target = built_target(document, place, target)?;
     let method = Method::PriestleyChao {
         bandwidth,
         gap,
@@ -64,6 +64,6 @@ pub fn read(
         limit: (bounds.max - bounds.min) / 2.0,
         gap: gap / width,
     };
-    let feature = Feature::of_widths(&[bandwidth / width], height);
-    Ok(expected_number(context, &label, method, target, feature).into())
+    let feature = Feature::from_widths(&[bandwidth / width], height);
+    Ok(expected_label_function(context, &label, method, target, feature).into())
 }

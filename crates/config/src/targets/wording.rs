@@ -10,7 +10,7 @@ use bernstream_synopsis::description;
 use bernstream_synopsis::description::{Classifier, Method, Regression, Smoothing};
 
 /// The expected value of a numeric label, scaled to `[-1, 1]` by its bounds.
-pub fn expected_number(
+pub fn expected_label_function(
     context: &TargetContext<'_>,
     label: &NumberLabel<'_>,
     method: Method,
@@ -30,7 +30,7 @@ pub fn expected_number(
         about: description::Target::Regression(about),
         meaning: format!(
             "{column} as expected at {}; {middle} where there are no records",
-            context.per()
+            context.columns_in_words()
         ),
         quantity: format!("of {column}"),
         scaling: ValueScaling::new(target.unit() * half, middle),
@@ -40,7 +40,7 @@ pub fn expected_number(
 }
 
 /// A score for two classes, whose sign tells them apart.
-pub fn score(
+pub fn score_function(
     label: &ClassLabel<'_>,
     method: Method,
     target: Arc<dyn Target>,
@@ -66,15 +66,15 @@ pub fn score(
 }
 
 /// A kernel density, in records per unit of its axes.
-pub fn intensity(
+pub fn intensity_function(
     context: &TargetContext<'_>,
     target: Arc<dyn Target>,
     kernel: Smoothing,
 ) -> Function {
-    let per = context.per();
+    let per = context.columns_in_words();
     let feature = match &kernel {
-        Smoothing::Bandwidths(bandwidths) => Some(Feature::of_widths(
-            &context.parts(bandwidths),
+        Smoothing::Bandwidths(bandwidths) => Some(Feature::from_widths(
+            &context.parts_of_axes(bandwidths),
             Height::AllRecords,
         )),
         Smoothing::Covariance(rows) => PointKernel::of_covariance(&context.covariance_parts(rows))

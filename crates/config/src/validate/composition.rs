@@ -2,12 +2,12 @@
 
 use crate::file;
 use crate::read::draft::ReleaseDraft;
-use crate::settings::{FINEST, MOST_DRAWN, Privacy, Release, touched};
+use crate::settings::{FINEST, MOST_DRAWN, Privacy, Release, touched_values};
 use crate::text::{Checked, Document};
 use bernstream_noise::Mechanism;
-use bernstream_noise::accountant::gaussian::Drawn;
+use bernstream_noise::accountant::gaussian::DrawnNoise;
 use bernstream_noise::accountant::plan;
-use bernstream_noise::accountant::plan::Class;
+use bernstream_noise::accountant::plan::ReleaseClass;
 use bernstream_noise::accountant::policy::Policy;
 use bernstream_noise::calibrate::Scale;
 use bernstream_synopsis::NoiseDistribution;
@@ -17,21 +17,21 @@ use bernstream_synopsis::grid::Grid;
 use bernstream_synopsis::price::Price;
 
 /// Checks the conditions of the composition that the budget uses.
-pub fn holds(
+pub fn composition_holds(
     document: &mut Document<'_>,
     privacy: &Privacy,
     drafts: &[ReleaseDraft],
     grid: Option<Grid>,
 ) -> Checked<()> {
     match privacy.definition {
-        Definition::Gaussian => all_gaussian(document, privacy, drafts, grid),
-        Definition::Planned => as_declared(document, privacy, drafts),
+        Definition::Gaussian => noise_is_gaussian(document, privacy, drafts, grid),
+        Definition::Planned => plan_is_within(document, privacy, drafts),
         _ => Ok(()),
     }
 }
 
 /// All noise is Gaussian, within the limits of [`DRAWN`](crate::settings::DRAWN).
-fn all_gaussian(
+fn noise_is_gaussian(
     document: &mut Document<'_>,
     privacy: &Privacy,
     drafts: &[ReleaseDraft],
@@ -46,12 +46,12 @@ fn all_gaussian(
                 r#"remove it, or use composition = "concentrated""#,
             ));
         }
-        if draft.noise.law() != NoiseDistribution::DiscreteGaussian {
+        if draft.noise.noise_distribution() != NoiseDistribution::DiscreteGaussian {
             let what = "its noise is not Gaussian, and composition = \"gaussian\" allows no other";
             let hint = r#"use noise = "gaussian", "gaussian_cells" or "gaussian_process", or composition = "concentrated""#;
             return Err(document.fault(draft.payment.span(), what, hint));
         }
-        let noise = mechanisms(privacy, draft)
+        let noise = draft_mechanisms(privacy, draft)
             .into_iter()
             .find(|noise| noise.scale() < FINEST);
         if let Some(noise) = noise {
@@ -64,11 +64,11 @@ fn all_gaussian(
             return Err(document.fault(draft.payment.span(), what, hint));
         }
     }
-    let a_window = touched(
+    let a_window = touched_values(
         privacy,
         drafts
             .iter()
-            .map(|draft| draft.function.get_ref().target.shape().values()),
+            .map(|draft| draft.function.get_ref().target.shape().value_count()),
     );
     let windows = privacy.windows_of_period(grid).unwrap_or(1);
     if a_window.saturating_mul(windows) > MOST_DRAWN
@@ -86,7 +86,7 @@ fn all_gaussian(
 }
 
 /// The whole declared plan is within its epsilon and delta.
-fn as_declared(
+fn plan_is_within(
     document: &mut Document<'_>,
     privacy: &Privacy,
     drafts: &[ReleaseDraft],
@@ -109,9 +109,9 @@ fn as_declared(
             ));
         }
     }
-    let classes: Vec<(Class, u64)> = drafts
+    let classes: Vec<(ReleaseClass, u64)> = drafts
         .iter()
-        .flat_map(|draft| classes(privacy, draft))
+        .flat_map(|draft| privacy_classes(privacy, draft))
         .collect();
     let Implied { epsilon, delta } = implied;
     let all = classes
@@ -120,7 +120,7 @@ fn as_declared(
     if !plan::Plan::new(all).is_within(epsilon, delta)
         && let Some(draft) = drafts.first()
     {
-        let what = match plan::longest(&classes, epsilon, delta) {
+        let what = match plan::longest_horizon(&classes, epsilon, delta) {
             0 => "not even one window of these prices fits".to_owned(),
             most => format!("at most {most} windows of these prices fit"),
         };
@@ -137,36 +137,38 @@ fn as_declared(
 }
 
 /// The privacy losses of one window of a declared plan.
-fn classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(Class, u64)> {
-    let own = draft.payment.get_ref().own();
+fn privacy_classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(ReleaseClass, u64)> {
+    let own = draft.payment.get_ref().mechanism_price();
     let target = &*draft.function.get_ref().target;
-    let finest = mechanisms(privacy, draft)
+    let finest = draft_mechanisms(privacy, draft)
         .iter()
         .map(Mechanism::scale)
         .min();
-    let noise = match draft.noise.law() {
+    let noise = match draft.noise.noise_distribution() {
         NoiseDistribution::DiscreteGaussian => {
             if let Price::Concentrated(rho) = own
                 && let Some(sigma) = finest
             {
-                let values = privacy.touched(target.shape().values()) as u64;
-                Class::Gaussian {
+                let values = privacy.touched_values(target.shape().value_count()) as u64;
+                ReleaseClass::Gaussian {
                     rho,
-                    drawn: Drawn { values, sigma },
+                    drawn: DrawnNoise { values, sigma },
                 }
             } else {
-                Class::Pure(own.pure())
+                ReleaseClass::Pure(own.largest_pure_epsilon())
             }
         }
         // Laplace noise that is priced in rho has a larger epsilon than other pure mechanisms at that rho.
         NoiseDistribution::DiscreteLaplace => {
-            worst_laplace(privacy, draft).unwrap_or(Class::Pure(own.pure()))
+            worst_laplace(privacy, draft).unwrap_or(ReleaseClass::Pure(own.largest_pure_epsilon()))
         }
-        NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => Class::Pure(own.pure()),
+        NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => {
+            ReleaseClass::Pure(own.largest_pure_epsilon())
+        }
     };
     draft
         .choice_prices()
-        .map(Class::Pure)
+        .map(ReleaseClass::Pure)
         .chain([noise])
         .map(|class| (class, 1))
         .collect()
@@ -174,9 +176,9 @@ fn classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(Class, u64)> {
 
 /// The Laplace noise with the largest privacy loss, over every function that a window can have: the largest ratio of
 /// sensitivity to scale.
-fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
+fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<ReleaseClass> {
     let calibration = draft.calibration();
-    let price = draft.payment.get_ref().own();
+    let price = draft.payment.get_ref().mechanism_price();
     let law = NoiseDistribution::DiscreteLaplace;
     let mut worst: Option<LaplaceLoss> = None;
     for function in draft.functions().iter() {
@@ -193,7 +195,7 @@ fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
         }
     }
     let LaplaceLoss { change, scale } = worst?;
-    Some(Class::Laplace { change, scale })
+    Some(ReleaseClass::Laplace { change, scale })
 }
 
 /// The privacy loss of Laplace noise: its sensitivity over its scale.
@@ -211,10 +213,10 @@ impl LaplaceLoss {
 }
 
 /// The noise of every function that a window can have, in its first window.
-fn mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
+fn draft_mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
     let calibration = draft.calibration();
-    let law = draft.noise.law();
-    let price = draft.payment.get_ref().own();
+    let law = draft.noise.noise_distribution();
+    let price = draft.payment.get_ref().mechanism_price();
     let functions = draft.functions();
     functions
         .iter()
@@ -230,7 +232,7 @@ fn mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
 pub fn share_the_slot(total: Price, releases: &mut [Release]) {
     if let Price::Slots(_) = total {
         for release in releases.iter_mut().skip(1) {
-            release.policy = Policy::Fixed(total.zero());
+            release.policy = Policy::Fixed(total.zero_of_kind());
         }
     }
 }

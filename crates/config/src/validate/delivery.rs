@@ -24,7 +24,7 @@ pub fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedul
         && let Some(delay) = &schedule.delay
         && *delay.get_ref() <= kafka.clock_slack
     {
-        let slack = bernstream_synopsis::clock::show(kafka.clock_slack);
+        let slack = bernstream_synopsis::clock::format_duration(kafka.clock_slack);
         let what = format!("must be longer than input.kafka.clock_slack, {slack}");
         document.fault(
             delay.span(),
@@ -46,7 +46,7 @@ pub fn grace_exceeds_the_producer_delay(
     {
         let what = format!(
             "must be longer than input.kafka.producer_delay, {}",
-            bernstream_synopsis::clock::show(delay)
+            bernstream_synopsis::clock::format_duration(delay)
         );
         let hint = "a record that its producer still keeps at the cutoff is missing from its window, and another record may decide how \
                     long it is kept: raise grace, or let producers send more often, by the clock";
@@ -110,10 +110,10 @@ pub fn reads_no_output(
     match &input.from {
         Input::Kafka(from) => {
             if let Output::Kafka { sink, witness } = &output.to {
-                if is_same(&sink.broker, &from.broker) {
+                if has_same_servers(&sink.broker, &from.broker) {
                     writes_to_no_input(document, from, &sink.topic, &output.place);
                 }
-                if is_same(&witness.broker, &from.broker) {
+                if has_same_servers(&witness.broker, &from.broker) {
                     writes_to_no_input(document, from, &witness.topic, &output.witness_place);
                 }
             }
@@ -156,7 +156,7 @@ pub fn logs_no_input(
     };
     let name = &log.records.topic;
     let is_read = *name == from.topic || *name == from.clock && !from.trust_producer_time;
-    if is_same(&log.records.broker, &from.broker) && is_read {
+    if has_same_servers(&log.records.broker, &from.broker) && is_read {
         document.fault(
             place.unwrap_or_default(),
             "is the input topic or its clock",
@@ -165,6 +165,6 @@ pub fn logs_no_input(
     }
 }
 
-fn is_same(one: &Broker, other: &Broker) -> bool {
+fn has_same_servers(one: &Broker, other: &Broker) -> bool {
     one.servers == other.servers
 }

@@ -6,11 +6,11 @@ mod noise;
 mod price;
 mod sharing;
 
-pub use composition::{holds, share_the_slot};
+pub use composition::{composition_holds, share_the_slot};
 pub use delivery::{
     delays_past_the_slack, fits_a_message, fits_a_row, grace_exceeds_the_producer_delay,
     logs_no_input, reads_no_output,
 };
-pub use noise::{can_be_drawn, can_go_on};
+pub use noise::{can_be_drawn, sums_can_be_drawn};
 pub use price::can_pay_once;
 pub use sharing::shares_through_a_topic;

@@ -20,15 +20,19 @@ pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Re
             return;
         }
         let calibration = release.calibration();
-        let price = release.payment.get_ref().own();
-        let noise =
-            match calibration.mechanism(&*function.target, release.noise.law(), privacy, price) {
-                Ok(noise) => noise,
-                Err(error) => {
-                    document.fault(release.payment.span(), error.to_string(), "");
-                    return;
-                }
-            };
+        let price = release.payment.get_ref().mechanism_price();
+        let noise = match calibration.mechanism(
+            &*function.target,
+            release.noise.noise_distribution(),
+            privacy,
+            price,
+        ) {
+            Ok(noise) => noise,
+            Err(error) => {
+                document.fault(release.payment.span(), error.to_string(), "");
+                return;
+            }
+        };
         if let Some(choice) = &release.private_order
             && let Err(error) = choice.get_ref().mechanism(function, &noise, protected)
         {
@@ -39,14 +43,14 @@ pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Re
 }
 
 /// Checks that correlated noise can be calibrated to these prices.
-pub fn can_go_on(
+pub fn sums_can_be_drawn(
     document: &mut Document<'_>,
     settings: &Settings,
     places: &[Range<usize>],
 ) -> Checked<()> {
     for (release, place) in settings.releases.iter().zip(places) {
         settings
-            .series(release)
+            .noise_series(release)
             .map_err(|error| document.fault(place.clone(), error.to_string(), ""))?;
     }
     Ok(())
@@ -59,14 +63,22 @@ fn sensitivity(
     privacy: &Privacy,
     release: &ReleaseDraft,
 ) -> Checked<Sensitivity> {
-    let ours = Calibration::Tight.sensitivity(&*function.target, release.noise.law(), privacy);
+    let ours = Calibration::Tight.sensitivity(
+        &*function.target,
+        release.noise.noise_distribution(),
+        privacy,
+    );
     let ours =
         ours.map_err(|error| document.fault(release.function.span(), error.to_string(), ""))?;
     match &release.calibration {
         None => Ok(ours),
         Some(calibration) => calibration
             .get_ref()
-            .sensitivity(&*function.target, release.noise.law(), privacy)
+            .sensitivity(
+                &*function.target,
+                release.noise.noise_distribution(),
+                privacy,
+            )
             .map_err(|error| document.fault(calibration.span(), error.to_string(), "")),
     }
 }

@@ -8,10 +8,10 @@ use bernstream_synopsis::price::Price;
 /// Checks that the total pays for a window of all releases; the fault is at the release that exceeds it.
 pub fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) {
     // All releases share one slot.
-    if let Price::Slots(_) = privacy.limit() {
+    if let Price::Slots(_) = privacy.spendable_limit() {
         return slots_are_left(document, privacy, drafts);
     }
-    let mut before = privacy.total.zero();
+    let mut before = privacy.total.zero_of_kind();
     for draft in drafts {
         let Some(sum) = can_pay(document, privacy, before, draft) else {
             return;
@@ -21,7 +21,7 @@ pub fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Re
 }
 
 fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) {
-    if privacy.limit().is_zero()
+    if privacy.spendable_limit().is_zero()
         && let Some(draft) = drafts.first()
     {
         let what = format!(
@@ -43,8 +43,8 @@ fn can_pay(
     release: &ReleaseDraft,
 ) -> Option<Price> {
     let total = privacy.total;
-    let limit = privacy.limit();
-    let own = release.payment.get_ref().price();
+    let limit = privacy.spendable_limit();
+    let own = release.payment.get_ref().charged_price();
     let price = release.choice_prices().fold(own, Price::with_pure);
     let sum = before.checked_add(price);
     if sum.is_none_or(|sum| !sum.is_within(limit)) {

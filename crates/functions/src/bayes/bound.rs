@@ -20,7 +20,7 @@ const MARGIN: f64 = 1.0 + 1e-9;
 pub(super) fn largest_rise(deviations: &[f64]) -> f64 {
     let reach: Vec<f64> = deviations.iter().map(|d| 1.0 / d).collect();
     let whole = reach.iter().map(|r| Range { low: 0.0, high: *r }).collect();
-    search(whole, |sides| {
+    bound_maximum(whole, |sides| {
         let low: Vec<f64> = sides.iter().map(|side| side.low).collect();
         let high: Vec<f64> = sides.iter().map(|side| side.high).collect();
         Some(Estimate {
@@ -33,12 +33,16 @@ pub(super) fn largest_rise(deviations: &[f64]) -> f64 {
 /// The exponential at the corner `near` times the sum at the corner `far`.
 fn rise_between(near: &[f64], far: &[f64], reach: &[f64]) -> f64 {
     let fall: f64 = near.iter().map(|w| w * w / 2.0).sum();
-    let rise: f64 = far.iter().zip(reach).map(|(w, r)| steepest(*w, *r)).sum();
+    let rise: f64 = far
+        .iter()
+        .zip(reach)
+        .map(|(w, r)| steepest_rise(*w, *r))
+        .sum();
     (-fall).exp() * (1.0 + rise)
 }
 
 /// `q*`: the largest `w delta + (w^2 - 1) delta^2 / 2` over `delta` in `[0, r]`, at `r` or where the parabola turns.
-fn steepest(w: f64, r: f64) -> f64 {
+fn steepest_rise(w: f64, r: f64) -> f64 {
     if w < 1.0 && w <= r * (1.0 - w * w) {
         w * w / (2.0 * (1.0 - w * w))
     } else {
@@ -76,7 +80,7 @@ pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64, power: i32) -> f6
         c,
         power,
     };
-    coarseness * search(lattice.domain(), |sides| lattice.estimate(sides))
+    coarseness * bound_maximum(lattice.domain(), |sides| lattice.estimate_box(sides))
 }
 
 /// The first of the coarse lattices of one axis, and the sum over it that is to be bounded.
@@ -113,20 +117,20 @@ impl CoarseLattice {
         vec![mean, spread, step]
     }
 
-    fn estimate(&self, sides: &[Range]) -> Option<Estimate> {
+    fn estimate_box(&self, sides: &[Range]) -> Option<Estimate> {
         let [mean, spread, mut step] = <[Range; 3]>::try_from(sides).ok()?;
         step.high = step.high.min(longest_step(mean.low));
         if step.low > step.high || spread.low > self.widest_spread(mean) {
             return None;
         }
         let middle = Range::point((mean.low + mean.high) / 2.0);
-        let taken = self.bound(
+        let taken = self.bound_sum(
             middle,
             Range::point(spread.low.min(self.widest_spread(middle))),
             Range::point(step.high.min(longest_step(middle.low))),
         );
         Some(Estimate {
-            bound: self.bound(mean, spread, step),
+            bound: self.bound_sum(mean, spread, step),
             taken,
         })
     }
@@ -138,7 +142,7 @@ impl CoarseLattice {
     }
 
     /// Bound of the sum for every mean, variance of a class and distance of the record in these ranges.
-    fn bound(&self, mean: Range, spread: Range, step: Range) -> f64 {
+    fn bound_sum(&self, mean: Range, spread: Range, step: Range) -> f64 {
         let variance = Range {
             low: self.least + spread.low,
             high: self.least + spread.high,
@@ -296,7 +300,7 @@ struct Split {
 
 /// A bound of the largest value in `whole`. `look` gives the estimate of a box; `None` where a box is empty. A box is halved
 /// along the side that lowers the bound most.
-fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<Estimate>) -> f64 {
+fn bound_maximum(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<Estimate>) -> f64 {
     let Some(Estimate { bound, mut taken }) = look(&whole) else {
         return 0.0;
     };
@@ -314,7 +318,7 @@ fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<Estimate>) -> f64
         if bound <= taken * CLOSE {
             break;
         }
-        let splits = (0..sides.len()).map(|axis| split(&sides, axis, &look));
+        let splits = (0..sides.len()).map(|axis| split_box(&sides, axis, &look));
         let Some(best) = splits.min_by(|a, b| a.bound.total_cmp(&b.bound)) else {
             break;
         };
@@ -331,7 +335,7 @@ fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<Estimate>) -> f64
     least.max(taken) * MARGIN
 }
 
-fn split(sides: &[Range], axis: usize, look: impl Fn(&[Range]) -> Option<Estimate>) -> Split {
+fn split_box(sides: &[Range], axis: usize, look: impl Fn(&[Range]) -> Option<Estimate>) -> Split {
     let Range { low, high } = sides[axis];
     let middle = (low + high) / 2.0;
     let halves = [Range { low, high: middle }, Range { low: middle, high }].map(|half| {

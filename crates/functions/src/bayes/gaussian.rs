@@ -60,8 +60,8 @@ use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
 use bernstream_release::lattice;
-use bernstream_release::lattice::times;
-use bernstream_release::target::{Target, interpolated, root};
+use bernstream_release::lattice::times_contributions;
+use bernstream_release::target::{Target, interpolated_sensitivity, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::histogram::GridPoint;
@@ -101,7 +101,7 @@ impl GaussianBayes {
     ///
     /// If the axes, the deviations or the degree are out of range.
     pub fn new(deviations: &[f64], degree: u32) -> Result<Self, Error> {
-        let points = lattice::points(deviations.len(), degree)?;
+        let points = lattice::lattice_points(deviations.len(), degree)?;
         if let Some(index) = deviations
             .iter()
             .position(|d| !(LEAST_DEVIATION..=1.0).contains(d))
@@ -136,7 +136,7 @@ impl GaussianBayes {
     }
 
     /// `G_c` in grid units, from `n` and the sums of the axes.
-    fn class(&self, sums: &[i128]) -> Vec<f64> {
+    fn class_scores(&self, sums: &[i128]) -> Vec<f64> {
         let [n, sums @ ..] = sums else {
             return vec![0.0; self.points];
         };
@@ -154,7 +154,7 @@ impl GaussianBayes {
             let fine = f64::from(GridPoint::FINE);
             let mean = axis[0] as f64 / count / fine;
             let least = deviation * deviation;
-            let variance = least + float(spread) / (count * count) / (fine * fine);
+            let variance = least + nearest_float(spread) / (count * count) / (fine * fine);
             let height = (least / variance).sqrt();
             let mut likelihoods = Vec::with_capacity(self.degree as usize + 1);
             for p in 0..=self.degree {
@@ -170,7 +170,7 @@ impl GaussianBayes {
     }
 
     /// Most that floats can add to the difference of two scores, in grid units.
-    fn slack(&self) -> f64 {
+    fn float_slack(&self) -> f64 {
         let errors: f64 = self.deviations.iter().map(|d| 3.7 / d + 24.0).sum();
         2.0 * 1.01 * 2.0 * MOST_COUNTED * f64::EPSILON / 2.0 * errors * UNITS / self.peaks
     }
@@ -180,7 +180,7 @@ impl Builtin for GaussianBayes {}
 
 impl Target for GaussianBayes {
     fn accumulator(&self) -> AccumulatorSpec {
-        AccumulatorSpec::Sums(Arc::new(Moments {
+        AccumulatorSpec::Sums(Arc::new(ClassMoments {
             axes: self.deviations.len(),
         }))
     }
@@ -199,9 +199,9 @@ impl Target for GaussianBayes {
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let (negative, positive) = accumulator.sums().split_at(accumulator.sums().len() / 2);
-        let negative = self.class(negative);
+        let negative = self.class_scores(negative);
         let mut values = Vec::with_capacity(self.points);
-        for (plus, minus) in self.class(positive).into_iter().zip(negative) {
+        for (plus, minus) in self.class_scores(positive).into_iter().zip(negative) {
             values.push((plus - minus + 0.5).floor() as i128);
         }
         Exact::new(values)
@@ -209,9 +209,10 @@ impl Target for GaussianBayes {
 
     /// `contributions * (ceil(c D1 + N slack) + N)`, `c` 1 for add-remove and 2 for replace-one.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let change =
-            classes(adjacency) * self.mass / self.peaks * UNITS + self.points as f64 * self.slack();
-        times(change.ceil() as u128 + self.points as u128, contributions).map(Sensitivity)
+        let change = touched_classes(adjacency) * self.mass / self.peaks * UNITS
+            + self.points as f64 * self.float_slack();
+        times_contributions(change.ceil() as u128 + self.points as u128, contributions)
+            .map(Sensitivity)
     }
 
     /// `contributions * (ceil(c D2 + sqrt N slack) + ceil(sqrt N))`; or `sqrt(D1 S)`, where that is less.
@@ -220,22 +221,22 @@ impl Target for GaussianBayes {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, Error> {
-        let side = root(self.points as u128);
-        let change =
-            classes(adjacency) * self.length / self.peaks * UNITS + side as f64 * self.slack();
-        let own = times(change.ceil() as u128 + u128::from(side), contributions)?;
-        Ok(own.min(interpolated(self, adjacency, contributions)?))
+        let side = root_rounded_up(self.points as u128);
+        let change = touched_classes(adjacency) * self.length / self.peaks * UNITS
+            + side as f64 * self.float_slack();
+        let own = times_contributions(change.ceil() as u128 + u128::from(side), contributions)?;
+        Ok(own.min(interpolated_sensitivity(self, adjacency, contributions)?))
     }
 
     /// `contributions * (ceil(c S + slack) + 1)`.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        let change = classes(adjacency) * UNITS + self.slack();
-        times(change.ceil() as u128 + 1, contributions)
+        let change = touched_classes(adjacency) * UNITS + self.float_slack();
+        times_contributions(change.ceil() as u128 + 1, contributions)
     }
 }
 
 /// Number of classes that a record touches.
-fn classes(adjacency: Adjacency) -> f64 {
+fn touched_classes(adjacency: Adjacency) -> f64 {
     match adjacency {
         Adjacency::AddRemove => 1.0,
         Adjacency::ReplaceOne => 2.0,
@@ -244,12 +245,12 @@ fn classes(adjacency: Adjacency) -> f64 {
 
 /// `n`, then `sum x` and `sum x^2` an axis, of the negative class and then of the positive one.
 #[derive(Debug)]
-struct Moments {
+struct ClassMoments {
     axes: usize,
 }
 
-impl Feature for Moments {
-    fn count(&self) -> usize {
+impl Feature for ClassMoments {
+    fn sum_count(&self) -> usize {
         2 * (1 + 2 * self.axes)
     }
 
@@ -266,13 +267,13 @@ impl Feature for Moments {
         }
     }
 
-    fn about(&self) -> serde_json::Value {
+    fn feature_identity(&self) -> serde_json::Value {
         serde_json::json!({ "moments": 1, "axes": self.axes })
     }
 }
 
 /// The nearest float, to 2 units in the last place, where `value` is not negative.
-fn float(value: i256) -> f64 {
+fn nearest_float(value: i256) -> f64 {
     let (low, high) = value.to_parts();
     high as f64 * 128_f64.exp2() + low as f64
 }
@@ -283,7 +284,7 @@ fn largest_mass(deviations: &[f64], degree: u32) -> f64 {
         .iter()
         .map(|d| bound::largest_mass(*d, degree))
         .collect();
-    largest(deviations, &masses, |deviation, c| {
+    largest_change(deviations, &masses, |deviation, c| {
         bound::largest_sum(deviation, degree, c, 1)
     })
 }
@@ -294,13 +295,13 @@ fn largest_length(deviations: &[f64], degree: u32) -> f64 {
         .iter()
         .map(|d| bound::largest_mass(d * std::f64::consts::FRAC_1_SQRT_2, degree).sqrt())
         .collect();
-    largest(deviations, &lengths, |deviation, c| {
+    largest_change(deviations, &lengths, |deviation, c| {
         bound::largest_sum(deviation, degree, c, 2).sqrt()
     })
 }
 
 /// The larger of the changes with `c = 1 / l` and with `c = 0`; `norms` are those of a class on each axis.
-fn largest(deviations: &[f64], norms: &[f64], change: impl Fn(f64, f64) -> f64) -> f64 {
+fn largest_change(deviations: &[f64], norms: &[f64], change: impl Fn(f64, f64) -> f64) -> f64 {
     let below = changed_mass(deviations, norms, 1.0 / deviations.len() as f64, &change);
     below.max(changed_mass(deviations, norms, 0.0, &change))
 }
@@ -390,9 +391,9 @@ mod tests {
             let target = GaussianBayes::new(deviations, 5).unwrap();
             println!(
                 "{deviations:?}: floats add {:.2e} of S",
-                target.slack() / UNITS
+                target.float_slack() / UNITS
             );
-            assert!(target.slack() < 4e-3 * UNITS, "{deviations:?}");
+            assert!(target.float_slack() < 4e-3 * UNITS, "{deviations:?}");
         }
     }
 
@@ -401,10 +402,10 @@ mod tests {
     fn scores_grow_with_the_count_up_to_the_most_that_is_counted() {
         let target = GaussianBayes::new(&[0.1, 0.3], 6).unwrap();
         let records = [[0.2, 0.7], [0.4, 0.1], [0.9, 0.95]].map(|x| Record::new(&x, 1.0));
-        let one = target.accumulator().filled(records);
+        let one = target.accumulator().filled_accumulator(records);
         let scaled = |n: i128| Accumulator::Sums(one.sums().iter().map(|sum| sum * n).collect());
         let values = |n: i128| opened(&target.evaluate(&scaled(n)));
-        let bound = (target.slack() / 2.0).ceil() as u128;
+        let bound = (target.float_slack() / 2.0).ceil() as u128;
         for (a, b) in values(1).into_iter().zip(values(1 << 30)) {
             assert!((a << 30).abs_diff(b) <= bound + (1 << 30), "{a} {b}");
         }

@@ -66,14 +66,14 @@ use std::f64::consts::PI;
 
 use arrow_buffer::i256;
 
-use crate::density::{narrowed, nodes};
+use crate::density::{fine_grid, narrowed_bandwidth};
 use crate::kernel::Table;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
 use bernstream_release::lattice;
-use bernstream_release::lattice::{rounded, times};
-use bernstream_release::target::{Target, interpolated, root};
+use bernstream_release::lattice::{round_half_up, times_contributions};
+use bernstream_release::target::{Target, interpolated_sensitivity, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::bandwidths::check_bandwidths;
@@ -106,17 +106,17 @@ impl KernelBayes {
     ///
     /// If the axes, the bandwidths or the degree are out of range, or the histograms would be too large.
     pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
-        let points = lattice::points(bandwidths.len(), degree)?;
+        let points = lattice::lattice_points(bandwidths.len(), degree)?;
         check_bandwidths(bandwidths)?;
         let nodes = bandwidths
             .iter()
-            .map(|b| nodes(&[*b]))
+            .map(|b| fine_grid(&[*b]))
             .collect::<Result<Vec<_>, _>>()?;
         let cells: Vec<u32> = nodes.iter().flat_map(Nodes::per_axis).copied().collect();
         let bandwidths: Vec<f64> = bandwidths
             .iter()
             .zip(&cells)
-            .map(|(b, m)| narrowed(*b, *m))
+            .map(|(b, m)| narrowed_bandwidth(*b, *m))
             .collect();
         let tables = bandwidths
             .iter()
@@ -133,7 +133,7 @@ impl KernelBayes {
     }
 
     /// `G_c` in `2^-18` grid units.
-    fn class(&self, axes: &[Histogram]) -> Vec<i128> {
+    fn class_scores(&self, axes: &[Histogram]) -> Vec<i128> {
         let totals: Vec<i128> = axes.iter().map(|axis| grains(axis).sum()).collect();
         let least = totals.iter().min().copied().unwrap_or(0);
         if least == 0 {
@@ -142,7 +142,7 @@ impl KernelBayes {
         let mut values = vec![least << WEIGHT_BITS];
         for ((axis, table), total) in axes.iter().zip(&self.tables).zip(totals) {
             let cells: Vec<i128> = grains(axis).collect();
-            let sums = table.apply(&cells, 1);
+            let sums = table.apply_along_axis(&cells, 1);
             let divisor = i256::from_i128(total << WEIGHT_BITS);
             let mut products = Vec::with_capacity(values.len() * sums.len());
             for value in values {
@@ -202,13 +202,13 @@ impl KernelBayes {
     }
 
     /// Products of weights that one record makes, in grid units.
-    fn units(&self, product: u128) -> u128 {
+    fn record_units(&self, product: u128) -> u128 {
         // A product of l largest weights is 2^32 units.
         (product << 2).div_ceil(1 << (WEIGHT_BITS * (self.tables.len() as u32 - 1)))
     }
 
     /// Most that rounding down adds to a difference at `points` lattice points, in grid units.
-    fn slack(&self, points: usize) -> u128 {
+    fn rounding_slack(&self, points: usize) -> u128 {
         (2 * self.tables.len() as u128 * points as u128).div_ceil(1 << SPARE_BITS)
     }
 }
@@ -219,7 +219,7 @@ fn grains(axis: &Histogram) -> impl Iterator<Item = i128> {
 }
 
 /// Number of classes that a record touches.
-fn classes(adjacency: Adjacency) -> u128 {
+fn touched_classes(adjacency: Adjacency) -> u128 {
     match adjacency {
         Adjacency::AddRemove => 1,
         Adjacency::ReplaceOne => 2,
@@ -251,12 +251,12 @@ impl Target for KernelBayes {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let [negative, positive] = accumulator.marginals().map(|axes| self.class(axes));
+        let [negative, positive] = accumulator.marginals().map(|axes| self.class_scores(axes));
         Exact::new(
             positive
                 .iter()
                 .zip(negative)
-                .map(|(plus, minus)| rounded(plus - minus, SPARE_BITS))
+                .map(|(plus, minus)| round_half_up(plus - minus, SPARE_BITS))
                 .collect(),
         )
     }
@@ -265,8 +265,10 @@ impl Target for KernelBayes {
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
         let points = self.points as u128;
         let change = self.mass().min(points.saturating_mul(self.peak()));
-        times(
-            self.units(classes(adjacency) * change) + self.slack(self.points) + points,
+        times_contributions(
+            self.record_units(touched_classes(adjacency) * change)
+                + self.rounding_slack(self.points)
+                + points,
             contributions,
         )
         .map(Sensitivity)
@@ -274,8 +276,8 @@ impl Target for KernelBayes {
 
     /// `contributions * ceil(c S + 2 l 2^-18)`: rounding halves up adds nothing to a bound of whole units.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(
-            self.units(classes(adjacency) * self.peak()) + self.slack(1),
+        times_contributions(
+            self.record_units(touched_classes(adjacency) * self.peak()) + self.rounding_slack(1),
             contributions,
         )
     }
@@ -287,11 +289,21 @@ impl Target for KernelBayes {
         contributions: u32,
     ) -> Result<u64, Error> {
         let axes = self.tables.len() as u128;
-        let change =
-            (axes * axes - axes + 1) * self.units(classes(adjacency) * self.length()).pow(2);
-        let side = root(self.points as u128);
-        let one = u128::from(root(change)) + self.slack(side as usize) + u128::from(side);
-        Ok(times(one, contributions)?.min(interpolated(self, adjacency, contributions)?))
+        let change = (axes * axes - axes + 1)
+            * self
+                .record_units(touched_classes(adjacency) * self.length())
+                .pow(2);
+        let side = root_rounded_up(self.points as u128);
+        let one = u128::from(root_rounded_up(change))
+            + self.rounding_slack(side as usize)
+            + u128::from(side);
+        Ok(
+            times_contributions(one, contributions)?.min(interpolated_sensitivity(
+                self,
+                adjacency,
+                contributions,
+            )?),
+        )
     }
 }
 
@@ -311,7 +323,7 @@ mod tests {
         let mut axes: Vec<Histogram> = target.nodes.iter().map(Histogram::new).collect();
         for (axis, nodes) in axes.iter_mut().zip(&target.nodes) {
             for _ in 0..records {
-                axis.deposit(nodes, nodes.place(&[rng.random()]));
+                axis.deposit_record(nodes, nodes.place_record(&[rng.random()]));
             }
             axis.cells.iter_mut().for_each(|cell| *cell *= weight);
             for cell in &mut axis.cells {
@@ -348,7 +360,7 @@ mod tests {
                 };
                 let least = axes.iter().map(total).min().unwrap();
                 if least == BigUint::ZERO {
-                    assert!(target.class(&axes).iter().all(|value| *value == 0));
+                    assert!(target.class_scores(&axes).iter().all(|value| *value == 0));
                     continue;
                 }
                 // Numerator and denominator of the score in 2^-18 units.
@@ -360,14 +372,14 @@ mod tests {
                         .iter()
                         .map(|grains| i128::from(*grains))
                         .collect();
-                    let sums = table.apply(&cells, 1);
+                    let sums = table.apply_along_axis(&cells, 1);
                     exact = exact
                         .iter()
                         .flat_map(|value| sums.iter().map(move |sum| value * sum.unsigned_abs()))
                         .collect();
                     divisor *= total(axis) << WEIGHT_BITS;
                 }
-                for (found, exact) in target.class(&axes).into_iter().zip(exact) {
+                for (found, exact) in target.class_scores(&axes).into_iter().zip(exact) {
                     let found = BigUint::from(found.unsigned_abs()) * &divisor;
                     assert!(
                         found <= exact && exact < found + widths.len() * &divisor,
@@ -390,7 +402,7 @@ mod tests {
                 let before = class(&target, round % 4 > 0, &mut rng);
                 let mut after = before.clone();
                 for (axis, nodes) in after.iter_mut().zip(&target.nodes) {
-                    axis.deposit(nodes, nodes.place(&[rng.random()]));
+                    axis.deposit_record(nodes, nodes.place_record(&[rng.random()]));
                 }
                 let empty: Vec<Histogram> = target.nodes.iter().map(Histogram::new).collect();
                 let [before, after] = [before, after]

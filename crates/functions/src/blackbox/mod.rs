@@ -51,7 +51,7 @@
 //! let mean = TrimmedMean { cut: 5, records: 100 };
 //! let replaced = DeclaredChange { sup: 0.02, sum: Some(0.04) };
 //! let declared = Declared { replaced, added: None, error: 1e-12, range: [-1.0, 1.0] };
-//! let target = BlackBox::declared(mean, 1, 1, 100, declared)?;
+//! let target = BlackBox::with_declaration(mean, 1, 1, 100, declared)?;
 //! let records = (0..100).map(|i| Record::new(&[0.5], f64::from(i) / 100.0));
 //! let exact = target.evaluate(&target.accumulator().filled(records));
 //! assert!(target.sensitivity(Adjacency::ReplaceOne, 1).is_ok());
@@ -102,7 +102,7 @@ pub struct DeclaredChange {
 
 /// Declaration that the caller answers for. Units are the function's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Declared {
+pub struct LatticeDeclaration {
     /// Change where one record is replaced by another, or goes: its values may become null or leave a domain that drops them.
     pub replaced: DeclaredChange,
     /// Change where one record comes or goes; without it there is no release under add-remove, and `replaced` alone must hold under
@@ -134,20 +134,20 @@ impl<F: Function> BlackBox<F> {
     /// # Errors
     ///
     /// If the lattice, the range or the declared changes are invalid.
-    pub fn declared(
+    pub fn with_declaration(
         function: F,
         dimensions: usize,
         degree: u32,
         most: u32,
-        declared: Declared,
+        declared: LatticeDeclaration,
     ) -> Result<Self, TargetError> {
-        let Declared {
+        let LatticeDeclaration {
             replaced,
             added,
             error,
             range,
         } = declared;
-        let shape = shape(dimensions, degree)?;
+        let shape = lattice_shape(dimensions, degree)?;
         if most == 0 {
             return Err(Error::NoRecords.into());
         }
@@ -182,14 +182,14 @@ impl<F: Function> BlackBox<F> {
             .into());
         }
         let rounding = Rounding {
-            points: shape.values(),
+            points: shape.value_count(),
             unit,
             quotient: (widest + 1.0) * f64::EPSILON * 2.0,
             error,
-            span: whole(hi, unit).abs_diff(whole(lo, unit)) as u64,
+            span: whole_units(hi, unit).abs_diff(whole_units(lo, unit)) as u64,
         };
-        let replaced = rounding.units(replaced);
-        let added = added.map(|added| rounding.units(added));
+        let replaced = rounding.rounded_units(replaced);
+        let added = added.map(|added| rounding.rounded_units(added));
         Ok(BlackBox {
             function,
             shape,
@@ -207,8 +207,8 @@ impl<F: Function> BlackBox<F> {
     ///
     /// # Errors
     ///
-    /// As [`BlackBox::declared`].
-    pub fn sampled(
+    /// As [`BlackBox::with_declaration`].
+    pub fn with_sample(
         function: F,
         dimensions: usize,
         degree: u32,
@@ -220,13 +220,14 @@ impl<F: Function> BlackBox<F> {
             sum: Some(sampled.sum),
         };
         let added = (sampled.adjacency == Adjacency::AddRemove).then_some(change);
-        let declared = Declared {
+        let declared = LatticeDeclaration {
             replaced: change,
             added,
             error: 0.0,
             range,
         };
-        let target = BlackBox::declared(function, dimensions, degree, sampled.records, declared)?;
+        let target =
+            BlackBox::with_declaration(function, dimensions, degree, sampled.records, declared)?;
         Ok(BlackBox {
             gamma: Some(sampled.gamma),
             ..target
@@ -238,7 +239,11 @@ impl<F: Function> BlackBox<F> {
         self.gamma
     }
 
-    fn change(&self, adjacency: Adjacency, contributions: u32) -> Result<[u64; 2], TargetError> {
+    fn declared_change(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<[u64; 2], TargetError> {
         if self.gamma.is_some() && contributions > 1 {
             return Err(Error::SampledUnit.into());
         }
@@ -269,7 +274,7 @@ struct Rounding {
 
 impl Rounding {
     /// `S` and `D1` in grid units.
-    fn units(&self, change: DeclaredChange) -> [u64; 2] {
+    fn rounded_units(&self, change: DeclaredChange) -> [u64; 2] {
         let n = self.points as f64;
         let sup = ((change.sup + 2.0 * self.error) / self.unit + self.quotient).ceil() as u64;
         let sup = sup.saturating_add(1).min(self.span);
@@ -285,7 +290,7 @@ impl Rounding {
 }
 
 /// The values of `function` on the lattice, clipped to `range`, for public records: what [`super::sampler`] asks.
-pub fn values<F: Function + ?Sized>(
+pub fn lattice_values<F: Function + ?Sized>(
     function: &F,
     shape: &Shape,
     range: [f64; 2],
@@ -294,8 +299,8 @@ pub fn values<F: Function + ?Sized>(
     let [lo, hi] = range;
     let fitted = function.fit(records);
     let side = shape.degree as usize + 1;
-    let mut values = Vec::with_capacity(shape.values());
-    for index in 0..shape.values() {
+    let mut values = Vec::with_capacity(shape.value_count());
+    for index in 0..shape.value_count() {
         let mut point = [0.0; 3];
         let mut rest = index;
         for coordinate in point.iter_mut().take(shape.dimensions).rev() {
@@ -317,7 +322,7 @@ pub fn values<F: Function + ?Sized>(
 /// # Errors
 ///
 /// If the dimensions or the degree are out of range.
-pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
+pub fn lattice_shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
     if !(1..=3).contains(&dimensions) {
         return Err(ShapeError::Axes(dimensions).into());
     }
@@ -330,8 +335,8 @@ pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
         degree,
         basis: Basis::Bernstein,
     };
-    if shape.values() > MOST_POINTS {
-        let points = shape.values() as u64;
+    if shape.value_count() > MOST_POINTS {
+        let points = shape.value_count() as u64;
         return Err(TargetError::Points {
             degree,
             axes: dimensions,
@@ -343,7 +348,7 @@ pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
 }
 
 /// Grid units of a value, halves up.
-fn whole(value: f64, unit: f64) -> i128 {
+fn whole_units(value: f64, unit: f64) -> i128 {
     (value / unit + 0.5).floor() as i128
 }
 
@@ -364,7 +369,7 @@ impl<F: Function> Target for BlackBox<F> {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let values = values(
+        let values = lattice_values(
             &self.function,
             &self.shape,
             self.range,
@@ -373,7 +378,7 @@ impl<F: Function> Target for BlackBox<F> {
         Exact::new(
             values
                 .into_iter()
-                .map(|value| whole(value, self.unit))
+                .map(|value| whole_units(value, self.unit))
                 .collect(),
         )
     }
@@ -383,7 +388,7 @@ impl<F: Function> Target for BlackBox<F> {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<Sensitivity, TargetError> {
-        self.change(adjacency, contributions)
+        self.declared_change(adjacency, contributions)
             .map(|[_, sum]| Sensitivity(sum))
     }
 
@@ -392,7 +397,8 @@ impl<F: Function> Target for BlackBox<F> {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, TargetError> {
-        self.change(adjacency, contributions).map(|[sup, _]| sup)
+        self.declared_change(adjacency, contributions)
+            .map(|[sup, _]| sup)
     }
 
     /// The sensitivity in the 1-norm: of a sampled change `sqrt(D1 S)` would fail wherever one of the two does.

@@ -27,26 +27,26 @@ pub(super) struct Bounds {
 
 impl Formula {
     /// Bounds that hold for every record of the domain.
-    pub(super) fn bounds(&self) -> Result<Bounds, Unbounded> {
+    pub(super) fn domain_bounds(&self) -> Result<Bounds, Unbounded> {
         // What matters is how near a bound is to the largest value anywhere.
         let mut scale = 0.0_f64;
         for cell in &self.cells {
             for end in 0..3 {
-                scale = scale.max(self.largest_size(&corner(cell, end)));
+                scale = scale.max(self.largest_size(&cell_corner(cell, end)));
             }
         }
         let mut points = Vec::with_capacity(self.points.len());
         let mut all = Interval::ZERO;
         for p in 0..self.points.len() {
-            let most = self.largest(Quantity::Value(p), scale)?;
-            let least = -self.largest(Quantity::Opposite(p), scale)?;
+            let most = self.largest_bound(Quantity::Value(p), scale)?;
+            let least = -self.largest_bound(Quantity::Opposite(p), scale)?;
             points.push([least, most]);
             all = all.plus(Interval::new(least, most).abs());
         }
-        let norm = self.largest(Quantity::Norm, scale)?.min(all.hi);
+        let norm = self.largest_bound(Quantity::Norm, scale)?.min(all.hi);
         // A square can be too large where a value is not.
         let square = self
-            .largest(Quantity::Squares, scale)
+            .largest_bound(Quantity::Squares, scale)
             .unwrap_or(f64::INFINITY);
         let length = square.max(0.0).sqrt().next_up().min(norm);
         Ok(Bounds {
@@ -63,7 +63,7 @@ impl Formula {
     }
 
     /// A bound on the quantity over all records.
-    fn largest(&self, quantity: Quantity, scale: f64) -> Result<f64, Unbounded> {
+    fn largest_bound(&self, quantity: Quantity, scale: f64) -> Result<f64, Unbounded> {
         let search = Search {
             formula: self,
             quantity,
@@ -71,7 +71,7 @@ impl Formula {
             reached: f64::NEG_INFINITY,
             open: BinaryHeap::new(),
         };
-        search.bound()
+        search.search_bound()
     }
 
     /// The quantity for one record.
@@ -94,20 +94,22 @@ impl Formula {
     /// A bound on the quantity over a cell.
     fn bound_in(&self, quantity: Quantity, cell: &Cell) -> Result<f64, Unbounded> {
         match quantity {
-            Quantity::Value(p) => self.range(cell, p).map(|range| range.hi),
-            Quantity::Opposite(p) => self.range(cell, p).map(|range| -range.lo),
+            Quantity::Value(p) => self.value_range(cell, p).map(|range| range.hi),
+            Quantity::Opposite(p) => self.value_range(cell, p).map(|range| -range.lo),
             Quantity::Norm => self.sum(cell, size),
-            Quantity::Squares => self.sum(cell, square),
+            Quantity::Squares => self.sum(cell, squared_slope),
         }
     }
 
     /// All that the expression can be at lattice point `p`: what the intervals say, and what the mean value theorem says.
-    fn range(&self, cell: &Cell, p: usize) -> Result<Interval, Unbounded> {
+    fn value_range(&self, cell: &Cell, p: usize) -> Result<Interval, Unbounded> {
         let here = self.slope(cell, p);
-        let middle = self.slope(&cell.map(|side| side.halved().0), p).value;
+        let middle = self
+            .slope(&cell.map(|side| side.split_at_middle().0), p)
+            .value;
         let mut away = middle;
         for (side, slope) in cell.iter().zip(here.slopes) {
-            away = away.plus(slope.times(side.halved().1));
+            away = away.plus(slope.times(side.split_at_middle().1));
         }
         if let Some(fault) = here.value.fault {
             return Err(fault);
@@ -126,7 +128,7 @@ impl Formula {
         let mut plain = Interval::ZERO;
         let mut middle = Interval::ZERO;
         let mut slopes = [Interval::ZERO; SIDES];
-        let centre = cell.map(|side| side.halved().0);
+        let centre = cell.map(|side| side.split_at_middle().0);
         for p in 0..self.points.len() {
             // An absolute value has the slopes of its own kink.
             let here = part(self.slope(cell, p));
@@ -137,7 +139,7 @@ impl Formula {
             }
         }
         for (side, slope) in cell.iter().zip(slopes) {
-            middle = middle.plus(slope.times(side.halved().1));
+            middle = middle.plus(slope.times(side.split_at_middle().1));
         }
         if let Some(fault) = plain.fault {
             return Err(fault);
@@ -161,12 +163,15 @@ impl Formula {
 
     fn widest_side(&self, cell: &Cell) -> usize {
         (0..self.sides)
-            .max_by(|a, b| self.share(cell, *a).total_cmp(&self.share(cell, *b)))
+            .max_by(|a, b| {
+                self.side_share(cell, *a)
+                    .total_cmp(&self.side_share(cell, *b))
+            })
             .unwrap_or(0)
     }
 
     /// A side's part of the whole domain.
-    fn share(&self, cell: &Cell, side: usize) -> f64 {
+    fn side_share(&self, cell: &Cell, side: usize) -> f64 {
         let width = self.widths[side];
         if width > 0.0 {
             cell[side].width() / width
@@ -193,7 +198,7 @@ fn size(value: Slope) -> Slope {
     value.unary(Unary::Abs)
 }
 
-fn square(value: Slope) -> Slope {
+fn squared_slope(value: Slope) -> Slope {
     size(value).binary(Binary::Times, size(value))
 }
 
@@ -209,16 +214,16 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn bound(mut self) -> Result<f64, Unbounded> {
+    fn search_bound(mut self) -> Result<f64, Unbounded> {
         for cell in &self.formula.cells {
-            self.look(*cell, f64::INFINITY);
+            self.open_cell(*cell, f64::INFINITY);
         }
         let effort = (EVALUATIONS / self.formula.points.len()).max(FEWEST_CELLS);
         let mut looked = 0;
         while let Some(widest) = self.open.pop() {
-            let is_near = widest.most <= self.reached + self.tolerance();
+            let is_near = widest.most <= self.reached + self.near_distance();
             let side = self.formula.widest_side(&widest.cell);
-            let is_wide = self.formula.share(&widest.cell, side) > 1e-12;
+            let is_wide = self.formula.side_share(&widest.cell, side) > 1e-12;
             if is_near || !is_wide || looked >= effort {
                 return if widest.most.is_finite() {
                     Ok(widest.most)
@@ -233,7 +238,7 @@ impl Search<'_> {
             ] {
                 let mut cell = widest.cell;
                 cell[side] = half;
-                self.look(cell, widest.most);
+                self.open_cell(cell, widest.most);
                 looked += 1;
             }
         }
@@ -241,7 +246,7 @@ impl Search<'_> {
     }
 
     /// Opens a cell in which the quantity is at most `parent`.
-    fn look(&mut self, cell: Cell, parent: f64) {
+    fn open_cell(&mut self, cell: Cell, parent: f64) {
         let record = cell.map(|side| side.middle());
         let value = self.formula.value_of(self.quantity, &record);
         if value > self.reached {
@@ -263,7 +268,7 @@ impl Search<'_> {
     }
 
     /// Distance at which a bound is near what was reached.
-    fn tolerance(&self) -> f64 {
+    fn near_distance(&self) -> f64 {
         match self.quantity {
             // Within twice the part of a root.
             Quantity::Squares => 2.0 * NEAR * self.reached.max(self.scale * self.scale),
@@ -272,7 +277,7 @@ impl Search<'_> {
     }
 }
 
-fn corner(cell: &Cell, end: usize) -> [f64; SIDES] {
+fn cell_corner(cell: &Cell, end: usize) -> [f64; SIDES] {
     cell.map(|side| [side.lo, side.middle(), side.hi][end])
 }
 

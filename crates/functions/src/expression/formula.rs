@@ -76,8 +76,8 @@ impl Formula {
             degree,
             basis: Basis::Bernstein,
         };
-        if shape.values() > MOST_POINTS {
-            let points = shape.values() as u64;
+        if shape.value_count() > MOST_POINTS {
+            let points = shape.value_count() as u64;
             return Err(TargetError::Points {
                 degree,
                 axes: axes.len(),
@@ -122,7 +122,7 @@ impl Formula {
                 .to_vec(),
             _ => vec![cell],
         };
-        let points = lattice(degree, &ranges);
+        let points = natural_lattice(degree, &ranges);
         let text = text.to_owned();
         Ok(Formula {
             text,
@@ -140,7 +140,7 @@ impl Formula {
 
     /// The values for these records as the expression gives them, without a bound: for public records only, such as those
     /// that a sampler draws.
-    pub fn values(&self, records: &[Record]) -> Vec<f64> {
+    pub fn exact_values(&self, records: &[Record]) -> Vec<f64> {
         let natural: Vec<_> = records.iter().map(|record| self.natural(record)).collect();
         let mut values = Vec::with_capacity(self.points.len());
         for p in 0..self.points.len() {
@@ -150,7 +150,7 @@ impl Formula {
     }
 
     /// The expression and its lattice, but for the domain.
-    pub(super) fn about(&self) -> serde_json::Value {
+    pub(super) fn formula_identity(&self) -> serde_json::Value {
         serde_json::json!({ "text": self.text, "names": self.names, "degree": self.shape.degree })
     }
 
@@ -158,10 +158,10 @@ impl Formula {
     pub(super) fn natural(&self, record: &Record) -> [f64; SIDES] {
         let mut natural = [0.0; SIDES];
         for (axis, [min, max]) in self.axes.iter().enumerate() {
-            natural[axis] = between(*min, *max, record.x(axis));
+            natural[axis] = natural_value(*min, *max, record.x(axis));
         }
         if let Some([min, max]) = self.label {
-            natural[self.axes.len()] = between(min, max, record.label() / 2.0 + 0.5);
+            natural[self.axes.len()] = natural_value(min, max, record.label() / 2.0 + 0.5);
         }
         natural
     }
@@ -209,18 +209,18 @@ fn with_side(mut cell: [Interval; SIDES], side: usize, value: f64) -> [Interval;
     cell
 }
 
-fn between(min: f64, max: f64, place: f64) -> f64 {
+fn natural_value(min: f64, max: f64, place: f64) -> f64 {
     (min + place * (max - min)).clamp(min, max)
 }
 
 /// The points of the lattice in natural units, row-major.
-fn lattice(degree: u32, ranges: &[[f64; 2]]) -> Vec<Vec<f64>> {
+fn natural_lattice(degree: u32, ranges: &[[f64; 2]]) -> Vec<Vec<f64>> {
     let mut points = vec![Vec::new()];
     for [min, max] in ranges {
         let mut extended = Vec::with_capacity(points.len() * (degree as usize + 1));
         for point in &points {
             for j in 0..=degree {
-                let coordinate = between(*min, *max, f64::from(j) / f64::from(degree));
+                let coordinate = natural_value(*min, *max, f64::from(j) / f64::from(degree));
                 extended.push([&point[..], &[coordinate]].concat());
             }
         }

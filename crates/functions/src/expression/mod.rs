@@ -20,8 +20,8 @@
 //!
 //! Sums saturate at 2^127. What a record adds to one is at most 2^33, so that would take 2^94 records.
 //!
-//! The ranges are [`Formula::proved`] by interval arithmetic over the whole domain, so that they change nothing but the
-//! last unit of a value, or an expression that cannot be bounded is refused; or they are [`Formula::clipped`] to what the
+//! The ranges are [`Formula::with_proved_ranges`] by interval arithmetic over the whole domain, so that they change nothing but the
+//! last unit of a value, or an expression that cannot be bounded is refused; or they are [`Formula::with_clipped_ranges`] to what the
 //! caller says, and records that would add more add less. Both are (epsilon, 0)-differentially private.
 //!
 //! # Cost
@@ -39,8 +39,8 @@ use bernstream_synopsis::expression::error::{Error, Unbounded};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error as TargetError;
-use bernstream_release::lattice::times;
-use bernstream_release::target::{Target, interpolated, root};
+use bernstream_release::lattice::times_contributions;
+use bernstream_release::target::{Target, interpolated_sensitivity, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::shape::Shape;
@@ -54,8 +54,8 @@ impl Formula {
     /// # Errors
     ///
     /// If interval arithmetic cannot bound the expression, or it is 0 everywhere.
-    pub fn proved(self) -> Result<Expression, TargetError> {
-        let bounds = self.bounds().map_err(Error::Unbounded)?;
+    pub fn with_proved_ranges(self) -> Result<Expression, TargetError> {
+        let bounds = self.domain_bounds().map_err(Error::Unbounded)?;
         let largest = bounds
             .points
             .iter()
@@ -64,14 +64,14 @@ impl Formula {
         if largest == 0.0 {
             return Err(Error::Zero.into());
         }
-        let unit = unit_of(largest)?;
+        let unit = grid_unit(largest)?;
         let points = bounds
             .points
             .iter()
             .map(|[lo, hi]| [(lo / unit).floor() as i64, (hi / unit).ceil() as i64]);
         // Rounding adds at most half a unit a point.
         let norm = ((bounds.norm / unit).ceil() as i64).saturating_add(bounds.points.len() as i64);
-        let side = root(bounds.points.len() as u128);
+        let side = root_rounded_up(bounds.points.len() as u128);
         let length = ((bounds.length / unit).ceil() as u64).saturating_add(side);
         Ok(Expression::new(self, unit, points.collect(), norm, length))
     }
@@ -82,20 +82,21 @@ impl Formula {
     /// # Errors
     ///
     /// Unless `0 < sup <= sum`, both finite.
-    pub fn clipped(self, sup: f64, sum: f64) -> Result<Expression, TargetError> {
+    pub fn with_clipped_ranges(self, sup: f64, sum: f64) -> Result<Expression, TargetError> {
         if !(sup > 0.0 && sum >= sup && sum.is_finite()) {
             return Err(Error::Clip { sup, sum }.into());
         }
-        let unit = unit_of(sup)?;
+        let unit = grid_unit(sup)?;
         let most = UNITS as i64;
         let points = vec![[-most, most]; self.points.len()];
         let sum = (sum / unit).floor() as i64;
-        let length = root(u128::from(most.unsigned_abs()) * u128::from(sum.unsigned_abs()));
+        let length =
+            root_rounded_up(u128::from(most.unsigned_abs()) * u128::from(sum.unsigned_abs()));
         Ok(Expression::new(self, unit, points, sum, length))
     }
 }
 
-fn unit_of(sup: f64) -> Result<f64, Error> {
+fn grid_unit(sup: f64) -> Result<f64, Error> {
     let unit = sup / UNITS;
     if unit.is_normal() {
         Ok(unit)
@@ -106,11 +107,11 @@ fn unit_of(sup: f64) -> Result<f64, Error> {
 
 /// An expression whose sensitivity is known.
 #[derive(Clone, Debug)]
-pub struct Expression(Arc<Summand>);
+pub struct Expression(Arc<RecordSummand>);
 
 /// Values that one record adds.
 #[derive(Debug)]
-struct Summand {
+struct RecordSummand {
     formula: Formula,
     /// Grid unit in natural units.
     unit: f64,
@@ -125,10 +126,10 @@ struct Summand {
 impl Expression {
     fn new(formula: Formula, unit: f64, points: Vec<[i64; 2]>, norm: i64, length: u64) -> Self {
         // Ranges that exclude 0 have a least norm.
-        let nearest: Vec<i64> = points.iter().map(nearest).collect();
+        let nearest: Vec<i64> = points.iter().map(nearest_to_zero).collect();
         let norm = norm.max(nearest.iter().map(|value| value.abs()).sum());
-        let length = length.max(root(squares(&nearest)));
-        Expression(Arc::new(Summand {
+        let length = length.max(root_rounded_up(sum_of_squares(&nearest)));
+        Expression(Arc::new(RecordSummand {
             formula,
             unit,
             points,
@@ -138,14 +139,14 @@ impl Expression {
     }
 
     /// `S` and `D1` in natural units, as proved or as clipped.
-    pub fn bounds(&self, adjacency: Adjacency) -> [f64; 2] {
+    pub fn natural_bounds(&self, adjacency: Adjacency) -> [f64; 2] {
         self.0
             .sensitivities(adjacency)
             .map(|units| units as f64 * self.0.unit)
     }
 }
 
-impl Summand {
+impl RecordSummand {
     /// `S` and `D1` of one record, in grid units.
     fn sensitivities(&self, adjacency: Adjacency) -> [u64; 2] {
         let mut sup = 0_u64;
@@ -166,18 +167,20 @@ impl Summand {
     }
 
     /// `D2` of one record, in grid units, by the limit of the 2-norm.
-    fn longest(&self, adjacency: Adjacency) -> u64 {
+    fn euclidean_change(&self, adjacency: Adjacency) -> u64 {
         let is_one_sided = self.points.iter().all(|[lo, hi]| *lo >= 0 || *hi <= 0);
         match adjacency {
             Adjacency::AddRemove => self.length,
             // Two vectors whose values have the same signs are no further apart than orthogonal ones.
-            Adjacency::ReplaceOne if is_one_sided => root(2 * u128::from(self.length).pow(2)),
+            Adjacency::ReplaceOne if is_one_sided => {
+                root_rounded_up(2 * u128::from(self.length).pow(2))
+            }
             Adjacency::ReplaceOne => self.length.saturating_mul(2),
         }
     }
 
     /// Whole numbers in their ranges, of a 1-norm of at most [`Summand::norm`] and a 2-norm of at most [`Summand::length`].
-    fn vector(&self, record: &Record) -> Vec<i64> {
+    fn whole_vector(&self, record: &Record) -> Vec<i64> {
         let natural = self.formula.natural(record);
         let mut vector = Vec::with_capacity(self.points.len());
         for (p, [lo, hi]) in self.points.iter().enumerate() {
@@ -185,74 +188,74 @@ impl Summand {
             let value = (self.formula.value(&natural, p) / self.unit + 0.5).floor() as i64;
             vector.push(value.clamp(*lo, *hi));
         }
-        self.shorten(&mut vector);
+        self.shorten_vector(&mut vector);
         vector
     }
 
     /// Scales down what is beyond a norm, towards the value `w` of each range that is nearest to 0, and rounded towards it:
     /// `|v| = |w| + |v - w|` value by value, so `|v| <= |w| + |v - w|` in the 2-norm too; the result is in both norms and every
     /// value in its range.
-    fn shorten(&self, vector: &mut [i64]) {
+    fn shorten_vector(&self, vector: &mut [i64]) {
         let long: u64 = vector.iter().map(|v| v.unsigned_abs()).sum();
         let norm = self.norm.unsigned_abs();
         if long > norm {
             let least: u64 = self
                 .points
                 .iter()
-                .map(|range| nearest(range).unsigned_abs())
+                .map(|range| nearest_to_zero(range).unsigned_abs())
                 .sum();
-            self.scale(vector, norm.saturating_sub(least), long - least);
+            self.scale_towards_nearest(vector, norm.saturating_sub(least), long - least);
         }
-        if squares(vector) > u128::from(self.length).pow(2) {
-            let least: Vec<i64> = self.points.iter().map(nearest).collect();
+        if sum_of_squares(vector) > u128::from(self.length).pow(2) {
+            let least: Vec<i64> = self.points.iter().map(nearest_to_zero).collect();
             let away: Vec<i64> = least.iter().zip(&*vector).map(|(w, v)| v - w).collect();
-            self.scale(
+            self.scale_towards_nearest(
                 vector,
-                self.length - root(squares(&least)),
-                root(squares(&away)),
+                self.length - root_rounded_up(sum_of_squares(&least)),
+                root_rounded_up(sum_of_squares(&away)),
             );
         }
     }
 
     /// `w + (v - w) room / excess`.
-    fn scale(&self, vector: &mut [i64], room: u64, excess: u64) {
+    fn scale_towards_nearest(&self, vector: &mut [i64], room: u64, excess: u64) {
         let room = i128::from(room);
         let excess = i128::from(excess.max(1));
         for (v, range) in vector.iter_mut().zip(&self.points) {
-            let w = nearest(range);
+            let w = nearest_to_zero(range);
             *v = w + (i128::from(*v - w) * room / excess) as i64;
         }
     }
 }
 
 /// The value of a range that is nearest to 0.
-fn nearest(range: &[i64; 2]) -> i64 {
+fn nearest_to_zero(range: &[i64; 2]) -> i64 {
     0.clamp(range[0], range[1])
 }
 
 /// The sum of the squares; values are below 2^34.
-fn squares(values: &[i64]) -> u128 {
+fn sum_of_squares(values: &[i64]) -> u128 {
     values
         .iter()
         .map(|value| u128::from(value.unsigned_abs()).pow(2))
         .sum()
 }
 
-impl Feature for Summand {
-    fn count(&self) -> usize {
+impl Feature for RecordSummand {
+    fn sum_count(&self) -> usize {
         self.points.len()
     }
 
     fn add(&self, record: &Record, sums: &mut [i128]) {
-        for (sum, value) in sums.iter_mut().zip(self.vector(record)) {
+        for (sum, value) in sums.iter_mut().zip(self.whole_vector(record)) {
             *sum = sum.saturating_add(i128::from(value));
         }
     }
 
-    fn about(&self) -> serde_json::Value {
+    fn feature_identity(&self) -> serde_json::Value {
         serde_json::json!({
             "expression": 1,
-            "formula": self.formula.about(),
+            "formula": self.formula.formula_identity(),
             "unit": self.unit,
             "points": self.points,
             "norm": self.norm,
@@ -313,7 +316,7 @@ impl Target for Expression {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, TargetError> {
-        let own = times(self.0.longest(adjacency).into(), contributions)?;
-        Ok(own.min(interpolated(self, adjacency, contributions)?))
+        let own = times_contributions(self.0.euclidean_change(adjacency).into(), contributions)?;
+        Ok(own.min(interpolated_sensitivity(self, adjacency, contributions)?))
     }
 }

@@ -1,10 +1,10 @@
 //! Bounds of how much an exchanged record changes a minimiser and its values: machines and regressions claim them.
 
-use super::solver::Problem;
+use super::solver::RiskProblem;
 use bernstream_noise::Exact;
 use bernstream_release::error::Error;
-use bernstream_release::lattice::times;
-use bernstream_release::target::root;
+use bernstream_release::lattice::times_contributions;
+use bernstream_release::target::root_rounded_up;
 use bernstream_synopsis::adjacency::Sensitivity;
 use bernstream_synopsis::machine::loss::Loss;
 
@@ -41,19 +41,19 @@ impl ExchangeBound {
 
     /// The problem whose minimiser is released, with a tolerance that this bound allows; `error` is that of the space for
     /// `records` records.
-    pub fn problem(loss: Loss, c: f64, records: u32, error: f64) -> Problem {
+    pub fn tolerable_problem(loss: Loss, c: f64, records: u32, error: f64) -> RiskProblem {
         let wanted = Self::WANTED * radius(loss, c, records);
-        Problem::new(loss, c, records, wanted, error)
+        RiskProblem::new(loss, c, records, wanted, error)
     }
 
-    pub fn new(problem: &Problem) -> Self {
-        let Problem {
+    pub fn new(problem: &RiskProblem) -> Self {
+        let RiskProblem {
             loss, c, records, ..
         } = *problem;
         let share = c / f64::from(records);
         ExchangeBound {
             r: radius(loss, c, records),
-            pulls: share * 2.0 * loss.steepest(c) * (1.0 + 1e-9),
+            pulls: share * 2.0 * loss.steepest_pull(c) * (1.0 + 1e-9),
             tolerance: problem.tolerance,
         }
     }
@@ -61,7 +61,7 @@ impl ExchangeBound {
     /// Largest change of a linear functional of the result: `norm` its norm, `at` the largest value it has on a record's
     /// `K_x`, in size. Also the 1-norm of several, with `norm` and `at` those of their signed sums, and their 2-norm, with those
     /// of the map that they make up.
-    pub fn functional(&self, norm: f64, at: f64) -> f64 {
+    pub fn functional_change(&self, norm: f64, at: f64) -> f64 {
         let straight = (self.pulls * at).min(self.r * norm);
         (straight + self.r * norm) / 2.0 + 2.0 * self.tolerance * norm
     }
@@ -69,12 +69,12 @@ impl ExchangeBound {
 
 /// `r`.
 fn radius(loss: Loss, c: f64, records: u32) -> f64 {
-    c / f64::from(records) * loss.exchange(c) * (1.0 + 1e-9)
+    c / f64::from(records) * loss.exchange_bound(c) * (1.0 + 1e-9)
 }
 
 /// Sensitivities that a target claims, in whole grid units, for one record.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim {
+pub struct SensitivityClaim {
     pub unit: f64,
     sum: u128,
     pub length: u128,
@@ -89,29 +89,29 @@ pub struct Change {
     pub sup: f64,
 }
 
-impl Claim {
+impl SensitivityClaim {
     /// `change` bounds that of `values` values; each is computed to within `error`.
     pub fn new(values: usize, change: Change, error: f64) -> Self {
         let sup = change.sup + 2.0 * error;
         let sum = change.sum + 2.0 * error * values as f64;
         let length = change.length + 2.0 * error * (values as f64).sqrt();
-        let claim = Claim {
+        let claim = SensitivityClaim {
             unit: sup / UNITS,
             sum: 0,
             length: 0,
             sup: 0,
         };
-        let [sum, length, sup] = [sum, length, sup].map(|change| claim.units(change));
-        Claim {
+        let [sum, length, sup] = [sum, length, sup].map(|change| claim.whole_units(change));
+        SensitivityClaim {
             sum: sum + values as u128,
-            length: length + u128::from(root(values as u128)),
+            length: length + u128::from(root_rounded_up(values as u128)),
             sup: sup + 1,
             ..claim
         }
     }
 
     /// A change in grid units, before rounding is added. Casts saturate; the factor covers the division.
-    pub fn units(&self, change: f64) -> u128 {
+    pub fn whole_units(&self, change: f64) -> u128 {
         (change / self.unit * (1.0 + 1e-12)).ceil() as u128
     }
 
@@ -119,25 +119,25 @@ impl Claim {
     ///
     /// If it exceeds `2^64` grid units.
     pub fn sensitivity(&self, contributions: u32) -> Result<Sensitivity, Error> {
-        times(self.sum, contributions).map(Sensitivity)
+        times_contributions(self.sum, contributions).map(Sensitivity)
     }
 
     /// # Errors
     ///
     /// If it exceeds `2^64` grid units.
     pub fn sup_sensitivity(&self, contributions: u32) -> Result<u64, Error> {
-        times(self.sup, contributions)
+        times_contributions(self.sup, contributions)
     }
 
     /// # Errors
     ///
     /// If it exceeds `2^64` grid units.
     pub fn euclidean_sensitivity(&self, contributions: u32) -> Result<u64, Error> {
-        times(self.length, contributions)
+        times_contributions(self.length, contributions)
     }
 
     /// Values rounded to whole units, halves up.
-    pub fn exact(&self, values: impl IntoIterator<Item = f64>) -> Exact {
+    pub fn rounded_values(&self, values: impl IntoIterator<Item = f64>) -> Exact {
         Exact::new(
             values
                 .into_iter()

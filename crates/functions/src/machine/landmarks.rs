@@ -9,8 +9,8 @@
 //! norm is at most 1, and on a product kernel's axis its column sum at most that of the kernel; longer ones are
 //! shortened.
 
-use bernstream_synopsis::cholesky::{Pivoted, dot};
-use bernstream_synopsis::machine::kernel::{Kernel, Lattice, up};
+use bernstream_synopsis::cholesky::{Pivoted, dot_product};
+use bernstream_synopsis::machine::kernel::{Kernel, Lattice, round_up_sum};
 
 /// The features are cut where every landmark keeps less than this of `K(z, z)`.
 const REST: f64 = 1e-8;
@@ -23,7 +23,7 @@ const SINGLE: f64 = 1.0 / (1 << 22) as f64;
 
 /// The features of a kernel, and those of the lattice points. Public.
 #[derive(Clone, Debug)]
-pub(super) struct Map {
+pub(super) struct LandmarkMap {
     /// Factors, one an axis for a product kernel, one for all axes together otherwise.
     factors: Vec<Factor>,
     points: usize,
@@ -41,7 +41,7 @@ struct Factor {
     column: f64,
 }
 
-impl Map {
+impl LandmarkMap {
     /// Landmarks on the lattice of degree `landmarks`.
     pub fn new(kernel: Kernel, landmarks: u32, lattice: &Lattice) -> Self {
         let parts = if kernel.is_product() { lattice.axes } else { 1 };
@@ -58,7 +58,7 @@ impl Map {
             },
             kernel.is_product(),
         );
-        Map {
+        LandmarkMap {
             factors: vec![factor; parts],
             points: lattice.count(),
         }
@@ -73,14 +73,14 @@ impl Map {
     }
 
     /// The features of a record at `x`.
-    pub fn features(&self, x: &[f64], features: &mut [f32]) {
-        for (single, feature) in features.iter_mut().zip(self.at(x)) {
+    pub fn write_features(&self, x: &[f64], features: &mut [f32]) {
+        for (single, feature) in features.iter_mut().zip(self.features_at(x)) {
             *single = feature as f32;
         }
     }
 
     /// The features at a point where a function is asked for.
-    pub fn at(&self, x: &[f64]) -> Vec<f64> {
+    pub fn features_at(&self, x: &[f64]) -> Vec<f64> {
         let mut product = vec![1.0];
         let axes = x.len() / self.factors.len();
         for (factor, x) in self.factors.iter().zip(x.chunks(axes)) {
@@ -94,7 +94,7 @@ impl Map {
     }
 
     /// `<w, phi(p)>` for all lattice points, row-major.
-    pub fn values(&self, weights: &[f64]) -> Vec<f64> {
+    pub fn lattice_values(&self, weights: &[f64]) -> Vec<f64> {
         let mut values = weights.to_vec();
         let mut inner = weights.len();
         for factor in &self.factors {
@@ -117,23 +117,27 @@ impl Map {
     /// Upper bound of `sum_{p, q} |<phi(p), phi(q)>|`.
     pub fn pair_sum(&self) -> f64 {
         let factors = self.factors.iter();
-        up(factors
-            .map(|factor| factor.row_sums().sum::<f64>())
-            .product())
+        round_up_sum(
+            factors
+                .map(|factor| factor.row_sums().sum::<f64>())
+                .product(),
+        )
     }
 
     /// Upper bound of `sum_q |<phi(p), phi(q)>|` for every lattice point `p`.
     pub fn row_sum(&self) -> f64 {
         let factors = self.factors.iter();
-        up(factors
-            .map(|factor| factor.row_sums().fold(0.0, f64::max))
-            .product())
+        round_up_sum(
+            factors
+                .map(|factor| factor.row_sums().fold(0.0, f64::max))
+                .product(),
+        )
     }
 
     /// Upper bound of `sum_p |<phi(x), phi(p)>|` for every record.
     pub fn column_sum(&self) -> f64 {
         let columns: f64 = self.factors.iter().map(|factor| factor.column).product();
-        up(columns) + self.points as f64 * SINGLE
+        round_up_sum(columns) + self.points as f64 * SINGLE
     }
 }
 
@@ -151,7 +155,7 @@ impl Factor {
         let mut factor = Factor {
             kernel,
             landmarks: chosen.order.iter().map(|index| points[*index]).collect(),
-            rows: chosen.factor().map(<[f64]>::to_vec).collect(),
+            rows: chosen.factor_rows().map(<[f64]>::to_vec).collect(),
             lattice: Vec::new(),
             column: f64::INFINITY,
         };
@@ -170,18 +174,22 @@ impl Factor {
     /// `sum_q |<phi(p), phi(q)>|` of every lattice point `p`.
     fn row_sums(&self) -> impl Iterator<Item = f64> {
         let points = self.lattice.iter();
-        points.map(|p| self.lattice.iter().map(|q| dot(p, q).abs()).sum())
+        points.map(|p| self.lattice.iter().map(|q| dot_product(p, q).abs()).sum())
     }
 
     fn features(&self, x: &[f64]) -> Vec<f64> {
         let mut features = Vec::with_capacity(self.rows.len());
         for (landmark, row) in self.landmarks.iter().zip(&self.rows) {
-            let rest = self.kernel.value(x, &landmark[..x.len()]) - dot(row, &features);
+            let rest = self.kernel.value(x, &landmark[..x.len()]) - dot_product(row, &features);
             features.push(rest / row.last().copied().unwrap_or(1.0));
         }
-        let mut length = dot(&features, &features).sqrt();
+        let mut length = dot_product(&features, &features).sqrt();
         if x.len() == 1 && self.column.is_finite() {
-            let column: f64 = self.lattice.iter().map(|p| dot(p, &features).abs()).sum();
+            let column: f64 = self
+                .lattice
+                .iter()
+                .map(|p| dot_product(p, &features).abs())
+                .sum();
             length = length.max(column / self.column);
         }
         let scale = (MARGIN / length).min(1.0);
@@ -210,7 +218,7 @@ mod tests {
         ] {
             for axes in 1..=2 {
                 let lattice = Lattice { axes, degree: 7 };
-                let map = Map::new(kernel, 9, &lattice);
+                let map = LandmarkMap::new(kernel, 9, &lattice);
                 let mut features = vec![0.0_f32; map.width()];
                 for x in (Lattice {
                     axes,
@@ -218,11 +226,15 @@ mod tests {
                 })
                 .points()
                 {
-                    map.features(&x[..axes], &mut features);
+                    map.write_features(&x[..axes], &mut features);
                     let exact: Vec<f64> =
                         features.iter().map(|feature| f64::from(*feature)).collect();
-                    assert!(dot(&exact, &exact) <= 1.0, "{kernel:?}");
-                    let column: f64 = map.values(&exact).iter().map(|value| value.abs()).sum();
+                    assert!(dot_product(&exact, &exact) <= 1.0, "{kernel:?}");
+                    let column: f64 = map
+                        .lattice_values(&exact)
+                        .iter()
+                        .map(|value| value.abs())
+                        .sum();
                     assert!(
                         column <= map.column_sum(),
                         "{kernel:?} {axes}: {column} {}",
@@ -241,11 +253,11 @@ mod tests {
             (Kernel::Polynomial { power: 3 }, 1e-5),
             (Kernel::Linear, 1e-5),
         ] {
-            let map = Map::new(kernel, 8, &lattice);
+            let map = LandmarkMap::new(kernel, 8, &lattice);
             let mut features = vec![0.0_f32; map.width()];
             let x = [0.23, 0.81];
-            map.features(&x, &mut features);
-            let values = map.values(
+            map.write_features(&x, &mut features);
+            let values = map.lattice_values(
                 &features
                     .iter()
                     .map(|feature| f64::from(*feature))
@@ -258,9 +270,9 @@ mod tests {
                 );
             }
         }
-        assert_eq!(Map::new(Kernel::Linear, 1, &lattice).width(), 3);
+        assert_eq!(LandmarkMap::new(Kernel::Linear, 1, &lattice).width(), 3);
         assert_eq!(
-            Map::new(Kernel::Polynomial { power: 3 }, 8, &lattice).width(),
+            LandmarkMap::new(Kernel::Polynomial { power: 3 }, 8, &lattice).width(),
             10
         );
     }

@@ -1,10 +1,10 @@
 //! The minimiser of one window, and the cost of finding it.
 
-use super::landmarks::Map;
-use super::newton::Factor;
+use super::landmarks::LandmarkMap;
+use super::newton::GramFactor;
 use super::pairs::Pairs;
 use super::settings::Settings;
-use super::solver::Problem;
+use super::solver::RiskProblem;
 use super::space::Features;
 use bernstream_release::target::Cost;
 use bernstream_release::window::accumulator::{Accumulator, Record};
@@ -25,10 +25,10 @@ pub(super) struct Term {
 
 impl Minimiser {
     /// The minimiser for at most `m` records.
-    pub fn find(
+    pub fn find_minimiser(
         settings: &Settings,
-        map: Option<&Map>,
-        problem: &Problem,
+        map: Option<&LandmarkMap>,
+        problem: &RiskProblem,
         records: &[Record],
     ) -> Self {
         let Settings {
@@ -39,11 +39,11 @@ impl Minimiser {
         } = *settings;
         let labels: Vec<f64> = records
             .iter()
-            .map(|record| loss.label(record.label()))
+            .map(|record| loss.signed_label(record.label()))
             .collect();
         if let Some(map) = map {
             let features = Features::new(records.len(), map.width(), |i, row| {
-                map.features(&place(&records[i])[..axes], row);
+                map.write_features(&place(&records[i])[..axes], row);
             });
             return Minimiser::Features(features.weights(&problem.solve(&features, &labels)));
         }
@@ -64,29 +64,29 @@ fn place(record: &Record) -> [f64; 3] {
 }
 
 /// The most that solving takes, and the values at so many places.
-pub(super) fn cost(
+pub(super) fn solving_cost(
     settings: &Settings,
-    map: Option<&Map>,
-    problem: &Problem,
+    map: Option<&LandmarkMap>,
+    problem: &RiskProblem,
     places: usize,
 ) -> Cost {
     let records = u64::from(settings.records);
     let width = map.map_or(records, |map| map.width() as u64);
     let entries = records * width;
     let bytes = match map {
-        None => entries * 8 + Factor::bytes(records),
+        None => entries * 8 + GramFactor::most_bytes(records),
         Some(_) => entries * 4,
     };
     Cost {
         bytes,
         products: entries
-            .saturating_mul(problem.rounds())
+            .saturating_mul(problem.most_rounds())
             .saturating_add(records * places as u64),
     }
 }
 
 /// The records that count: a window keeps no more, and the bounds rest on it.
-pub(crate) fn at_most(accumulator: &Accumulator, most: u32) -> &[Record] {
+pub(crate) fn first_records(accumulator: &Accumulator, most: u32) -> &[Record] {
     let records = accumulator.records();
     records.get(..most as usize).unwrap_or(records)
 }

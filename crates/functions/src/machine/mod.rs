@@ -6,7 +6,7 @@
 //!
 //! # Why the sensitivities hold
 //!
-//! `f_D` moves by at most `r = (C/m)` [`exchange`](bernstream_synopsis::machine::Loss::exchange) in the norm of the kernel, `K(x, x) <= 1`, when a record is
+//! `f_D` moves by at most `r = (C/m)` [`exchange`](bernstream_synopsis::machine::Loss::exchange_bound) in the norm of the kernel, `K(x, x) <= 1`, when a record is
 //! exchanged, and in a ball around half of what a lone record would do (`exchange.rs`). At most `m` records are used,
 //! here too, so pulls are bounded by `M` and one record more is at worst an exchange. Hence, `N` the lattice points,
 //! `t` the tolerance of the solver (`solver.rs`) and `Q = min(N, sqrt(sum_{p,q} |K(p, q)|))`,

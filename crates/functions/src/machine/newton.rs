@@ -7,7 +7,7 @@
 //! solver's certificate, from the Gram matrix itself, decides.
 
 use super::pairs::Pairs;
-use super::space::dot;
+use super::space::blocked_dot;
 use bernstream_synopsis::machine::loss::Loss;
 
 /// Most columns of a factor, in parts of the records and at all. Beyond it coordinate ascent is faster where it comes to an end: 0.33 s
@@ -20,14 +20,14 @@ const COLUMNS: usize = 512;
 const SMALLEST: f64 = 1e-10;
 
 /// `F`, row by row.
-pub struct Factor {
+pub struct GramFactor {
     width: usize,
     rows: Vec<f64>,
 }
 
-impl Factor {
+impl GramFactor {
     /// Most memory that Newton's method takes for so many records: the rows twice, while they are made narrower, and two matrices.
-    pub fn bytes(records: u64) -> u64 {
+    pub fn most_bytes(records: u64) -> u64 {
         let most = (COLUMNS as u64).min(records / PART as u64);
         16 * most * (records + most)
     }
@@ -52,7 +52,7 @@ impl Factor {
                 let rows = (0..n)
                     .flat_map(|i| rows[i * most..][..width].iter().copied())
                     .collect();
-                return Some(Factor { width, rows });
+                return Some(GramFactor { width, rows });
             }
             if width == most {
                 break;
@@ -60,7 +60,7 @@ impl Factor {
             pairs.row(pivot, &mut column);
             let chosen = rows[pivot * most..][..width].to_vec();
             for ((own, left), value) in rows.chunks_exact_mut(most).zip(&mut left).zip(&column) {
-                let entry = (value - dot(&own[..width], &chosen)) / size.sqrt();
+                let entry = (value - blocked_dot(&own[..width], &chosen)) / size.sqrt();
                 own[width] = entry;
                 *left -= entry * entry;
             }
@@ -75,12 +75,12 @@ impl Factor {
 
     /// `<w, F_i>` of every record.
     fn scores(&self, w: &[f64]) -> Vec<f64> {
-        self.rows().map(|row| dot(row, w)).collect()
+        self.rows().map(|row| blocked_dot(row, w)).collect()
     }
 
     /// `b_i = share pull(y_i, f(x_i))` of a function whose gradient is at most `wanted` long, or of the last one found in so many
     /// products; `share` is `C/m`. A rounded hinge takes up to 50 steps, the other losses 10.
-    pub fn minimise(
+    pub fn minimise_risk(
         &self,
         loss: Loss,
         labels: &[f64],
@@ -94,19 +94,20 @@ impl Factor {
             labels,
             share,
         };
-        let mut point = problem.evaluated(vec![0.0; self.width], vec![0.0; labels.len()]);
+        let mut point = problem.evaluate_at(vec![0.0; self.width], vec![0.0; labels.len()]);
         loop {
             let gradient = problem.gradient(&point);
             let curved = problem.second_derivatives(&point);
             let count = curved.iter().filter(|second| **second > 0.0).count();
             let taken =
                 (count + self.width) * self.width * self.width / 2 + 4 * labels.len() * self.width;
-            if taken > products || dot(&gradient, &gradient).sqrt() <= wanted {
+            if taken > products || blocked_dot(&gradient, &gradient).sqrt() <= wanted {
                 break;
             }
             products -= taken;
-            let direction = solved(problem.hessian(&curved), &gradient);
-            let Some(next) = problem.line_search(&point, &direction, dot(&gradient, &direction))
+            let direction = solve_cholesky(problem.hessian(&curved), &gradient);
+            let Some(next) =
+                problem.line_search(&point, &direction, blocked_dot(&gradient, &direction))
             else {
                 break;
             };
@@ -116,13 +117,13 @@ impl Factor {
             .scores
             .iter()
             .zip(labels)
-            .map(|(f, y)| share * loss.pull(*y, *f))
+            .map(|(f, y)| share * loss.negative_slope(*y, *f))
             .collect()
     }
 }
 
 struct Problem<'a> {
-    factor: &'a Factor,
+    factor: &'a GramFactor,
     loss: Loss,
     labels: &'a [f64],
     share: f64,
@@ -136,14 +137,14 @@ struct Point {
 }
 
 impl Problem<'_> {
-    fn evaluated(&self, w: Vec<f64>, scores: Vec<f64>) -> Point {
+    fn evaluate_at(&self, w: Vec<f64>, scores: Vec<f64>) -> Point {
         let losses: f64 = scores
             .iter()
             .zip(self.labels)
             .map(|(f, y)| self.loss.value(*y, *f))
             .sum();
         Point {
-            value: self.share * losses + dot(&w, &w) / 2.0,
+            value: self.share * losses + blocked_dot(&w, &w) / 2.0,
             w,
             scores,
         }
@@ -152,7 +153,7 @@ impl Problem<'_> {
     fn gradient(&self, point: &Point) -> Vec<f64> {
         let mut gradient = point.w.clone();
         for ((row, y), f) in self.factor.rows().zip(self.labels).zip(&point.scores) {
-            let pull = self.share * self.loss.pull(*y, *f);
+            let pull = self.share * self.loss.negative_slope(*y, *f);
             if pull != 0.0 {
                 for (gradient, entry) in gradient.iter_mut().zip(row) {
                     *gradient -= pull * entry;
@@ -198,9 +199,9 @@ impl Problem<'_> {
         let along = self.factor.scores(direction);
         let mut part = 1.0;
         while part > SMALLEST {
-            let next = self.evaluated(
-                moved(&from.w, direction, part),
-                moved(&from.scores, &along, part),
+            let next = self.evaluate_at(
+                step_along(&from.w, direction, part),
+                step_along(&from.scores, &along, part),
             );
             if next.value <= from.value - 1e-4 * part * slope {
                 return Some(next);
@@ -212,7 +213,7 @@ impl Problem<'_> {
 }
 
 /// `from - part by`.
-fn moved(from: &[f64], by: &[f64], part: f64) -> Vec<f64> {
+fn step_along(from: &[f64], by: &[f64], part: f64) -> Vec<f64> {
     from.iter()
         .zip(by)
         .map(|(from, by)| from - part * by)
@@ -220,20 +221,20 @@ fn moved(from: &[f64], by: &[f64], part: f64) -> Vec<f64> {
 }
 
 /// `A^-1 g` by Cholesky's factorisation of a symmetric `A`, given by its lower triangle, that is at least the identity.
-fn solved(mut a: Vec<f64>, g: &[f64]) -> Vec<f64> {
+fn solve_cholesky(mut a: Vec<f64>, g: &[f64]) -> Vec<f64> {
     let n = g.len();
     for i in 0..n {
         let (above, row) = a.split_at_mut(i * n);
         for j in 0..i {
             let other = &above[j * n..=j * n + j];
-            row[j] = (row[j] - dot(&row[..j], &other[..j])) / other[j];
+            row[j] = (row[j] - blocked_dot(&row[..j], &other[..j])) / other[j];
         }
         // A pivot is at least 1 but for rounding.
-        row[i] = (row[i] - dot(&row[..i], &row[..i])).max(1.0).sqrt();
+        row[i] = (row[i] - blocked_dot(&row[..i], &row[..i])).max(1.0).sqrt();
     }
     let mut x = g.to_vec();
     for i in 0..n {
-        x[i] = (x[i] - dot(&a[i * n..i * n + i], &x[..i])) / a[i * n + i];
+        x[i] = (x[i] - blocked_dot(&a[i * n..i * n + i], &x[..i])) / a[i * n + i];
     }
     for i in (0..n).rev() {
         x[i] /= a[i * n + i];
@@ -260,11 +261,11 @@ mod tests {
     fn a_factor_leaves_no_more_than_it_says_of_any_entry() {
         let places = places();
         let pairs = Pairs::new(Kernel::Gaussian { bandwidth: 0.2 }, 1, &places);
-        let gram = pairs.gram();
+        let gram = pairs.gram_matrix();
         for residual in [1e-3, 1e-6, 1e-9] {
-            let factor = Factor::from_pairs(&pairs, residual).expect("a smooth kernel");
+            let factor = GramFactor::from_pairs(&pairs, residual).expect("a smooth kernel");
             let rows: Vec<&[f64]> = factor.rows().collect();
-            let off = |i: usize, j: usize| (gram.row(i)[j] - dot(rows[i], rows[j])).abs();
+            let off = |i: usize, j: usize| (gram.row(i)[j] - blocked_dot(rows[i], rows[j])).abs();
             let worst = (0..120)
                 .flat_map(|i| (0..120).map(move |j| (i, j)))
                 .map(|(i, j)| off(i, j))
@@ -284,7 +285,7 @@ mod tests {
     fn a_rough_kernel_has_no_factor() {
         let places = places();
         let pairs = Pairs::new(Kernel::Gaussian { bandwidth: 0.001 }, 1, &places);
-        assert!(Factor::from_pairs(&pairs, 1e-6).is_none());
+        assert!(GramFactor::from_pairs(&pairs, 1e-6).is_none());
     }
 
     #[test]
@@ -307,7 +308,7 @@ mod tests {
             })
             .collect();
         let g: Vec<f64> = (0..n).map(|i| i as f64 - 2.5).collect();
-        let x = solved(lower, &g);
+        let x = solve_cholesky(lower, &g);
         for (i, g) in g.iter().enumerate() {
             let row: f64 = x.iter().enumerate().map(|(j, x)| whole(i, j) * x).sum();
             assert!((row - g).abs() < 1e-12, "{row} {g}");

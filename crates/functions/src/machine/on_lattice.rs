@@ -1,15 +1,15 @@
 //! Machines whose function is released on a lattice.
 
-use super::exchange::{Change, Claim, ExchangeBound};
-use super::landmarks::Map;
-use super::minimiser::{Minimiser, at_most, cost};
+use super::exchange::{Change, ExchangeBound, SensitivityClaim};
+use super::landmarks::LandmarkMap;
+use super::minimiser::{Minimiser, first_records, solving_cost};
 use super::settings::{Settings, checked_features, checked_lattice, checked_weight};
-use super::solver::Problem;
+use super::solver::RiskProblem;
 use super::space::{Features, Gram, ROUNDING};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
-use bernstream_release::target::{Cost, Target, interpolated};
+use bernstream_release::target::{Cost, Target, interpolated_sensitivity};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::machine::kernel::Lattice;
@@ -20,9 +20,9 @@ use bernstream_synopsis::shape::{Basis, Shape};
 pub struct Machine {
     settings: Settings,
     lattice: Lattice,
-    map: Option<Map>,
-    problem: Problem,
-    claim: Claim,
+    map: Option<LandmarkMap>,
+    problem: RiskProblem,
+    claim: SensitivityClaim,
 }
 
 /// Sums of kernel values over the lattice, each at least what it bounds.
@@ -55,14 +55,14 @@ impl Machine {
             degree,
             ..
         } = settings;
-        let kernel = kernel.checked()?;
+        let kernel = kernel.check_parameters()?;
         let lattice = checked_lattice(dimensions, degree)?;
         checked_weight(c, records)?;
         let landmarks = settings.checked_landmarks()?;
         if let Some(landmarks) = landmarks {
             checked_lattice(dimensions, landmarks)?;
         }
-        let map = landmarks.map(|landmarks| Map::new(kernel, landmarks, &lattice));
+        let map = landmarks.map(|landmarks| LandmarkMap::new(kernel, landmarks, &lattice));
         let n = records as usize;
         let sums = match &map {
             None => {
@@ -87,16 +87,16 @@ impl Machine {
                 }
             }
         };
-        let problem = ExchangeBound::problem(loss, c, records, sums.error);
+        let problem = ExchangeBound::tolerable_problem(loss, c, records, sums.error);
         let change = ExchangeBound::new(&problem);
         let norm = sums.pairs.sqrt().min(lattice.count() as f64);
-        let off = problem.mass() * (sums.error + (n + 8) as f64 * ROUNDING);
+        let off = problem.coefficient_bound() * (sums.error + (n + 8) as f64 * ROUNDING);
         let moved = Change {
-            sum: change.functional(norm, sums.column),
-            length: change.functional(sums.row.sqrt(), sums.square.sqrt()),
-            sup: change.functional(1.0, 1.0),
+            sum: change.functional_change(norm, sums.column),
+            length: change.functional_change(sums.row.sqrt(), sums.square.sqrt()),
+            sup: change.functional_change(1.0, 1.0),
         };
-        let claim = Claim::new(lattice.count(), moved, off);
+        let claim = SensitivityClaim::new(lattice.count(), moved, off);
         Ok(Machine {
             settings,
             lattice,
@@ -112,20 +112,20 @@ impl Machine {
     }
 
     /// Lattice values before they are rounded.
-    fn values(&self, records: &[Record]) -> Vec<f64> {
+    fn lattice_values(&self, records: &[Record]) -> Vec<f64> {
         let Settings {
             kernel, dimensions, ..
         } = self.settings;
-        match Minimiser::find(&self.settings, self.map.as_ref(), &self.problem, records) {
+        match Minimiser::find_minimiser(&self.settings, self.map.as_ref(), &self.problem, records) {
             Minimiser::Features(weights) => match &self.map {
-                Some(map) => map.values(&weights),
+                Some(map) => map.lattice_values(&weights),
                 None => Vec::new(),
             },
             Minimiser::Kernels(terms) => {
                 let mut values = vec![0.0; self.lattice.count()];
                 let mut row = Vec::new();
                 for term in terms {
-                    kernel.row(&term.place[..dimensions], &self.lattice, &mut row);
+                    kernel.write_lattice_row(&term.place[..dimensions], &self.lattice, &mut row);
                     for (value, k) in values.iter_mut().zip(&row) {
                         *value += term.coefficient * k;
                     }
@@ -159,11 +159,11 @@ impl Target for Machine {
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         self.claim
-            .exact(self.values(at_most(accumulator, self.settings.records)))
+            .rounded_values(self.lattice_values(first_records(accumulator, self.settings.records)))
     }
 
     fn cost(&self) -> Cost {
-        cost(
+        solving_cost(
             &self.settings,
             self.map.as_ref(),
             &self.problem,
@@ -187,7 +187,7 @@ impl Target for Machine {
         contributions: u32,
     ) -> Result<u64, Error> {
         let own = self.claim.euclidean_sensitivity(contributions)?;
-        Ok(own.min(interpolated(self, adjacency, contributions)?))
+        Ok(own.min(interpolated_sensitivity(self, adjacency, contributions)?))
     }
 
     /// Refused: the `M C / n` of `[AR17]` section 6 is half of what two windows can differ by.

@@ -1,7 +1,7 @@
 //! The kernel values of pairs of records, computed whenever they are asked for: all of them take `8 n^2` bytes, and what proposes a
 //! solution and proves it needs fewer.
 
-use super::space::{BLOCK, Gram, Space, dot, in_parallel};
+use super::space::{BLOCK, Gram, Space, blocked_dot, in_parallel};
 use bernstream_synopsis::machine::kernel::Kernel;
 
 /// The records of a window under a kernel.
@@ -33,16 +33,16 @@ impl<'a> Pairs<'a> {
     /// `K(x_i, x_j)` of every record.
     pub fn row(&self, i: usize, row: &mut [f64]) {
         self.kernel
-            .values(self.axes, &self.places[i], self.places, row);
+            .write_values(self.axes, &self.places[i], self.places, row);
     }
 
     /// The kernel values of all pairs.
-    pub fn gram(&self) -> Gram {
+    pub fn gram_matrix(&self) -> Gram {
         Gram::new(self.len(), |i, row| self.row(i, row))
     }
 
     /// The records whose coefficient is not 0.
-    fn support(&self, b: &[f64]) -> Support {
+    fn nonzero_terms(&self, b: &[f64]) -> Support {
         let mut support = Support {
             places: Vec::new(),
             coefficients: Vec::new(),
@@ -66,8 +66,9 @@ impl<'a> Pairs<'a> {
                 .zip(support.coefficients.chunks(BLOCK))
                 .map(|(block, coefficients)| {
                     let values = &mut values[..block.len()];
-                    self.kernel.values(self.axes, &places[i], block, values);
-                    dot(values, coefficients)
+                    self.kernel
+                        .write_values(self.axes, &places[i], block, values);
+                    blocked_dot(values, coefficients)
                 })
                 .sum();
         });
@@ -83,13 +84,13 @@ struct Support {
 
 impl Space for Pairs<'_> {
     fn scores(&self, b: &[f64]) -> Vec<f64> {
-        self.values_at(self.places, &self.support(b))
+        self.values_at(self.places, &self.nonzero_terms(b))
     }
 
     fn square(&self, b: &[f64]) -> f64 {
-        let support = self.support(b);
+        let support = self.nonzero_terms(b);
         let values = self.values_at(&support.places, &support);
-        dot(&values, &support.coefficients)
+        blocked_dot(&values, &support.coefficients)
     }
 
     /// A sum of fewer products loses no more.

@@ -33,7 +33,7 @@
 //! `e <= C (3 C P d B + 16 u P + 24 q u P)`. The second term covers the arithmetic of pulls. The third is that of the
 //! steps: a point that is rounded by `15 u C P` at most is one that a gradient off by `q` times that would have led to.
 
-use super::newton::Factor;
+use super::newton::GramFactor;
 use super::pairs::Pairs;
 use super::space::{Ascent, ROUNDING, Space};
 use bernstream_synopsis::machine::loss::Loss;
@@ -49,7 +49,7 @@ const SMALLEST_RESIDUAL: f64 = 1e-13;
 
 /// A problem without its records. All of it is public.
 #[derive(Clone, Copy, Debug)]
-pub struct Problem {
+pub struct RiskProblem {
     pub loss: Loss,
     /// `C`.
     pub c: f64,
@@ -59,55 +59,55 @@ pub struct Problem {
     pub tolerance: f64,
 }
 
-impl Problem {
+impl RiskProblem {
     /// `error` is that of the values in the space that will be used, for `records` records; `wanted` the tolerance where
     /// the floats allow it.
     pub fn new(loss: Loss, c: f64, records: u32, wanted: f64, error: f64) -> Self {
-        let mut problem = Problem {
+        let mut problem = RiskProblem {
             loss,
             c,
             records,
             tolerance: wanted,
         };
-        let arithmetic = (16.0 + 24.0 * problem.condition()) * ROUNDING * problem.hardest();
-        let off = c * (3.0 * problem.mass() * error * loss.curvature() + arithmetic);
+        let arithmetic = (16.0 + 24.0 * problem.condition()) * ROUNDING * problem.largest_pull();
+        let off = c * (3.0 * problem.coefficient_bound() * error * loss.curvature() + arithmetic);
         problem.tolerance = wanted.max(8.0 * problem.condition().sqrt() * off);
         problem
     }
 
     /// No result has `sum |b_i|` above this.
-    pub fn mass(&self) -> f64 {
-        self.c * self.hardest()
+    pub fn coefficient_bound(&self) -> f64 {
+        self.c * self.largest_pull()
     }
 
     /// `T`.
-    pub fn steps(&self) -> usize {
+    pub fn descent_steps(&self) -> usize {
         let start = (4.0 * self.c.sqrt() / self.tolerance).max(1.0);
         (2.0 * self.condition().sqrt() * start.ln()).ceil() as usize + 1
     }
 
     /// The most times that a solution goes through all of the space: Newton's method, ascent, descent and their certificates.
-    pub fn rounds(&self) -> u64 {
-        2 * (2 * EPOCHS + self.steps()) as u64
+    pub fn most_rounds(&self) -> u64 {
+        2 * (2 * EPOCHS + self.descent_steps()) as u64
     }
 
     /// Coefficients of a function within `tolerance` of the minimiser. `labels` are as the loss reads them.
     pub fn solve_pairs(&self, pairs: &Pairs<'_>, labels: &[f64]) -> Vec<f64> {
-        if let Some(proposed) = self.newton(pairs, labels)
-            && self.certificate(pairs, labels, &proposed) <= self.tolerance
+        if let Some(proposed) = self.propose_by_newton(pairs, labels)
+            && self.gradient_bound(pairs, labels, &proposed) <= self.tolerance
         {
             return proposed;
         }
-        self.solve(&pairs.gram(), labels)
+        self.solve(&pairs.gram_matrix(), labels)
     }
 
     /// Coefficients of such a function, found without Newton's method.
     pub fn solve<S: Ascent>(&self, space: &S, labels: &[f64]) -> Vec<f64> {
-        let ascent = self.ascend(space, labels, EPOCHS);
+        let ascent = self.ascend_coordinates(space, labels, EPOCHS);
         if ascent.certified <= self.tolerance {
             ascent.coefficients
         } else {
-            self.descend(space, labels, self.steps())
+            self.descend_gradient(space, labels, self.descent_steps())
         }
     }
 
@@ -117,7 +117,7 @@ impl Problem {
     }
 
     /// `P`.
-    fn hardest(&self) -> f64 {
+    fn largest_pull(&self) -> f64 {
         if self.loss == Loss::Squared {
             1.0 + 6.0 * self.c.sqrt()
         } else {
@@ -131,10 +131,10 @@ impl Problem {
     }
 
     /// Upper bound of `||grad J||` of the function with these coefficients; infinite where they are larger than any result's.
-    fn certificate<S: Space>(&self, space: &S, labels: &[f64], b: &[f64]) -> f64 {
+    fn gradient_bound<S: Space>(&self, space: &S, labels: &[f64], b: &[f64]) -> f64 {
         let mass: f64 = b.iter().map(|b| b.abs()).sum();
         // What is not a number is not within them.
-        let is_within = mass <= self.mass() * (1.0 + 1e-9);
+        let is_within = mass <= self.coefficient_bound() * (1.0 + 1e-9);
         if !is_within {
             return f64::INFINITY;
         }
@@ -143,11 +143,12 @@ impl Problem {
             .iter()
             .zip(labels)
             .zip(b)
-            .map(|((f, y), b)| b - self.share() * self.loss.pull(*y, *f))
+            .map(|((f, y), b)| b - self.share() * self.loss.negative_slope(*y, *f))
             .collect();
         let size: f64 = gradient.iter().map(|g| g.abs()).sum();
         let lost = self.c
-            * (mass * space.error() * self.loss.curvature() + 16.0 * ROUNDING * self.hardest());
+            * (mass * space.error() * self.loss.curvature()
+                + 16.0 * ROUNDING * self.largest_pull());
         (space.square(&gradient) + space.error() * size * size)
             .max(0.0)
             .sqrt()
@@ -158,11 +159,11 @@ impl Problem {
     /// Coefficients that Newton's method proposes, if the kernel is smooth enough for it. What the factor leaves out changes the gradient by at
     /// most `C B` times the residual times `sum |b_i|`, and coefficients follow from the values with a slope of `C B`: both
     /// parts take a quarter of the tolerance.
-    fn newton(&self, pairs: &Pairs<'_>, labels: &[f64]) -> Option<Vec<f64>> {
-        let residual = self.tolerance / (4.0 * self.condition() * self.mass());
-        let factor = Factor::from_pairs(pairs, residual.max(SMALLEST_RESIDUAL))?;
+    fn propose_by_newton(&self, pairs: &Pairs<'_>, labels: &[f64]) -> Option<Vec<f64>> {
+        let residual = self.tolerance / (4.0 * self.condition() * self.coefficient_bound());
+        let factor = GramFactor::from_pairs(pairs, residual.max(SMALLEST_RESIDUAL))?;
         let products = EPOCHS * labels.len() * labels.len();
-        Some(factor.minimise(
+        Some(factor.minimise_risk(
             self.loss,
             labels,
             self.share(),
@@ -172,10 +173,10 @@ impl Problem {
     }
 
     /// Dual coordinate ascent in a fixed scattered order, and the certificate of what it found.
-    fn ascend<S: Ascent>(&self, space: &S, labels: &[f64], epochs: usize) -> Ascended {
+    fn ascend_coordinates<S: Ascent>(&self, space: &S, labels: &[f64], epochs: usize) -> Ascended {
         let n = labels.len();
         let diagonal: Vec<f64> = (0..n).map(|i| space.diagonal(i)).collect();
-        let stride = scatter(n);
+        let stride = scattered_stride(n);
         let mut b = vec![0.0; n];
         let mut certified = f64::INFINITY;
         let mut running = space.start(&b);
@@ -184,16 +185,16 @@ impl Problem {
             for _ in 0..n {
                 index = (index + stride) % n;
                 let rest = space.score(&running, index) - diagonal[index] * b[index];
-                let best = self
-                    .loss
-                    .settle(labels[index], rest, diagonal[index], self.share());
+                let best =
+                    self.loss
+                        .best_coefficient(labels[index], rest, diagonal[index], self.share());
                 if best != b[index] {
                     space.add(&mut running, index, best - b[index]);
                     b[index] = best;
                 }
             }
             if epoch % LOOK == 0 || n <= 1 {
-                certified = self.certificate(space, labels, &b);
+                certified = self.gradient_bound(space, labels, &b);
                 if certified <= self.tolerance {
                     break;
                 }
@@ -207,7 +208,7 @@ impl Problem {
     }
 
     /// Accelerated gradient descent.
-    fn descend<S: Space>(&self, space: &S, labels: &[f64], steps: usize) -> Vec<f64> {
+    fn descend_gradient<S: Space>(&self, space: &S, labels: &[f64], steps: usize) -> Vec<f64> {
         let q = self.condition();
         let momentum = (q.sqrt() - 1.0) / (q.sqrt() + 1.0);
         let mut b = vec![0.0; labels.len()];
@@ -215,12 +216,12 @@ impl Problem {
         for step in 1..=steps {
             let scores = space.scores(&ahead);
             for i in 0..labels.len() {
-                let pull = self.loss.pull(labels[i], scores[i]);
+                let pull = self.loss.negative_slope(labels[i], scores[i]);
                 let next = ahead[i] - (ahead[i] - self.share() * pull) / q;
                 ahead[i] = next + momentum * (next - b[i]);
                 b[i] = next;
             }
-            if step % 64 == 0 && self.certificate(space, labels, &b) <= self.tolerance {
+            if step % 64 == 0 && self.gradient_bound(space, labels, &b) <= self.tolerance {
                 break;
             }
         }
@@ -236,7 +237,7 @@ struct Ascended {
 }
 
 /// A stride that visits all of `n` places, no two near each other in a row.
-fn scatter(n: usize) -> usize {
+fn scattered_stride(n: usize) -> usize {
     let golden = (n as f64 * 0.618) as usize;
     (golden.max(1)..)
         .find(|stride| is_coprime(n, *stride))
@@ -273,7 +274,7 @@ mod tests {
     }
 
     fn gram(n: usize, bandwidth: f64) -> Gram {
-        pairs(&places(n), bandwidth).gram()
+        pairs(&places(n), bandwidth).gram_matrix()
     }
 
     fn pairs(places: &[[f64; 3]], bandwidth: f64) -> Pairs<'_> {
@@ -301,23 +302,25 @@ mod tests {
         for loss in LOSSES {
             for (c, bandwidth) in [(1.0, 0.3), (30.0, 0.1), (300.0, 2.0)] {
                 let space = gram(n, bandwidth);
-                let problem = |tolerance| Problem::new(loss, c, n as u32, tolerance, space.error());
+                let problem =
+                    |tolerance| RiskProblem::new(loss, c, n as u32, tolerance, space.error());
                 let near = problem(1e-7).solve(&space, &labels);
                 for tolerance in [0.3, 0.01, 1e-4] {
                     let problem = problem(tolerance);
                     // No certificate is below 0, so all steps are taken.
-                    let blind = Problem {
+                    let blind = RiskProblem {
                         tolerance: -1.0,
                         ..problem
                     };
-                    let found = blind.descend(&space, &labels, problem.steps());
+                    let found = blind.descend_gradient(&space, &labels, problem.descent_steps());
                     let off = distance(&space, &found, &near);
                     assert!(
                         off <= problem.tolerance + 1e-6,
                         "{loss:?} {c} {tolerance}: {off}"
                     );
                     assert!(
-                        found.iter().map(|b| b.abs()).sum::<f64>() <= problem.mass() * (1.0 + 1e-9)
+                        found.iter().map(|b| b.abs()).sum::<f64>()
+                            <= problem.coefficient_bound() * (1.0 + 1e-9)
                     );
                 }
             }
@@ -330,13 +333,13 @@ mod tests {
         let space = gram(n, 0.2);
         let labels = labels(n);
         for loss in LOSSES {
-            let problem = Problem::new(loss, 20.0, n as u32, 1e-7, space.error());
+            let problem = RiskProblem::new(loss, 20.0, n as u32, 1e-7, space.error());
             let near = problem.solve(&space, &labels);
             for epochs in [4, 8, 16] {
                 let Ascended {
                     coefficients: found,
                     certified,
-                } = problem.ascend(&space, &labels, epochs);
+                } = problem.ascend_coordinates(&space, &labels, epochs);
                 let off = distance(&space, &found, &near);
                 assert!(
                     off <= certified + 1e-6,
@@ -369,7 +372,7 @@ mod tests {
         };
         let gram = Gram::new(n, row);
         for loss in LOSSES {
-            let problem = Problem::new(
+            let problem = RiskProblem::new(
                 loss,
                 50.0,
                 n as u32,
@@ -377,7 +380,7 @@ mod tests {
                 gram.error().max(features.error()),
             );
             let ascent = problem.solve(&gram, &labels);
-            let descent = problem.descend(&gram, &labels, problem.steps());
+            let descent = problem.descend_gradient(&gram, &labels, problem.descent_steps());
             let explicit = problem.solve(&features, &labels);
             for other in [descent, explicit] {
                 let off = distance(&gram, &ascent, &other);
@@ -401,15 +404,17 @@ mod tests {
         let pairs = pairs(&places, 1.0);
         for loss in LOSSES {
             for c in [1.0, 50.0, 2_000.0] {
-                let problem = Problem::new(loss, c, n as u32, 1e-3, space.error());
-                let found = problem.newton(&pairs, &labels).expect("a smooth kernel");
-                let certified = problem.certificate(&pairs, &labels, &found);
-                let by_matrix = problem.certificate(&space, &labels, &found);
+                let problem = RiskProblem::new(loss, c, n as u32, 1e-3, space.error());
+                let found = problem
+                    .propose_by_newton(&pairs, &labels)
+                    .expect("a smooth kernel");
+                let certified = problem.gradient_bound(&pairs, &labels, &found);
+                let by_matrix = problem.gradient_bound(&space, &labels, &found);
                 assert!(
                     (certified - by_matrix).abs() <= problem.tolerance / 1e3,
                     "{certified} {by_matrix}"
                 );
-                let descent = problem.descend(&space, &labels, problem.steps());
+                let descent = problem.descend_gradient(&space, &labels, problem.descent_steps());
                 let off = distance(&space, &found, &descent);
                 println!(
                     "{loss:?} C = {c}: certified {certified:.1e} of {:.1e}, {off:.1e} from descent",
@@ -431,19 +436,19 @@ mod tests {
         let places = places(n);
         let labels = labels(n);
         let pairs = pairs(&places, 1.0);
-        let problem = Problem::new(Loss::Hinge, 2_000.0, n as u32, 1e-3, pairs.error());
-        let factor = Factor::from_pairs(&pairs, 1e-9).expect("a smooth kernel");
-        let begun = factor.minimise(Loss::Hinge, &labels, problem.share(), 0.0, 2 * n * n);
-        assert!(problem.certificate(&pairs, &labels, &begun) > problem.tolerance);
+        let problem = RiskProblem::new(Loss::Hinge, 2_000.0, n as u32, 1e-3, pairs.error());
+        let factor = GramFactor::from_pairs(&pairs, 1e-9).expect("a smooth kernel");
+        let begun = factor.minimise_risk(Loss::Hinge, &labels, problem.share(), 0.0, 2 * n * n);
+        assert!(problem.gradient_bound(&pairs, &labels, &begun) > problem.tolerance);
         // Ascent takes over.
         let found = problem.solve_pairs(&pairs, &labels);
-        assert!(problem.certificate(&pairs, &labels, &found) <= problem.tolerance);
+        assert!(problem.gradient_bound(&pairs, &labels, &found) <= problem.tolerance);
     }
 
     #[test]
     fn every_place_is_visited() {
         for n in 1..200 {
-            let stride = scatter(n);
+            let stride = scattered_stride(n);
             let mut seen = vec![false; n];
             (0..n).for_each(|i| seen[i * stride % n] = true);
             assert!(seen.iter().all(|seen| *seen), "{n} {stride}");

@@ -65,19 +65,21 @@ impl Gram {
 
     /// `1.5e-14` for the kernel, and `(BLOCK/8 + 3 + n/BLOCK) u` for a sum in blocks of 8 lanes.
     pub fn error_with(n: usize) -> f64 {
-        kernel::ERROR + summed(n, BLOCK / 8)
+        kernel::ERROR + summation_error(n, BLOCK / 8)
     }
 }
 
 impl Space for Gram {
     fn scores(&self, b: &[f64]) -> Vec<f64> {
         let mut scores = vec![0.0; self.n];
-        in_parallel(&mut scores, 1, |i, score| score[0] = dot(self.row(i), b));
+        in_parallel(&mut scores, 1, |i, score| {
+            score[0] = blocked_dot(self.row(i), b)
+        });
         scores
     }
 
     fn square(&self, b: &[f64]) -> f64 {
-        dot(&self.scores(b), b)
+        blocked_dot(&self.scores(b), b)
     }
 
     fn error(&self) -> f64 {
@@ -150,7 +152,7 @@ impl Features {
     /// Loss of `w` in blocks, each coordinate at most that times `sum |b_i| |phi_i|`, so `w` as a vector no more than
     /// that times `sum |b_i|`; and that of `<w, phi>` in one go.
     pub fn error_with(n: usize, width: usize) -> f64 {
-        summed(n, BLOCK) + (width + 2) as f64 * ROUNDING
+        summation_error(n, BLOCK) + (width + 2) as f64 * ROUNDING
     }
 }
 
@@ -159,7 +161,7 @@ impl Space for Features {
         let weights = self.weights(b);
         let mut scores = vec![0.0; self.len()];
         in_parallel(&mut scores, 1, |i, score| {
-            score[0] = inner(&weights, self.row(i))
+            score[0] = mixed_dot(&weights, self.row(i))
         });
         scores
     }
@@ -192,7 +194,7 @@ impl Ascent for Features {
     }
 
     fn score(&self, weights: &Vec<f64>, i: usize) -> f64 {
-        inner(weights, self.row(i))
+        mixed_dot(weights, self.row(i))
     }
 
     fn add(&self, weights: &mut Vec<f64>, i: usize, change: f64) {
@@ -203,7 +205,7 @@ impl Ascent for Features {
 }
 
 /// `<w, phi>`.
-pub fn inner(weights: &[f64], features: &[f32]) -> f64 {
+pub fn mixed_dot(weights: &[f64], features: &[f32]) -> f64 {
     let lanes = 4;
     let mut sums = [0.0; 4];
     let ends = weights
@@ -224,12 +226,12 @@ pub fn inner(weights: &[f64], features: &[f32]) -> f64 {
 
 /// The relative error of a sum of `n` products whose blocks are summed in runs of `run`: every product passes at most
 /// this many roundings (a few more than needed, which covers their compounding).
-fn summed(n: usize, run: usize) -> f64 {
+fn summation_error(n: usize, run: usize) -> f64 {
     (n.min(run) + 16 + n.div_ceil(BLOCK)) as f64 * ROUNDING
 }
 
 /// `<a, b>`, summed in blocks.
-pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub fn blocked_dot(a: &[f64], b: &[f64]) -> f64 {
     let blocks = a.chunks(BLOCK).zip(b.chunks(BLOCK));
     blocks.map(|(a, b)| dot_in_lanes(a, b)).sum()
 }

@@ -2,32 +2,32 @@
 //!
 //! `c = M (f(p_1), ..., f(p_d))`, `f` the minimiser ([`super`]) and `M`, `p_i` those of [`Points`]. The minimiser moves by at
 //! most `r` in the norm of the kernel, in a ball around half of what a lone record would do, and lies within `t` of what
-//! is computed. `M` makes at most `q` of a function of norm 1 ([`Points::stretch`]; about 1). So
+//! is computed. `M` makes at most `q` of a function of norm 1 ([`Points::stretch_bound`]; about 1). So
 //!
 //! ```text
 //! D2 = q (r + 2 t) + 2 e + sqrt(d) units,    S = D2,    D1 = sqrt(d) D2
 //! ```
 //!
-//! with `e` what floats lose. Of a sum of kernels that is its error at a point, times [`Points::spread`], and that of the
+//! with `e` what floats lose. Of a sum of kernels that is its error at a point, times [`Points::whitening_norm`], and that of the
 //! product with `M`.
 //!
 //! On landmarks a function is `<w, phi>`, and `c = T w`, `T` the floats computed for `M phi(P)`: no error of theirs matters, as
 //! `T` is what is used. `q` is then the largest singular value of `T`. As `||phi(x)|| <= 1`, `||w|| <= sum_i |b_i|`; what the sums of
 //! `w` and of `T w` lose is at most `error_with` times that, times the 2-norm of all of `T`.
 
-use super::exchange::{Change, Claim, ExchangeBound};
-use super::landmarks::Map;
-use super::minimiser::{Minimiser, at_most, cost};
+use super::exchange::{Change, ExchangeBound, SensitivityClaim};
+use super::landmarks::LandmarkMap;
+use super::minimiser::{Minimiser, first_records, solving_cost};
 use super::settings::{Settings, checked_features, checked_lattice, checked_weight};
-use super::solver::Problem;
+use super::solver::RiskProblem;
 use super::space::{Features, Gram, ROUNDING};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
-use bernstream_release::target::{Cost, Target, root};
+use bernstream_release::target::{Cost, Target, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
-use bernstream_synopsis::cholesky::dot;
+use bernstream_synopsis::cholesky::dot_product;
 use bernstream_synopsis::machine::kernel::{Kernel, Lattice};
 use bernstream_synopsis::shape::{Basis, PointKernel, Shape};
 use bernstream_synopsis::whitened::points::{Placement, Points};
@@ -38,13 +38,13 @@ pub struct KernelMachine {
     settings: Settings,
     points: Points,
     landmarks: Option<Landmarks>,
-    problem: Problem,
-    claim: Claim,
+    problem: RiskProblem,
+    claim: SensitivityClaim,
 }
 
 #[derive(Clone, Debug)]
 struct Landmarks {
-    map: Map,
+    map: LandmarkMap,
     /// `T`, row by row.
     table: Vec<Vec<f64>>,
 }
@@ -61,7 +61,7 @@ struct CoordinateBounds {
 }
 
 impl KernelMachine {
-    /// The machine at points placed so ([`Points::placed`]), a number for at most so many; the degree of the settings is not used.
+    /// The machine at points placed so ([`Points::from_placement`]), a number for at most so many; the degree of the settings is not used.
     ///
     /// # Errors
     ///
@@ -75,7 +75,8 @@ impl KernelMachine {
             dimensions,
             ..
         } = settings;
-        let points = Points::placed(PointKernel::Machine(kernel), dimensions, placement.into())?;
+        let points =
+            Points::from_placement(PointKernel::Machine(kernel), dimensions, placement.into())?;
         checked_weight(c, records)?;
         let landmarks = match settings.checked_landmarks()? {
             Some(degree) => Some(Landmarks::new(kernel, dimensions, degree, &points)?),
@@ -85,9 +86,9 @@ impl KernelMachine {
         let bounds = match &landmarks {
             None => CoordinateBounds {
                 error: 2.0 * Gram::error_with(n),
-                stretch: points.stretch(),
-                spread: points.spread(),
-                lost: points.lost(),
+                stretch: points.stretch_bound(),
+                spread: points.whitening_norm(),
+                lost: points.rounding_loss(),
             },
             Some(Landmarks { map, table }) => {
                 checked_features(records, map.width())?;
@@ -100,20 +101,22 @@ impl KernelMachine {
                 }
             }
         };
-        let problem = ExchangeBound::problem(loss, c, records, bounds.error);
+        let problem = ExchangeBound::tolerable_problem(loss, c, records, bounds.error);
         let change = ExchangeBound::new(&problem);
         let values = bounds.error + (n + 8) as f64 * ROUNDING;
-        let off = problem.mass() * (bounds.spread * values + bounds.lost) * (1.0 + 1e-9);
-        let d2 = change.functional(bounds.stretch, bounds.stretch);
+        let off =
+            problem.coefficient_bound() * (bounds.spread * values + bounds.lost) * (1.0 + 1e-9);
+        let d2 = change.functional_change(bounds.stretch, bounds.stretch);
         let count = points.count();
         let moved = Change {
             sum: (count as f64).sqrt() * d2,
             length: d2,
             sup: d2,
         };
-        let mut claim = Claim::new(count, moved, off);
+        let mut claim = SensitivityClaim::new(count, moved, off);
         // `off` is that of all coordinates together.
-        claim.length = claim.units(d2 + 2.0 * off) + u128::from(root(count as u128));
+        claim.length =
+            claim.whole_units(d2 + 2.0 * off) + u128::from(root_rounded_up(count as u128));
         Ok(KernelMachine {
             settings,
             points,
@@ -133,15 +136,15 @@ impl KernelMachine {
     }
 
     /// Whitened coordinates before they are rounded.
-    fn coordinates(&self, records: &[Record]) -> Vec<f64> {
+    fn whitened_coordinates(&self, records: &[Record]) -> Vec<f64> {
         let Settings {
             kernel, dimensions, ..
         } = self.settings;
         let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
-        match Minimiser::find(&self.settings, map, &self.problem, records) {
+        match Minimiser::find_minimiser(&self.settings, map, &self.problem, records) {
             Minimiser::Features(weights) => match &self.landmarks {
                 Some(Landmarks { table, .. }) => {
-                    table.iter().map(|row| dot(row, &weights)).collect()
+                    table.iter().map(|row| dot_product(row, &weights)).collect()
                 }
                 None => Vec::new(),
             },
@@ -163,8 +166,13 @@ impl Landmarks {
     fn new(kernel: Kernel, axes: usize, degree: u32, points: &Points) -> Result<Self, Error> {
         checked_lattice(axes, degree)?;
         // A lattice is asked for by the column sums alone; any will do.
-        let map = Map::new(kernel, degree, &Lattice { axes, degree: 1 });
-        let features: Vec<Vec<f64>> = points.basis().points.iter().map(|p| map.at(p)).collect();
+        let map = LandmarkMap::new(kernel, degree, &Lattice { axes, degree: 1 });
+        let features: Vec<Vec<f64>> = points
+            .basis()
+            .points
+            .iter()
+            .map(|p| map.features_at(p))
+            .collect();
         let mut columns = Vec::with_capacity(map.width());
         for j in 0..map.width() {
             let column: Vec<f64> = features.iter().map(|phi| phi[j]).collect();
@@ -187,9 +195,9 @@ fn largest_singular(table: &[Vec<f64>]) -> f64 {
     for (i, row) in table.iter().enumerate() {
         off += table[..i]
             .iter()
-            .map(|other| 2.0 * dot(row, other).powi(2))
+            .map(|other| 2.0 * dot_product(row, other).powi(2))
             .sum::<f64>();
-        let own = dot(row, row);
+        let own = dot_product(row, row);
         off += (own - 1.0).powi(2);
         square += own;
     }
@@ -220,13 +228,14 @@ impl Target for KernelMachine {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        self.claim
-            .exact(self.coordinates(at_most(accumulator, self.settings.records)))
+        self.claim.rounded_values(
+            self.whitened_coordinates(first_records(accumulator, self.settings.records)),
+        )
     }
 
     fn cost(&self) -> Cost {
         let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
-        cost(&self.settings, map, &self.problem, self.points.count())
+        solving_cost(&self.settings, map, &self.problem, self.points.count())
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {

@@ -38,16 +38,16 @@ mod table;
 
 use std::sync::OnceLock;
 
-use self::table::{Cosines, Widest, up};
+use self::table::{CosineTable, Widest, root_rounded_up};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
-use bernstream_release::lattice::{UNITS_A_PEAK, rounded, times};
-use bernstream_release::target::{Target, every_value};
+use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
+use bernstream_release::target::{Target, sensitivity_of_every_value};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::histogram::{GRAINS, Histogram, Nodes};
-use bernstream_synopsis::moments::grid::nodes;
+use bernstream_synopsis::moments::grid::moment_nodes;
 pub use bernstream_synopsis::moments::grid::{MOST_FREQUENCIES, most_frequencies};
 use bernstream_synopsis::shape::{Basis, Shape};
 use bernstream_synopsis::shape_error::ShapeError;
@@ -57,7 +57,7 @@ use bernstream_synopsis::shape_error::ShapeError;
 pub struct Moments {
     nodes: Nodes,
     frequencies: u32,
-    tables: Vec<Cosines>,
+    tables: Vec<CosineTable>,
     /// `log2` of what one record adds to the first moment, before the last shift.
     peak_bits: u32,
     /// The most that a cell counts: no sum can leave 128 bits.
@@ -80,7 +80,7 @@ impl Moments {
             _ => return Err(ShapeError::Axes(dimensions).into()),
         };
         let nodes = if (1..=MOST_FREQUENCIES).contains(&frequencies) {
-            nodes(dimensions, frequencies)
+            moment_nodes(dimensions, frequencies)
         } else {
             None
         };
@@ -91,13 +91,16 @@ impl Moments {
                 most: most_frequencies(dimensions),
             });
         };
-        let tables: Vec<Cosines> = nodes
+        let tables: Vec<CosineTable> = nodes
             .per_axis()
             .iter()
-            .map(|m| Cosines::new(*m, frequencies, 1 << bits))
+            .map(|m| CosineTable::new(*m, frequencies, 1 << bits))
             .collect();
-        let heaviest =
-            tables.iter().map(Cosines::largest_weight).product::<u128>() * nodes.cells() as u128;
+        let heaviest = tables
+            .iter()
+            .map(CosineTable::largest_weight)
+            .product::<u128>()
+            * nodes.cells() as u128;
         let fullest = u64::try_from(i128::MAX.unsigned_abs() / heaviest).unwrap_or(u64::MAX);
         let peak_bits = GRAINS.ilog2() + bits * dimensions as u32;
         Ok(Moments {
@@ -118,7 +121,7 @@ impl Moments {
     /// The moments, exact: whatever the order of the deposits, these integers.
     ///
     /// `histogram` must be one on [`Moments::nodes`].
-    pub fn moments(&self, histogram: &Histogram) -> Exact {
+    pub fn exact_moments(&self, histogram: &Histogram) -> Exact {
         let mut values: Vec<i128> = histogram
             .cells
             .iter()
@@ -127,10 +130,15 @@ impl Moments {
         let mut inner = self.nodes.cells();
         for (table, width) in self.tables.iter().zip(self.nodes.widths()) {
             inner /= width;
-            values = table.apply(&values, inner);
+            values = table.apply_along_axis(&values, inner);
         }
         let shift = self.shift();
-        Exact::new(values.into_iter().map(|sum| rounded(sum, shift)).collect())
+        Exact::new(
+            values
+                .into_iter()
+                .map(|sum| round_half_up(sum, shift))
+                .collect(),
+        )
     }
 
     fn shift(&self) -> u32 {
@@ -144,24 +152,31 @@ impl Moments {
 
     /// Change in the 1-norm over columns, by one record or by two in place of each other.
     fn column_mass(&self, adjacency: Adjacency) -> u128 {
-        let one: u128 = self.tables.iter().map(Cosines::largest_mass).product();
+        let one: u128 = self.tables.iter().map(CosineTable::largest_mass).product();
         match adjacency {
             Adjacency::AddRemove => one,
-            Adjacency::ReplaceOne => self.pair().map_or(2 * one, |widest| widest.sum),
+            Adjacency::ReplaceOne => self.widest_pair().map_or(2 * one, |widest| widest.sum),
         }
     }
 
     /// Change in the 2-norm over columns.
     fn column_length(&self, adjacency: Adjacency) -> u128 {
-        let one = up(self.tables.iter().map(Cosines::largest_square).product());
+        let one = root_rounded_up(
+            self.tables
+                .iter()
+                .map(CosineTable::largest_square)
+                .product(),
+        );
         match adjacency {
             Adjacency::AddRemove => one,
-            Adjacency::ReplaceOne => self.pair().map_or(2 * one, |widest| up(widest.square)),
+            Adjacency::ReplaceOne => self
+                .widest_pair()
+                .map_or(2 * one, |widest| root_rounded_up(widest.square)),
         }
     }
 
     /// Pairs are looked at on one axis only.
-    fn pair(&self) -> Option<Widest> {
+    fn widest_pair(&self) -> Option<Widest> {
         let [table] = &self.tables[..] else {
             return None;
         };
@@ -198,15 +213,16 @@ impl Target for Moments {
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         match accumulator.histogram() {
-            Some(histogram) => self.moments(histogram),
-            None => Exact::new(vec![0; self.shape().values()]),
+            Some(histogram) => self.exact_moments(histogram),
+            None => Exact::new(vec![0; self.shape().value_count()]),
         }
     }
 
     /// `contributions * (ceil(D1 / 2^shift) + N)`, `D1` before the rounding as in the [module](self).
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let units = self.rounded_up(self.column_mass(adjacency)) + self.shape().values() as u128;
-        times(units, contributions).map(Sensitivity)
+        let units =
+            self.rounded_up(self.column_mass(adjacency)) + self.shape().value_count() as u128;
+        times_contributions(units, contributions).map(Sensitivity)
     }
 
     /// `contributions * ceil(S / 2^shift)`; under replace-one a cosine can move by twice its height.
@@ -214,13 +230,13 @@ impl Target for Moments {
         let one = self
             .tables
             .iter()
-            .map(Cosines::largest_weight)
+            .map(CosineTable::largest_weight)
             .product::<u128>();
         let columns = match adjacency {
             Adjacency::AddRemove => one,
             Adjacency::ReplaceOne => 2 * one,
         };
-        times(self.rounded_up(columns), contributions)
+        times_contributions(self.rounded_up(columns), contributions)
     }
 
     /// `contributions * (ceil(D2 / 2^shift) + ceil(sqrt N))`.
@@ -229,8 +245,9 @@ impl Target for Moments {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, Error> {
-        times(
-            self.rounded_up(self.column_length(adjacency)) + up(self.shape().values() as u128),
+        times_contributions(
+            self.rounded_up(self.column_length(adjacency))
+                + root_rounded_up(self.shape().value_count() as u128),
             contributions,
         )
     }
@@ -242,7 +259,7 @@ impl Target for Moments {
         contributions: u32,
     ) -> Result<Sensitivity, Error> {
         match adjacency {
-            Adjacency::AddRemove => every_value(self, adjacency, contributions),
+            Adjacency::AddRemove => sensitivity_of_every_value(self, adjacency, contributions),
             Adjacency::ReplaceOne => Err(Error::PaperIsWrong {
                 what: "cosine moments",
             }),

@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 /// `s(m) = (sin a / a)^3`, `a = m pi / 2M`, is what the deposit's quadratic spline leaves of a cosine. As everywhere, what
 /// is evaluated and what is claimed are read off these integers; the floats that filled them in decide accuracy only.
 #[derive(Clone, Debug)]
-pub(super) struct Cosines {
+pub(super) struct CosineTable {
     columns: Vec<Vec<i64>>,
     rows: usize,
 }
@@ -22,7 +22,7 @@ pub(super) struct Widest {
 /// The most multiplications that a search over pairs of columns may take.
 const EFFORT: usize = 1 << 26;
 
-impl Cosines {
+impl CosineTable {
     /// `t` frequencies on `m` cells, `t < m`.
     pub fn new(m: u32, t: u32, peak: u32) -> Self {
         let cells = f64::from(m);
@@ -42,7 +42,7 @@ impl Cosines {
             }
             columns.push(column);
         }
-        Cosines {
+        CosineTable {
             columns,
             rows: t as usize,
         }
@@ -106,7 +106,7 @@ impl Cosines {
                 off_square = off_square.max(square(column, near));
             }
             widest.sum = (widest.sum + 2 * off).min(2 * self.largest_mass());
-            let root = up(widest.square) + 2 * up(off_square);
+            let root = root_rounded_up(widest.square) + 2 * root_rounded_up(off_square);
             widest.square = (root * root).min(4 * self.largest_square());
         }
         widest
@@ -114,7 +114,7 @@ impl Cosines {
 
     /// The table applied along one axis of a row-major array of shape `(outer, columns, inner)`; the result has shape
     /// `(outer, rows, inner)`. The caller sees to it that no sum reaches `2^127`.
-    pub fn apply(&self, values: &[i128], inner: usize) -> Vec<i128> {
+    pub fn apply_along_axis(&self, values: &[i128], inner: usize) -> Vec<i128> {
         let outer = values.len() / (self.columns.len() * inner);
         let mut sums = vec![0_i128; outer * self.rows * inner];
         for (from, to) in values
@@ -134,7 +134,7 @@ impl Cosines {
 }
 
 /// The square root, rounded up.
-pub(super) fn up(square: u128) -> u128 {
+pub(super) fn root_rounded_up(square: u128) -> u128 {
     let down = square.isqrt();
     if down * down < square { down + 1 } else { down }
 }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn the_norms_are_those_of_all_columns_and_all_pairs() {
         for (m, t) in [(8, 1), (64, 4), (320, 5), (160, 20)] {
-            let table = Cosines::new(m, t, 1 << 30);
+            let table = CosineTable::new(m, t, 1 << 30);
             let nothing = vec![0; t as usize];
             let columns: Vec<&Vec<i64>> = table.columns.iter().chain([&nothing]).collect();
             let pairs = || {
@@ -202,7 +202,7 @@ mod tests {
     /// Found by looking at all pairs, the widest are 1.2 times as far apart as the longest column is long.
     #[test]
     fn a_large_table_has_a_bound_that_is_no_less_than_a_pair_and_no_more_than_two_columns() {
-        let table = Cosines::new(64 * 64, 64, 1 << 30);
+        let table = CosineTable::new(64 * 64, 64, 1 << 30);
         let widest = table.widest_pair();
         let first = &table.columns[1];
         let found = table
@@ -223,6 +223,6 @@ mod tests {
 
     #[test]
     fn roots_are_rounded_up() {
-        assert_eq!([0, 1, 2, 4, 5, 9].map(up), [0, 1, 2, 2, 3, 3]);
+        assert_eq!([0, 1, 2, 4, 5, 9].map(root_rounded_up), [0, 1, 2, 2, 3, 3]);
     }
 }

@@ -78,7 +78,7 @@ impl Plan {
     /// If the number of samples is out of range, or too small for any `gamma` below 1.
     pub fn for_samples(samples: u32) -> Result<Self, TargetError> {
         let rho = best_rho(samples)?;
-        let gamma = rho + margin(rho, samples);
+        let gamma = rho + confidence_margin(rho, samples);
         check_confidence(gamma)?;
         Ok(Plan {
             gamma,
@@ -106,7 +106,7 @@ impl Plan {
     }
 
     fn ordered(self) -> Result<Self, TargetError> {
-        let least = self.rho + margin(self.rho, self.samples);
+        let least = self.rho + confidence_margin(self.rho, self.samples);
         if self.gamma < least {
             return Err(Error::TooFew {
                 gamma: self.gamma,
@@ -140,7 +140,7 @@ fn best_rho(samples: u32) -> Result<f64, Error> {
     Ok((lambert_lower(-0.25 / f64::from(samples)) / 2.0).exp())
 }
 
-fn margin(rho: f64, samples: u32) -> f64 {
+fn confidence_margin(rho: f64, samples: u32) -> f64 {
     ((1.0 / rho).ln() / (2.0 * f64::from(samples))).sqrt()
 }
 
@@ -188,7 +188,7 @@ pub struct Sampled {
 /// # Errors
 ///
 /// If `records` is 0, or a value is not finite.
-pub fn sample<R: Rng>(
+pub fn sample_sensitivity<R: Rng>(
     plan: &Plan,
     records: u32,
     adjacency: Adjacency,
@@ -199,14 +199,14 @@ pub fn sample<R: Rng>(
     if records == 0 {
         return Err(Error::NoRecords.into());
     }
-    plan.statistic(records, adjacency, || {
+    plan.sampled_statistic(records, adjacency, || {
         let common: Vec<Record> = (1..records).map(|_| draw(rng)).collect();
         let one = values(&sorted_with(&common, Some(draw(rng))));
         let other = values(&sorted_with(&common, Some(draw(rng))));
         let without = values(&sorted_with(&common, None));
-        let replaced = distances(&one, &other);
-        let removed = distances(&one, &without);
-        [0, 1].map(|norm| larger(replaced[norm], removed[norm]))
+        let replaced = value_distances(&one, &other);
+        let removed = value_distances(&one, &without);
+        [0, 1].map(|norm| larger_or_nan(replaced[norm], removed[norm]))
     })
 }
 
@@ -218,7 +218,7 @@ fn sorted_with(common: &[Record], record: Option<Record>) -> Vec<Record> {
 
 /// The statistic of [`sample`] for a sum over records, whose change under add-remove is what one record adds, whatever the others are.
 ///
-/// For [`super::expression::Formula::clipped`]: a record is then clipped with probability at most `gamma`, and since no
+/// For [`super::expression::Formula::with_clipped_ranges`]: a record is then clipped with probability at most `gamma`, and since no
 /// record adds more, the release is (epsilon, 0)-differentially private without any word on the prior.
 ///
 /// # Errors
@@ -230,15 +230,15 @@ pub fn sample_summand<R: Rng>(
     mut draw: impl FnMut(&mut R) -> Record,
     rng: &mut R,
 ) -> Result<Sampled, TargetError> {
-    plan.statistic(1, Adjacency::AddRemove, || {
+    plan.sampled_statistic(1, Adjacency::AddRemove, || {
         let added = values(&[draw(rng)]);
-        distances(&added, &vec![0.0; added.len()])
+        value_distances(&added, &vec![0.0; added.len()])
     })
 }
 
 impl Plan {
     /// The order statistic of as many changes as planned.
-    fn statistic(
+    fn sampled_statistic(
         &self,
         records: u32,
         adjacency: Adjacency,
@@ -280,19 +280,19 @@ impl Plan {
 }
 
 /// Distances in the sup norm and the 1-norm; not a number where a value is none.
-fn distances(one: &[f64], other: &[f64]) -> [f64; 2] {
+fn value_distances(one: &[f64], other: &[f64]) -> [f64; 2] {
     let mut sup = 0.0;
     let mut sum = 0.0;
     for (one, other) in one.iter().zip(other) {
         let change = (one - other).abs();
-        sup = larger(change, sup);
+        sup = larger_or_nan(change, sup);
         sum += change;
     }
     [sup, sum]
 }
 
 /// The larger of two numbers; not a number where one of them is none.
-fn larger(one: f64, other: f64) -> f64 {
+fn larger_or_nan(one: f64, other: f64) -> f64 {
     if one > other || one.is_nan() {
         one
     } else {

@@ -48,13 +48,13 @@ impl Prior {
         Ok(Prior { axes, label })
     }
 
-    pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Record {
+    pub fn draw_record<R: Rng + ?Sized>(&self, rng: &mut R) -> Record {
         let drawn = self.draw_values(rng);
         Record::new(&drawn.x, drawn.label)
     }
 
     /// A record as a window of this kind keeps it.
-    pub fn draw_for<R: Rng + ?Sized>(&self, spec: &AccumulatorSpec, rng: &mut R) -> Record {
+    pub fn draw_record_for<R: Rng + ?Sized>(&self, spec: &AccumulatorSpec, rng: &mut R) -> Record {
         let drawn = self.draw_values(rng);
         spec.record(&drawn.x, drawn.label)
     }
@@ -68,7 +68,7 @@ impl Prior {
             None => 0.0,
             Some((Label::Number(axis), law)) => 2.0 * draw_place(axis, law, rng) - 1.0,
             Some((label, law)) => (0..TRIALS)
-                .find_map(|_| label.of(draw(law, rng)))
+                .find_map(|_| label.of(draw_value(law, rng)))
                 .unwrap_or_default(),
         };
         DrawnValues { x, label }
@@ -94,7 +94,7 @@ fn check_proper(law: &PriorDistribution) -> Result<(), Error> {
 fn check_inside(axis: &Axis, law: &PriorDistribution) -> Result<(), Error> {
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     let inside = (0..TRIALS)
-        .filter(|_| axis.unit(draw(law, &mut rng)).is_some())
+        .filter(|_| axis.unit_place(draw_value(law, &mut rng)).is_some())
         .count();
     if inside < TRIALS / 100 {
         return Err(Error::Outside {
@@ -110,12 +110,12 @@ fn check_inside(axis: &Axis, law: &PriorDistribution) -> Result<(), Error> {
 fn draw_place<R: Rng + ?Sized>(axis: &Axis, law: &PriorDistribution, rng: &mut R) -> f64 {
     // One in a hundred is inside ([`Prior::new`]), or nearly: this ends long before.
     (0..TRIALS)
-        .find_map(|_| axis.unit(draw(law, rng)))
+        .find_map(|_| axis.unit_place(draw_value(law, rng)))
         .unwrap_or(0.5)
 }
 
 /// A value of the law.
-fn draw<R: Rng + ?Sized>(law: &PriorDistribution, rng: &mut R) -> f64 {
+fn draw_value<R: Rng + ?Sized>(law: &PriorDistribution, rng: &mut R) -> f64 {
     match law {
         PriorDistribution::Uniform { min, max } => min + (max - min) * rng.random::<f64>(),
         PriorDistribution::Normal { mean, deviation } => {

@@ -9,8 +9,8 @@
 //!
 //! `c = M (f(p_1), ..., f(p_d))` with the points and `M` of [`Points`], drawn back to the ball of radius `R`, the declared
 //! `longest`, where it is longer: a projection, which brings no two vectors further apart. With `r` the declared norm of
-//! the change, `e` the declared error of a value, `q` what `M` makes at most of a function of norm 1 ([`Points::stretch`]) and
-//! `s` of an error of 1 at each point ([`Points::spread`]),
+//! the change, `e` the declared error of a value, `q` what `M` makes at most of a function of norm 1 ([`Points::stretch_bound`]) and
+//! `s` of an error of 1 at each point ([`Points::whitening_norm`]),
 //!
 //! ```text
 //! D2 = min(q r + 2 s e, 2 R) + 2 w + sqrt(d) units,    S = D2,    D1 = sqrt(d) D2
@@ -32,8 +32,8 @@ use bernstream_noise::Exact;
 use bernstream_release::blackbox::Error as Refused;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
-use bernstream_release::lattice::times;
-use bernstream_release::target::{Target, root};
+use bernstream_release::lattice::times_contributions;
+use bernstream_release::target::{Target, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::shape::{Basis, PointKernel, Shape};
@@ -46,7 +46,7 @@ const WIDEST: f64 = 4.611_686_018_427_388e18;
 
 /// Declaration that the caller answers for. Units are the function's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Declared {
+pub struct KernelDeclaration {
     /// The norm of the change, in the kernel's space, where one record is replaced by another, or goes: its values may become
     /// null or leave a domain that drops them.
     pub replaced: f64,
@@ -91,7 +91,7 @@ impl<F: Fn(&[Record], &[f64]) -> f64 + Send + Sync> Function for Closure<F> {
 }
 
 impl<F: Function> KernelBlackBox<F> {
-    /// `function` on at most `count` points for `kernel` ([`Points::choose`]) on `axes` axes, of windows that keep `most`
+    /// `function` on at most `count` points for `kernel` ([`Points::choose_greedily`]) on `axes` axes, of windows that keep `most`
     /// records.
     ///
     /// # Example
@@ -113,7 +113,7 @@ impl<F: Function> KernelBlackBox<F> {
     /// let added = sobolev(0.2, 0.01, 0.4_f64.sqrt() * 0.05);
     /// let declared = Declared { replaced: 2.0 * added, added: Some(added), error: 1e-14, longest: 3.0 };
     /// let kernel = PointKernel::Machine(Kernel::Laplacian { bandwidth: 0.2 });
-    /// let target = KernelBlackBox::declared(Closure(near), kernel, 1, 40, 100, declared)?;
+    /// let target = KernelBlackBox::with_declaration(Closure(near), kernel, 1, 40, 100, declared)?;
     /// let change = target.euclidean_sensitivity(Adjacency::AddRemove, 1)? as f64 * target.unit();
     /// assert!((change / (2.0 * added) - 1.0).abs() < 1e-3, "a full window may exchange one for another");
     /// # Ok::<(), bernstream_release::Error>(())
@@ -122,15 +122,15 @@ impl<F: Function> KernelBlackBox<F> {
     /// # Errors
     ///
     /// If the kernel, the number of points or the declaration is invalid.
-    pub fn declared(
+    pub fn with_declaration(
         function: F,
         kernel: PointKernel,
         axes: usize,
         count: usize,
         most: u32,
-        declared: Declared,
+        declared: KernelDeclaration,
     ) -> Result<Self, Error> {
-        let Declared {
+        let KernelDeclaration {
             replaced,
             added,
             error,
@@ -158,24 +158,24 @@ impl<F: Function> KernelBlackBox<F> {
             }
             .into());
         }
-        let mut points = Points::choose(kernel.clone(), axes, count)?;
-        let mut stretch = points.stretch();
-        let mut part = points.lost();
+        let mut points = Points::choose_greedily(kernel.clone(), axes, count)?;
+        let mut stretch = points.stretch_bound();
+        let mut part = points.rounding_loss();
         // The last points are those that floats hardly tell apart.
         while points.count() > 1 && !(stretch < 1.01 && part < 1e-3) {
-            points = Points::choose(kernel.clone(), axes, points.count() - 1)?;
-            stretch = points.stretch();
-            part = points.lost();
+            points = Points::choose_greedily(kernel.clone(), axes, points.count() - 1)?;
+            stretch = points.stretch_bound();
+            part = points.rounding_loss();
         }
         let d = points.count() as f64;
         let bound = CoordinateBound {
             stretch,
-            spread: points.spread(),
+            spread: points.whitening_norm(),
             error,
             longest,
             lost: longest * (3.0 * part + (d + 12.0) * f64::EPSILON),
         };
-        let largest = bound.length(added.unwrap_or(replaced).max(replaced));
+        let largest = bound.coordinate_length(added.unwrap_or(replaced).max(replaced));
         let unit = largest / UNITS;
         if !(unit.is_normal() && longest / unit <= WIDEST) {
             return Err(Refused::Fine {
@@ -186,9 +186,10 @@ impl<F: Function> KernelBlackBox<F> {
             .into());
         }
         // Rounding moves each coordinate of a difference by less than a unit.
-        let rounding = u128::from(root(points.count() as u128));
-        let replaced = (bound.length(replaced) / unit).ceil() as u128 + rounding;
-        let added = added.map(|added| (bound.length(added) / unit).ceil() as u128 + rounding);
+        let rounding = u128::from(root_rounded_up(points.count() as u128));
+        let replaced = (bound.coordinate_length(replaced) / unit).ceil() as u128 + rounding;
+        let added =
+            added.map(|added| (bound.coordinate_length(added) / unit).ceil() as u128 + rounding);
         Ok(KernelBlackBox {
             function,
             points,
@@ -205,7 +206,7 @@ impl<F: Function> KernelBlackBox<F> {
     }
 
     /// Coordinates before they are rounded.
-    fn coordinates(&self, records: &[Record]) -> Vec<f64> {
+    fn whitened_coordinates(&self, records: &[Record]) -> Vec<f64> {
         let fitted = self.function.fit(records);
         let points = self.points.basis().points.iter();
         let values: Vec<f64> = points.map(|p| fitted(p)).collect();
@@ -223,7 +224,7 @@ impl<F: Function> KernelBlackBox<F> {
     }
 
     /// `D2` for one record.
-    fn length(&self, adjacency: Adjacency) -> Result<u128, Error> {
+    fn record_length(&self, adjacency: Adjacency) -> Result<u128, Error> {
         match self.added {
             Some(added) => Ok(added.max(self.replaced)),
             None if adjacency == Adjacency::ReplaceOne => Ok(self.replaced),
@@ -247,7 +248,7 @@ struct CoordinateBound {
 }
 
 impl CoordinateBound {
-    fn length(&self, change: f64) -> f64 {
+    fn coordinate_length(&self, change: f64) -> f64 {
         let whole =
             (self.stretch * change + 2.0 * self.spread * self.error).min(2.0 * self.longest);
         (whole + 2.0 * self.lost) * (1.0 + 1e-9)
@@ -266,7 +267,7 @@ impl CoordinateBound {
 ///
 /// A function must be continuous: a slope that is bounded where there is one says nothing of a jump. The bound is reached
 /// by constants, and nearly by fast zigzags.
-pub fn sobolev(bandwidth: f64, sup: f64, slope: f64) -> f64 {
+pub fn sobolev_norm(bandwidth: f64, sup: f64, slope: f64) -> f64 {
     let gamma = 1.0 / bandwidth;
     (sup * sup * (1.0 + gamma / 2.0) + slope * slope / (2.0 * gamma)).sqrt() * (1.0 + 1e-12)
 }
@@ -292,7 +293,7 @@ impl<F: Function> Target for KernelBlackBox<F> {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let coordinates = self.coordinates(accumulator.records());
+        let coordinates = self.whitened_coordinates(accumulator.records());
         Exact::new(
             coordinates
                 .into_iter()
@@ -303,8 +304,8 @@ impl<F: Function> Target for KernelBlackBox<F> {
 
     /// `ceil(sqrt(d)) D2`.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let count = u128::from(root(self.points.count() as u128));
-        times(count * self.length(adjacency)?, contributions).map(Sensitivity)
+        let count = u128::from(root_rounded_up(self.points.count() as u128));
+        times_contributions(count * self.record_length(adjacency)?, contributions).map(Sensitivity)
     }
 
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
@@ -316,7 +317,7 @@ impl<F: Function> Target for KernelBlackBox<F> {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, Error> {
-        times(self.length(adjacency)?, contributions)
+        times_contributions(self.record_length(adjacency)?, contributions)
     }
 
     fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {

@@ -19,16 +19,16 @@
 //! ```
 //!
 //! as rounding moves each coordinate of a difference by less than one unit. For a replacement `r` is the largest distance of
-//! two columns, "absent" among them. Where those are too many, it is twice `r`, or the bound of [`KernelDensity::apart`].
+//! two columns, "absent" among them. Where those are too many, it is twice `r`, or the bound of [`KernelDensity::distance_bound`].
 
 use std::f64::consts::PI;
 
-use crate::density::nodes;
+use crate::density::fine_grid;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::Error;
-use bernstream_release::lattice::{UNITS_A_PEAK, rounded, times};
-use bernstream_release::target::{Target, root};
+use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
+use bernstream_release::target::{Target, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::bandwidths::{check_bandwidths, check_covariance};
@@ -76,8 +76,8 @@ struct Norms {
 }
 
 impl KernelDensity {
-    /// `bandwidths` in units of the cube's width, in `(0, 1]`, one an axis, 1 to 3; at points placed so ([`Points::placed`]), a
-    /// number for at most so many ([`Points::choose`]).
+    /// `bandwidths` in units of the cube's width, in `(0, 1]`, one an axis, 1 to 3; at points placed so ([`Points::from_placement`]), a
+    /// number for at most so many ([`Points::choose_greedily`]).
     ///
     /// # Errors
     ///
@@ -120,10 +120,10 @@ impl KernelDensity {
         // More cells cost little where a kernel is wide, and the outermost, which no record fills, lie less far apart.
         let widest = if axes < 3 { 0.25 } else { 1.0 };
         let limited: Vec<f64> = widths.iter().map(|width| width.min(widest)).collect();
-        let nodes = nodes(&limited)?;
-        let narrow = narrowed(matrix, &nodes, 1.0)?;
-        let narrower = narrowed(matrix, &nodes, 2.0)?;
-        let points = Points::placed(
+        let nodes = fine_grid(&limited)?;
+        let narrow = narrowed_form(matrix, &nodes, 1.0)?;
+        let narrower = narrowed_form(matrix, &nodes, 2.0)?;
+        let points = Points::from_placement(
             PointKernel::Gaussian {
                 precision: form.inverse(),
             },
@@ -142,9 +142,9 @@ impl KernelDensity {
         let kernel = PointKernel::Gaussian {
             precision: narrow.inverse(),
         };
-        let table = tabulated(&kernel, &points, &nodes);
+        let table = coordinate_table(&kernel, &points, &nodes);
         let norm = narrow.determinant() / (form.determinant() * narrower.determinant()).sqrt();
-        let norms = Norms::of_columns(&table, count, Self::apart(&points, norm.sqrt()));
+        let norms = Norms::of_columns(&table, count, Self::distance_bound(&points, norm.sqrt()));
         let peak = ((2.0 * PI).powi(axes as i32) * narrow.determinant()).powf(-0.5);
         Ok(KernelDensity {
             nodes,
@@ -159,11 +159,13 @@ impl KernelDensity {
     ///
     /// In the space of `K = K_H` the narrowed `K_H'` at two places have norms `n`, `n^2 = |H'| / sqrt(|H| |2 H' - H|)`, and an
     /// inner product above 0 (their Fourier transforms are Gaussian), so they are at most `sqrt(2) n` apart, and their
-    /// coordinates [`Points::stretch`] times that. Added are the floats and the rounding of both columns.
-    fn apart(points: &Points, norm: f64) -> u64 {
+    /// coordinates [`Points::stretch_bound`] times that. Added are the floats and the rounding of both columns.
+    fn distance_bound(points: &Points, norm: f64) -> u64 {
         let rounding = 0.5 * (points.count() as f64).sqrt();
-        let floats = f64::from(ONE) * (2.0 * points.error() * points.spread() + points.lost());
-        let distance = f64::from(ONE) * points.stretch() * 2.0_f64.sqrt() * norm * (1.0 + 1e-6);
+        let floats = f64::from(ONE)
+            * (2.0 * points.kernel_error() * points.whitening_norm() + points.rounding_loss());
+        let distance =
+            f64::from(ONE) * points.stretch_bound() * 2.0_f64.sqrt() * norm * (1.0 + 1e-6);
         // A cast from a float saturates.
         (distance + 2.0 * (rounding + floats)).ceil() as u64
     }
@@ -183,12 +185,12 @@ impl KernelDensity {
     }
 
     /// `D2` for one record.
-    fn euclidean(&self, adjacency: Adjacency) -> u128 {
+    fn euclidean_change(&self, adjacency: Adjacency) -> u128 {
         let columns = match adjacency {
             Adjacency::AddRemove => self.norms.longest,
             Adjacency::ReplaceOne => self.norms.farthest,
         };
-        Self::rounded_up(columns) + u128::from(root(self.points.count() as u128))
+        Self::rounded_up(columns) + u128::from(root_rounded_up(self.points.count() as u128))
     }
 }
 
@@ -227,21 +229,25 @@ impl Target for KernelDensity {
                 }
             }
         }
-        Exact::new(sums.into_iter().map(|sum| rounded(sum, SHIFT)).collect())
+        Exact::new(
+            sums.into_iter()
+                .map(|sum| round_half_up(sum, SHIFT))
+                .collect(),
+        )
     }
 
     /// Change in the 1-norm: `ceil(D1 / 2^shift) + d`, `D1` the largest of a column, twice that for a replacement; or `sqrt(d)`
     /// times [`Target::euclidean_sensitivity`], whichever is less.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
         let count = self.points.count() as u128;
-        let sum = Self::rounded_up(self.norms.sum * records(adjacency)) + count;
-        let by_length = self.euclidean(adjacency) * u128::from(root(count));
-        times(sum.min(by_length), contributions).map(Sensitivity)
+        let sum = Self::rounded_up(self.norms.sum * changed_records(adjacency)) + count;
+        let by_length = self.euclidean_change(adjacency) * u128::from(root_rounded_up(count));
+        times_contributions(sum.min(by_length), contributions).map(Sensitivity)
     }
 
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        let sup = Self::rounded_up(self.norms.sup * records(adjacency));
-        times(sup.min(self.euclidean(adjacency)), contributions)
+        let sup = Self::rounded_up(self.norms.sup * changed_records(adjacency));
+        times_contributions(sup.min(self.euclidean_change(adjacency)), contributions)
     }
 
     /// `contributions * (ceil(2^20 r / 2^shift) + ceil(sqrt(d)))`.
@@ -250,7 +256,7 @@ impl Target for KernelDensity {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, Error> {
-        times(self.euclidean(adjacency), contributions)
+        times_contributions(self.euclidean_change(adjacency), contributions)
     }
 
     fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
@@ -259,7 +265,7 @@ impl Target for KernelDensity {
 }
 
 /// Records in which neighbours differ.
-fn records(adjacency: Adjacency) -> u64 {
+fn changed_records(adjacency: Adjacency) -> u64 {
     match adjacency {
         Adjacency::AddRemove => 1,
         Adjacency::ReplaceOne => 2,
@@ -267,7 +273,7 @@ fn records(adjacency: Adjacency) -> u64 {
 }
 
 /// `matrix` without what the deposit gives to the variances, taken away so many `times`.
-fn narrowed(matrix: &[Vec<f64>], nodes: &Nodes, times: f64) -> Result<Form, ShapeError> {
+fn narrowed_form(matrix: &[Vec<f64>], nodes: &Nodes, times: f64) -> Result<Form, ShapeError> {
     let mut narrowed = matrix.to_vec();
     for (i, m) in nodes.per_axis().iter().enumerate() {
         narrowed[i][i] -= times * 0.25 / f64::from(*m).powi(2);
@@ -287,7 +293,7 @@ impl Norms {
             let squares = column.iter().map(|entry| u128::from(size(entry)).pow(2));
             squared = squared.max(squares.sum());
         }
-        let longest = root(squared);
+        let longest = root_rounded_up(squared);
         let mut farthest = apart.min(2 * longest);
         let pairs = (table.len() / count).pow(2).saturating_mul(count) / 2;
         // Then no distance squared, four times that at most, passes 2^64.
@@ -298,7 +304,7 @@ impl Norms {
                     widest = widest.max(squared_distance(a, b));
                 }
             }
-            farthest = root(u128::from(widest)).max(longest);
+            farthest = root_rounded_up(u128::from(widest)).max(longest);
         }
         Norms {
             sum,
@@ -321,7 +327,7 @@ fn squared_distance(a: &[i32], b: &[i32]) -> u64 {
 }
 
 /// `M k_P` of every cell, row-major over the nodes.
-fn tabulated(kernel: &PointKernel, points: &Points, nodes: &Nodes) -> Vec<i32> {
+fn coordinate_table(kernel: &PointKernel, points: &Points, nodes: &Nodes) -> Vec<i32> {
     let places = cell_places(nodes);
     let mut table = Vec::with_capacity(places.len() * points.count());
     for place in places {
@@ -401,10 +407,12 @@ mod tests {
                 "{bandwidths:?}: {:?}",
                 density.norms
             );
-            assert!(sup <= longest && longest <= sum && sum <= longest * root(count as u128));
+            assert!(
+                sup <= longest && longest <= sum && sum <= longest * root_rounded_up(count as u128)
+            );
             // About 1, as in the mathematics, and the bound without a look at the pairs holds.
             assert!((length / f64::from(ONE) - 1.0).abs() < 0.1, "{length}");
-            let apart = KernelDensity::apart(&density.points, 1.001);
+            let apart = KernelDensity::distance_bound(&density.points, 1.001);
             println!("{bandwidths:?}: longest {length}, widest {widest}, without a look {apart}");
             assert!(apart >= farthest, "{apart} {farthest}");
         }
@@ -446,7 +454,7 @@ mod tests {
                 .step_by(density.points.count())
                 .map(|entry| i128::from(*entry))
                 .sum();
-            assert_eq!(first, rounded(column * i128::from(u64::MAX), SHIFT));
+            assert_eq!(first, round_half_up(column * i128::from(u64::MAX), SHIFT));
         }
     }
 
@@ -461,7 +469,7 @@ mod tests {
         full.cells[middle - 1..=middle + 1].fill(0);
         let side = |x: f64| {
             let mut histogram = full.clone();
-            histogram.deposit(&density.nodes, density.nodes.place(&[x]));
+            histogram.deposit_record(&density.nodes, density.nodes.place_record(&[x]));
             density.evaluate(&Accumulator::Histogram(histogram))
         };
         let near = side((middle - 1) as f64 / f64::from(density.nodes.per_axis()[0]));

@@ -17,8 +17,8 @@
 //!
 //! Not on the inequality above: `L^-1` amplifies every rounding of the kernel out of the ball. The matrix in use is `M`, the
 //! floats that were computed for `L^-1`. Densities tabulate `M k_P` as whole numbers, and their sensitivities are read off
-//! these ([`density`]). Machines are computed in floats: there [`stretch`](bernstream_synopsis::whitened::Points::stretch) bounds what `M` makes of a function of
-//! norm 1, and [`spread`](bernstream_synopsis::whitened::Points::spread) what it makes of errors.
+//! these ([`density`]). Machines are computed in floats: there [`stretch`](bernstream_synopsis::whitened::Points::stretch_bound) bounds what `M` makes of a function of
+//! norm 1, and [`spread`](bernstream_synopsis::whitened::Points::whitening_norm) what it makes of errors.
 
 pub mod caller;
 pub mod density;

@@ -1,14 +1,14 @@
 //! What the brokers say about the output topic and the witness topic.
 
 use super::kafka as topic_sink;
-use crate::check::{Check, Needed, check_topic, setting};
+use crate::check::{Check, NeededTopic, check_topic, topic_setting};
 use crate::ledger::witness;
 use crate::ordered;
 use crate::right::Right;
 use crate::topic::Topic;
 
 /// Asks about an output topic and its witness.
-pub(super) fn topics(
+pub(super) fn check_topics(
     sink: &topic_sink::Params,
     witness: &witness::kafka::Params,
     bytes: usize,
@@ -20,8 +20,8 @@ pub(super) fn topics(
         "nobody notices synopses that the topic has lost",
     )];
     let rights = &[Right::Write];
-    let replicas = witness.replication();
-    let output = Needed {
+    let replicas = witness.new_replicas();
+    let output = NeededTopic {
         broker: &sink.broker,
         name: &sink.topic,
         rights,
@@ -32,16 +32,16 @@ pub(super) fn topics(
     if check_topic(&mut checks, output, |topic| {
         output_checks(&sink.topic, topic, bytes)
     }) {
-        check_topic(&mut checks, witness.needed(origin), |topic| {
-            ordered::checks(witness, topic)
+        check_topic(&mut checks, witness.needed_topic(origin), |topic| {
+            ordered::topic_checks(witness, topic)
         });
     }
     checks
 }
 
 fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
-    let limit = setting(topic, "max.message.bytes");
-    let policy = setting(topic, "cleanup.policy");
+    let limit = topic_setting(topic, "max.message.bytes");
+    let policy = topic_setting(topic, "cleanup.policy");
     vec![
         Check::new(
             format!("{name} takes messages of {bytes} bytes"),
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_setting_of_the_witness_is_asked_for() {
-        let broker = Broker::mock("none".to_owned());
+        let broker = Broker::mock_cluster("none".to_owned());
         let witness = &witness::kafka::Params {
             broker,
             topic: "w".to_owned(),
@@ -103,20 +103,26 @@ mod tests {
             ("flush.messages", "1"),
             ("min.insync.replicas", "2"),
         ];
-        assert_eq!(faults(&ordered::checks(witness, &topic(1, &sound))), 0);
-        assert_eq!(faults(&ordered::checks(witness, &topic(2, &sound))), 1);
+        assert_eq!(
+            faults(&ordered::topic_checks(witness, &topic(1, &sound))),
+            0
+        );
+        assert_eq!(
+            faults(&ordered::topic_checks(witness, &topic(2, &sound))),
+            1
+        );
         for wrong in 0..sound.len() {
             let mut settings = sound;
             settings[wrong].1 = "0";
             assert_eq!(
-                faults(&ordered::checks(witness, &topic(1, &settings))),
+                faults(&ordered::topic_checks(witness, &topic(1, &settings))),
                 1,
                 "{}",
                 settings[wrong].0
             );
         }
         assert_eq!(
-            faults(&ordered::checks(witness, &topic(1, &[]))),
+            faults(&ordered::topic_checks(witness, &topic(1, &[]))),
             sound.len()
         );
         let witness = witness::kafka::Params {
@@ -124,7 +130,7 @@ mod tests {
             ..witness.clone()
         };
         assert_eq!(
-            faults(&ordered::checks(
+            faults(&ordered::topic_checks(
                 &witness,
                 &topic(
                     1,
@@ -149,7 +155,7 @@ mod tests {
             power_loss: PowerLoss::Together,
         };
         let command = "kafka-configs --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name w --add-config";
-        for check in &ordered::checks(witness, &topic(1, &[]))[1..] {
+        for check in &ordered::topic_checks(witness, &topic(1, &[]))[1..] {
             let (_, remedy) = check.fault.as_ref().unwrap();
             assert!(remedy.starts_with(command), "{remedy}");
         }

@@ -8,7 +8,7 @@ use super::publish::Sink;
 use bernstream_ledger as ledger;
 use bernstream_ledger::budget::error::Error as BudgetError;
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_ledger::{Head, Ledger, Paid, log};
 use bernstream_synopsis::clock::Timestamp;
 
@@ -79,14 +79,14 @@ pub fn step_ahead(
     now: Timestamp,
     ahead: &Ahead<'_>,
 ) -> Result<Progress, Error> {
-    let read = read(ledger, witness, now)?;
-    act(ledger, witness, sink, &read, now, ahead)
+    let read = read_witness(ledger, witness, now)?;
+    publish_and_claim(ledger, witness, sink, &read, now, ahead)
 }
 
 /// Claim that the witness has accepted, and the ledger has.
 #[derive(Clone, Copy, Debug)]
 pub struct Accepted {
-    newest: Option<Claim>,
+    newest: Option<WitnessClaim>,
     begun: Instant,
     has_followed: bool,
 }
@@ -103,7 +103,7 @@ impl Accepted {
 /// # Errors
 ///
 /// As for [`step`].
-pub fn read(
+pub fn read_witness(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
     now: Timestamp,
@@ -112,8 +112,9 @@ pub fn read(
     let newest = witness.read()?;
     let identity = witness.identity()?;
     // What was accepted while the witness was read is no older than its answer.
-    let has_followed = ledger.follow(&identity, newest.as_ref(), now.plus(begun.elapsed()))?;
-    ledger.recognise(&identity, newest.as_ref())?;
+    let has_followed =
+        ledger.follow_accepted(&identity, newest.as_ref(), now.plus(begun.elapsed()))?;
+    ledger.check_accepted(&identity, newest.as_ref())?;
     Ok(Accepted {
         newest,
         begun,
@@ -126,7 +127,7 @@ pub fn read(
 /// # Errors
 ///
 /// As for [`step`].
-pub fn act(
+pub fn publish_and_claim(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
     sink: &mut dyn Sink,
@@ -153,8 +154,8 @@ pub fn act(
         let until = ledger.publishes_until(now);
         // Who follows publishes everything so much later.
         let later = now.since(until);
-        let due = ledger.deliverable(accepted, until.plus(ahead.lead), MESSAGES)?;
-        let published = publish(&due, sink, |due| (ahead.wait)(due.plus(later)));
+        let due = ledger.due_messages(accepted, until.plus(ahead.lead), MESSAGES)?;
+        let published = publish_due(&due, sink, |due| (ahead.wait)(due.plus(later)));
         let durable = due.get(..published.durable).unwrap_or_default();
         // One transaction for all. After a crash before it, the same bytes are published again.
         if !durable.is_empty() {
@@ -179,7 +180,7 @@ pub fn act(
         progress.next_due = ledger.next_due(accepted)?.map(|due| due.plus(later));
     }
 
-    if let Some(claim) = ledger.claim(accepted.as_ref())? {
+    if let Some(claim) = ledger.make_claim(accepted.as_ref())? {
         // To have the log hold the rows takes time.
         let now = now.plus(begun.elapsed());
         let moment = ledger.claims_at(newest.as_ref(), now)?;
@@ -187,7 +188,7 @@ pub fn act(
         if progress.is_waiting {
             progress.next_claim = Some(moment);
         } else {
-            ledger.claims(now);
+            ledger.note_claim(now);
             witness.append(&claim)?;
             progress.has_claimed = true;
         }
@@ -206,10 +207,14 @@ pub struct Published {
 
 /// Publishes one window after the other, each when `wait` has come to its moment, so that no synopsis of a key comes before an earlier
 /// one, whatever fails. If the place was replaced in the meantime, it is not known which of them are there, and none counts.
-pub fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bool) -> Published {
+pub fn publish_due(
+    due: &[Paid],
+    sink: &mut dyn Sink,
+    wait: impl Fn(Timestamp) -> bool,
+) -> Published {
     let mut published = Published::default();
     // The output is asked even if nothing is due: so the probes see brokers that hang before something is.
-    let confirmed = sink.confirm();
+    let confirmed = sink.confirm_place();
     if due.is_empty() {
         return published;
     }
@@ -231,7 +236,7 @@ pub fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bo
         published.durable += window.len();
     }
     if published.durable > 0
-        && let Err(error) = sink.confirm()
+        && let Err(error) = sink.confirm_place()
     {
         return Published {
             durable: 0,
@@ -289,7 +294,7 @@ impl Error {
     }
 
     /// Loss that it tells of, if nothing is only out of reach.
-    pub fn lost(&self) -> Option<Lost> {
+    pub fn lost_records(&self) -> Option<Lost> {
         match self {
             Error::Ledger(ledger::Error::Log(log::Error::NoClaims { .. })) => Some(Lost::Claims),
             Error::Witness(witness::Error::Budget(BudgetError::Shorter { .. })) => {
@@ -318,7 +323,7 @@ impl Error {
     }
 
     /// Number of messages that the step published before it failed.
-    pub fn published(&self) -> usize {
+    pub fn published_before(&self) -> usize {
         if let Error::Sink { published, .. } = self {
             *published
         } else {

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::error::Error;
 use super::publish::{Sink, Unpublished};
 use super::published::Published;
-use super::tail::{Part, Seen, Tail};
+use super::tail::{SeenSynopsis, Tail, TailPart};
 use bernstream_ledger::{Paid, PublishedMessage};
 use bernstream_synopsis::Encoded;
 
@@ -31,7 +31,7 @@ pub struct Params {
 
 impl Params {
     /// The path of the witness.
-    pub fn witness(&self) -> PathBuf {
+    pub fn witness_path(&self) -> PathBuf {
         self.witness
             .clone()
             .unwrap_or_else(|| self.path.join("witness"))
@@ -58,8 +58,8 @@ impl Sink for FolderSink {
         write(&self.params.path, &messages)
     }
 
-    fn tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
-        let all = synopses(&self.params)?;
+    fn read_tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
+        let all = synopsis_files(&self.params)?;
         // Sorted by folder, and in each by window.
         let newest: Vec<PathBuf> = all
             .chunk_by(|one, next| one.parent() == next.parent())
@@ -67,9 +67,10 @@ impl Sink for FolderSink {
             .collect();
         let mut parts = Vec::new();
         each_synopsis(&newest, |place, bytes| {
-            if let Some(seen) = Seen::of(0, &Published::of_bytes(place, bytes)) {
-                let mut part = Part::default();
-                part.take(seen, true);
+            if let Some(seen) = SeenSynopsis::from_published(0, &Published::of_bytes(place, bytes))
+            {
+                let mut part = TailPart::default();
+                part.add_message(seen, true);
                 parts.push(part);
             }
         })?;
@@ -135,7 +136,7 @@ struct DraftedFile {
 
 /// Writes a synopsis beside its file, durably, unless it has one.
 fn write_draft(folder: &Path, message: &Encoded) -> Result<DraftedFile, Error> {
-    let path = folder.join(name(message)?);
+    let path = folder.join(synopsis_path(message)?);
     match fs::read(&path) {
         Ok(bytes) if bytes == message.bytes => return Ok(DraftedFile { path, draft: None }),
         Ok(_) => return Err(Error::Different { path }),
@@ -207,7 +208,7 @@ fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> 
 /// # Errors
 ///
 /// [`Error::Header`] if a header is missing.
-pub fn name(message: &Encoded) -> Result<PathBuf, Error> {
+pub fn synopsis_path(message: &Encoded) -> Result<PathBuf, Error> {
     let source = message_header(message, "ce_source").ok_or(Error::Header("ce_source"))?;
     let start = message_header(message, "pane_start")
         .or(message_header(message, "window_start"))
@@ -268,7 +269,7 @@ fn escaped_name(text: &str) -> String {
 /// # Errors
 ///
 /// If a folder cannot be listed.
-pub fn not_of(params: &Params, pipeline: &str) -> Result<Vec<PathBuf>, Error> {
+pub fn other_pipelines(params: &Params, pipeline: &str) -> Result<Vec<PathBuf>, Error> {
     let folders = folders_except(&params.path, &file_name(pipeline))
         .map_err(|error| file_error(&params.path, &error))?;
     let mut found = Vec::new();
@@ -299,7 +300,7 @@ fn folders_except(folder: &Path, except: &str) -> io::Result<Vec<PathBuf>> {
 /// # Errors
 ///
 /// If a folder cannot be listed.
-pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
+pub fn synopsis_files(params: &Params) -> Result<Vec<PathBuf>, Error> {
     synopses_below(&params.path)
 }
 
@@ -368,7 +369,7 @@ pub fn each_synopsis(
 ///
 /// If the folder cannot be listed.
 pub fn is_untouched(params: &Params) -> Result<bool, Error> {
-    Ok(synopses(params)?.is_empty())
+    Ok(synopsis_files(params)?.is_empty())
 }
 
 #[cfg(test)]
@@ -395,7 +396,7 @@ mod tests {
     #[test]
     fn a_synopsis_has_a_file_of_its_own_inside_the_folder() {
         let name = |source, subject| {
-            name(&sealed(source, subject, b""))
+            synopsis_path(&sealed(source, subject, b""))
                 .unwrap()
                 .display()
                 .to_string()
@@ -447,7 +448,7 @@ mod tests {
         let Unpublished { durable, error } = write(&params.path, &[&other]).unwrap_err();
         assert!(matches!(error, Error::Different { .. }) && !error.is_transient() && durable == 0);
         assert!(!is_untouched(&params).unwrap());
-        let found = synopses(&params).unwrap();
+        let found = synopsis_files(&params).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(fs::read(&found[0]).unwrap(), b"one");
     }
@@ -466,6 +467,6 @@ mod tests {
         assert!(is_untouched(&params).unwrap());
         write(&params.path, &[&first]).unwrap();
         assert!(!draft.exists());
-        assert_eq!(synopses(&params).unwrap().len(), 1);
+        assert_eq!(synopsis_files(&params).unwrap().len(), 1);
     }
 }

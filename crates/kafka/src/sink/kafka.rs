@@ -11,7 +11,7 @@ use rdkafka::message::{BorrowedMessage, Headers, Message};
 use super::error::Error;
 use super::publish::{Sink, Unpublished};
 use super::published::Published;
-use super::tail::{Part, Seen, Tail};
+use super::tail::{SeenSynopsis, Tail, TailPart};
 
 use crate::broker::REQUEST_TIMEOUT;
 use crate::offsets::assign_partitions;
@@ -59,7 +59,7 @@ impl KafkaSink {
         })?;
         let id = topic_id(params, &inspector)?;
         // A batch counts as one message. Where the limit is not told, every message goes by itself.
-        let settings = topic::settings(&params.broker, &params.topic).unwrap_or_default();
+        let settings = topic::topic_settings(&params.broker, &params.topic).unwrap_or_default();
         check_cleanup(params, &settings)?;
         let limit = settings
             .get("max.message.bytes")
@@ -81,14 +81,15 @@ impl KafkaSink {
 /// # Errors
 ///
 /// If it is compacted.
-pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
     check_cleanup(params, &topic.settings)
 }
 
 fn topic_id(params: &Params, inspector: &MetadataClient) -> Result<String, crate::Error> {
     let Params { broker, topic } = params;
-    let found = inspector
-        .ask(|client, timeout| topic::described(broker, client.client(), topic, timeout))?;
+    let found = inspector.ask(|client, timeout| {
+        topic::describe_partitions(broker, client.client(), topic, timeout)
+    })?;
     Ok(found.id)
 }
 
@@ -128,7 +129,7 @@ impl Sink for KafkaSink {
         }
     }
 
-    fn confirm(&mut self) -> Result<(), Error> {
+    fn confirm_place(&mut self) -> Result<(), Error> {
         let topic = &self.params.topic;
         match topic_id(&self.params, &self.inspector) {
             Ok(id) if id == self.id => Ok(()),
@@ -142,18 +143,18 @@ impl Sink for KafkaSink {
         }
     }
 
-    fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
+    fn read_tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
         // A topic that was made anew is another one: it does not get what the old one had.
-        self.confirm()?;
+        self.confirm_place()?;
         let topic = &self.params.topic;
         let mut unmet: BTreeMap<Digest, &str> = BTreeMap::new();
         for message in newest {
             unmet.insert(message.digest, &message.key);
         }
-        let mut rest = extent(&self.params)?;
-        let mut parts: BTreeMap<i32, Part> = BTreeMap::new();
+        let mut rest = read_extent(&self.params)?;
+        let mut parts: BTreeMap<i32, TailPart> = BTreeMap::new();
         for extent in &rest {
-            parts.insert(extent.partition, Part::default());
+            parts.insert(extent.partition, TailPart::default());
         }
         for most in iter::once(END).chain([FURTHER; STRETCHES]) {
             let is_end = most == END;
@@ -170,14 +171,17 @@ impl Sink for KafkaSink {
                 .collect();
             let read = each_message(&self.params, &stretches, |place, message| {
                 let name = format!("partition {} of topic '{topic}'", place.partition);
-                let seen = Seen::of(place.offset, &Published::of_message(name, message));
+                let seen = SeenSynopsis::from_published(
+                    place.offset,
+                    &Published::of_message(name, message),
+                );
                 if let Some(seen) = seen
                     && let Some(part) = parts.get_mut(&place.partition)
                 {
                     unmet.remove(&seen.digest());
                     // Further back only keys whose newest message was not met are of use, which bounds what is held.
                     let is_of_use = is_end || keys.contains(seen.key());
-                    part.take(seen, is_of_use);
+                    part.add_message(seen, is_of_use);
                 }
             });
             match read {
@@ -212,7 +216,7 @@ impl KafkaSink {
                     bytes: sizes.max().unwrap_or_default(),
                 }
             }
-            _ => broker.failed(topic, error).into(),
+            _ => broker.error_about(topic, error).into(),
         }
     }
 }
@@ -240,7 +244,7 @@ pub struct Extent {
 
 impl Extent {
     /// Largest number of messages that it has.
-    pub fn most(&self) -> u64 {
+    pub fn most_messages(&self) -> u64 {
         u64::try_from(self.high.saturating_sub(self.low)).unwrap_or(0)
     }
 
@@ -255,14 +259,14 @@ impl Extent {
 /// # Errors
 ///
 /// If the topic cannot be reached.
-pub fn extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
+pub fn read_extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
     let Params { broker, topic } = params;
     let client = broker.client_for(topic)?;
     let mut extents = Vec::new();
     for partition in topic::partitions(broker, &client, topic)? {
         let (low, high) = client
             .fetch_watermarks(topic, partition, REQUEST_TIMEOUT)
-            .map_err(|error| broker.failed(topic, &error))?;
+            .map_err(|error| broker.error_about(topic, &error))?;
         extents.push(Extent {
             partition,
             low,
@@ -277,8 +281,8 @@ pub fn extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
 /// # Errors
 ///
 /// If the topic cannot be reached.
-pub fn newest(params: &Params) -> Result<Vec<Extent>, crate::Error> {
-    let mut extents = extent(params)?;
+pub fn newest_extents(params: &Params) -> Result<Vec<Extent>, crate::Error> {
+    let mut extents = read_extent(params)?;
     for extent in &mut extents {
         extent.low = extent.low.max(extent.high - 1);
     }
@@ -296,7 +300,7 @@ pub fn each_message(
     mut each: impl FnMut(Place, Encoded),
 ) -> Result<(), Error> {
     read_extents(params, extents, &mut each)
-        .map_err(|error| params.broker.failed(&params.topic, &error))?;
+        .map_err(|error| params.broker.error_about(&params.topic, &error))?;
     Ok(())
 }
 
@@ -318,7 +322,7 @@ fn read_extents(
         let start = BTreeMap::from([(extent.partition, extent.low)]);
         assign_partitions(&params.topic, &client, &start)?;
         loop {
-            match params.broker.poll(&client, REQUEST_TIMEOUT) {
+            match params.broker.poll_message(&client, REQUEST_TIMEOUT) {
                 // What came later is not asked for.
                 Some(Ok(message)) if message.offset() >= extent.high => break,
                 Some(Ok(message)) => {
@@ -367,5 +371,5 @@ fn lossy_text(bytes: Option<&[u8]>) -> String {
 ///
 /// If the topic cannot be reached.
 pub fn is_untouched(params: &Params) -> Result<bool, crate::Error> {
-    Ok(extent(params)?.iter().all(Extent::is_untouched))
+    Ok(read_extent(params)?.iter().all(Extent::is_untouched))
 }

@@ -47,9 +47,11 @@ impl Extent<'_> {
     }
 
     /// Largest number of messages that it has.
-    pub fn most(&self) -> u64 {
+    pub fn most_messages(&self) -> u64 {
         match self {
-            Extent::Topic(_, extents) => extents.iter().map(topic_sink::Extent::most).sum(),
+            Extent::Topic(_, extents) => {
+                extents.iter().map(topic_sink::Extent::most_messages).sum()
+            }
             Extent::Folder(paths) => paths.len() as u64,
         }
     }
@@ -169,7 +171,9 @@ impl Output {
     /// As for [`open_witness`](Self::open_witness).
     pub fn look_at_witness(&self) -> Result<Option<Box<dyn Witness + Send>>, Error> {
         match self {
-            Output::Files(folder) if !folder.witness().exists() && files::is_untouched(folder)? => {
+            Output::Files(folder)
+                if !folder.witness_path().exists() && files::is_untouched(folder)? =>
+            {
                 Ok(None)
             }
             output => output.open_witness().map(Some),
@@ -188,7 +192,7 @@ impl Output {
         let memory = folder.join("witness-place");
         match self {
             Output::Kafka { witness, .. } => {
-                Ok(Box::new(KafkaWitness::open(witness)?.remembering(&memory)?))
+                Ok(Box::new(KafkaWitness::open(witness)?.with_memory(&memory)?))
             }
             Output::Files(folder) => {
                 let witness = FileWitness::open_remembering(&witness_file(folder)?, &memory)?;
@@ -205,21 +209,21 @@ impl Output {
     pub fn create_missing(&self, created: &mut Vec<String>) -> Result<(), Error> {
         match self {
             Output::Kafka { sink, witness } => {
-                let replication = witness.replication();
+                let replication = witness.new_replicas();
                 if let Err(crate::Error::NoTopic { .. }) =
-                    topic::describe(&sink.broker, &sink.topic)
+                    topic::describe_topic(&sink.broker, &sink.topic)
                 {
-                    topic::create(&sink.broker, &sink.topic, 1, replication, &[])?;
+                    topic::create_topic(&sink.broker, &sink.topic, 1, replication, &[])?;
                     created.push(format!("output topic {}", sink.topic));
                 }
                 if let Err(crate::Error::NoTopic { .. }) =
-                    topic::describe(&witness.broker, &witness.topic)
+                    topic::describe_topic(&witness.broker, &witness.topic)
                 {
                     KafkaWitness::create(witness, replication)?;
                     created.push(format!("witness topic {}", witness.topic));
                 }
             }
-            Output::Files(folder) => FileWitness::create(&folder.witness())?,
+            Output::Files(folder) => FileWitness::create(&folder.witness_path())?,
         }
         Ok(())
     }
@@ -246,7 +250,7 @@ impl Output {
         let mut found = None;
         match self {
             Output::Kafka { sink, .. } => {
-                let newest = topic_sink::newest(sink)?;
+                let newest = topic_sink::newest_extents(sink)?;
                 let read = topic_sink::each_message(sink, &newest, |place, message| {
                     let place = format!("{} {place}", sink.topic);
                     note_another(&mut found, own, Published::of_message(place, message));
@@ -258,7 +262,7 @@ impl Output {
                 }
             }
             Output::Files(folder) => {
-                let one_of_each = files::not_of(folder, own)?;
+                let one_of_each = files::other_pipelines(folder, own)?;
                 files::each_synopsis(&one_of_each, |place, bytes| {
                     note_another(&mut found, own, Published::of_bytes(place, bytes));
                 })?;
@@ -272,10 +276,10 @@ impl Output {
     /// # Errors
     ///
     /// If the output cannot be reached.
-    pub fn extent(&self) -> Result<Extent<'_>, Error> {
+    pub fn current_extent(&self) -> Result<Extent<'_>, Error> {
         match self {
-            Output::Kafka { sink, .. } => Ok(Extent::Topic(sink, topic_sink::extent(sink)?)),
-            Output::Files(folder) => Ok(Extent::Folder(files::synopses(folder)?)),
+            Output::Kafka { sink, .. } => Ok(Extent::Topic(sink, topic_sink::read_extent(sink)?)),
+            Output::Files(folder) => Ok(Extent::Folder(files::synopsis_files(folder)?)),
         }
     }
 
@@ -299,15 +303,15 @@ impl Output {
     }
 
     /// Asks the brokers about the output and its witness, where a synopsis has up to `bytes` bytes.
-    pub fn checks(&self, bytes: usize) -> Vec<Check> {
+    pub fn topic_checks(&self, bytes: usize) -> Vec<Check> {
         match self {
-            Output::Kafka { sink, witness } => check::topics(sink, witness, bytes),
+            Output::Kafka { sink, witness } => check::check_topics(sink, witness, bytes),
             Output::Files(_) => Vec::new(),
         }
     }
 
     /// Warns of a copy of the output, if it could go unnoticed.
-    pub fn unguarded(&self) -> Option<String> {
+    pub fn unguarded_warning(&self) -> Option<String> {
         let Output::Files(folder) = self else {
             return None;
         };
@@ -315,7 +319,7 @@ impl Output {
             format!(
                 "a copy of this output and its ledger would not be noticed, because the witness lies in the output, {}: set \
                  output.files.witness to an absolute path elsewhere before a ledger is created",
-                folder.witness().display()
+                folder.witness_path().display()
             )
         })
     }
@@ -360,7 +364,7 @@ fn note_another(found: &mut Option<Another>, own: &str, published: Published) {
 
 /// The witness of a folder of synopses, made if nothing was ever published there.
 fn witness_file(folder: &files::Params) -> Result<PathBuf, Error> {
-    let path = folder.witness();
+    let path = folder.witness_path();
     if !path.exists() && files::is_untouched(folder)? {
         FileWitness::create(&path)?;
     }

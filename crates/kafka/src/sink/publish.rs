@@ -19,7 +19,7 @@ pub trait Sink {
     /// # Errors
     ///
     /// If the place was removed or replaced, or does not answer.
-    fn confirm(&mut self) -> Result<(), Error> {
+    fn confirm_place(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
@@ -29,7 +29,7 @@ pub trait Sink {
     /// # Errors
     ///
     /// If the place cannot be reached.
-    fn tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
+    fn read_tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
         Ok(None)
     }
 }

@@ -63,7 +63,7 @@ impl Published {
 
     /// The pipeline that it is of; `None` for what is no synopsis.
     pub fn pipeline(&self) -> Option<String> {
-        Synopsis::open(self.bytes())
+        Synopsis::decode_message(self.bytes())
             .ok()
             .map(|synopsis| synopsis.description().pipeline.clone())
     }
@@ -75,24 +75,25 @@ impl Published {
 
     /// The row that it names; `None` for what is no synopsis.
     pub(super) fn row(&self) -> Option<OutputMessage> {
-        let synopsis = Synopsis::open(self.bytes()).ok()?;
+        let synopsis = Synopsis::decode_message(self.bytes()).ok()?;
         let Entry { id, sequence } = synopsis.description().ledger.clone();
         Some(OutputMessage {
             ledger: id,
             sequence,
-            digest: Digest::of(self.bytes()),
+            digest: Digest::of_bytes(self.bytes()),
             place: self.place.clone(),
         })
     }
 
     /// Returns whether it is a synopsis of another ledger than `id`.
     pub fn is_of_another_ledger(&self, id: &str) -> bool {
-        Synopsis::open(self.bytes()).is_ok_and(|synopsis| synopsis.description().ledger.id != id)
+        Synopsis::decode_message(self.bytes())
+            .is_ok_and(|synopsis| synopsis.description().ledger.id != id)
     }
 
     /// Returns whether it is a synopsis that names one of these rows of the ledger `id`.
     pub fn is_of_rows(&self, id: &str, rows: RangeInclusive<u64>) -> bool {
-        Synopsis::open(self.bytes()).is_ok_and(|synopsis| {
+        Synopsis::decode_message(self.bytes()).is_ok_and(|synopsis| {
             let entry = &synopsis.description().ledger;
             entry.id == id && rows.contains(&entry.sequence)
         })
@@ -105,7 +106,7 @@ impl PaidMessages {
     /// # Errors
     ///
     /// Those of `each`.
-    pub fn gather<E>(
+    pub fn from_messages<E>(
         has_envelope: bool,
         each: impl FnOnce(&mut dyn FnMut(&Message)) -> Result<(), E>,
     ) -> Result<Self, E> {
@@ -121,8 +122,8 @@ impl PaidMessages {
     }
 
     /// Returns whether what was found was paid for, byte for byte: with key and headers where the output stores them.
-    pub fn find(&mut self, found: &Published) -> bool {
-        let mark = message_mark(&Message::of(&found.message), self.has_envelope);
+    pub fn mark_found(&mut self, found: &Published) -> bool {
+        let mark = message_mark(&Message::from_encoded(&found.message), self.has_envelope);
         let place = self.paid.binary_search(&mark).ok();
         let Some(is_found) = place.and_then(|place| self.is_found.get_mut(place)) else {
             return false;
@@ -132,12 +133,12 @@ impl PaidMessages {
     }
 
     /// Number of messages that were found.
-    pub fn found(&self) -> usize {
+    pub fn count_found(&self) -> usize {
         self.is_found.iter().filter(|is_found| **is_found).count()
     }
 
     /// Number of messages that were not found.
-    pub fn missing(&self) -> usize {
-        self.paid.len() - self.found()
+    pub fn count_missing(&self) -> usize {
+        self.paid.len() - self.count_found()
     }
 }

@@ -4,29 +4,29 @@ use std::collections::HashMap;
 
 use super::published::Published;
 use bernstream_ledger as ledger;
-use bernstream_ledger::{Digest, Head, Ledger, OutputMessage, PublishedMessage, Slot};
+use bernstream_ledger::{Digest, Head, Ledger, OutboxSlot, OutputMessage, PublishedMessage};
 
 /// The newest messages of an output, without their bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Tail {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<TailPart>,
     /// Messages have their keys, and an order: files have not.
     pub(super) has_keys: bool,
 }
 
 /// Newest messages of a partition, or a file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Part {
-    messages: Vec<Seen>,
+pub(super) struct TailPart {
+    messages: Vec<SeenSynopsis>,
     /// The one before which no other was looked at.
-    first: Option<Seen>,
+    first: Option<SeenSynopsis>,
     /// There was never another one before these.
     pub is_whole: bool,
 }
 
 /// A synopsis that was seen.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenSynopsis {
     offset: i64,
     key: String,
     row: OutputMessage,
@@ -36,17 +36,17 @@ pub(super) struct Seen {
 #[derive(Debug, Default)]
 pub struct Lost {
     /// Messages that can be sent again, in the order of the rows.
-    pub kept: Vec<Slot>,
+    pub kept: Vec<OutboxSlot>,
     /// Number of messages whose bytes are gone.
     pub gone: u64,
     /// Number of message keys of which nothing is left, so that it cannot be known whether all of it was lost or removed.
     pub unknown: usize,
 }
 
-impl Seen {
+impl SeenSynopsis {
     /// `None` for what is no synopsis.
-    pub fn of(offset: i64, published: &Published) -> Option<Self> {
-        Some(Seen {
+    pub fn from_published(offset: i64, published: &Published) -> Option<Self> {
+        Some(SeenSynopsis {
             offset,
             key: published.key().to_owned(),
             row: published.row()?,
@@ -62,9 +62,9 @@ impl Seen {
     }
 }
 
-impl Part {
+impl TailPart {
     /// Takes a message, of which the place of the first one counts even where `is_of_use` is false.
-    pub fn take(&mut self, seen: Seen, is_of_use: bool) {
+    pub fn add_message(&mut self, seen: SeenSynopsis, is_of_use: bool) {
         if self
             .first
             .as_ref()
@@ -102,7 +102,7 @@ impl Tail {
         self.messages().map(|seen| seen.row.clone()).collect()
     }
 
-    fn messages(&self) -> impl Iterator<Item = &Seen> {
+    fn messages(&self) -> impl Iterator<Item = &SeenSynopsis> {
         self.parts.iter().flat_map(|part| &part.messages)
     }
 
@@ -112,7 +112,7 @@ impl Tail {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn lost(&self, ledger: &Ledger, newest: &Head) -> Result<Lost, ledger::Error> {
+    pub fn lost_messages(&self, ledger: &Ledger, newest: &Head) -> Result<Lost, ledger::Error> {
         let mut lost = Lost::default();
         if !self.has_keys {
             return Ok(lost);

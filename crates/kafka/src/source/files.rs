@@ -19,15 +19,15 @@ use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::source::folder::{self, Equal, Listing};
+use crate::source::folder::{self, EqualFiles, Listing};
 use crate::source::lines::{self, BrokenLines, LineTable};
 use crate::source::record::Declared;
 use crate::source::told::{HOW, Told, without_numbers};
 use crate::source::{Error, Event, Source};
-use bernstream_release::source::broken::{Broken, truncated};
+use bernstream_release::source::broken::{Broken, truncated_input};
 use bernstream_release::source::decode;
 use bernstream_release::source::decode::{Decoder, Message};
-use bernstream_release::source::found::Contents;
+use bernstream_release::source::found::FileContents;
 use bernstream_release::source::rows;
 use bernstream_release::source::rows::BatchOrigin;
 use bernstream_release::source::{Batch, Columns, FoundColumn, FoundColumns};
@@ -52,7 +52,7 @@ pub struct Files {
     /// Everything else in the folder.
     passed_over: Vec<PathBuf>,
     /// Columns that are read of each.
-    contents: Vec<Contents>,
+    contents: Vec<FileContents>,
     /// The index of the file that is being read; the number of files at the end.
     at: usize,
     open: Option<Table>,
@@ -76,7 +76,7 @@ impl Files {
         let path = &params.path;
         let about = path.metadata().map_err(|error| io_error(path, &error))?;
         let Listing { files, passed_over } = if about.is_dir() {
-            folder::list(path).map_err(|broken| file_error(path, &broken))?
+            folder::list_folder(path).map_err(|broken| file_error(path, &broken))?
         } else {
             Listing {
                 files: vec![path.clone()],
@@ -107,8 +107,8 @@ impl Files {
     /// Checks that no two files have the same bytes, but those without a row that has an event time: each record of a copied file would
     /// count twice.
     fn check_different(&self, path: &Path) -> Result<(), Error> {
-        let equal = folder::equal(&self.files).map_err(|error| io_error(path, &error))?;
-        for Equal { first, second } in equal {
+        let equal = folder::equal_files(&self.files).map_err(|error| io_error(path, &error))?;
+        for EqualFiles { first, second } in equal {
             if self.has_records(second)? {
                 let why = format!(
                     "has the same content as {}, so each of its records would count twice; remove one of the two",
@@ -144,7 +144,7 @@ impl Files {
         if self
             .contents
             .iter()
-            .any(|contents| matches!(contents, Contents::Records))
+            .any(|contents| matches!(contents, FileContents::Records))
         {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl Files {
                 found.is_none_or(FoundColumn::is_unread)
             });
             if is_unread {
-                return Err(file_error(first.path, &first.columns.fault(column)));
+                return Err(file_error(first.path, &first.columns.unread_reason(column)));
             }
         }
         Ok(())
@@ -167,7 +167,7 @@ impl Files {
     fn with_columns(&self) -> Vec<FileColumns<'_>> {
         let mut with_columns = Vec::new();
         for (path, contents) in self.files.iter().zip(&self.contents) {
-            if let Contents::Columns(columns) = contents {
+            if let FileContents::Columns(columns) = contents {
                 with_columns.push(FileColumns { path, columns });
             }
         }
@@ -178,8 +178,8 @@ impl Files {
     /// as null.
     pub fn unread(&self) -> impl Iterator<Item = (&Path, Broken)> {
         self.with_columns().into_iter().flat_map(|file| {
-            let unread = file.columns.unread();
-            unread.map(move |column| (file.path, file.columns.fault(column)))
+            let unread = file.columns.unread_columns();
+            unread.map(move |column| (file.path, file.columns.unread_reason(column)))
         })
     }
 
@@ -191,7 +191,7 @@ impl Files {
     }
 
     /// Size of all files in bytes.
-    pub fn bytes(&self) -> u64 {
+    pub fn total_bytes(&self) -> u64 {
         self.files.iter().map(|file| file_size(file)).sum()
     }
 
@@ -202,10 +202,10 @@ impl Files {
     }
 
     /// The files without a byte, or without a line of names: they have no records.
-    pub fn empty(&self) -> impl Iterator<Item = &Path> {
+    pub fn empty_files(&self) -> impl Iterator<Item = &Path> {
         let contents = self.files.iter().zip(&self.contents);
         contents
-            .filter(|(_, contents)| matches!(contents, Contents::Nothing))
+            .filter(|(_, contents)| matches!(contents, FileContents::Nothing))
             .map(|(file, _)| file.as_path())
     }
 
@@ -266,16 +266,20 @@ impl Source for Files {
         Ok(())
     }
 
-    fn next(&mut self, _until: Option<&Positions>, _timeout: Duration) -> Result<Event, Error> {
+    fn next_event(
+        &mut self,
+        _until: Option<&Positions>,
+        _timeout: Duration,
+    ) -> Result<Event, Error> {
         Ok(self.next_batch()?.map_or(Event::Idle, Event::Batch))
     }
 
     /// The end of all files for every cutoff: files have no message timestamps.
-    fn ends(&mut self, _cutoff: Timestamp) -> Result<Option<Positions>, Error> {
+    fn end_offsets(&mut self, _cutoff: Timestamp) -> Result<Option<Positions>, Error> {
         Ok(Some(Positions([(0, i64::MAX)].into())))
     }
 
-    fn reached(&self, _ends: &Positions) -> Result<bool, Error> {
+    fn has_reached(&self, _ends: &Positions) -> Result<bool, Error> {
         Ok(self.at == self.files.len())
     }
 
@@ -285,7 +289,11 @@ impl Source for Files {
 }
 
 /// Looks at what a file says before its records are read. Whether the pages of Parquet can be read shows only in one of them.
-fn read_contents(path: &Path, columns: &Columns, declared: &Declared) -> Result<Contents, Error> {
+fn read_contents(
+    path: &Path,
+    columns: &Columns,
+    declared: &Declared,
+) -> Result<FileContents, Error> {
     let mut table = Table::open(path, columns, declared)?;
     if let Table::Parquet(..) = table {
         table
@@ -378,11 +386,11 @@ impl Table {
         table.map_err(|broken| unreadable_file(path, &broken))
     }
 
-    fn contents(&self) -> Contents {
+    fn contents(&self) -> FileContents {
         match self {
-            Table::Empty => Contents::Nothing,
+            Table::Empty => FileContents::Nothing,
             Table::Parquet(_, found) | Table::Arrow(_, found) => {
-                Contents::Columns(Arc::clone(found))
+                FileContents::Columns(Arc::clone(found))
             }
             Table::Lines(lines) => lines.contents.clone(),
         }
@@ -412,7 +420,7 @@ impl Table {
                 }
             };
             match records {
-                Some(records) => rows::batch(&records, columns, found, origin).map(Some),
+                Some(records) => rows::needed_batch(&records, columns, found, origin).map(Some),
                 None => Ok(None),
             }
         })
@@ -423,7 +431,7 @@ impl Table {
 fn open_parquet(file: File, columns: &Columns) -> Result<Table, Broken> {
     let metadata =
         ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(Broken::new)?;
-    let found = FoundColumns::of(metadata.schema(), columns)?;
+    let found = FoundColumns::from_schema(metadata.schema(), columns)?;
     let reader = parquet_reader(file, &metadata, &found).map_err(Broken::new)?;
     Ok(Table::Parquet(reader, Arc::new(found)))
 }
@@ -437,7 +445,7 @@ fn parquet_reader(
     let mut fields: Vec<Field> = Vec::new();
     for field in metadata.schema().fields() {
         // As views a value that many rows share is there once.
-        let kind = match rows::as_bytes(field.data_type()) {
+        let kind = match rows::text_as_bytes(field.data_type()) {
             DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
             other => other,
         };
@@ -508,14 +516,14 @@ fn open_arrow(file: File, size: u64, columns: &Columns) -> Result<Table, Broken>
     let mut stream = Stream {
         input,
         size,
-        decoder: Decoder::unfolding(),
+        decoder: Decoder::with_compression(),
         is_file,
     };
     // Anything before the schema is an error, and so is the end.
-    while stream.decoder.shape().is_err() {
+    while stream.decoder.adapted_schema().is_err() {
         stream.read_message(columns)?;
     }
-    let found = Arc::clone(&stream.decoder.shape()?.found);
+    let found = Arc::clone(&stream.decoder.adapted_schema()?.found);
     Ok(Table::Arrow(stream, found))
 }
 
@@ -532,7 +540,7 @@ impl Stream {
 
     fn read_message(&mut self, columns: &Columns) -> Result<StreamMessage, Broken> {
         if !self.is_file && self.input.limit() == 0 {
-            self.decoder.shape()?;
+            self.decoder.adapted_schema()?;
             return Ok(StreamMessage::End);
         }
         let mut head = [0; 8];
@@ -540,19 +548,19 @@ impl Stream {
             .read_exact(&mut head)
             .map_err(|error| broken_read(&error))?;
         let Some(length) = decode::metadata_length(head)? else {
-            self.decoder.shape()?;
+            self.decoder.adapted_schema()?;
             return Ok(StreamMessage::End);
         };
         let metadata = self.read_bytes(length)?;
         let message = Message::parse(&metadata)?;
         let body = Buffer::from(self.read_bytes(message.body)?);
-        let records = self.decoder.read(&message, &body, columns)?;
+        let records = self.decoder.read_batch(&message, &body, columns)?;
         Ok(records.map_or(StreamMessage::Other, StreamMessage::Batch))
     }
 
     fn read_bytes(&mut self, length: usize) -> Result<Vec<u8>, Broken> {
         if u64::try_from(length).map_or(true, |length| length > self.input.limit()) {
-            return Err(truncated("an Arrow message"));
+            return Err(truncated_input("an Arrow message"));
         }
         let mut bytes = vec![0; length];
         self.input
@@ -564,7 +572,7 @@ impl Stream {
 
 fn broken_read(error: &io::Error) -> Broken {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => truncated("an Arrow message"),
+        io::ErrorKind::UnexpectedEof => truncated_input("an Arrow message"),
         _ => Broken::new(error),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use bernstream_release::source::broken::{Broken, names};
+use bernstream_release::source::broken::{Broken, first_names};
 
 /// The extensions of the files that are read.
 const EXTENSIONS: [&str; 7] = [
@@ -31,7 +31,7 @@ pub(super) struct Listing {
 /// # Errors
 ///
 /// If it cannot be read, belongs to a table of several versions, or has no file that is read.
-pub(super) fn list(folder: &Path) -> Result<Listing, Broken> {
+pub(super) fn list_folder(folder: &Path) -> Result<Listing, Broken> {
     if let Some(table) = table_of(folder) {
         return Err(Broken::new(format_args!(
             "this is a table of {} ({}): its folder keeps files that the table has replaced, and their records would count \
@@ -54,7 +54,7 @@ pub(super) fn list(folder: &Path) -> Result<Listing, Broken> {
         if passed_over.is_empty() {
             return Err(Broken::new(none));
         }
-        let names = shown(passed_over.iter().map(PathBuf::as_path));
+        let names = shown_names(passed_over.iter().map(PathBuf::as_path));
         return Err(Broken::new(format_args!("{none}, only {names}")));
     }
     Ok(Listing { files, passed_over })
@@ -70,7 +70,7 @@ fn sorted_entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The first of some names, without their folder.
-pub fn shown<'p>(paths: impl Iterator<Item = &'p Path>) -> String {
+pub fn shown_names<'p>(paths: impl Iterator<Item = &'p Path>) -> String {
     let all: Vec<String> = paths
         .map(|path| {
             path.file_name()
@@ -79,7 +79,7 @@ pub fn shown<'p>(paths: impl Iterator<Item = &'p Path>) -> String {
                 .into_owned()
         })
         .collect();
-    names(all.iter().map(String::as_str))
+    first_names(all.iter().map(String::as_str))
 }
 
 fn is_input(path: &Path) -> bool {
@@ -128,7 +128,7 @@ fn iceberg_metadata(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Files with the same bytes, of which there are some.
-pub(super) struct Equal<'f> {
+pub(super) struct EqualFiles<'f> {
     pub first: &'f Path,
     pub second: &'f Path,
 }
@@ -138,7 +138,7 @@ pub(super) struct Equal<'f> {
 /// # Errors
 ///
 /// If a file cannot be read.
-pub(super) fn equal(files: &[PathBuf]) -> io::Result<Vec<Equal<'_>>> {
+pub(super) fn equal_files(files: &[PathBuf]) -> io::Result<Vec<EqualFiles<'_>>> {
     let mut by_size: BTreeMap<u64, Vec<&Path>> = BTreeMap::new();
     for file in files {
         by_size
@@ -155,7 +155,7 @@ pub(super) fn equal(files: &[PathBuf]) -> io::Result<Vec<Equal<'_>>> {
         for second in alike {
             let first = *known.entry(file_digest(second)?).or_insert(second);
             if first != second {
-                pairs.push(Equal { first, second });
+                pairs.push(EqualFiles { first, second });
             }
         }
     }

@@ -5,11 +5,13 @@ use std::io::{self, BufRead, BufReader, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::record::{CsvReader, Declared, Gather, LARGEST_RECORD, RecordForm, RecordReader, split};
+use super::record::{
+    CsvReader, Declared, Gather, LARGEST_RECORD, RecordForm, RecordReader, split_line,
+};
 use bernstream_release::source::batch::Batch;
 use bernstream_release::source::broken::Broken;
 use bernstream_release::source::columns::Columns;
-use bernstream_release::source::found::{Contents, FoundColumns};
+use bernstream_release::source::found::{FileContents, FoundColumns};
 
 /// Bytes that many programs write at the beginning of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -123,7 +125,7 @@ pub(super) struct LineTable {
     lines: Lines,
     reader: Reader,
     gather: Gather,
-    pub contents: Contents,
+    pub contents: FileContents,
     pub broken: BrokenLines,
 }
 
@@ -149,17 +151,19 @@ impl LineTable {
             let reader =
                 RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?;
             let reader = Reader::Json(reader);
-            let contents = Contents::Records;
+            let contents = FileContents::Records;
             return Ok(LineTable::new(lines, reader, columns, contents));
         }
         let header = lines
             .next_line()
             .map_err(Broken::new)?
-            .map(split)
+            .map(split_line)
             .transpose()?;
         let contents = match &header {
-            Some(header) => Contents::Columns(Arc::new(FoundColumns::of_names(header, columns))),
-            None => Contents::Nothing,
+            Some(header) => {
+                FileContents::Columns(Arc::new(FoundColumns::from_header(header, columns)))
+            }
+            None => FileContents::Nothing,
         };
         let reader = Reader::Csv(CsvReader::new(
             &header.unwrap_or_default(),
@@ -169,7 +173,7 @@ impl LineTable {
         Ok(LineTable::new(lines, reader, columns, contents))
     }
 
-    fn new(lines: Lines, reader: Reader, columns: &Columns, contents: Contents) -> Self {
+    fn new(lines: Lines, reader: Reader, columns: &Columns, contents: FileContents) -> Self {
         LineTable {
             lines,
             reader,
@@ -192,7 +196,7 @@ impl LineTable {
             // By its line, so that the order of rows does not depend on where batches end.
             let offset = i64::try_from(lines.read).unwrap_or(i64::MAX);
             let Some(line) = lines.next_line().map_err(Broken::new)? else {
-                return Ok(gather.take());
+                return Ok(gather.take_batch());
             };
             let read = match reader {
                 Reader::Json(reader) => reader.read(line),
@@ -205,7 +209,7 @@ impl LineTable {
                     None
                 }
             };
-            if let Some(batch) = gather.push(partition, offset, None, row) {
+            if let Some(batch) = gather.push_row(partition, offset, None, row) {
                 return Ok(Some(batch));
             }
         }

@@ -64,7 +64,7 @@ pub trait Source {
     /// # Errors
     ///
     /// If the input cannot be read on.
-    fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error>;
+    fn next_event(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error>;
 
     /// The end offsets of the records with a message timestamp before `cutoff`, once they are known. The first call requests
     /// them; they are taken some time after the cutoff, so ask for the next cutoff early.
@@ -72,14 +72,14 @@ pub trait Source {
     /// # Errors
     ///
     /// If the input cannot be asked.
-    fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error>;
+    fn end_offsets(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error>;
 
     /// Returns whether everything before `ends` has been returned.
     ///
     /// # Errors
     ///
     /// If the position of the consumer cannot be read.
-    fn reached(&self, ends: &Positions) -> Result<bool, Error>;
+    fn has_reached(&self, ends: &Positions) -> Result<bool, Error>;
 
     /// Returns whether the input answered the latest request.
     fn is_connected(&self) -> bool;

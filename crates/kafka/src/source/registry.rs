@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use ureq::http::Uri;
 
-use crate::security::{WITHOUT_TLS, open_to_all, password};
+use crate::security::{WITHOUT_TLS, open_to_all, read_password};
 
 /// Longest time of the whole answer: less than the end of the program waits for it.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -72,7 +72,7 @@ fn avro() -> String {
 /// # Errors
 ///
 /// If it is not one.
-pub fn address(text: &str) -> Result<String, String> {
+pub fn parse_address(text: &str) -> Result<String, String> {
     // It may hold a password, so that it is not shown.
     if text.contains(['@', '?', '#']) {
         return Err("an address of a registry has no '@', '?' or '#': a name and a password belong to username and password_file".to_owned());
@@ -94,7 +94,7 @@ impl SchemaRegistry {
     /// # Errors
     ///
     /// If the registry does not say which it is.
-    pub fn newest(&self) -> Result<NewestSchema, RegistryFailure> {
+    pub fn newest_schema(&self) -> Result<NewestSchema, RegistryFailure> {
         self.ask_newest().map_err(|why| RegistryFailure {
             url: self.url.clone(),
             subject: self.subject.clone(),
@@ -119,7 +119,7 @@ impl SchemaRegistry {
     }
 
     /// Returns whether records of this schema can be read.
-    pub fn pins(&self, newest: &NewestSchema) -> bool {
+    pub fn pins_schema(&self, newest: &NewestSchema) -> bool {
         newest.is_avro() && self.pinned.contains(&newest.id)
     }
 
@@ -151,7 +151,7 @@ impl SchemaRegistry {
             path_segment(&self.subject)
         ));
         if let Some(login) = &self.login {
-            let secret = password(&login.password_file)?;
+            let secret = read_password(&login.password_file)?;
             let both = BASE64_STANDARD.encode(format!("{}:{secret}", login.username));
             request = request.header("Authorization", format!("Basic {both}"));
         }

@@ -167,7 +167,7 @@ impl Audit {
         for (pipeline, Pipeline { ledgers, .. }) in pipelines {
             let mut blocks = Vec::new();
             for (id, ledger) in ledgers {
-                let sums = ledger.sums();
+                let sums = ledger.add_up();
                 for what in &sums.contradictions {
                     contradictions.push(format!("ledger {id}, {what}"));
                 }
@@ -234,7 +234,7 @@ impl LedgerMessages {
             .privacy
             .blocks
             .first()
-            .map_or(about.privacy.price.zero(), |charge| charge.total);
+            .map_or(about.privacy.price.zero_of_kind(), |charge| charge.total);
         let promise = Promise {
             definition: about.privacy.definition.clone(),
             unit: about.privacy.unit.clone(),

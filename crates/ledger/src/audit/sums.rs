@@ -36,7 +36,7 @@ impl<'a> KeySet<'a> {
 }
 
 impl LedgerMessages {
-    pub(super) fn sums(&self) -> Sums {
+    pub(super) fn add_up(&self) -> Sums {
         let missing = Missing {
             messages: self.missing_keys(),
             rows: self.missing_rows(),
@@ -57,17 +57,21 @@ impl LedgerMessages {
                 sums.contradictions.push(what);
             }
             last = Some(row.end);
-            for (block, claim) in claims(*sequence, row, &mut sums.contradictions) {
-                self.compare(*sequence, block, &claim, &mut sums);
+            for (block, claim) in claims_of_row(*sequence, row, &mut sums.contradictions) {
+                self.compare_charge(*sequence, block, &claim, &mut sums);
             }
         }
         sums
     }
 
     /// Adds the charge of a row to what the block had spent before.
-    fn compare(&self, sequence: u64, block: Span, claim: &Claim, sums: &mut Sums) {
+    fn compare_charge(&self, sequence: u64, block: Span, claim: &Claim, sums: &mut Sums) {
         let total = self.promise.total;
-        let before = sums.spent.get(&block).copied().unwrap_or(total.zero());
+        let before = sums
+            .spent
+            .get(&block)
+            .copied()
+            .unwrap_or(total.zero_of_kind());
         let named = format!("row {sequence}: the block {} to {}", block.start, block.end);
         let Some(sum) = claim.price.and_then(|price| before.checked_add(price)) else {
             sums.contradictions
@@ -169,7 +173,7 @@ impl LedgerMessages {
                 .promise
                 .total
                 .checked_sub(newest.1)
-                .unwrap_or(self.promise.total.zero()),
+                .unwrap_or(self.promise.total.zero_of_kind()),
             missing: sums.missing,
             promise: self.promise,
         })
@@ -177,7 +181,7 @@ impl LedgerMessages {
 }
 
 /// The charges of a row, block by block; each release counts once.
-fn claims(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<Span, Claim> {
+fn claims_of_row(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<Span, Claim> {
     let mut claims: BTreeMap<Span, Claim> = BTreeMap::new();
     for (name, release) in &row.releases {
         let Release {

@@ -62,7 +62,7 @@ fn honest() -> Vec<Description> {
 fn audit(messages: &[Description]) -> Findings {
     let mut audit = Audit::default();
     for (place, about) in messages.iter().enumerate() {
-        let bytes = Digest::of(serde_json::to_string(about).unwrap().as_bytes());
+        let bytes = Digest::of_bytes(serde_json::to_string(about).unwrap().as_bytes());
         audit.add(&format!("0:{place}"), bytes, about);
     }
     audit.finish()

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::TimeFormat;
-use bernstream_synopsis::clock::{self, Timestamp, micros};
+use bernstream_synopsis::clock::{self, Timestamp, saturating_micros};
 use bernstream_synopsis::grid::{Blocks, Grid, Span};
 use bernstream_synopsis::price::Price;
 
@@ -112,23 +112,23 @@ impl Shared {
         let what = if self.input != other.input {
             "it belongs to another input topic, or to one that was made anew since".to_owned()
         } else if self.unit != other.unit {
-            differs("the unit of privacy", &self.unit, &other.unit)
+            difference_in_words("the unit of privacy", &self.unit, &other.unit)
         } else if self.time != other.time {
-            differs("input.time", &self.time, &other.time)
+            difference_in_words("input.time", &self.time, &other.time)
         } else if self.time_format != other.time_format {
             let ours = time_format_words(self.time_format);
             let theirs = time_format_words(other.time_format);
-            differs("input.time_format", &ours, &theirs)
-        } else if !agree(self.fields.as_ref(), other.fields.as_ref()) {
+            difference_in_words("input.time_format", &ours, &theirs)
+        } else if !values_agree(self.fields.as_ref(), other.fields.as_ref()) {
             "its schemas say otherwise which field is the event time or the user: all pipelines must pin one schema with an id, and read \
              the same fields of a message"
                 .to_owned()
         } else if self.blocks != other.blocks {
-            differs("the blocks", &self.blocks, &other.blocks)
+            difference_in_words("the blocks", &self.blocks, &other.blocks)
         } else if self.adjacency != other.adjacency {
-            differs("privacy.adjacency", &self.adjacency, &other.adjacency)
+            difference_in_words("privacy.adjacency", &self.adjacency, &other.adjacency)
         } else if self.total != other.total {
-            differs("the whole total", &self.total, &other.total)
+            difference_in_words("the whole total", &self.total, &other.total)
         } else {
             return None;
         };
@@ -136,7 +136,7 @@ impl Shared {
     }
 }
 
-fn differs(what: &str, ours: &impl fmt::Display, theirs: &impl fmt::Display) -> String {
+fn difference_in_words(what: &str, ours: &impl fmt::Display, theirs: &impl fmt::Display) -> String {
     format!("{what} is {theirs} there, and {ours} here")
 }
 
@@ -148,12 +148,12 @@ fn time_format_words(format: Option<TimeFormat>) -> String {
 }
 
 /// Returns true if two values have nothing that they say differently; what only one of them has, it may have.
-fn agree(one: Option<&Value>, other: Option<&Value>) -> bool {
+fn values_agree(one: Option<&Value>, other: Option<&Value>) -> bool {
     match (one, other) {
         (None, _) | (_, None) => true,
         (Some(Value::Object(one)), Some(Value::Object(other))) => one
             .iter()
-            .all(|(name, value)| agree(Some(value), other.get(name))),
+            .all(|(name, value)| values_agree(Some(value), other.get(name))),
         (Some(one), Some(other)) => one == other,
     }
 }
@@ -163,7 +163,7 @@ impl From<Blocks> for BlockGrid {
         match blocks {
             Blocks::Forever => BlockGrid::Ever,
             Blocks::Every(grid) => {
-                let length = micros(grid.length());
+                let length = saturating_micros(grid.length());
                 let origin =
                     Timestamp::from_micros(grid.origin().micros().rem_euclid(length.max(1)));
                 BlockGrid::Every {
@@ -180,7 +180,7 @@ impl fmt::Display for BlockGrid {
         match *self {
             BlockGrid::Ever => f.write_str("one for ever"),
             BlockGrid::Every { origin, length } => {
-                let length = clock::show(Duration::from_micros(length));
+                let length = clock::format_duration(Duration::from_micros(length));
                 write!(f, "one every {length}, as from {origin}")
             }
         }
@@ -189,7 +189,7 @@ impl fmt::Display for BlockGrid {
 
 impl BlockGrid {
     /// Words for "from this time on", where there is more than one block.
-    pub fn since(&self, time: Timestamp) -> String {
+    pub fn words_since(&self, time: Timestamp) -> String {
         match self {
             BlockGrid::Ever => String::new(),
             BlockGrid::Every { .. } => format!(" from {time} on"),

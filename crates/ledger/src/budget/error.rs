@@ -143,7 +143,7 @@ impl Error {
         )
     }
 
-    pub fn of(name: &str, fault: Fault) -> Self {
+    pub fn from_fault(name: &str, fault: Fault) -> Self {
         let name = name.to_owned();
         match fault {
             Fault::Unavailable { why } => Error::Unavailable { name, why },

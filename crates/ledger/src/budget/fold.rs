@@ -54,14 +54,14 @@ impl Shares {
     /// # Errors
     ///
     /// Why the record is void. Nothing has changed then.
-    pub fn take(&mut self, record: Record) -> Result<(), Rejection> {
+    pub fn apply_record(&mut self, record: Record) -> Result<(), Rejection> {
         match record {
-            Record::Share(entry) => self.share(entry),
-            Record::End(end) => self.end(&end),
+            Record::Share(entry) => self.add_share(entry),
+            Record::End(end) => self.end_share(&end),
         }
     }
 
-    fn share(&mut self, entry: Entry) -> Result<(), Rejection> {
+    fn add_share(&mut self, entry: Entry) -> Result<(), Rejection> {
         if let Some(difference) = self.difference(&entry.of) {
             return Err(Rejection::Other(difference));
         }
@@ -92,7 +92,7 @@ impl Shares {
         Ok(())
     }
 
-    fn end(&mut self, end: &End) -> Result<(), Rejection> {
+    fn end_share(&mut self, end: &End) -> Result<(), Rejection> {
         let held = self
             .0
             .iter_mut()
@@ -108,12 +108,12 @@ impl Shares {
         Ok(())
     }
 
-    pub fn held(&self) -> &[ActiveShare] {
+    pub fn held_shares(&self) -> &[ActiveShare] {
         &self.0
     }
 
     /// Common part of all shares, as the first entry says it; `None` before that.
-    pub fn shared(&self) -> Option<&Shared> {
+    pub fn shared_budget(&self) -> Option<&Shared> {
         self.0.first().map(|held| &held.entry.of)
     }
 
@@ -123,7 +123,7 @@ impl Shares {
         self.0.iter().find_map(|held| of.difference(&held.entry.of))
     }
 
-    pub fn of(&self, holder: &Holder) -> Option<&ActiveShare> {
+    pub fn share_of(&self, holder: &Holder) -> Option<&ActiveShare> {
         self.0.iter().find(|held| held.entry.holder == *holder)
     }
 

@@ -8,7 +8,7 @@ use bernstream_synopsis::clock::Timestamp;
 
 /// The share that a pipeline asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedShare {
     /// The budget topic, for messages.
     pub topic: String,
     /// The id of its witness.
@@ -27,7 +27,7 @@ pub struct Wanted {
 /// Next step of a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one")]
-pub enum Next {
+pub enum JoinStep {
     /// It holds: the ledger may begin with the block that starts at `from`.
     Begin { holder: Holder, from: Timestamp },
     /// To be written, and read back: it may be void by then.
@@ -44,7 +44,11 @@ pub enum Next {
 /// # Errors
 ///
 /// If the budget is of another kind, if the pipeline holds another share, or if too little is left.
-pub fn next(shares: &Shares, wanted: &Wanted, ours: Option<&Holder>) -> Result<Next, Error> {
+pub fn next_step(
+    shares: &Shares,
+    wanted: &WantedShare,
+    ours: Option<&Holder>,
+) -> Result<JoinStep, Error> {
     let name = &wanted.topic;
     if let Some(what) = shares.difference(&wanted.of) {
         return Err(Error::OtherBudget {
@@ -73,9 +77,9 @@ pub fn next(shares: &Shares, wanted: &Wanted, ours: Option<&Holder>) -> Result<N
             let from = wanted.from.max(*from);
             check_start(wanted, from)?;
             if wanted.was_claimed && ours != Some(holder) {
-                return Ok(Next::Write(wanted.entry(generation, from)));
+                return Ok(JoinStep::Write(wanted.entry(generation, from)));
             }
-            return Ok(Next::Begin {
+            return Ok(JoinStep::Begin {
                 holder: holder.clone(),
                 from,
             });
@@ -83,14 +87,14 @@ pub fn next(shares: &Shares, wanted: &Wanted, ours: Option<&Holder>) -> Result<N
         earliest = wanted.from.max(until);
     }
     let Some(from) = shares.first_fit(wanted.share, earliest) else {
-        return Err(full(wanted, shares, earliest));
+        return Err(full_error(wanted, shares, earliest));
     };
     check_start(wanted, from)?;
-    Ok(Next::Write(wanted.entry(generation, from)))
+    Ok(JoinStep::Write(wanted.entry(generation, from)))
 }
 
 /// Checks that the share may begin at `from`.
-fn check_start(wanted: &Wanted, from: Timestamp) -> Result<(), Error> {
+fn check_start(wanted: &WantedShare, from: Timestamp) -> Result<(), Error> {
     if from > wanted.from && !wanted.may_wait {
         return Err(Error::Later {
             name: wanted.topic.clone(),
@@ -102,7 +106,7 @@ fn check_start(wanted: &Wanted, from: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-impl Wanted {
+impl WantedShare {
     /// The entry that takes the share from `from` on.
     fn entry(&self, generation: u64, from: Timestamp) -> Entry {
         Entry {
@@ -119,14 +123,14 @@ impl Wanted {
 }
 
 /// Error that says what is left, from when on, and who holds the rest.
-fn full(wanted: &Wanted, shares: &Shares, from: Timestamp) -> Error {
+fn full_error(wanted: &WantedShare, shares: &Shares, from: Timestamp) -> Error {
     let blocks = wanted.of.blocks;
     let mut left = Vec::new();
     for (from, share) in shares.left_over_time(from) {
-        left.push(format!("{share} is left{}", blocks.since(from)));
+        left.push(format!("{share} is left{}", blocks.words_since(from)));
     }
     let mut holders = Vec::new();
-    for held in shares.held() {
+    for held in shares.held_shares() {
         if held.until.is_some_and(|until| until <= from) {
             continue;
         }

@@ -7,10 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fields::{Noise, put, put_states, take, take_states, text};
+use super::fields::{Noise, put_field, put_states, take_field, take_states, text_field};
 use super::key::Key;
 use super::snapshot::Snapshot;
-use crate::chain::{Closed, Digest, Head, Outcome, Row, State};
+use crate::chain::{ClosedWindow, Digest, Head, Outcome, Row, State};
 use crate::entry::Entry;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -90,7 +90,7 @@ impl Body {
     /// Returns true if there is nothing more of the row than this.
     pub fn is_full(&self) -> bool {
         match self.entry.row() {
-            Ok(Row::Window(Closed {
+            Ok(Row::Window(ClosedWindow {
                 outcome: Outcome::Released { states, .. },
                 ..
             })) => self.messages.is_some() && self.states.len() == states.len(),
@@ -103,7 +103,7 @@ impl Body {
         self.messages.is_some()
             || !matches!(
                 self.entry.row(),
-                Ok(Row::Window(Closed {
+                Ok(Row::Window(ClosedWindow {
                     outcome: Outcome::Released { .. },
                     ..
                 }))
@@ -128,7 +128,7 @@ impl Body {
     /// Returns true if its messages and states are those of its row, by digest.
     fn is_genuine(&self) -> bool {
         let (messages, states) = match self.entry.row() {
-            Ok(Row::Window(Closed {
+            Ok(Row::Window(ClosedWindow {
                 outcome:
                     Outcome::Released {
                         messages, states, ..
@@ -143,14 +143,14 @@ impl Body {
                 return false;
             }
             for (sent, message) in sent.iter().zip(&messages) {
-                if !message.is(&sent.key, &sent.headers, Some(&sent.bytes)) {
+                if !message.has_content(&sent.key, &sent.headers, Some(&sent.bytes)) {
                     return false;
                 }
             }
         }
-        self.states
-            .iter()
-            .all(|Noise { slot, salt, bytes }| states.contains(&State::of(slot, salt, bytes)))
+        self.states.iter().all(|Noise { slot, salt, bytes }| {
+            states.contains(&State::from_bytes(slot, salt, bytes))
+        })
     }
 }
 
@@ -158,23 +158,23 @@ impl Body {
 pub(super) fn seal_row(key: &Key, body: &Body, previous: Option<Digest>) -> Option<Vec<u8>> {
     let Head { sequence, digest } = body.entry.head;
     let mut fields = Vec::new();
-    put(&mut fields, body.entry.secret_line().as_bytes());
-    put(&mut fields, &[u8::from(body.messages.is_some())]);
+    put_field(&mut fields, body.entry.secret_line().as_bytes());
+    put_field(&mut fields, &[u8::from(body.messages.is_some())]);
     let messages = body.messages.as_deref().unwrap_or_default();
-    put(&mut fields, &(messages.len() as u64).to_be_bytes());
+    put_field(&mut fields, &(messages.len() as u64).to_be_bytes());
     for Sent {
         key,
         headers,
         bytes,
     } in messages
     {
-        put(&mut fields, key.as_bytes());
-        put(&mut fields, headers.as_bytes());
-        put(&mut fields, bytes);
+        put_field(&mut fields, key.as_bytes());
+        put_field(&mut fields, headers.as_bytes());
+        put_field(&mut fields, bytes);
     }
     put_states(&mut fields, &body.states);
     let size = fields.len() + body.entry.hidden_width();
-    seal(
+    seal_body(
         key,
         &Clear::Row {
             sequence,
@@ -191,11 +191,11 @@ pub(super) fn seal_checkpoint(key: &Key, snapshot: &Snapshot) -> Option<Vec<u8>>
     let Head { sequence, digest } = snapshot.row.head;
     let mut fields = Vec::new();
     for part in snapshot.parts() {
-        put(&mut fields, &part);
+        put_field(&mut fields, &part);
     }
     put_states(&mut fields, &snapshot.states);
     let size = fields.len() + snapshot.hidden_width();
-    seal(
+    seal_body(
         key,
         &Clear::Checkpoint {
             sequence,
@@ -210,13 +210,13 @@ pub(super) fn seal_checkpoint(key: &Key, snapshot: &Snapshot) -> Option<Vec<u8>>
 /// Encrypts a mark.
 pub(super) fn seal_mark(key: &Key, published: Head) -> Option<Vec<u8>> {
     let Head { sequence, digest } = published;
-    seal(key, &Clear::Published { sequence, digest }, &[], 0)
+    seal_body(key, &Clear::Published { sequence, digest }, &[], 0)
 }
 
 /// Encrypts that the worker that claimed `accepted` hands over.
 pub(super) fn seal_handover(key: &Key, accepted: Head, at: Timestamp) -> Option<Vec<u8>> {
     let Head { sequence, digest } = accepted;
-    seal(
+    seal_body(
         key,
         &Clear::HandsOver {
             sequence,
@@ -228,11 +228,11 @@ pub(super) fn seal_handover(key: &Key, accepted: Head, at: Timestamp) -> Option<
     )
 }
 
-fn seal(key: &Key, clear: &Clear, fields: &[u8], size: usize) -> Option<Vec<u8>> {
+fn seal_body(key: &Key, clear: &Clear, fields: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut secret = (fields.len() as u64).to_be_bytes().to_vec();
     secret.extend(fields);
     if !matches!(clear, Clear::Published { .. } | Clear::HandsOver { .. }) {
-        secret.resize(filled(size.max(fields.len()) + 8), 0);
+        secret.resize(filled_size(size.max(fields.len()) + 8), 0);
     }
     let clear = serde_json::to_string(clear).ok()?;
     let sealed = key.seal(clear.as_bytes(), &secret)?;
@@ -240,7 +240,7 @@ fn seal(key: &Key, clear: &Clear, fields: &[u8], size: usize) -> Option<Vec<u8>>
 }
 
 /// Size that `size` is filled up to: eight sizes from one power of two to the next.
-fn filled(size: usize) -> usize {
+fn filled_size(size: usize) -> usize {
     let step = (size.max(LEAST).next_power_of_two() / 16).max(1);
     size.max(LEAST).next_multiple_of(step)
 }
@@ -255,7 +255,7 @@ pub(super) enum Opened {
 }
 
 /// Decrypts and verifies a body.
-pub(super) fn open(key: &Key, whole: &[u8]) -> Opened {
+pub(super) fn open_body(key: &Key, whole: &[u8]) -> Opened {
     let Some(end) = whole.iter().position(|byte| *byte == b'\n') else {
         return Opened::Foreign;
     };
@@ -285,18 +285,18 @@ pub(super) fn open(key: &Key, whole: &[u8]) -> Opened {
 
 fn read_row(secret: &[u8]) -> Option<Body> {
     let mut rest = secret;
-    let mut rest = take(&mut rest)?;
-    let entry = Entry::parse(&text(take(&mut rest)?)?)?;
-    let has_messages = take(&mut rest)? == [1];
-    let count = u64::from_be_bytes(take(&mut rest)?.try_into().ok()?);
+    let mut rest = take_field(&mut rest)?;
+    let entry = Entry::parse(&text_field(take_field(&mut rest)?)?)?;
+    let has_messages = take_field(&mut rest)? == [1];
+    let count = u64::from_be_bytes(take_field(&mut rest)?.try_into().ok()?);
     let mut messages = Vec::new();
     for _ in 0..count {
-        let key = text(take(&mut rest)?)?;
-        let headers = text(take(&mut rest)?)?;
+        let key = text_field(take_field(&mut rest)?)?;
+        let headers = text_field(take_field(&mut rest)?)?;
         messages.push(Sent {
             key,
             headers,
-            bytes: take(&mut rest)?.to_vec(),
+            bytes: take_field(&mut rest)?.to_vec(),
         });
     }
     let body = Body {
@@ -309,12 +309,12 @@ fn read_row(secret: &[u8]) -> Option<Body> {
 
 fn read_checkpoint(secret: &[u8], from: Head) -> Option<Snapshot> {
     let mut rest = secret;
-    let mut rest = take(&mut rest)?;
-    let genesis = take(&mut rest)?;
-    let before = take(&mut rest)?;
-    let row = take(&mut rest)?;
-    let parts = [genesis, before, row, take(&mut rest)?];
-    Snapshot::read(parts, from, take_states(rest)?)
+    let mut rest = take_field(&mut rest)?;
+    let genesis = take_field(&mut rest)?;
+    let before = take_field(&mut rest)?;
+    let row = take_field(&mut rest)?;
+    let parts = [genesis, before, row, take_field(&mut rest)?];
+    Snapshot::from_parts(parts, from, take_states(rest)?)
 }
 
 #[cfg(test)]
@@ -338,8 +338,8 @@ mod tests {
         else {
             panic!()
         };
-        *messages = vec![Message::of(&sealed)];
-        *states = vec![State::of("s", &[1; 32], b"noise")];
+        *messages = vec![Message::from_encoded(&sealed)];
+        *states = vec![State::from_bytes("s", &[1; 32], b"noise")];
         let entry = Entry::new(None, 4, &Row::Window(row), None).unwrap();
         let headers = headers_as_json(&sealed.headers);
         let sent = Sent {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     fn opened(key: &Key, whole: &[u8]) -> Option<Body> {
-        match open(key, whole) {
+        match open_body(key, whole) {
             Opened::Open(_, Content::Row(body)) => Some(*body),
             _ => None,
         }
@@ -370,7 +370,7 @@ mod tests {
     fn a_row_is_read_as_it_was_written_and_nothing_of_it_is_in_the_clear() {
         let key = Key::new(&[1; 32]);
         let body = body(17);
-        let whole = seal_row(&key, &body, Some(Digest::of(b"before"))).unwrap();
+        let whole = seal_row(&key, &body, Some(Digest::of_bytes(b"before"))).unwrap();
         let read = opened(&key, &whole).unwrap();
         assert!(
             read.entry == body.entry
@@ -383,12 +383,12 @@ mod tests {
         let expected = format!(
             r#"{{"row":{{"sequence":4,"digest":"{}","previous":"{}"}}}}"#,
             body.entry.head.digest,
-            Digest::of(b"before")
+            Digest::of_bytes(b"before")
         );
         assert_eq!(clear, expected);
         assert!(!secret.contains("ends") && !secret.contains("noise"));
         assert!(matches!(
-            open(&Key::new(&[2; 32]), &whole),
+            open_body(&Key::new(&[2; 32]), &whole),
             Opened::Closed(_)
         ));
         // Another row's clear part before it.
@@ -437,14 +437,11 @@ mod tests {
     fn there_are_eight_sizes_from_one_power_of_two_to_the_next() {
         let sizes = |from: usize| {
             (from..2 * from)
-                .map(|size| filled(size + 1))
+                .map(|size| filled_size(size + 1))
                 .collect::<std::collections::BTreeSet<_>>()
         };
         assert_eq!([1024, 65536].map(|from| sizes(from).len()), [8, 8]);
-        assert!(
-            (0..100_000).all(
-                |size| filled(size) >= size && filled(size) <= (size + size / 8 + 1).max(LEAST)
-            )
-        );
+        assert!((0..100_000).all(|size| filled_size(size) >= size
+            && filled_size(size) <= (size + size / 8 + 1).max(LEAST)));
     }
 }

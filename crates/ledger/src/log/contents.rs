@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::body::{Body, Clear, Content, Opened, open};
+use super::body::{Body, Clear, Content, Opened, open_body};
 use super::key::Key;
 use super::pieces::{Assembly, WholeBody};
 use super::snapshot::Snapshot;
-use crate::chain::{Closed, Digest, Head, Outcome, Row};
+use crate::chain::{ClosedWindow, Digest, Head, Outcome, Row};
 use crate::entry::Entry;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -86,17 +86,17 @@ pub(super) enum Whole {
 
 impl Contents {
     /// Takes the next record, that at `offset`; returns the body that is whole now.
-    pub fn take(&mut self, key: &Key, offset: i64, record: &[u8]) -> Option<Whole> {
+    pub fn take_record(&mut self, key: &Key, offset: i64, record: &[u8]) -> Option<Whole> {
         self.bytes += record.len() as u64;
-        let WholeBody { first, bytes } = self.pieces.take(offset, record)?;
-        match open(key, &bytes) {
+        let WholeBody { first, bytes } = self.pieces.take_piece(offset, record)?;
+        match open_body(key, &bytes) {
             Opened::Foreign => None,
             Opened::Closed(clear) => {
                 self.closed.insert(clear.head().digest);
                 Some(Whole::Other)
             }
             Opened::Open(clear, Content::Published) => {
-                self.mark(clear.head());
+                self.note_mark(clear.head());
                 Some(Whole::Other)
             }
             Opened::Open(clear, Content::HandsOver(at)) => {
@@ -107,7 +107,7 @@ impl Contents {
                 Some(Whole::Other)
             }
             Opened::Open(clear, Content::Row(body)) => {
-                self.know(clear, &body, first);
+                self.note_row(clear, &body, first);
                 Some(Whole::Row(body))
             }
             Opened::Open(_, Content::Checkpoint(snapshot)) => {
@@ -122,14 +122,14 @@ impl Contents {
         }
     }
 
-    fn mark(&mut self, Head { sequence, digest }: Head) {
+    fn note_mark(&mut self, Head { sequence, digest }: Head) {
         self.marks.entry(sequence).or_default().insert(digest);
         if self.marks.len() > MARKS {
             self.marks.pop_first();
         }
     }
 
-    fn know(&mut self, clear: Clear, body: &Body, first: i64) {
+    fn note_row(&mut self, clear: Clear, body: &Body, first: i64) {
         let Clear::Row {
             sequence,
             digest,
@@ -139,7 +139,7 @@ impl Contents {
             return;
         };
         let due = match body.entry.row() {
-            Ok(Row::Window(Closed {
+            Ok(Row::Window(ClosedWindow {
                 outcome: Outcome::Released { publish_at, .. },
                 ..
             })) => Some(publish_at),
@@ -181,7 +181,7 @@ impl Contents {
     }
 
     /// Forgets a row that nobody asks for again.
-    pub fn forget(&mut self, digest: &Digest) {
+    pub fn forget_row(&mut self, digest: &Digest) {
         self.rows.remove(digest);
     }
 
@@ -191,7 +191,7 @@ impl Contents {
     }
 
     /// Offset of the first piece of all bodies of rows that are not forgotten.
-    pub fn first(&self) -> Option<i64> {
+    pub fn first_offset(&self) -> Option<i64> {
         self.rows.values().map(|known| known.first).min()
     }
 
@@ -220,7 +220,7 @@ impl Contents {
     }
 
     /// Number of its rows, void ones too.
-    pub fn rows(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.rows.len()
     }
 
@@ -262,7 +262,7 @@ impl Contents {
     /// # Errors
     ///
     /// The newest one that is not there.
-    pub fn chain(&self, head: Head) -> Result<Chain, Head> {
+    pub fn chain_to(&self, head: Head) -> Result<Chain, Head> {
         let mut rows = Vec::new();
         let mut next = Some(head);
         let mut passed = HashSet::new();
@@ -299,7 +299,7 @@ impl Contents {
 #[cfg(test)]
 mod tests {
     use super::super::body::{seal_mark, seal_row};
-    use super::super::pieces::split;
+    use super::super::pieces::split_body;
     use super::*;
     use crate::fixtures::{genesis, price, released, span};
 
@@ -315,7 +315,7 @@ mod tests {
                 Some(_) => Row::Window(released(span(0, 10), &[(span(0, 10), price(5))])),
             };
             let sequence = before.map_or(0, |before| before.head.sequence + 1);
-            let entry = Entry::new(before.map(Entry::link), sequence, &row, None).unwrap();
+            let entry = Entry::new(before.map(Entry::link_after), sequence, &row, None).unwrap();
             let body = Body {
                 entry: entry.clone(),
                 messages: None,
@@ -327,7 +327,7 @@ mod tests {
                 before.map(|before| before.head.digest),
             )
             .unwrap();
-            made.push((entry, split(&whole, 300)));
+            made.push((entry, split_body(&whole, 300)));
         }
         made
     }
@@ -335,7 +335,7 @@ mod tests {
     fn read(records: impl IntoIterator<Item = Vec<u8>>) -> Contents {
         let mut contents = Contents::default();
         for (offset, record) in (0..).zip(records) {
-            contents.take(&Key::new(&KEY), offset, &record);
+            contents.take_record(&Key::new(&KEY), offset, &record);
         }
         contents
     }
@@ -359,7 +359,7 @@ mod tests {
         let contents = read(mixed.chain(rest));
         let head = accepted[3].0.head;
         let chain: Vec<Head> = contents
-            .chain(head)
+            .chain_to(head)
             .unwrap()
             .rows
             .into_iter()
@@ -372,7 +372,7 @@ mod tests {
                 .map(|(entry, _)| entry.head)
                 .collect::<Vec<_>>()
         );
-        assert_eq!(contents.rows(), 7);
+        assert_eq!(contents.row_count(), 7);
     }
 
     #[test]
@@ -385,7 +385,7 @@ mod tests {
                 .filter(|(place, _)| *place != missing);
             let contents = read(there.flat_map(|(_, (_, records))| records.clone()));
             assert_eq!(
-                contents.chain(all[3].0.head).unwrap_err(),
+                contents.chain_to(all[3].0.head).unwrap_err(),
                 all[missing].0.head
             );
         }
@@ -393,17 +393,17 @@ mod tests {
         let mut contents = Contents::default();
         all.iter()
             .flat_map(|(_, records)| records)
-            .for_each(|record| drop(contents.take(&another, 0, record)));
-        assert!(contents.is_closed(&all[3].0.head.digest) && contents.rows() == 0);
+            .for_each(|record| drop(contents.take_record(&another, 0, record)));
+        assert!(contents.is_closed(&all[3].0.head.digest) && contents.row_count() == 0);
     }
 
     #[test]
     fn a_mark_is_one_of_its_digest_and_the_newest_are_known() {
         let head = |sequence: u64, seed: u8| Head {
             sequence,
-            digest: Digest::of(&[seed]),
+            digest: Digest::of_bytes(&[seed]),
         };
-        let record = |head| split(&seal_mark(&Key::new(&KEY), head).unwrap(), 300).remove(0);
+        let record = |head| split_body(&seal_mark(&Key::new(&KEY), head).unwrap(), 300).remove(0);
         let contents = read([record(head(3, 1)), record(head(3, 2)), record(head(4, 1))]);
         assert!(
             contents.is_marked(&head(3, 1))

@@ -75,7 +75,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub fn of(name: &str, fault: Fault) -> Self {
+    pub fn from_fault(name: &str, fault: Fault) -> Self {
         let name = name.to_owned();
         match fault {
             Fault::Unavailable { why } => Error::Unavailable { name, why },

@@ -19,38 +19,38 @@ impl Noise {
     }
 }
 
-pub(super) fn text(bytes: &[u8]) -> Option<String> {
+pub(super) fn text_field(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
 pub(super) fn put_states(fields: &mut Vec<u8>, states: &[Noise]) {
     for Noise { slot, salt, bytes } in states {
-        put(fields, slot.as_bytes());
-        put(fields, salt);
-        put(fields, bytes);
+        put_field(fields, slot.as_bytes());
+        put_field(fields, salt);
+        put_field(fields, bytes);
     }
 }
 
 pub(super) fn take_states(mut rest: &[u8]) -> Option<Vec<Noise>> {
     let mut states = Vec::new();
     while !rest.is_empty() {
-        let slot = text(take(&mut rest)?)?;
-        let salt = take(&mut rest)?.try_into().ok()?;
+        let slot = text_field(take_field(&mut rest)?)?;
+        let salt = take_field(&mut rest)?.try_into().ok()?;
         states.push(Noise {
             slot,
             salt,
-            bytes: take(&mut rest)?.to_vec(),
+            bytes: take_field(&mut rest)?.to_vec(),
         });
     }
     Some(states)
 }
 
-pub(super) fn put(fields: &mut Vec<u8>, field: &[u8]) {
+pub(super) fn put_field(fields: &mut Vec<u8>, field: &[u8]) {
     fields.extend((field.len() as u64).to_be_bytes());
     fields.extend(field);
 }
 
-pub(super) fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn take_field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk::<8>()?;
     let (field, after) =
         after.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)?;

@@ -9,7 +9,7 @@ use bernstream_synopsis::clock::Timestamp;
 
 /// Reason why the rows of a log cannot be appended to a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Apart {
+pub enum CannotAppend {
     /// It has a row that was not accepted.
     Lost,
     /// The log does not have all the next rows any more, or not all of what they left.
@@ -28,25 +28,25 @@ impl LedgerLog {
     /// # Errors
     ///
     /// [`Error::Absent`] while one is not there, or if the log cannot be read.
-    pub(crate) fn between(
+    pub(crate) fn take_rows_between(
         &mut self,
         head: Head,
         accepted: Head,
-    ) -> Result<Result<Vec<Body>, Apart>, Error> {
-        let rows = match self.path(head, accepted)? {
+    ) -> Result<Result<Vec<Body>, CannotAppend>, Error> {
+        let rows = match self.rows_between(head, accepted)? {
             Ok(rows) => rows,
             Err(apart) => return Ok(Err(apart)),
         };
-        if !rows.iter().all(|row| self.foreign.has(row)) {
+        if !rows.iter().all(|row| self.foreign.has_row(row)) {
             // They were read before anybody asked for them, or were too many.
             self.read_all(|_| {})?;
         }
         let there: Vec<Body> = rows
             .iter()
-            .map_while(|row| self.foreign.take(row))
+            .map_while(|row| self.foreign.take_row(row))
             .collect();
         Ok(if there.is_empty() {
-            Err(Apart::Gone)
+            Err(CannotAppend::Gone)
         } else {
             Ok(there)
         })
@@ -57,11 +57,11 @@ impl LedgerLog {
     /// # Errors
     ///
     /// As for [`between`](Self::between).
-    pub(crate) fn path(
+    pub(crate) fn rows_between(
         &self,
         head: Head,
         accepted: Head,
-    ) -> Result<Result<Vec<Head>, Apart>, Error> {
+    ) -> Result<Result<Vec<Head>, CannotAppend>, Error> {
         let mut rows = Vec::new();
         let mut next = accepted;
         while next.sequence > head.sequence {
@@ -71,8 +71,8 @@ impl LedgerLog {
                 .filter(|known| known.sequence == next.sequence);
             let Some(known) = known else {
                 let Head { sequence, digest } = next;
-                return match self.contents().chain(accepted) {
-                    Ok(_) => Ok(Err(Apart::Gone)),
+                return match self.contents().chain_to(accepted) {
+                    Ok(_) => Ok(Err(CannotAppend::Gone)),
                     Err(_) if self.contents().is_closed(&digest) => Err(Error::OtherKey {
                         name: self.name(),
                         sequence,
@@ -86,7 +86,7 @@ impl LedgerLog {
             };
             rows.push(next);
             let Some(previous) = known.previous else {
-                return Ok(Err(Apart::Lost));
+                return Ok(Err(CannotAppend::Lost));
             };
             next = Head {
                 sequence: next.sequence - 1,
@@ -97,12 +97,12 @@ impl LedgerLog {
         Ok(if next == head {
             Ok(rows)
         } else {
-            Err(Apart::Lost)
+            Err(CannotAppend::Lost)
         })
     }
 
     /// The rows that are marked as published, by what was read.
-    pub(crate) fn marks(&self) -> Vec<Head> {
+    pub(crate) fn marked_rows(&self) -> Vec<Head> {
         self.contents().marked_from(0).collect()
     }
 
@@ -122,8 +122,8 @@ impl LedgerLog {
     }
 
     /// Returns true if `row` is the row `newest` or one before it, by what was read.
-    pub(crate) fn leads(&self, row: Head, newest: Head) -> bool {
-        matches!(self.path(row, newest), Ok(Ok(_)))
+    pub(crate) fn is_before(&self, row: Head, newest: Head) -> bool {
+        matches!(self.rows_between(row, newest), Ok(Ok(_)))
     }
 
     /// Returns true if another row is in the place of `row` among those up to `newest`, by what was read; not if their ledger begins after it.
@@ -142,7 +142,7 @@ impl LedgerLog {
                 digest: previous,
             };
         }
-        next != row && !self.leads(newest, row)
+        next != row && !self.is_before(newest, row)
     }
 
     /// The last row of the longest chain after `head` of which every row is there; of several the one with the smallest digest, so that all
@@ -150,7 +150,7 @@ impl LedgerLog {
     pub(crate) fn continuation(&self, head: Head) -> Option<Head> {
         let mut later = self.contents().later_than(head.sequence);
         later.sort_by_key(|row| (std::cmp::Reverse(row.sequence), row.digest));
-        later.into_iter().find(|row| self.leads(head, *row))
+        later.into_iter().find(|row| self.is_before(head, *row))
     }
 
     /// Time at which the maker of the claim on `accepted` has handed over, by what was read.
@@ -159,7 +159,7 @@ impl LedgerLog {
     }
 
     /// The newest row that `is_row` knows, from number `first` on, up to which everything was published, by what was read.
-    pub(crate) fn published(
+    pub(crate) fn newest_published(
         &self,
         first: u64,
         mut is_row: impl FnMut(&Head) -> rusqlite::Result<bool>,

@@ -7,7 +7,7 @@ use rusqlite::{Transaction, params};
 
 use super::body::Body;
 use super::fields::Noise;
-use crate::chain::{Closed, Configuration, Digest, Head, Outcome, Row};
+use crate::chain::{ClosedWindow, Configuration, Digest, Head, Outcome, Row};
 use crate::outgoing::OutputMessage;
 use crate::spent::{SpentBlock, set_spent};
 use crate::states::delete_state;
@@ -33,7 +33,7 @@ impl RemoteRows {
 
     pub fn keep(&mut self, body: Box<Body>) {
         let head = body.entry.head;
-        let before = self.bodies.get(&head).map_or(0, |known| size(known));
+        let before = self.bodies.get(&head).map_or(0, |known| body_size(known));
         let kept = match self.bodies.entry(head) {
             Entry::Vacant(vacant) => vacant.insert(body),
             Entry::Occupied(known) => {
@@ -42,11 +42,14 @@ impl RemoteRows {
                 known
             }
         };
-        self.bytes = self.bytes.saturating_sub(before).saturating_add(size(kept));
+        self.bytes = self
+            .bytes
+            .saturating_sub(before)
+            .saturating_add(body_size(kept));
         // The next rows are needed first. One of them there always is.
         while self.bytes > MOST && self.bodies.len() > 1 {
             if let Some((_, newest)) = self.bodies.pop_last() {
-                self.bytes = self.bytes.saturating_sub(size(&newest));
+                self.bytes = self.bytes.saturating_sub(body_size(&newest));
             }
         }
     }
@@ -60,11 +63,11 @@ impl RemoteRows {
     pub fn follow(&mut self, own: u64) {
         self.own = Some(own);
         self.bodies.retain(|head, _| head.sequence > own);
-        self.bytes = self.bodies.values().map(|body| size(body)).sum();
+        self.bytes = self.bodies.values().map(|body| body_size(body)).sum();
     }
 
     /// Returns true if a row is there with its messages. Of its noise a later row may have replaced some.
-    pub fn has(&self, head: &Head) -> bool {
+    pub fn has_row(&self, head: &Head) -> bool {
         self.bodies
             .get(head)
             .is_some_and(|body| body.has_messages())
@@ -81,7 +84,7 @@ impl RemoteRows {
             digest: Digest::from([u8::MAX; 32]),
         };
         for (head, body) in self.bodies.range(first..=last) {
-            if let Ok(Row::Window(Closed {
+            if let Ok(Row::Window(ClosedWindow {
                 outcome: Outcome::Released { messages, .. },
                 ..
             })) = body.entry.row()
@@ -94,19 +97,19 @@ impl RemoteRows {
     }
 
     /// The row with its messages, if it is there.
-    pub fn take(&mut self, head: &Head) -> Option<Body> {
+    pub fn take_row(&mut self, head: &Head) -> Option<Body> {
         let body = self
             .bodies
             .remove(head)
             .filter(|body| body.has_messages())?;
-        self.bytes = self.bytes.saturating_sub(size(&body));
+        self.bytes = self.bytes.saturating_sub(body_size(&body));
         Some(*body)
     }
 }
 
 /// Number of bytes that a body takes.
-fn size(body: &Body) -> usize {
-    let mut size = body.entry.size();
+fn body_size(body: &Body) -> usize {
+    let mut size = body.entry.text_size();
     for sent in body.messages.iter().flatten() {
         size = size.saturating_add(sent.bytes.len() + sent.headers.len() + sent.key.len());
     }
@@ -118,7 +121,7 @@ fn size(body: &Body) -> usize {
 
 /// Fate of the messages of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Messages {
+pub(crate) enum MessageFate {
     Dropped,
     Unpublished,
     PublishedAt(Timestamp),
@@ -130,7 +133,7 @@ pub(crate) fn write_row(
     body: &Body,
     row: Option<&Row>,
     spent: &[SpentBlock],
-    messages: Messages,
+    messages: MessageFate,
 ) -> rusqlite::Result<()> {
     let sequence = body.entry.sequence()?;
     body.entry.insert(transaction)?;
@@ -146,9 +149,9 @@ pub(crate) fn write_row(
         }
     }
     let published_at = match messages {
-        Messages::Dropped => return Ok(()),
-        Messages::Unpublished => None,
-        Messages::PublishedAt(time) => Some(time.micros()),
+        MessageFate::Dropped => return Ok(()),
+        MessageFate::Unpublished => None,
+        MessageFate::PublishedAt(time) => Some(time.micros()),
     };
     let mut insert = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
     for (place, sent) in (0_i64..).zip(body.messages.iter().flatten()) {

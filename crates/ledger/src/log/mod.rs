@@ -41,8 +41,8 @@ pub mod upkeep;
 
 pub(super) use self::body::Body;
 pub use self::error::Error;
-pub use self::following::Apart;
-pub(super) use self::foreign::{Messages, write_row};
+pub use self::following::CannotAppend;
+pub(super) use self::foreign::{MessageFate, write_row};
 pub use self::key::Key;
 pub use self::place::{Log, Reader};
 pub use self::restore::Restored;

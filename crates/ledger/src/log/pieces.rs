@@ -20,11 +20,11 @@ pub(super) const OVERHEAD: usize = MAGIC.len() + 32 + 4 + 4;
 const MOST_OPEN: usize = 64;
 
 /// The records of a body, none of more than `largest` bytes.
-pub(super) fn split(whole: &[u8], largest: usize) -> Vec<Vec<u8>> {
+pub(super) fn split_body(whole: &[u8], largest: usize) -> Vec<Vec<u8>> {
     let parts: Vec<&[u8]> = whole
         .chunks(largest.saturating_sub(OVERHEAD).max(1))
         .collect();
-    let id = Digest::of(whole);
+    let id = Digest::of_bytes(whole);
     let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
     let mut records = Vec::with_capacity(parts.len());
     for (part, bytes) in (0..count).zip(parts) {
@@ -78,7 +78,7 @@ pub(super) struct WholeBody {
 
 impl Assembly {
     /// Takes the record at `offset`; returns the body, if it is whole now. A record that is no piece is ignored.
-    pub fn take(&mut self, offset: i64, record: &[u8]) -> Option<WholeBody> {
+    pub fn take_piece(&mut self, offset: i64, record: &[u8]) -> Option<WholeBody> {
         let rest = record.strip_prefix(MAGIC)?;
         let (digest, rest) = rest.split_first_chunk::<32>()?;
         let (part, rest) = rest.split_first_chunk::<4>()?;
@@ -118,7 +118,7 @@ impl Assembly {
 
 /// Returns the body of these bytes, if they have the digest that its pieces name.
 fn whole_body(id: BodyId, first: i64, bytes: Vec<u8>) -> Option<WholeBody> {
-    (Digest::of(&bytes) == id.digest).then_some(WholeBody { first, bytes })
+    (Digest::of_bytes(&bytes) == id.digest).then_some(WholeBody { first, bytes })
 }
 
 #[cfg(test)]
@@ -133,15 +133,15 @@ mod tests {
         let mut assembly = Assembly::default();
         records
             .into_iter()
-            .filter_map(|record| assembly.take(0, &record))
+            .filter_map(|record| assembly.take_piece(0, &record))
             .map(|whole| whole.bytes)
             .collect()
     }
 
     #[test]
     fn a_body_comes_together_in_any_order_of_its_pieces() {
-        let one = split(&body(1), 200);
-        let other = split(&body(2), 200);
+        let one = split_body(&body(1), 200);
+        let other = split_body(&body(2), 200);
         assert!(one.len() > 5 && one.iter().all(|record| record.len() <= 200));
         assert_eq!(whole(one.clone()), [body(1)]);
         assert_eq!(whole(one.iter().rev().cloned()), [body(1)]);
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn doubled_lost_and_foreign_pieces_do_no_harm() {
-        let pieces = split(&body(1), 200);
+        let pieces = split_body(&body(1), 200);
         let doubled = pieces
             .iter()
             .flat_map(|piece| [piece.clone(), b"foreign".to_vec(), piece.clone()]);
@@ -174,20 +174,24 @@ mod tests {
             Vec::<Vec<u8>>::new(),
             "not what its digest says"
         );
-        assert_eq!(whole(split(&body(3), 10_000)), [body(3)]);
+        assert_eq!(whole(split_body(&body(3), 10_000)), [body(3)]);
     }
 
     #[test]
     fn bodies_that_never_become_whole_are_given_up() {
         let mut assembly = Assembly::default();
         for seed in 0..200 {
-            assert!(assembly.take(0, &split(&body(seed), 200)[0]).is_none());
+            assert!(
+                assembly
+                    .take_piece(0, &split_body(&body(seed), 200)[0])
+                    .is_none()
+            );
         }
         assert!(assembly.open.len() <= MOST_OPEN);
-        let pieces = split(&body(201), 200);
+        let pieces = split_body(&body(201), 200);
         let whole = (7..)
             .zip(&pieces)
-            .filter_map(|(offset, piece)| assembly.take(offset, piece));
+            .filter_map(|(offset, piece)| assembly.take_piece(offset, piece));
         let expected = WholeBody {
             first: 7,
             bytes: body(201),

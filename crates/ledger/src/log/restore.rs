@@ -16,7 +16,7 @@ use super::body::Body;
 use super::contents::{Chain, ChainRow, Whole};
 use super::error::Error;
 use super::fields::Noise;
-use super::foreign::{Messages, RemoteRows, write_row};
+use super::foreign::{MessageFate, RemoteRows, write_row};
 use super::snapshot::Snapshot;
 use super::upkeep::LedgerLog;
 use bernstream_synopsis::clock::Timestamp;
@@ -24,7 +24,7 @@ use bernstream_synopsis::clock::Timestamp;
 use crate::chain::{Digest, Head};
 use crate::checkpoint::Checkpoint;
 use crate::open;
-use crate::open::Params;
+use crate::open::LedgerParams;
 use crate::replay::LedgerState;
 use crate::states;
 use crate::states::check_states;
@@ -60,7 +60,7 @@ impl LedgerLog {
     /// As for [`restore`](Self::restore).
     pub fn restorable(
         &mut self,
-        params: &Params,
+        params: &LedgerParams,
         accepted: &Head,
         now: Timestamp,
     ) -> Result<Restored, Error> {
@@ -74,14 +74,14 @@ impl LedgerLog {
     /// As for [`restore`](Self::restore).
     pub fn restorable_telling(
         &mut self,
-        params: &Params,
+        params: &LedgerParams,
         accepted: &Head,
         now: Timestamp,
         told: &mut dyn FnMut(u64, u64),
     ) -> Result<Restored, Error> {
         self.foreign = RemoteRows::default();
         self.read_all_telling(|_| {}, told)?;
-        Ok(self.restored(&self.plan(params, accepted, now)?))
+        Ok(self.describe_plan(&self.plan_restore(params, accepted, now)?))
     }
 
     /// Builds the ledger with the rows up to `accepted`, the head of the witness, in the place of the one that is in the folder.
@@ -91,9 +91,9 @@ impl LedgerLog {
     ///
     /// [`Error::Absent`] while a row is not there, [`crate::Error::Locked`], or if the log contradicts itself or cannot be read, or the
     /// folder cannot be written. The ledger that is there is unchanged.
-    pub fn restore(
+    pub fn restore_ledger(
         &mut self,
-        params: &Params,
+        params: &LedgerParams,
         accepted: &Head,
         now: Timestamp,
     ) -> Result<Restored, crate::Error> {
@@ -107,30 +107,30 @@ impl LedgerLog {
     /// As for [`restore`](Self::restore).
     pub fn restore_telling(
         &mut self,
-        params: &Params,
+        params: &LedgerParams,
         accepted: &Head,
         now: Timestamp,
         told: &mut dyn FnMut(u64, u64),
     ) -> Result<Restored, crate::Error> {
         store::make_folder(&params.path)?;
-        let _lock = store::lock(&params.path)?;
+        let _lock = store::lock_folder(&params.path)?;
         // What is read is for the new file.
         self.foreign = RemoteRows::default();
         self.read_all_telling(|_| {}, &mut |read, all| told(read / 2, all))?;
-        let plan = self.plan(params, accepted, now)?;
+        let plan = self.plan_restore(params, accepted, now)?;
         settle_old_file(params)?;
         let mut built = Ok(());
         let mut read = Ok(());
-        let created = store::create(&params.path, |transaction| {
+        let created = store::create_database(&params.path, |transaction| {
             transaction.execute(
                 "INSERT INTO kept VALUES (?1)",
                 [i64::try_from(plan.pruned).unwrap_or(i64::MAX)],
             )?;
             let mut builder = Builder::new(transaction, params, &plan, now);
-            read = self.read_all_telling(|whole| builder.take(whole), &mut |read, all| {
+            read = self.read_all_telling(|whole| builder.take_body(whole), &mut |read, all| {
                 told(all.saturating_add(read) / 2, all)
             });
-            built = builder.finish(&self.name());
+            built = builder.check_complete(&self.name());
             // Otherwise nothing is committed.
             if built.is_ok() && read.is_ok() {
                 Ok(())
@@ -141,10 +141,10 @@ impl LedgerLog {
         read?;
         built?;
         created?;
-        Ok(self.restored(&plan))
+        Ok(self.describe_plan(&plan))
     }
 
-    fn restored(&self, plan: &Plan) -> Restored {
+    fn describe_plan(&self, plan: &Plan) -> Restored {
         let Chain { base, rows } = &plan.chain;
         let base = base.map(|base| base.row.sequence);
         let newest = rows.last().map(|row| row.head.sequence).or(base);
@@ -163,9 +163,14 @@ impl LedgerLog {
         }
     }
 
-    fn plan(&self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Plan, Error> {
+    fn plan_restore(
+        &self,
+        params: &LedgerParams,
+        accepted: &Head,
+        now: Timestamp,
+    ) -> Result<Plan, Error> {
         let contents = self.contents();
-        let chain = match contents.chain(*accepted) {
+        let chain = match contents.chain_to(*accepted) {
             Ok(chain) => chain,
             Err(Head { sequence, digest }) if contents.is_closed(&digest) => {
                 return Err(Error::OtherKey {
@@ -173,7 +178,7 @@ impl LedgerLog {
                     sequence,
                 });
             }
-            Err(missing) => return Err(absent(&self.name(), missing)),
+            Err(missing) => return Err(absent_row(&self.name(), missing)),
         };
         let Chain { base, rows } = &chain;
         // Up to its row everything was published when a checkpoint was written.
@@ -212,7 +217,7 @@ impl LedgerLog {
 }
 
 /// Error of a row that is not in the log `name`.
-fn absent(name: &str, Head { sequence, digest }: Head) -> Error {
+fn absent_row(name: &str, Head { sequence, digest }: Head) -> Error {
     Error::Absent {
         name: name.to_owned(),
         sequence,
@@ -221,10 +226,10 @@ fn absent(name: &str, Head { sequence, digest }: Head) -> Error {
 }
 
 /// Lets a write that a crash has cut short be rolled back before its file is replaced: what is left of it belongs to that file.
-fn settle_old_file(params: &Params) -> Result<(), crate::Error> {
+fn settle_old_file(params: &LedgerParams) -> Result<(), crate::Error> {
     let file = store::file_in(&params.path);
-    if open::exists(params)? {
-        let connection = store::connect(&file, true)?;
+    if open::ledger_exists(params)? {
+        let connection = store::open_database(&file, true)?;
         let read = connection.pragma_query_value(None, "user_version", |_| Ok(()));
         return read.map_err(crate::Error::sqlite(&file));
     }
@@ -240,7 +245,7 @@ fn settle_old_file(params: &Params) -> Result<(), crate::Error> {
 /// Fills a new file with the checkpoint and the bodies of the chain, in sequence, however they come.
 struct Builder<'b> {
     transaction: &'b Transaction<'b>,
-    params: &'b Params,
+    params: &'b LedgerParams,
     plan: &'b Plan,
     now: Timestamp,
     /// Place of each row in the chain.
@@ -263,7 +268,7 @@ struct WaitingBody {
 impl<'b> Builder<'b> {
     fn new(
         transaction: &'b Transaction<'b>,
-        params: &'b Params,
+        params: &'b LedgerParams,
         plan: &'b Plan,
         now: Timestamp,
     ) -> Self {
@@ -284,7 +289,7 @@ impl<'b> Builder<'b> {
         }
     }
 
-    fn take(&mut self, whole: Whole) {
+    fn take_body(&mut self, whole: Whole) {
         match whole {
             Whole::Row(body) => self.take_row(body),
             Whole::Checkpoint(snapshot) => {
@@ -294,7 +299,7 @@ impl<'b> Builder<'b> {
                     && base.row == snapshot.row.head
                     && base.from == snapshot.from
                 {
-                    self.failure = self.begin(*snapshot).err();
+                    self.failure = self.begin_with_checkpoint(*snapshot).err();
                 }
             }
             Whole::Other => return,
@@ -337,7 +342,7 @@ impl<'b> Builder<'b> {
                 break;
             }
             let WaitingBody { body, .. } = next.remove();
-            if let Err(error) = self.write(&body) {
+            if let Err(error) = self.write_body(&body) {
                 self.failure = Some(error);
                 return;
             }
@@ -346,7 +351,7 @@ impl<'b> Builder<'b> {
     }
 
     /// Writes the first row, the gap, and the row of a checkpoint with what is after it.
-    fn begin(&mut self, snapshot: Snapshot) -> Result<(), crate::Error> {
+    fn begin_with_checkpoint(&mut self, snapshot: Snapshot) -> Result<(), crate::Error> {
         let file = store::file_in(&self.params.path);
         let Snapshot {
             genesis,
@@ -355,7 +360,7 @@ impl<'b> Builder<'b> {
             states,
             ..
         } = snapshot;
-        self.write(&Body {
+        self.write_body(&Body {
             entry: genesis,
             messages: None,
             states: Vec::new(),
@@ -365,7 +370,7 @@ impl<'b> Builder<'b> {
         if let Some(state) = &mut self.state {
             state.gap = Some(gap);
         }
-        self.write(&Body {
+        self.write_body(&Body {
             entry: row,
             messages: None,
             states: Vec::new(),
@@ -390,24 +395,24 @@ impl<'b> Builder<'b> {
     }
 
     /// Verifies a row as one that is appended, and writes it.
-    fn write(&mut self, body: &Body) -> Result<(), crate::Error> {
+    fn write_body(&mut self, body: &Body) -> Result<(), crate::Error> {
         let entry = &body.entry;
         let file = store::file_in(&self.params.path);
         let sequence = entry.head.sequence;
         let damaged = damaged_row(&file, sequence);
         let applied = match &mut self.state {
             None => {
-                self.state = Some(LedgerState::begin(entry, damaged)?);
+                self.state = Some(LedgerState::from_first_row(entry, damaged)?);
                 None
             }
-            Some(state) => Some(state.take(entry, damaged)?),
+            Some(state) => Some(state.apply_entry(entry, damaged)?),
         };
         let messages = if sequence <= self.plan.pruned {
-            Messages::Dropped
+            MessageFate::Dropped
         } else if sequence <= self.plan.published {
-            Messages::PublishedAt(self.now)
+            MessageFate::PublishedAt(self.now)
         } else {
-            Messages::Unpublished
+            MessageFate::Unpublished
         };
         let row = applied.as_ref().map(|applied| &applied.row);
         let spent = applied.as_ref().map_or(&[][..], |applied| &applied.spent);
@@ -427,29 +432,29 @@ impl<'b> Builder<'b> {
     }
 
     /// Checks that nothing is missing.
-    fn finish(self, name: &str) -> Result<(), crate::Error> {
+    fn check_complete(self, name: &str) -> Result<(), crate::Error> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         let Chain { base, rows } = &self.plan.chain;
         if let Some(row) = rows.get(self.written) {
-            return Err(absent(name, row.head).into());
+            return Err(absent_row(name, row.head).into());
         }
         let Some(state) = self.state else {
             return match base {
-                Some(base) => Err(absent(name, base.row).into()),
+                Some(base) => Err(absent_row(name, base.row).into()),
                 None => Ok(()),
             };
         };
         let file = store::file_in(&self.params.path);
-        let stored = states::all(self.transaction).map_err(crate::Error::sqlite(&file))?;
+        let stored = states::read_states(self.transaction).map_err(crate::Error::sqlite(&file))?;
         let Err(error) = check_states(&stored, &file, &state.account) else {
             return Ok(());
         };
         // Of a row whose disk had replaced its states already, only a later row has them, if that is there.
         for (written, _) in state.account.states.values() {
             if let Some(row) = rows.iter().find(|row| row.head.sequence == *written) {
-                return Err(absent(name, row.head).into());
+                return Err(absent_row(name, row.head).into());
             }
         }
         Err(error)

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::body::seal_checkpoint;
 use super::contents::Point;
 use super::error::Error;
-use super::pieces::split;
+use super::pieces::split_body;
 use super::snapshot::Snapshot;
 use super::upkeep::LedgerLog;
 
@@ -67,14 +67,15 @@ impl LedgerLog {
         if !is_older(connection, file, newest)? {
             return Ok(());
         }
-        let Some(snapshot) = Snapshot::newest(connection, file, head)? else {
+        let Some(snapshot) = Snapshot::newest_of(connection, file, head)? else {
             return Ok(());
         };
         if newest.is_some_and(|newest| newest.row.sequence >= snapshot.row.head.sequence) {
             return Ok(());
         }
         let whole = seal_checkpoint(&self.key, &snapshot).ok_or(crate::Error::Randomness)?;
-        self.topic.append(&split(&whole, self.topic.largest()))?;
+        self.topic
+            .append(&split_body(&whole, self.topic.largest()))?;
         self.read()?;
         self.choose_base(connection, file, head.sequence)
     }
@@ -85,7 +86,7 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If the log cannot be reached. What it refuses to delete stays, which does no harm; [`refusal`](Self::refusal) says so.
-    pub(crate) fn trim(&mut self, accepted: Head, witness: &str) -> Result<(), Error> {
+    pub(crate) fn trim_log(&mut self, accepted: Head, witness: &str) -> Result<(), Error> {
         let (Some(older), Some(newer), Some(settled)) = (self.base, self.newer, self.settled)
         else {
             return Ok(());
@@ -107,7 +108,7 @@ impl LedgerLog {
         for &held in self.held.values() {
             first = first.min(held);
         }
-        if let Some(unknown) = self.contents.first() {
+        if let Some(unknown) = self.contents.first_offset() {
             first = first.min(unknown);
         }
         match self.topic.delete_before(first) {
@@ -120,12 +121,12 @@ impl LedgerLog {
     }
 
     /// Reason why it did not delete what nobody needs any more, once.
-    pub(crate) fn refusal(&mut self) -> Option<Error> {
+    pub(crate) fn take_refusal(&mut self) -> Option<Error> {
         self.refusal.take()
     }
 
     /// The row up to which a checkpoint takes the place of the rows.
-    pub fn base(&self) -> Option<u64> {
+    pub fn base_row(&self) -> Option<u64> {
         self.base.map(|base| base.row.sequence)
     }
 }

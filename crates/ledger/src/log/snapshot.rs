@@ -38,12 +38,13 @@ impl Snapshot {
     /// # Errors
     ///
     /// If the ledger is damaged or cannot be read.
-    pub fn newest(
+    pub fn newest_of(
         connection: &Connection,
         file: &Path,
         head: Head,
     ) -> Result<Option<Self>, crate::Error> {
-        let Some(found) = replay::checkpoint(connection).map_err(crate::Error::sqlite(file))?
+        let Some(found) =
+            replay::start_checkpoint(connection).map_err(crate::Error::sqlite(file))?
         else {
             return Ok(None);
         };
@@ -54,7 +55,7 @@ impl Snapshot {
             return Ok(None);
         };
         // A row of an older program does not say what the account is.
-        if !row.account().is_ok_and(|account| account.is_some()) {
+        if !row.account_digest().is_ok_and(|account| account.is_some()) {
             return Ok(None);
         }
         let gap = Gap::read(connection)
@@ -102,7 +103,7 @@ impl Snapshot {
     }
 
     /// Reads what [`parts`](Self::parts) has written; `None` unless it is what its row says.
-    pub fn read(
+    pub fn from_parts(
         [genesis, before, row, account]: [&[u8]; 4],
         from: Head,
         states: Vec<Noise>,
@@ -137,19 +138,19 @@ impl Snapshot {
 
     /// Returns true if its row says all of it, by digest.
     fn is_genuine(&self) -> bool {
-        let Ok(mut state) = LedgerState::begin(&self.genesis, refused) else {
+        let Ok(mut state) = LedgerState::from_first_row(&self.genesis, refused_error) else {
             return false;
         };
         state.gap = Some(self.gap.clone());
         let is_after = self.from == self.row.head || self.from.sequence > self.row.head.sequence;
-        if !is_after || state.take(&self.row, refused).is_err() {
+        if !is_after || state.apply_entry(&self.row, refused_error).is_err() {
             return false;
         }
         let known = &self.gap.account.states;
         self.states.iter().all(|Noise { slot, salt, bytes }| {
             known
                 .get(slot)
-                .is_some_and(|(_, digest)| *digest == State::of(slot, salt, bytes).digest)
+                .is_some_and(|(_, digest)| *digest == State::from_bytes(slot, salt, bytes).digest)
         })
     }
 
@@ -160,7 +161,7 @@ impl Snapshot {
 }
 
 /// Error of a checkpoint that is not genuine; nobody sees it.
-fn refused(why: String) -> crate::Error {
+fn refused_error(why: String) -> crate::Error {
     crate::Error::Refused { why }
 }
 
@@ -186,7 +187,7 @@ fn link_before(
         sequence.saturating_sub(2),
         sequence.saturating_sub(1),
         |entry| {
-            before = Some(entry.link());
+            before = Some(entry.link_after());
             Ok::<(), crate::Error>(())
         },
     )?;
@@ -195,7 +196,7 @@ fn link_before(
 
 #[cfg(test)]
 mod tests {
-    use super::super::body::{Content, Opened, open, seal_checkpoint};
+    use super::super::body::{Content, Opened, open_body, seal_checkpoint};
     use super::super::key::Key;
     use super::*;
     use crate::account::Account;
@@ -212,11 +213,17 @@ mod tests {
         let Outcome::Released { states, .. } = &mut window.outcome else {
             panic!()
         };
-        *states = vec![State::of("s", &[1; 32], b"noise")];
+        *states = vec![State::from_bytes("s", &[1; 32], b"noise")];
         let row = Row::Window(window);
-        account.take(1, &row).unwrap();
-        let before = first.link();
-        let entry = Entry::new(Some(before), 1, &row, account.digest(first.head.digest)).unwrap();
+        account.apply_row(1, &row).unwrap();
+        let before = first.link_after();
+        let entry = Entry::new(
+            Some(before),
+            1,
+            &row,
+            account.digest_after(first.head.digest),
+        )
+        .unwrap();
         let from = entry.head;
         let gap = Gap {
             sequence: 1,
@@ -240,7 +247,10 @@ mod tests {
     fn is_read(snapshot: &Snapshot) -> bool {
         let key = Key::new(&[1; 32]);
         let whole = seal_checkpoint(&key, snapshot).unwrap();
-        matches!(open(&key, &whole), Opened::Open(_, Content::Checkpoint(_)))
+        matches!(
+            open_body(&key, &whole),
+            Opened::Open(_, Content::Checkpoint(_))
+        )
     }
 
     /// Whoever has the key can write one, and a program with a fault has it.
@@ -251,12 +261,12 @@ mod tests {
             // An account that has spent less.
             |one| one.gap.account = snapshot(1, 4).gap.account,
             |one| one.gap.account.settings.push(' '),
-            |one| one.gap.before.digest = Digest::of(b"other"),
+            |one| one.gap.before.digest = Digest::of_bytes(b"other"),
             |one| one.gap.before.form = Form::Whole,
             |one| one.genesis = snapshot(1, 5).genesis,
             |one| one.states[0].bytes[0] ^= 1,
             |one| one.states[0].slot = "t".into(),
-            |one| one.from.digest = Digest::of(b"other"),
+            |one| one.from.digest = Digest::of_bytes(b"other"),
         ];
         for (place, change) in changes.iter().enumerate() {
             let mut one = snapshot(1, 5);
@@ -270,7 +280,7 @@ mod tests {
         one.states.clear();
         one.from = Head {
             sequence: 2,
-            digest: Digest::of(b"later"),
+            digest: Digest::of_bytes(b"later"),
         };
         assert!(is_read(&one));
     }

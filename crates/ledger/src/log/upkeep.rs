@@ -13,11 +13,11 @@ use super::error::Error;
 use super::fields::Noise;
 use super::foreign::RemoteRows;
 use super::key::Key;
-use super::pieces::split;
+use super::pieces::split_body;
 use super::place::{Log, Reader};
 use bernstream_synopsis::clock::Timestamp;
 
-use crate::chain::{Closed, Head, Outcome, Row};
+use crate::chain::{ClosedWindow, Head, Outcome, Row};
 use crate::entry::Entry;
 use crate::gap::Gap;
 use crate::pages;
@@ -88,7 +88,7 @@ impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
     fn take(&mut self, offset: i64, record: &[u8]) {
         self.taken += 1;
         (self.told)(self.taken, self.expected);
-        match self.contents.take(self.key, offset, record) {
+        match self.contents.take_record(self.key, offset, record) {
             Some(Whole::Row(body)) if self.foreign.wants(&body) => self.foreign.keep(body),
             Some(whole) => (self.each)(whole),
             None => {}
@@ -125,7 +125,7 @@ impl LedgerLog {
 
     /// Returns true if the bodies that were read are enough to build the ledger with the newest row `accepted`.
     pub(crate) fn can_build(&self, accepted: &Head) -> bool {
-        self.contents.chain(*accepted).is_ok()
+        self.contents.chain_to(*accepted).is_ok()
     }
 
     /// Reads what was added.
@@ -199,7 +199,7 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If the log or the ledger cannot be read, or if that takes long: then the next call goes on.
-    pub(crate) fn hold(
+    pub(crate) fn hold_rows(
         &mut self,
         connection: &Connection,
         file: &Path,
@@ -220,7 +220,7 @@ impl LedgerLog {
                 "it has no checkpoint after the rows that are missing in it",
             ));
         }
-        self.fill(connection, file, head)?;
+        self.append_missing(connection, file, head)?;
         self.add_checkpoint(connection, file, head)?;
         self.seen = Some(Instant::now());
         Ok(())
@@ -242,14 +242,14 @@ impl LedgerLog {
         // Of the rows in the gap only a checkpoint can take the place. Elsewhere it might be of no use: its states of noise may be those of
         // rows that were not accepted.
         if has_gap {
-            self.hold(connection, file, head)
+            self.hold_rows(connection, file, head)
         } else {
-            self.fill(connection, file, head)
+            self.append_missing(connection, file, head)
         }
     }
 
     /// Appends the rows after the base that are not there.
-    fn fill(
+    fn append_missing(
         &mut self,
         connection: &Connection,
         file: &Path,
@@ -257,7 +257,7 @@ impl LedgerLog {
     ) -> Result<(), crate::Error> {
         let begun = Instant::now();
         loop {
-            let missing = self.missing(connection, file)?;
+            let missing = self.find_missing(connection, file)?;
             let (Some(first), Some(last)) = (missing.first(), missing.last()) else {
                 // What comes after the base may be accepted, whoever's it is, and is not to be deleted.
                 if let Some(base) = self.base {
@@ -269,7 +269,7 @@ impl LedgerLog {
             let last = last.head;
             let mut records = Vec::new();
             for row in &missing {
-                records.extend(split(&row.sealed, self.topic.largest()));
+                records.extend(split_body(&row.sealed, self.topic.largest()));
             }
             self.topic.append(&records)?;
             // Whatever was acknowledged: what was read is there.
@@ -298,7 +298,7 @@ impl LedgerLog {
     }
 
     /// The first rows that are not in the log, encrypted.
-    fn missing(
+    fn find_missing(
         &mut self,
         connection: &Connection,
         file: &Path,
@@ -315,7 +315,7 @@ impl LedgerLog {
             let known = self
                 .contents
                 .row(&head.digest)
-                .filter(|known| has(known, &body))
+                .filter(|known| has_all_of(known, &body))
                 .copied();
             let is_there = known.is_some();
             if let Some(known) = known
@@ -323,7 +323,7 @@ impl LedgerLog {
             {
                 self.settled = Some(head);
                 self.held.insert(head.sequence, known.first);
-                self.contents.forget(&head.digest);
+                self.contents.forget_row(&head.digest);
             } else if !is_there {
                 let sealed = seal_row(&self.key, &body, previous.map(|head| head.digest))
                     .ok_or(crate::Error::Randomness)?;
@@ -344,7 +344,7 @@ impl LedgerLog {
     }
 
     /// The rows of the ledger up to `head` that are not in the log and should be, at most some hundred of them.
-    pub(crate) fn lacks(
+    pub(crate) fn missing_rows(
         &mut self,
         connection: &Connection,
         file: &Path,
@@ -352,7 +352,7 @@ impl LedgerLog {
     ) -> Result<Vec<Head>, crate::Error> {
         self.choose_base(connection, file, head.sequence)?;
         let mut rows = Vec::new();
-        for row in self.missing(connection, file)? {
+        for row in self.find_missing(connection, file)? {
             if row.head.sequence <= head.sequence {
                 rows.push(row.head);
             }
@@ -365,12 +365,13 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If that may not have been written. Nothing rests on it: whoever does not know it publishes the same bytes again.
-    pub(crate) fn mark(&mut self, published: Head) -> Result<(), Error> {
+    pub(crate) fn mark_published(&mut self, published: Head) -> Result<(), Error> {
         if self.marked == Some(published) || self.contents.is_marked(&published) {
             return Ok(());
         }
         if let Some(whole) = seal_mark(&self.key, published) {
-            self.topic.append(&split(&whole, self.topic.largest()))?;
+            self.topic
+                .append(&split_body(&whole, self.topic.largest()))?;
             self.marked = Some(published);
         }
         Ok(())
@@ -383,14 +384,14 @@ impl LedgerLog {
     /// If that may not have been written. Nothing rests on it: whoever does not know it waits longer.
     pub(crate) fn hand_over(&mut self, accepted: Head, at: Timestamp) -> Result<(), Error> {
         match seal_handover(&self.key, accepted, at) {
-            Some(whole) => self.topic.append(&split(&whole, self.topic.largest())),
+            Some(whole) => self.topic.append(&split_body(&whole, self.topic.largest())),
             None => Ok(()),
         }
     }
 
     /// Numbers of rows and of bytes that were read.
     pub fn extent(&self) -> (usize, u64) {
-        (self.contents.rows(), self.contents.bytes)
+        (self.contents.row_count(), self.contents.bytes)
     }
 }
 
@@ -414,7 +415,7 @@ impl From<crate::Error> for Walk {
 }
 
 /// Returns true if the log has all of a row that the disk has.
-fn has(known: &Known, body: &Body) -> bool {
+fn has_all_of(known: &Known, body: &Body) -> bool {
     known.states >= body.states.len() && (known.has_messages || body.messages.is_none())
 }
 
@@ -442,7 +443,7 @@ fn stored_body(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> 
     let states = states
         .query_map(params![sequence], Noise::read)?
         .collect::<rusqlite::Result<_>>()?;
-    let is_dropped = messages.as_ref().is_some_and(Vec::is_empty) && pays(&entry);
+    let is_dropped = messages.as_ref().is_some_and(Vec::is_empty) && pays_for_messages(&entry);
     Ok(Body {
         entry,
         messages: messages.filter(|_| !is_dropped),
@@ -451,10 +452,10 @@ fn stored_body(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> 
 }
 
 /// Returns true if a row has paid for messages.
-fn pays(entry: &Entry) -> bool {
+fn pays_for_messages(entry: &Entry) -> bool {
     matches!(
         entry.row(),
-        Ok(Row::Window(Closed {
+        Ok(Row::Window(ClosedWindow {
             outcome: Outcome::Released { .. },
             ..
         }))

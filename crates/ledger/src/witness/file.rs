@@ -13,10 +13,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::place::{Memory, Place};
+use super::place::{ClaimPlace, PlaceMemory};
 use super::seal::Compared;
-use super::{Claim, Error, Record, Witness, fold};
-use crate::chain::{Digest, Head, random};
+use super::{Error, Record, Witness, WitnessClaim, fold_claim};
+use crate::chain::{Digest, Head, random_bytes};
 use crate::instance::FilePlace;
 use crate::witness::seal;
 
@@ -28,8 +28,8 @@ pub struct FileWitness {
     /// Set if its identity includes that of the file.
     is_bound: bool,
     /// The accepted claim when the file was last read. If it is gone, the file was replaced.
-    place: Option<Place>,
-    memory: Option<Memory>,
+    place: Option<ClaimPlace>,
+    memory: Option<PlaceMemory>,
 }
 
 impl FileWitness {
@@ -53,7 +53,7 @@ impl FileWitness {
     ///
     /// As for [`open`](Self::open).
     pub fn open_remembering(path: &Path, memory: &Path) -> Result<Self, Error> {
-        let (memory, place) = Memory::load(memory.into(), &path.display().to_string())?;
+        let (memory, place) = PlaceMemory::load(memory.into(), &path.display().to_string())?;
         let mut witness = FileWitness {
             path: path.into(),
             memory: Some(memory),
@@ -99,7 +99,7 @@ impl FileWitness {
     ///
     /// If the file cannot be written.
     pub fn create(path: &Path) -> Result<(), Error> {
-        let identity = random().ok_or_else(|| {
+        let identity = random_bytes().ok_or_else(|| {
             let error = io::Error::other("the operating system provides no randomness");
             unavailable(path, &error)
         })?;
@@ -108,7 +108,7 @@ impl FileWitness {
 
     /// Compares the newest accepted claim with the seal; the worker of a ledger seals it before anything is published that it covers.
     fn check_seal(&self, identity: &str, newest: Option<Head>) -> Result<(), Error> {
-        let sealed = seal::compare(&self.path, identity, newest.as_ref())
+        let sealed = seal::compare_seal(&self.path, identity, newest.as_ref())
             .map_err(|error| self.error(&error))?;
         match sealed {
             Compared::BroughtBack { known } => {
@@ -122,7 +122,8 @@ impl FileWitness {
             }
             Compared::Behind => match newest {
                 Some(newest) if self.memory.is_some() => {
-                    seal::renew(&self.path, identity, newest).map_err(|error| self.error(&error))
+                    seal::renew_seal(&self.path, identity, newest)
+                        .map_err(|error| self.error(&error))
                 }
                 _ => Ok(()),
             },
@@ -181,7 +182,7 @@ fn read_from(path: &Path, offset: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn append_line(path: &Path, claim: &Claim) -> io::Result<()> {
+fn append_line(path: &Path, claim: &WitnessClaim) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).open(path)?;
     // A single write; the leading line break ends a line that a crash has torn.
     file.write_all(format!("\n{}\n", claim.encode()).as_bytes())?;
@@ -189,7 +190,7 @@ fn append_line(path: &Path, claim: &Claim) -> io::Result<()> {
 }
 
 impl Witness for FileWitness {
-    fn read(&mut self) -> Result<Option<Claim>, Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, Error> {
         let identity = self.first_line()?;
         let from = match &self.place {
             Some(place) => place.offset,
@@ -206,7 +207,7 @@ impl Witness for FileWitness {
         let mut accepted = self
             .place
             .as_ref()
-            .and_then(|place| Claim::decode(place.record.as_bytes()));
+            .and_then(|place| WitnessClaim::decode(place.record.as_bytes()));
         let mut offset = from;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             let start = offset;
@@ -222,11 +223,11 @@ impl Witness for FileWitness {
                 }
                 Record::Stray => continue,
             };
-            let newest = fold(accepted, claim);
+            let newest = fold_claim(accepted, claim);
             if newest != accepted {
                 let record = String::from_utf8_lossy(line).into_owned();
                 let identity = identity.clone();
-                self.place = Some(Place {
+                self.place = Some(ClaimPlace {
                     identity,
                     offset: start,
                     record,
@@ -251,11 +252,11 @@ impl Witness for FileWitness {
         if !self.is_bound {
             return Ok(self.identity.clone());
         }
-        let file = FilePlace::of(&self.path).map_err(|error| self.error(&error))?;
+        let file = FilePlace::of_file(&self.path).map_err(|error| self.error(&error))?;
         Ok(format!("{} {file}", self.identity))
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), Error> {
         append_line(&self.path, claim).map_err(|error| self.error(&error))
     }
 }

@@ -18,7 +18,7 @@ use crate::private;
 /// An accepted claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct ClaimPlace {
     /// Identity of the witness.
     pub identity: String,
     pub offset: u64,
@@ -34,19 +34,19 @@ pub struct Place {
 
 /// A file that remembers a place.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct PlaceMemory {
     path: PathBuf,
     /// The place that the file has.
-    saved: Option<Place>,
+    saved: Option<ClaimPlace>,
 }
 
-impl Memory {
+impl PlaceMemory {
     /// The memory in the file `path`, and the place in it, if it is there and whole.
     ///
     /// # Errors
     ///
     /// If it is there and cannot be read: without it a loss may go unnoticed.
-    pub fn load(path: PathBuf, name: &str) -> Result<(Self, Option<Place>), Error> {
+    pub fn load(path: PathBuf, name: &str) -> Result<(Self, Option<ClaimPlace>), Error> {
         let text = match fs::read(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 let why = format!(
@@ -63,7 +63,7 @@ impl Memory {
         };
         let place = read_place(&text);
         Ok((
-            Memory {
+            PlaceMemory {
                 path,
                 saved: place.clone(),
             },
@@ -77,14 +77,14 @@ impl Memory {
     /// # Errors
     ///
     /// If it cannot be written.
-    pub fn save(&mut self, place: &Place) -> io::Result<()> {
+    pub fn save(&mut self, place: &ClaimPlace) -> io::Result<()> {
         if self.saved.as_ref() == Some(place) {
             return Ok(());
         }
         let text = serde_json::json!(place).to_string();
         let draft = self.path.with_extension("new");
-        let text = format!("{}\n{text}", Digest::of(text.as_bytes()));
-        private::write(&draft, text.as_bytes())?;
+        let text = format!("{}\n{text}", Digest::of_bytes(text.as_bytes()));
+        private::write_private(&draft, text.as_bytes())?;
         fs::rename(&draft, &self.path)?;
         // Its name, too.
         if let Some(folder) = self.path.parent() {
@@ -96,9 +96,9 @@ impl Memory {
 }
 
 /// Reads the text of a memory; `None` if it is not whole.
-fn read_place(text: &[u8]) -> Option<Place> {
+fn read_place(text: &[u8]) -> Option<ClaimPlace> {
     let (digest, place) = str::from_utf8(text).ok()?.split_once('\n')?;
-    if digest != Digest::of(place.as_bytes()).to_string() {
+    if digest != Digest::of_bytes(place.as_bytes()).to_string() {
         return None;
     }
     serde_json::from_str(place).ok()

@@ -43,7 +43,11 @@ pub(super) enum Compared {
 /// # Errors
 ///
 /// If the seal cannot be read.
-pub(super) fn compare(path: &Path, witness: &str, newest: Option<&Head>) -> io::Result<Compared> {
+pub(super) fn compare_seal(
+    path: &Path,
+    witness: &str,
+    newest: Option<&Head>,
+) -> io::Result<Compared> {
     let file = file_of(path);
     let text = match fs::read(&file) {
         Ok(text) => text,
@@ -59,7 +63,7 @@ pub(super) fn compare(path: &Path, witness: &str, newest: Option<&Head>) -> io::
     else {
         return Ok(Compared::Behind);
     };
-    if place != FilePlace::of(&file)? {
+    if place != FilePlace::of_file(&file)? {
         return Ok(Compared::SealBroughtBack);
     }
     Ok(match newest {
@@ -76,14 +80,14 @@ pub(super) fn compare(path: &Path, witness: &str, newest: Option<&Head>) -> io::
 /// # Errors
 ///
 /// If it cannot be written.
-pub(super) fn renew(path: &Path, witness: &str, newest: Head) -> io::Result<()> {
+pub(super) fn renew_seal(path: &Path, witness: &str, newest: Head) -> io::Result<()> {
     let file = file_of(path);
     let draft = file.with_extension(format!("seal.{}", std::process::id()));
     let mut made = File::create(&draft)?;
     let seal = Seal {
         witness: witness.to_owned(),
         head: newest,
-        place: FilePlace::of(&draft)?,
+        place: FilePlace::of_file(&draft)?,
     };
     writeln!(made, "{}", serde_json::json!(seal))?;
     made.sync_all()?;

@@ -6,7 +6,7 @@
 
 use super::concentrated::{self, largest_rho};
 use crate::calibrate::Scale;
-use crate::gaussian::curve;
+use crate::gaussian::delta_curve;
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 
 /// Amount of discrete noise that was, or will at most be, drawn: so many values, no noise finer than `sigma` grid units.
@@ -15,15 +15,15 @@ use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 /// in total variation (`gaussian.rs`), which costs
 /// `(1 + exp(epsilon)) / 40 sigma^2` of delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct DrawnNoise {
     pub values: u64,
     pub sigma: Scale,
 }
 
-impl Drawn {
+impl DrawnNoise {
     /// The total variation between all that was drawn and its continuous counterpart, rounded up.
     #[expect(clippy::cast_precision_loss, reason = "within the margin")]
-    pub(super) fn apart(self) -> f64 {
+    pub(super) fn total_variation(self) -> f64 {
         let sigma = self.sigma.units() as f64;
         self.values as f64 / (40.0 * sigma * sigma) * (1.0 + 1e-12)
     }
@@ -38,21 +38,21 @@ const LARGEST: f64 = 2000.0;
 /// margin for every rounding, and the part of [`Drawn`]; then rounded up by up to two units. `10^-12` of the epsilon pays for
 /// the constants of the sampler. Where whole numbers would cost more than they gain, the delta of the best smaller epsilon: a
 /// promise for it is one for every larger.
-pub fn delta_of(rho: Rho, drawn: Drawn, epsilon: Epsilon) -> Delta {
+pub fn delta_of(rho: Rho, drawn: DrawnNoise, epsilon: Epsilon) -> Delta {
     if rho == Rho::ZERO {
         return Delta::ZERO;
     }
     // Rounded up by more than the error of the root.
     let mu = libm::sqrt(2.0 * rho.to_f64()) * (1.0 + 1e-15);
     let epsilon = (epsilon.to_f64().min(LARGEST) * (1.0 - 1e-15) - 1e-12).max(0.0);
-    let apart = drawn.apart();
-    let best = cheapest(mu, apart, epsilon);
-    round_up_delta((curve(mu, best) + (1.0 + libm::exp(best)) * apart).min(1.0))
+    let apart = drawn.total_variation();
+    let best = cheapest_epsilon(mu, apart, epsilon);
+    round_up_delta((delta_curve(mu, best) + (1.0 + libm::exp(best)) * apart).min(1.0))
 }
 
 /// The epsilon up to `most` whose delta is the least. The curve's slope is `-exp(epsilon) Q(epsilon/mu + mu/2)`, that of the other
 /// part `exp(epsilon) apart`: together they fall until that tail is `apart`, and rise from there.
-fn cheapest(mu: f64, apart: f64, most: f64) -> f64 {
+fn cheapest_epsilon(mu: f64, apart: f64, most: f64) -> f64 {
     if is_falling(mu, apart, most) {
         return most;
     }
@@ -81,7 +81,7 @@ fn is_falling(mu: f64, apart: f64, epsilon: f64) -> bool {
 /// those of the total, whole numbers and sampler included; the conversion of that total needs no curve and no allowance for
 /// whole numbers. Where that allowance, `(1 + exp(epsilon))` times a constant, takes up all of the delta, it is the larger one.
 /// The total rises with `epsilon` and with `delta`: what keeps a promise keeps every weaker one, and both parts say so.
-pub fn rho_for(drawn: Drawn, epsilon: Epsilon, delta: Delta) -> Rho {
+pub fn rho_for(drawn: DrawnNoise, epsilon: Epsilon, delta: Delta) -> Rho {
     let by_curve = largest_rho(|rho| delta_of(rho, drawn, epsilon) <= delta);
     by_curve.max(concentrated::rho_for(epsilon, delta))
 }
@@ -106,8 +106,8 @@ pub(super) fn round_up_delta(delta: f64) -> Delta {
 mod tests {
     use super::*;
 
-    fn fine() -> Drawn {
-        Drawn {
+    fn fine() -> DrawnNoise {
+        DrawnNoise {
             values: 1_000_000,
             sigma: Scale::new(Scale::LARGEST).unwrap(),
         }
@@ -137,8 +137,8 @@ mod tests {
     }
 
     /// As much noise as a book may have: whole numbers cost more than the whole delta from an epsilon of 5.8 on.
-    fn most() -> Drawn {
-        Drawn {
+    fn most() -> DrawnNoise {
+        DrawnNoise {
             values: 1 << 33,
             sigma: Scale::new(1 << 33).unwrap(),
         }
@@ -195,7 +195,9 @@ mod tests {
         let rho = Rho::from_trillionths(300_000_000_000);
         let drawn = most();
         let mu = libm::sqrt(2.0 * rho.to_f64());
-        let at = |epsilon: f64| curve(mu, epsilon) + (1.0 + libm::exp(epsilon)) * drawn.apart();
+        let at = |epsilon: f64| {
+            delta_curve(mu, epsilon) + (1.0 + libm::exp(epsilon)) * drawn.total_variation()
+        };
         let grid = (0..=7000)
             .map(|i| at(f64::from(i) / 1000.0))
             .fold(1.0, f64::min);
@@ -206,18 +208,18 @@ mod tests {
 
     #[test]
     fn coarse_noise_and_many_values_cost_more() {
-        let coarse = Drawn {
+        let coarse = DrawnNoise {
             values: 1,
             sigma: Scale::new(1 << 10).unwrap(),
         };
         let rho = Rho::from_trillionths(500_000_000_000);
         let epsilon = Epsilon::from_trillionths(1_000_000_000_000);
-        let costs = |drawn: Drawn| delta_of(rho, drawn, epsilon).to_f64();
+        let costs = |drawn: DrawnNoise| delta_of(rho, drawn, epsilon).to_f64();
         let more = costs(coarse) - costs(fine());
         let expected = (1.0 + 1_f64.exp()) / 40.0 / f64::from(1 << 20);
         assert!((more / expected - 1.0).abs() < 1e-6, "{more} {expected}");
         assert_eq!(
-            costs(Drawn {
+            costs(DrawnNoise {
                 values: u64::MAX,
                 sigma: Scale::new(16).unwrap()
             }),

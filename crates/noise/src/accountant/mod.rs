@@ -39,7 +39,7 @@ pub struct Exhausted {
 
 /// Payment of a block for one window, and all that it has spent then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Charged {
+pub struct ChargedBlock {
     pub block: Span,
     pub price: Price,
     pub spent: Price,
@@ -54,16 +54,16 @@ pub struct Charged {
 /// # Errors
 ///
 /// If a block cannot pay its price in full: the first such block. Nothing is charged then.
-pub fn quote(
+pub fn quote_window(
     prices: impl IntoIterator<Item = (Span, Price)>,
     spent: impl Fn(Span) -> Price,
     total: Price,
-) -> Result<Vec<Charged>, Exhausted> {
-    let mut blocks: BTreeMap<Span, Charged> = BTreeMap::new();
+) -> Result<Vec<ChargedBlock>, Exhausted> {
+    let mut blocks: BTreeMap<Span, ChargedBlock> = BTreeMap::new();
     for (block, price) in prices {
-        let charged = blocks.entry(block).or_insert(Charged {
+        let charged = blocks.entry(block).or_insert(ChargedBlock {
             block,
-            price: total.zero(),
+            price: total.zero_of_kind(),
             spent: spent(block),
         });
         let refused = Exhausted {
@@ -131,9 +131,9 @@ mod tests {
         let mut released = Vec::new();
         for &(window, price) in releases {
             let prices = charged(window).into_iter().map(|block| (block, price));
-            let quoted = quote(
+            let quoted = quote_window(
                 prices,
-                |block| spent.get(&block).copied().unwrap_or(total.zero()),
+                |block| spent.get(&block).copied().unwrap_or(total.zero_of_kind()),
                 total,
             );
             if let Ok(quoted) = quoted {
@@ -158,7 +158,7 @@ mod tests {
             {
                 lost.entry(blocks.span_of(time))
                     .or_default()
-                    .insert(window, price.parts());
+                    .insert(window, price.smallest_units());
             }
         }
         let most = |part: fn(&Parts) -> u64| {
@@ -179,20 +179,20 @@ mod tests {
         ) {
             let (windows, blocks) = (grid(origin, window), grid(origin, block));
             let first = windows.span_of(Timestamp::from_micros(0));
-            let spans = std::iter::successors(Some(first), |span| Some(windows.after(*span)));
+            let spans = std::iter::successors(Some(first), |span| Some(windows.span_after(*span)));
             let releases: Vec<_> = spans.zip(prices.iter().map(|parts| price(kind, *parts))).collect();
             let total = price(kind, total);
             let (released, spent) = run(&releases, total, |window| blocks.spans_meeting(window).collect());
             let worst = worst_unit(&released, blocks, -20..140);
-            prop_assert!(worst[0] <= total.parts()[0] && worst[1] <= total.parts()[1]);
+            prop_assert!(worst[0] <= total.smallest_units()[0] && worst[1] <= total.smallest_units()[1]);
             // Nothing is given away either: what the blocks were charged is what their units lost.
-            let most = |part: usize| spent.values().map(|spent| spent.parts()[part]).max().unwrap_or_default();
+            let most = |part: usize| spent.values().map(|spent| spent.smallest_units()[part]).max().unwrap_or_default();
             prop_assert_eq!(worst, [most(0), most(1)]);
             // And what was withheld did not fit into one part or the other.
             for (window, price) in releases.iter().filter(|release| !released.contains(release)) {
                 let is_full = blocks.spans_meeting(*window).any(|block| {
-                    let [a, b] = spent.get(&block).copied().unwrap_or(total.zero()).parts();
-                    a + price.parts()[0] > total.parts()[0] || b + price.parts()[1] > total.parts()[1]
+                    let [a, b] = spent.get(&block).copied().unwrap_or(total.zero_of_kind()).smallest_units();
+                    a + price.smallest_units()[0] > total.smallest_units()[0] || b + price.smallest_units()[1] > total.smallest_units()[1]
                 });
                 prop_assert!(is_full);
             }
@@ -208,7 +208,7 @@ mod tests {
         let mut releases = Vec::new();
         for _ in 0..6 {
             releases.push((window, total));
-            window = windows.after(window);
+            window = windows.span_after(window);
         }
         let (wrong, _) = run(&releases, total, |window| {
             vec![blocks.span_of(window.start)]
@@ -224,13 +224,13 @@ mod tests {
     fn one_poor_block_refuses_the_whole_release() {
         let blocks = grid(0, 10);
         let first = blocks.span_of(Timestamp::from_micros(0));
-        let second = blocks.after(first);
+        let second = blocks.span_after(first);
         let [one, two, three, four] = [1, 2, 3, 4].map(|count| price(0, [count, 0]));
         let quoted = |spent: [Price; 2]| {
             let spent = move |block| if block == first { spent[0] } else { spent[1] };
-            quote([(first, one), (second, one)], spent, four)
+            quote_window([(first, one), (second, one)], spent, four)
         };
-        let charged = |block, spent| Charged {
+        let charged = |block, spent| ChargedBlock {
             block,
             price: one,
             spent,
@@ -260,7 +260,8 @@ mod tests {
     fn either_part_of_a_total_refuses_and_so_does_another_kind() {
         let block = grid(0, 10).span_of(Timestamp::from_micros(0));
         let total = price(1, [4, 4]);
-        let is_paid = |spent, cost| quote([(block, cost)], |_| price(1, spent), total).is_ok();
+        let is_paid =
+            |spent, cost| quote_window([(block, cost)], |_| price(1, spent), total).is_ok();
         assert!(is_paid([1, 1], price(1, [3, 3])));
         assert!(!is_paid([1, 1], price(1, [4, 0])));
         assert!(!is_paid([1, 1], price(1, [1, 4])));
@@ -271,22 +272,22 @@ mod tests {
     fn releases_of_one_window_add_up_in_each_block() {
         let blocks = grid(0, 10);
         let first = blocks.span_of(Timestamp::from_micros(0));
-        let second = blocks.after(first);
+        let second = blocks.span_after(first);
         let p = |count| price(0, [count, 0]);
         // One release speaks of both blocks, the other of the second alone.
-        let quoted = quote(
+        let quoted = quote_window(
             [(first, p(1)), (second, p(1)), (second, p(2))],
             |_| p(1),
             p(4),
         )
         .unwrap();
-        let charged = |block, price, spent| Charged {
+        let charged = |block, price, spent| ChargedBlock {
             block,
             price: p(price),
             spent: p(spent),
         };
         assert_eq!(quoted, [charged(first, 1, 2), charged(second, 3, 4)]);
-        assert!(quote([(second, p(1)), (second, p(2))], |_| p(2), p(4)).is_err());
+        assert!(quote_window([(second, p(1)), (second, p(2))], |_| p(2), p(4)).is_err());
     }
 
     #[test]
@@ -294,9 +295,9 @@ mod tests {
         let block = grid(0, 10).span_of(Timestamp::from_micros(0));
         for kind in 0..4 {
             let most = price(kind, [u64::MAX; 2]);
-            assert!(quote([(block, price(kind, [1, 0]))], |_| most, most).is_err());
+            assert!(quote_window([(block, price(kind, [1, 0]))], |_| most, most).is_err());
         }
         let most = price(1, [u64::MAX; 2]);
-        assert!(quote([(block, price(1, [0, 1]))], |_| most, most).is_err());
+        assert!(quote_window([(block, price(1, [0, 1]))], |_| most, most).is_err());
     }
 }

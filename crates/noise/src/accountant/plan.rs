@@ -12,7 +12,7 @@
 //! them only (2, 0.1298)-private (`tests/properties/pld.rs`). There the sums of the parent module hold.
 
 use super::concentrated::round_up;
-use super::gaussian::{Drawn, round_up_delta};
+use super::gaussian::{DrawnNoise, round_up_delta};
 use super::loss::{Losses, PrivacyLoss};
 use crate::calibrate::Scale;
 use bernstream_synopsis::Sensitivity;
@@ -20,18 +20,18 @@ use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 
 /// One release, as much as is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum ReleaseClass {
     /// Discrete Laplace noise of `scale` on any number of values, which neighbours change by at most `change` in the 1-norm.
     Laplace { change: Sensitivity, scale: Scale },
     /// Any mechanism of pure differential privacy: noise of every shape, choices.
     Pure(Epsilon),
     /// Discrete Gaussian noise at a price of `rho`, of which `drawn` says how discrete it is.
-    Gaussian { rho: Rho, drawn: Drawn },
+    Gaussian { rho: Rho, drawn: DrawnNoise },
 }
 
 /// Classes with the number of their slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan(Vec<(Class, u64)>);
+pub struct Plan(Vec<(ReleaseClass, u64)>);
 
 /// `10^-12` of epsilon, and this part of delta, pay for the constants of the samplers: `(N + 1) 2^-97` for each of up to `2^40` releases of up to
 /// `2^15` values, or the like.
@@ -42,8 +42,8 @@ const MOST_WINDOWS: u64 = 1 << 40;
 
 impl Plan {
     /// Equal classes are one, with all their slots.
-    pub fn new(classes: impl IntoIterator<Item = (Class, u64)>) -> Self {
-        let mut plan: Vec<(Class, u64)> = Vec::new();
+    pub fn new(classes: impl IntoIterator<Item = (ReleaseClass, u64)>) -> Self {
+        let mut plan: Vec<(ReleaseClass, u64)> = Vec::new();
         for (class, count) in classes {
             match plan.iter_mut().find(|(known, _)| *known == class) {
                 Some((_, slots)) => *slots = slots.saturating_add(count),
@@ -53,7 +53,7 @@ impl Plan {
         Plan(plan)
     }
 
-    pub fn classes(&self) -> &[(Class, u64)] {
+    pub fn classes(&self) -> &[(ReleaseClass, u64)] {
         &self.0
     }
 
@@ -76,7 +76,7 @@ impl Plan {
         if losses.is_empty() {
             return Some(Epsilon::ZERO);
         }
-        let pure = self.pure();
+        let pure = self.sum_of_epsilons();
         if delta == Delta::ZERO {
             return pure;
         }
@@ -91,20 +91,20 @@ impl Plan {
     }
 
     /// The sum of the epsilons, where all classes have one: basic composition.
-    fn pure(&self) -> Option<Epsilon> {
+    fn sum_of_epsilons(&self) -> Option<Epsilon> {
         let mut sum = Epsilon::ZERO;
         for &(class, count) in &self.0 {
             let each = match class {
-                Class::Pure(epsilon) => epsilon,
+                ReleaseClass::Pure(epsilon) => epsilon,
                 // A unit more than the quotient pays for the sampler.
-                Class::Laplace { change, scale } => {
+                ReleaseClass::Laplace { change, scale } => {
                     let units = (u128::from(change.0) * 1_000_000_000_000)
                         .div_ceil(u128::from(scale.units()))
                         + 1;
                     Epsilon::from_trillionths(u64::try_from(units).ok()?)
                 }
-                Class::Gaussian { .. } if count == 0 => Epsilon::ZERO,
-                Class::Gaussian { .. } => return None,
+                ReleaseClass::Gaussian { .. } if count == 0 => Epsilon::ZERO,
+                ReleaseClass::Gaussian { .. } => return None,
             };
             let all = each.trillionths().checked_mul(count)?;
             sum = sum.checked_add(Epsilon::from_trillionths(all))?;
@@ -117,14 +117,14 @@ impl Plan {
     fn losses(&self) -> Losses {
         let parts = self.0.iter().map(|&(class, count)| (class.loss(), count));
         let apart = self.0.iter().map(|(class, count)| match class {
-            Class::Gaussian { drawn, .. } => drawn.apart() * *count as f64,
+            ReleaseClass::Gaussian { drawn, .. } => drawn.total_variation() * *count as f64,
             _ => 0.0,
         });
-        Losses::new(parts).but_for(apart.sum())
+        Losses::new(parts).with_variation(apart.sum())
     }
 }
 
-impl Class {
+impl ReleaseClass {
     /// Discrete Laplace noise has, at `epsilon = (change - 2m) / scale`, the delta of the continuous law, and chords in
     /// `exp(epsilon)` between; the worst change has all of it in one value. So its delta is nowhere above that of the
     /// continuous law at an epsilon lower by `2 / scale`: that of a change larger by two units.
@@ -132,15 +132,15 @@ impl Class {
     fn loss(self) -> PrivacyLoss {
         const UP: f64 = 1.0 + 4.0 * f64::EPSILON;
         match self {
-            Class::Laplace {
+            ReleaseClass::Laplace {
                 change: Sensitivity(0),
                 ..
             } => PrivacyLoss::Laplace(0.0),
-            Class::Laplace { change, scale } => {
+            ReleaseClass::Laplace { change, scale } => {
                 PrivacyLoss::Laplace((change.0 as f64 + 2.0) / scale.units() as f64 * UP)
             }
-            Class::Pure(epsilon) => PrivacyLoss::Response(epsilon.to_f64() * UP),
-            Class::Gaussian { rho, .. } => {
+            ReleaseClass::Pure(epsilon) => PrivacyLoss::Response(epsilon.to_f64() * UP),
+            ReleaseClass::Gaussian { rho, .. } => {
                 PrivacyLoss::Gaussian(libm::sqrt(2.0 * rho.to_f64()) * UP)
             }
         }
@@ -151,7 +151,7 @@ impl Class {
 /// `2^40` where more are.
 ///
 /// The number itself was checked, with one slot of a class for each of its releases in each window.
-pub fn longest(window: &[(Class, u64)], epsilon: Epsilon, delta: Delta) -> u64 {
+pub fn longest_horizon(window: &[(ReleaseClass, u64)], epsilon: Epsilon, delta: Delta) -> u64 {
     let mut within = 0;
     let mut step = 1;
     while step <= MOST_WINDOWS && is_plan_within(window, step, epsilon, delta) {
@@ -171,7 +171,12 @@ pub fn longest(window: &[(Class, u64)], epsilon: Epsilon, delta: Delta) -> u64 {
 }
 
 /// Returns true if so many windows of these classes each are within the total together.
-fn is_plan_within(window: &[(Class, u64)], windows: u64, epsilon: Epsilon, delta: Delta) -> bool {
+fn is_plan_within(
+    window: &[(ReleaseClass, u64)],
+    windows: u64,
+    epsilon: Epsilon,
+    delta: Delta,
+) -> bool {
     let classes = window
         .iter()
         .map(|&(class, count)| (class, count.saturating_mul(windows)));

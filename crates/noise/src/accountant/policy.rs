@@ -33,12 +33,12 @@ impl Policy {
     /// Price that window `n` of a block may have; `None` where it is over, or where a part of the share comes to nothing.
     ///
     /// It never rises with `n`: a window that meets several blocks may cost what the largest of its numbers says.
-    pub fn price(&self, n: u64) -> Option<Price> {
+    pub fn window_price(&self, n: u64) -> Option<Price> {
         match *self {
             Policy::Fixed(price) => Some(price),
             Policy::Horizon { windows, .. } if n >= windows.get() => None,
             Policy::Horizon { share, windows } => {
-                let price = share.map(|count| count / windows);
+                let price = share.map_parts(|count| count / windows);
                 has_every_part_of(share, price).then_some(price)
             }
             Policy::Decaying { share, half_after } => {
@@ -46,7 +46,8 @@ impl Policy {
                 let m = u128::from(half_after.get());
                 // Where it does not fit it is more than any share of 64 bits times `m`.
                 let divisor = (n + m).saturating_mul(n + m + 1);
-                let price = share.map(|count| whole(u128::from(count) * m / divisor));
+                let price =
+                    share.map_parts(|count| saturated_count(u128::from(count) * m / divisor));
                 has_every_part_of(share, price).then_some(price)
             }
         }
@@ -56,7 +57,7 @@ impl Policy {
     ///
     /// `windows` meet a block, `None` without an end. `total` is what all of them may spend. `is_enough` says whether a price
     /// pays for noise that can be drawn; where it does, so does every higher price.
-    pub fn lasts(
+    pub fn paid_windows(
         &self,
         total: Price,
         windows: Option<u64>,
@@ -64,7 +65,7 @@ impl Policy {
     ) -> Option<u64> {
         let paid = match *self {
             Policy::Fixed(price) if is_enough(price) => times_within(price, total),
-            _ => first(|n| !self.price(n).is_some_and(&is_enough)),
+            _ => first_over(|n| !self.window_price(n).is_some_and(&is_enough)),
         };
         windows.is_none_or(|windows| paid < windows).then_some(paid)
     }
@@ -72,7 +73,7 @@ impl Policy {
 
 /// The number of `window` in a block that it meets, from 0: how many windows met the block before it, from `first` on, the
 /// start of the first window that there is. A matter of the grid alone: those that were withheld count too.
-pub fn number(windows: Grid, block: Span, first: Timestamp, window: Span) -> u64 {
+pub fn window_number(windows: Grid, block: Span, first: Timestamp, window: Span) -> u64 {
     let begin = windows.span_of(block.start).start.max(first);
     let number = window.start.since(begin).as_micros() / windows.length().as_micros().max(1);
     u64::try_from(number).unwrap_or(u64::MAX)
@@ -80,7 +81,7 @@ pub fn number(windows: Grid, block: Span, first: Timestamp, window: Span) -> u64
 
 /// Rest of a total for ordinary windows when a part of it is kept back.
 pub fn without_reserve(total: Price, reserve: Fraction) -> Price {
-    reserve.rest().of(total)
+    reserve.complement_to_whole().part_of_price(total)
 }
 
 /// Request of a release for a part of what a block may spend.
@@ -101,41 +102,41 @@ pub enum PolicyInput {
 /// # Errors
 ///
 /// If the prices exceed the budget of a block, leave nothing for a release, or a fixed price never ends.
-pub fn divide(
+pub fn divide_budget(
     all: Price,
     windows: Option<u64>,
     asked: &[PolicyInput],
-) -> Result<Vec<Price>, Unfair> {
+) -> Result<Vec<Price>, DivisionError> {
     let mut own = Vec::with_capacity(asked.len());
     for asked in asked {
         own.push(match asked {
             PolicyInput::Fixed(price) => {
-                let windows = windows.ok_or(Unfair::Endless)?;
+                let windows = windows.ok_or(DivisionError::Endless)?;
                 if times_within(*price, all) < windows {
-                    return Err(Unfair::TooMuch);
+                    return Err(DivisionError::TooMuch);
                 }
                 // It fits, so no part is too large for a price.
-                Some(price.map(|count| count.saturating_mul(windows)))
+                Some(price.map_parts(|count| count.saturating_mul(windows)))
             }
-            PolicyInput::Part(fraction) => Some(fraction.of(all)),
+            PolicyInput::Part(fraction) => Some(fraction.part_of_price(all)),
             PolicyInput::Rest => None,
         });
     }
     let mut left = all;
     for share in own.iter().flatten() {
-        left = left.checked_sub(*share).ok_or(Unfair::TooMuch)?;
+        left = left.checked_sub(*share).ok_or(DivisionError::TooMuch)?;
     }
     let others = own.iter().filter(|share| share.is_none()).count() as u64;
-    let even = left.map(|count| count.checked_div(others).unwrap_or_default());
+    let even = left.map_parts(|count| count.checked_div(others).unwrap_or_default());
     if others > 0 && !has_every_part_of(all, even) {
-        return Err(Unfair::Nothing);
+        return Err(DivisionError::Nothing);
     }
     Ok(own.into_iter().map(|share| share.unwrap_or(even)).collect())
 }
 
 /// Reasons why releases cannot share a budget as they ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfair {
+pub enum DivisionError {
     #[error("the releases together cost more than the budget of a block")]
     TooMuch,
     #[error("the releases with a price or share of their own leave nothing for the others")]
@@ -150,27 +151,27 @@ pub enum Unfair {
 fn has_every_part_of(share: Price, price: Price) -> bool {
     !share.is_zero()
         && share
-            .parts()
+            .smallest_units()
             .into_iter()
-            .zip(price.parts())
+            .zip(price.smallest_units())
             .all(|(share, price)| price > 0 || share == 0)
 }
 
 /// Number of times that `total` pays `price`. What costs nothing is paid for without end, another kind never.
 fn times_within(price: Price, total: Price) -> u64 {
-    if total.checked_add(price.zero()).is_none() {
+    if total.checked_add(price.zero_of_kind()).is_none() {
         return 0;
     }
     let times = price
-        .parts()
+        .smallest_units()
         .into_iter()
-        .zip(total.parts())
+        .zip(total.smallest_units())
         .filter_map(|(price, total)| total.checked_div(price));
     times.min().unwrap_or(u64::MAX)
 }
 
 /// The first number from which on it is over.
-fn first(is_over: impl Fn(u64) -> bool) -> u64 {
+fn first_over(is_over: impl Fn(u64) -> bool) -> u64 {
     let mut least = 0;
     let mut most = u64::MAX;
     while least < most {
@@ -185,7 +186,7 @@ fn first(is_over: impl Fn(u64) -> bool) -> u64 {
 }
 
 /// Parts of a count that fits are counts that fit.
-fn whole(count: u128) -> u64 {
+fn saturated_count(count: u128) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
@@ -223,12 +224,13 @@ mod tests {
             for blocks in [blocks, Blocks::Forever] {
                 let mut met: std::collections::BTreeMap<Span, u64> =
                     std::collections::BTreeMap::new();
-                let all = std::iter::successors(Some(first), |window| Some(windows.after(*window)));
+                let all =
+                    std::iter::successors(Some(first), |window| Some(windows.span_after(*window)));
                 for window in all.take(60) {
                     for block in blocks.spans_meeting(window) {
                         let before = met.entry(block).or_default();
                         assert_eq!(
-                            number(windows, block, first.start, window),
+                            window_number(windows, block, first.start, window),
                             *before,
                             "{length} {per} {block:?}"
                         );
@@ -268,24 +270,24 @@ mod tests {
         ) {
             let (share, mut last) = (price(kind, share), None);
             let policy = policy(which, share, count);
-            let mut sum = share.zero();
-            for paid in (0..windows).map_while(|n| policy.price(n)) {
+            let mut sum = share.zero_of_kind();
+            for paid in (0..windows).map_while(|n| policy.window_price(n)) {
                 sum = sum.checked_add(paid).unwrap();
                 prop_assert!(!paid.is_zero() && last.is_none_or(|last| paid.is_within(last)));
-                prop_assert!(paid.parts().iter().zip(share.parts()).all(|(paid, share)| *paid > 0 || share == 0));
+                prop_assert!(paid.smallest_units().iter().zip(share.smallest_units()).all(|(paid, share)| *paid > 0 || share == 0));
                 last = Some(paid);
             }
             prop_assert!(sum.is_within(share), "{} {}", sum, share);
             // However late, it is no more than at the start.
-            let late = policy.price(start).unwrap_or(share.zero());
-            prop_assert!(late.is_within(policy.price(0).unwrap_or(late)));
+            let late = policy.window_price(start).unwrap_or(share.zero_of_kind());
+            prop_assert!(late.is_within(policy.window_price(0).unwrap_or(late)));
         }
 
         /// In closed form: `N / (N + m)` of the share, less at most one unit a window.
         #[test]
         fn a_decaying_series_spends_what_its_formula_says(share in 1_u64..1 << 40, m in 1_u64..500, windows in 1_u64..2000) {
             let policy = policy(false, price(0, [share, 0]), m);
-            let sum: u64 = (0..windows).map(|n| policy.price(n).map_or(0, |price| price.parts()[0])).sum();
+            let sum: u64 = (0..windows).map(|n| policy.window_price(n).map_or(0, |price| price.smallest_units()[0])).sum();
             let formula = u128::from(share) * u128::from(windows) / u128::from(windows + m);
             prop_assert!(u128::from(sum) <= formula && formula <= u128::from(sum + windows), "{} {}", sum, formula);
         }
@@ -296,18 +298,18 @@ mod tests {
         ) {
             let (share, least) = (price(kind, share), price(kind, [least, least]));
             let policy = policy(which, share, count);
-            let is_enough = |price: Price| least.parts()[0] <= price.parts()[0];
-            let is_paid = |n| policy.price(n).is_some_and(is_enough);
-            let lasts = policy.lasts(share, None, is_enough).unwrap();
+            let is_enough = |price: Price| least.smallest_units()[0] <= price.smallest_units()[0];
+            let is_paid = |n| policy.window_price(n).is_some_and(is_enough);
+            let lasts = policy.paid_windows(share, None, is_enough).unwrap();
             prop_assert!(!is_paid(lasts) && (lasts == 0 || is_paid(lasts - 1)), "{}", lasts);
-            prop_assert_eq!(policy.lasts(share, Some(windows), is_enough), (lasts < windows).then_some(lasts));
+            prop_assert_eq!(policy.paid_windows(share, Some(windows), is_enough), (lasts < windows).then_some(lasts));
         }
 
         #[test]
         fn a_fixed_price_lasts_as_long_as_the_total(kind in 0_usize..4, one in [1_u64..50, 1_u64..50], total in [0_u64..900, 0_u64..900]) {
             let (one, total) = (price(kind, one), price(kind, total));
-            let lasts = Policy::Fixed(one).lasts(total, None, always).unwrap();
-            let sum = |count| (0..count).try_fold(total.zero(), |sum, _| sum.checked_add(one)).unwrap();
+            let lasts = Policy::Fixed(one).paid_windows(total, None, always).unwrap();
+            let sum = |count| (0..count).try_fold(total.zero_of_kind(), |sum, _| sum.checked_add(one)).unwrap();
             prop_assert!(sum(lasts).is_within(total) && !sum(lasts + 1).is_within(total), "{} {} {}", one, total, lasts);
         }
 
@@ -322,8 +324,8 @@ mod tests {
                 1 => PolicyInput::Part(Fraction::from_millionths(part).unwrap()),
                 _ => PolicyInput::Rest,
             });
-            if let Ok(shares) = divide(all, Some(windows), &asked.collect::<Vec<_>>()) {
-                let sum = shares.iter().try_fold(all.zero(), |sum, share| sum.checked_add(*share));
+            if let Ok(shares) = divide_budget(all, Some(windows), &asked.collect::<Vec<_>>()) {
+                let sum = shares.iter().try_fold(all.zero_of_kind(), |sum, share| sum.checked_add(*share));
                 prop_assert!(sum.unwrap().is_within(all));
             }
         }
@@ -336,13 +338,16 @@ mod tests {
             windows: some(8760),
         };
         assert_eq!(
-            (policy.price(0), policy.price(8759)),
+            (policy.window_price(0), policy.window_price(8759)),
             (Some(pure("0.000114155251")), Some(pure("0.000114155251")))
         );
-        assert_eq!((policy.price(8760), policy.price(u64::MAX)), (None, None));
-        assert_eq!(policy.lasts(pure("1"), None, always), Some(8760));
+        assert_eq!(
+            (policy.window_price(8760), policy.window_price(u64::MAX)),
+            (None, None)
+        );
+        assert_eq!(policy.paid_windows(pure("1"), None, always), Some(8760));
         // Of a day it is but a part.
-        assert_eq!(policy.lasts(pure("1"), Some(24), always), None);
+        assert_eq!(policy.paid_windows(pure("1"), Some(24), always), None);
     }
 
     #[test]
@@ -353,7 +358,7 @@ mod tests {
         };
         let spent = |windows| {
             (0..windows)
-                .map(|n| policy.price(n).unwrap().parts()[0])
+                .map(|n| policy.window_price(n).unwrap().smallest_units()[0])
                 .sum::<u64>()
         };
         assert_eq!(
@@ -364,11 +369,11 @@ mod tests {
             ],
             [499, 749, 998]
         );
-        let years = policy.lasts(pure("1"), None, always).unwrap() / 8766;
+        let years = policy.paid_windows(pure("1"), None, always).unwrap() / 8766;
         assert_eq!(years, 1478);
         // Noise that needs 0.0001 a window ends long before the rounding does.
         assert_eq!(
-            policy.lasts(pure("1"), None, |price| pure("0.0001").is_within(price)),
+            policy.paid_windows(pure("1"), None, |price| pure("0.0001").is_within(price)),
             Some(1128)
         );
     }
@@ -377,36 +382,42 @@ mod tests {
     fn what_rounds_to_nothing_in_one_part_pays_for_nothing() {
         let share = price(1, [1_000_000, 10]);
         assert_eq!(
-            policy(true, share, 10).price(0),
+            policy(true, share, 10).window_price(0),
             Some(price(1, [100_000, 1]))
         );
-        assert_eq!(policy(true, share, 11).price(0), None);
-        assert_eq!(policy(true, share, 11).lasts(share, None, always), Some(0));
+        assert_eq!(policy(true, share, 11).window_price(0), None);
+        assert_eq!(
+            policy(true, share, 11).paid_windows(share, None, always),
+            Some(0)
+        );
         // A part that the share does not have is not missed.
         assert_eq!(
-            policy(true, price(1, [11, 0]), 11).price(0),
+            policy(true, price(1, [11, 0]), 11).window_price(0),
             Some(price(1, [1, 0]))
         );
-        assert_eq!(policy(false, share.zero(), 11).price(0), None);
+        assert_eq!(
+            policy(false, share.zero_of_kind(), 11).window_price(0),
+            None
+        );
     }
 
     #[test]
     fn windows_of_a_day_that_a_fixed_price_pays_for() {
-        let fixed = |text| Policy::Fixed(pure(text)).lasts(pure("1"), Some(24), always);
+        let fixed = |text| Policy::Fixed(pure(text)).paid_windows(pure("1"), Some(24), always);
         assert_eq!(
             (fixed("0.04"), fixed("0.05"), fixed("1.1")),
             (None, Some(20), Some(0))
         );
         assert_eq!(
-            Policy::Fixed(Price::SLOT).lasts(Price::Slots(24), Some(24), always),
+            Policy::Fixed(Price::SLOT).paid_windows(Price::Slots(24), Some(24), always),
             None
         );
         assert_eq!(
-            Policy::Fixed(Price::SLOT).lasts(pure("1"), Some(24), always),
+            Policy::Fixed(Price::SLOT).paid_windows(pure("1"), Some(24), always),
             Some(0)
         );
         assert_eq!(
-            Policy::Fixed(pure("0.01")).lasts(pure("1"), None, |_| false),
+            Policy::Fixed(pure("0.01")).paid_windows(pure("1"), None, |_| false),
             Some(0)
         );
     }
@@ -424,7 +435,7 @@ mod tests {
     fn releases_divide_what_is_not_fixed() {
         let half = PolicyInput::Part(Fraction::from_millionths(500_000).unwrap());
         let fixed = |text| PolicyInput::Fixed(pure(text));
-        let divide = |windows, asked: &[PolicyInput]| divide(pure("1"), windows, asked);
+        let divide = |windows, asked: &[PolicyInput]| divide_budget(pure("1"), windows, asked);
         assert_eq!(divide(Some(24), &[PolicyInput::Rest]), Ok(vec![pure("1")]));
         assert_eq!(
             divide(
@@ -436,20 +447,23 @@ mod tests {
         assert_eq!(divide(None, &[half, half]), Ok(vec![pure("0.5"); 2]));
         assert_eq!(
             divide(None, &[half, half, PolicyInput::Rest]),
-            Err(Unfair::Nothing)
+            Err(DivisionError::Nothing)
         );
         assert_eq!(
             divide(Some(24), &[half, half, fixed("0.01")]),
-            Err(Unfair::TooMuch)
+            Err(DivisionError::TooMuch)
         );
-        assert_eq!(divide(Some(24), &[fixed("0.05")]), Err(Unfair::TooMuch));
+        assert_eq!(
+            divide(Some(24), &[fixed("0.05")]),
+            Err(DivisionError::TooMuch)
+        );
         assert_eq!(
             divide(None, &[fixed("0.05"), PolicyInput::Rest]),
-            Err(Unfair::Endless)
+            Err(DivisionError::Endless)
         );
         assert_eq!(
             divide(Some(24), &[PolicyInput::Fixed(Price::SLOT)]),
-            Err(Unfair::TooMuch)
+            Err(DivisionError::TooMuch)
         );
     }
 }

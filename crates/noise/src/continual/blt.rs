@@ -1,6 +1,6 @@
 //! Noise for sums of everything so far, in a handful of buffers.
 
-use super::rounding::round;
+use super::rounding::round_to_bits;
 
 /// A buffered linear Toeplitz matrix `C(x) = 1 + sum_i w_i x / (1 - d_i x)` (`[DMPST24]`),
 /// its numbers whole: fresh noise is `C` of the noise that is used, so one buffer for each `i` remembers all
@@ -45,7 +45,7 @@ const SETTLED: u64 = 1 << 18;
 
 impl Blt {
     /// All that there are, for shorter series first.
-    pub fn all() -> &'static [Blt] {
+    pub fn all_sets() -> &'static [Blt] {
         &SETS
     }
 
@@ -53,10 +53,10 @@ impl Blt {
     pub fn for_horizon(horizon: u64) -> Option<&'static Blt> {
         let panes = horizon.min(SETTLED / 4);
         let mut best = None;
-        let mut least = independent(panes);
+        let mut least = independent_variance(panes);
         for blt in &SETS {
             let rows = blt
-                .rows()
+                .row_variances()
                 .take(usize::try_from(panes).unwrap_or(usize::MAX));
             let error = blt.norm_squared_f64() * rows.sum::<f64>();
             if error < least {
@@ -87,7 +87,7 @@ impl Blt {
     ///
     /// A buffer decays as `round(d s)`. The difference of two buffers so follows the exact law but for less than 1 a pane, in
     /// all less than `1 + d + d^2 + ...`; the sum over the buffers is rounded once more.
-    pub fn drift(&self) -> u64 {
+    pub fn rounding_drift(&self) -> u64 {
         let mut drift = 1;
         for BufferLaw { decay, weight } in self.buffer_laws() {
             drift += (weight << (DECAY_BITS - WEIGHT_BITS)).div_ceil((1 << DECAY_BITS) - decay);
@@ -107,24 +107,26 @@ impl Blt {
                 .zip(self.weights)
                 .map(|(buffer, w)| i128::from(*w) * buffer[at])
                 .sum();
-            *noise -= round(past, WEIGHT_BITS);
+            *noise -= round_to_bits(past, WEIGHT_BITS);
             for (buffer, decay) in buffers.iter_mut().zip(self.decays) {
-                buffer[at] = round(i128::from(*decay) * buffer[at], DECAY_BITS) + *noise;
+                buffer[at] = round_to_bits(i128::from(*decay) * buffer[at], DECAY_BITS) + *noise;
             }
         }
     }
 
     /// The variance of a sum over so many panes, of fresh noise of variance 1. A figure to show.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-    pub(super) fn row(&self, panes: u64) -> f64 {
-        let mut rows = self.rows().skip(panes.clamp(1, SETTLED) as usize - 1);
+    pub(super) fn row_variance(&self, panes: u64) -> f64 {
+        let mut rows = self
+            .row_variances()
+            .skip(panes.clamp(1, SETTLED) as usize - 1);
         let last = rows.next().unwrap_or(f64::NAN);
         let next = rows.next().unwrap_or(f64::NAN);
         last + panes.saturating_sub(SETTLED) as f64 * (next - last)
     }
 
     /// The squared 2-norms of the rows of `A / C`, `A` the sums.
-    fn rows(&self) -> impl Iterator<Item = f64> {
+    fn row_variances(&self) -> impl Iterator<Item = f64> {
         let decays: Vec<f64> = self
             .decays
             .iter()
@@ -163,7 +165,7 @@ impl Blt {
     }
 
     /// Numbers that make it this one and no other.
-    pub(super) fn numbers(&self) -> Vec<u64> {
+    pub(super) fn identifying_numbers(&self) -> Vec<u64> {
         [self.decays, self.weights].concat()
     }
 }
@@ -176,6 +178,6 @@ struct BufferLaw {
 
 /// The sum of the variances of independent noise added up, over so many panes.
 #[expect(clippy::cast_precision_loss, reason = "which is the better one")]
-fn independent(panes: u64) -> f64 {
+fn independent_variance(panes: u64) -> f64 {
     panes as f64 * (panes as f64 + 1.0) / 2.0
 }

@@ -74,15 +74,15 @@ impl Correlation {
     }
 
     /// Memory before the first pane.
-    pub fn memory(&self, values: usize) -> Memory {
+    pub fn empty_memory(&self, values: usize) -> Memory {
         Memory {
             step: 0,
-            noise: vec![vec![0; values]; self.vectors()],
+            noise: vec![vec![0; values]; self.vector_count()],
         }
     }
 
     /// Number of vectors of noise that are remembered.
-    pub(super) fn vectors(&self) -> usize {
+    pub(super) fn vector_count(&self) -> usize {
         match &self.kind {
             Kind::Independent => 0,
             Kind::Blt(blt) => blt.buffers(),
@@ -113,7 +113,11 @@ impl Correlation {
 
     /// The noise of the next pane. `draw` gives a vector of fresh noise: once a step, and under a tree once more for every
     /// node that the pane completes.
-    pub fn correlate(&self, memory: &mut Memory, draw: &mut dyn FnMut() -> Vec<i128>) -> Vec<i128> {
+    pub fn next_noise(
+        &self,
+        memory: &mut Memory,
+        draw: &mut dyn FnMut() -> Vec<i128>,
+    ) -> Vec<i128> {
         let position = memory.step % self.longest;
         if position == 0 && self.longest < u64::MAX {
             for vector in &mut memory.noise {
@@ -141,12 +145,12 @@ impl Correlation {
     /// The variance of the sum of the noise of the last `over` of `panes` panes, of fresh noise of variance 1: of all of them
     /// but for a filter, which is for sums over its own length.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-    pub(super) fn row(&self, panes: u64, over: Option<u32>) -> f64 {
+    pub(super) fn row_variance(&self, panes: u64, over: Option<u32>) -> f64 {
         match &self.kind {
             Kind::Independent => over.map_or(panes, |over| panes.min(over.into())) as f64,
-            Kind::Blt(blt) => self.row_since_begun(panes, |panes| blt.row(panes)),
-            Kind::Fir(fir) => fir.row(panes),
-            Kind::Tree(tree) => self.row_since_begun(panes, |panes| tree.row(panes)),
+            Kind::Blt(blt) => self.row_since_begun(panes, |panes| blt.row_variance(panes)),
+            Kind::Fir(fir) => fir.row_variance(panes),
+            Kind::Tree(tree) => self.row_since_begun(panes, |panes| tree.row_variance(panes)),
         }
     }
 
@@ -173,7 +177,7 @@ impl Correlation {
         };
         let rest = match &self.kind {
             Kind::Independent => Vec::new(),
-            Kind::Blt(blt) => blt.numbers(),
+            Kind::Blt(blt) => blt.identifying_numbers(),
             Kind::Fir(fir) => fir
                 .coefficients()
                 .iter()

@@ -20,12 +20,12 @@ impl State {
     pub fn to_bytes(&self, series: &Series) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(series.state_bytes(self.values));
         bytes.push(VERSION);
-        bytes.extend(fingerprint(series));
+        bytes.extend(series_fingerprint(series));
         bytes.extend(self.step().to_le_bytes());
         bytes.extend((self.values as u64).to_le_bytes());
         let numbers = self.memory.noise.iter().chain(&self.published).flatten();
         bytes.extend(numbers.flat_map(|number| number.to_le_bytes()));
-        bytes.extend(digest(&bytes));
+        bytes.extend(short_digest(&bytes));
         bytes
     }
 
@@ -43,21 +43,21 @@ impl State {
         let (written, sum) = bytes
             .split_last_chunk::<DIGEST>()
             .ok_or(Error::StateDamaged)?;
-        if digest(written) != *sum || written.len() < HEAD {
+        if short_digest(written) != *sum || written.len() < HEAD {
             return Err(Error::StateDamaged);
         }
         let (head, body) = written.split_at(HEAD);
-        if head[1..=DIGEST] != fingerprint(series) {
+        if head[1..=DIGEST] != series_fingerprint(series) {
             return Err(Error::StateForeign);
         }
         let step = number_at(head, 1 + DIGEST);
         let values =
             usize::try_from(number_at(head, 1 + DIGEST + 8)).map_err(|_| Error::StateDamaged)?;
-        let of_memory = series.correlation.vectors();
+        let of_memory = series.correlation.vector_count();
         let one_more = usize::from(
             version == FIRST_VERSION && matches!(series.over(), WindowKind::Hopping { .. }),
         );
-        let vectors = of_memory + series.kept() + one_more;
+        let vectors = of_memory + series.kept_vectors() + one_more;
         if values
             .checked_mul(vectors)
             .and_then(|n| n.checked_mul(NUMBER))
@@ -106,21 +106,21 @@ fn without_oldest(ring: &[Vec<i128>], step: u64) -> Vec<Vec<i128>> {
 impl Series {
     /// Number of bytes that [`State::to_bytes`] takes, and memory about as much: 16 bytes a number.
     pub fn state_bytes(&self, values: usize) -> usize {
-        HEAD + (self.correlation.vectors() + self.kept()) * values * NUMBER + DIGEST
+        HEAD + (self.correlation.vector_count() + self.kept_vectors()) * values * NUMBER + DIGEST
     }
 }
 
 /// Digest that tells series apart, but for the number of values.
-fn fingerprint(series: &Series) -> [u8; DIGEST] {
+fn series_fingerprint(series: &Series) -> [u8; DIGEST] {
     let bytes: Vec<u8> = series
         .numbers()
         .iter()
         .flat_map(|number| number.to_le_bytes())
         .collect();
-    digest(&[b"bernstream series 1\n", bytes.as_slice()].concat())
+    short_digest(&[b"bernstream series 1\n", bytes.as_slice()].concat())
 }
 
-fn digest(bytes: &[u8]) -> [u8; DIGEST] {
+fn short_digest(bytes: &[u8]) -> [u8; DIGEST] {
     let whole: [u8; 32] = Sha256::digest(bytes).into();
     let mut first = [0; DIGEST];
     first.copy_from_slice(&whole[..DIGEST]);

@@ -1,6 +1,6 @@
 //! Noise for sums over the last few panes.
 
-use super::rounding::round;
+use super::rounding::round_to_bits;
 
 /// A finite filter `C(x) = sum_(j < 2R) c_j x^j`, `c_j` near those of `sqrt((1 - x^R) / (1 - x))` at `exp(-1 / 6R) x`: the
 /// root of the sum over `R` panes, which splits the error evenly between `C` and the sum over `C` and so minimises their
@@ -17,9 +17,9 @@ const BITS: u32 = 10;
 
 impl Fir {
     /// For sums over `panes` panes.
-    pub fn over(panes: usize) -> Fir {
-        let coefficients = coefficients(panes);
-        let rows = rows(panes, &coefficients);
+    pub fn for_panes(panes: usize) -> Fir {
+        let coefficients = filter_coefficients(panes);
+        let rows = row_variances(panes, &coefficients);
         Fir { coefficients, rows }
     }
 
@@ -53,13 +53,13 @@ impl Fir {
             }
         }
         for (noise, past) in fresh.iter_mut().zip(past) {
-            *noise -= round(past, BITS);
+            *noise -= round_to_bits(past, BITS);
         }
         ring[now].copy_from_slice(fresh);
     }
 
     /// The variance of the sum over the last panes when there have been so many, of fresh noise of variance 1.
-    pub(super) fn row(&self, panes: u64) -> f64 {
+    pub(super) fn row_variance(&self, panes: u64) -> f64 {
         let last = self.rows.len().saturating_sub(1);
         self.rows[usize::try_from(panes.saturating_sub(1))
             .unwrap_or(usize::MAX)
@@ -73,7 +73,7 @@ impl Fir {
     clippy::cast_possible_truncation,
     reason = "numbers below 2^20"
 )]
-fn coefficients(panes: usize) -> Vec<i64> {
+fn filter_coefficients(panes: usize) -> Vec<i64> {
     // Of 1 / sqrt(1 - x): binom(2j, j) / 4^j.
     let mut root = vec![1.0];
     for j in 1..2 * panes {
@@ -94,7 +94,7 @@ fn coefficients(panes: usize) -> Vec<i64> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures to show")]
-fn rows(panes: usize, coefficients: &[i64]) -> Vec<f64> {
+fn row_variances(panes: usize, coefficients: &[i64]) -> Vec<f64> {
     let rest: Vec<f64> = coefficients[1..]
         .iter()
         .rev()

@@ -44,7 +44,7 @@ const ROUNDING: u64 = 1024;
 ///
 /// `|fresh' - fresh|` over all panes is at most `D2 |c| + drift sqrt(longest values)` by Minkowski. The changes of several
 /// panes add up to at most their number times that, and so does what is paid, but for the square: a root of `panes` more.
-pub(super) fn calibrate(
+pub(super) fn calibrate_guarded(
     change: u64,
     values: usize,
     panes: u32,
@@ -67,7 +67,7 @@ pub(super) fn calibrate(
             .unwrap_or(u64::MAX)
             .min(most);
         let slack = (u128::from(longest) * values as u128).isqrt() as u64 + 1;
-        match gaussian(
+        match gaussian_mechanism(
             exact.saturating_add(slack.saturating_mul(spread.drift).saturating_mul(several)),
             longest,
             values,
@@ -91,7 +91,12 @@ pub(super) fn calibrate(
 /// Under `rho`, `2^-20` of it and `10^-12` pay for the constants of the sampler instead of what a single release takes for
 /// `2^20` values: with every probability within `exp(2^-97)`, orders below `1 + 2^-20` counted as that order, `2^36` values
 /// need `2^-20 rho + (2^20 + 2) 2^-61`.
-fn gaussian(change: u64, panes: u64, values: usize, price: Price) -> Result<Mechanism, NoiseError> {
+fn gaussian_mechanism(
+    change: u64,
+    panes: u64,
+    values: usize,
+    price: Price,
+) -> Result<Mechanism, NoiseError> {
     let price = match price {
         Price::Concentrated(rho) => {
             let whole = rho.trillionths();

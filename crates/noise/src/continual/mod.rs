@@ -9,7 +9,7 @@
 //! Why it is private (`docs/proofs/sums.md`). Let streams `x` and `x'` differ by `v` in pane `j`, and fix what is published. Then `w' = w` but for
 //! `w'_j = w_j - v`, and the fresh noise that leads there, `z_t = w_t + f(w_<t)`, differs by `-v` in step `j`, by
 //! `f(w'_<t) - f(w_<t)` after it, and not at all before. `f` is linear but for its rounding, so that is column `t - j` of `C =
-//! 1 + f` times `v`, and at most [`blt::Blt::drift`] more. Between fixed streams and fixed published values the map from `z`
+//! 1 + f` times `v`, and at most [`blt::Blt::rounding_drift`] more. Between fixed streams and fixed published values the map from `z`
 //! to `w` is one to one, so the odds of what is published are those of `z` and `z'`.
 //!
 //! The shift of step `t` is a function of what was published before it, never of what comes: so it holds for streams that are

@@ -5,7 +5,7 @@ use super::correlation::Correlation;
 use super::error::{Error, MOST_PANES};
 use super::fir::Fir;
 use super::guarded::{Guarded, Spread};
-use super::rounding::round;
+use super::rounding::round_to_bits;
 use super::state::State;
 use super::tree::Tree;
 use crate::Exact;
@@ -82,7 +82,7 @@ impl Series {
                 Err(Error::Panes { panes })
             }
             WindowKind::Hopping { panes: panes @ 2.. } if is_gaussian => {
-                let fir = Fir::over(panes as usize);
+                let fir = Fir::for_panes(panes as usize);
                 let later = u64::from(2 * panes - 1);
                 let found = request.guarded(&Spread {
                     norm_squared: fir.norm_squared(),
@@ -99,7 +99,7 @@ impl Series {
                 };
                 let found = request.guarded(&Spread {
                     norm_squared: blt.norm_squared(),
-                    drift: blt.drift(),
+                    drift: blt.rounding_drift(),
                     least: horizon,
                     most: LONGEST,
                 })?;
@@ -137,7 +137,7 @@ impl Series {
         clippy::cast_precision_loss,
         reason = "a scale to show; the noise itself is drawn from the integer"
     )]
-    pub fn fresh(&self, grid: f64) -> Fresh {
+    pub fn describe_noise(&self, grid: f64) -> Fresh {
         let unit = grid / (1_u64 << self.bits) as f64;
         Fresh {
             scale: self.noise.scale().units() as f64 * unit,
@@ -147,10 +147,10 @@ impl Series {
     }
 
     /// State of one key, before its first pane.
-    pub fn begin(&self, values: usize) -> State {
-        let published = vec![vec![0; values]; self.kept()];
+    pub fn begin_state(&self, values: usize) -> State {
+        let published = vec![vec![0; values]; self.kept_vectors()];
         State {
-            memory: self.correlation.memory(values),
+            memory: self.correlation.empty_memory(values),
             published,
             values,
         }
@@ -159,21 +159,26 @@ impl Series {
     /// Draws, moves `state` on and gives what is published now: the sum over the panes that this release speaks of, in grid
     /// units. Costs the price of a pane. `state` must be that of this series and key, after its last pane, and `pane` have as
     /// many values.
-    pub fn step(&self, pane: &Exact, state: &mut State, generator: &mut Generator) -> Noisy {
+    pub fn release_step(
+        &self,
+        pane: &Exact,
+        state: &mut State,
+        generator: &mut Generator,
+    ) -> Noisy {
         debug_assert_eq!(pane.reveal().len(), state.values, "a pane of another shape");
         let nothing = Exact::new(vec![0; state.values]);
         let step = state.step();
-        let mut noisy = self.correlation.correlate(&mut state.memory, &mut || {
-            self.noise.release(&nothing, generator).0
+        let mut noisy = self.correlation.next_noise(&mut state.memory, &mut || {
+            self.noise.release_noisy(&nothing, generator).0
         });
         for (noisy, exact) in noisy.iter_mut().zip(pane.reveal()) {
             *noisy = exact.saturating_mul(1 << self.bits).saturating_add(*noisy);
         }
         let mut sum = noisy.clone();
         for vector in &state.published {
-            add(&mut sum, vector);
+            add_saturating(&mut sum, vector);
         }
-        let place = step.checked_rem(self.kept() as u64).unwrap_or(0) as usize;
+        let place = step.checked_rem(self.kept_vectors() as u64).unwrap_or(0) as usize;
         if let Some(kept) = state.published.get_mut(place) {
             *kept = if self.over == WindowKind::Cumulative {
                 sum.clone()
@@ -183,7 +188,7 @@ impl Series {
         }
         Noisy(
             sum.into_iter()
-                .map(|value| round(value, self.bits))
+                .map(|value| round_to_bits(value, self.bits))
                 .collect(),
         )
     }
@@ -199,7 +204,11 @@ impl Series {
         let unit = (1_u64 << self.bits) as f64;
         let fresh =
             self.noise.scale().units() as f64 / unit * self.noise.distribution().deviation(values);
-        fresh * self.correlation.row(step.saturating_add(1), over).sqrt()
+        fresh
+            * self
+                .correlation
+                .row_variance(step.saturating_add(1), over)
+                .sqrt()
     }
 
     pub fn over(&self) -> WindowKind {
@@ -221,7 +230,7 @@ impl Series {
     }
 
     /// Number of vectors of published values that the next step needs: the sum, or the panes of its window but itself.
-    pub(super) fn kept(&self) -> usize {
+    pub(super) fn kept_vectors(&self) -> usize {
         match self.over {
             WindowKind::Cumulative => 1,
             WindowKind::Hopping { panes } => panes as usize - 1,
@@ -273,7 +282,7 @@ impl Request {
             });
         }
         let panes = self.panes_a_unit;
-        guarded::calibrate(self.change.0, self.values, panes, self.price, spread)
+        guarded::calibrate_guarded(self.change.0, self.values, panes, self.price, spread)
     }
 
     fn correlated(&self, correlation: Correlation, found: Guarded) -> Series {
@@ -299,7 +308,7 @@ pub(super) fn price_of_a_node(price: Price, levels: usize, panes: u32) -> Price 
         Price::Concentrated(rho) => {
             let of_all = u128::from(rho.trillionths()) * u128::from(panes) / u128::from(levels);
             let of_all = Rho::from_trillionths(u64::try_from(of_all).unwrap_or(u64::MAX));
-            part_of(Price::Concentrated(of_all).pure(), panes)
+            part_of(Price::Concentrated(of_all).largest_pure_epsilon(), panes)
         }
         // Calibrates nothing.
         Price::Slots(_) => price,
@@ -311,7 +320,7 @@ fn part_of(epsilon: Epsilon, parts: u64) -> Price {
     Price::Pure(Epsilon::from_trillionths(epsilon.trillionths() / parts))
 }
 
-fn add(sum: &mut [i128], vector: &[i128]) {
+fn add_saturating(sum: &mut [i128], vector: &[i128]) {
     for (sum, value) in sum.iter_mut().zip(vector) {
         *sum = sum.saturating_add(*value);
     }

@@ -1,6 +1,6 @@
 //! Noise for sums of everything so far, under laws whose price adds up in the 1-norm.
 
-use super::rounding::round;
+use super::rounding::round_to_bits;
 
 /// A tree of `levels` levels over the panes, `branching` children to a node (`[DNPR10]`, `[CSS11]`). Every node
 /// has noise of its own, and is combined with its children as soon as it is complete (`[Hon15]`, from below). A pane is in one
@@ -24,11 +24,11 @@ impl Tree {
             branching: horizon,
             weights: vec![1 << BITS],
         };
-        let mut least = flat.error(horizon);
+        let mut least = flat.total_error(horizon);
         let mut best = flat;
         for branching in 2..=MOST_CHILDREN.min(horizon) {
-            let tree = Tree::over(horizon, branching);
-            let error = tree.error(horizon);
+            let tree = Tree::for_panes(horizon, branching);
+            let error = tree.total_error(horizon);
             if error < least {
                 least = error;
                 best = tree;
@@ -38,7 +38,7 @@ impl Tree {
     }
 
     /// The lowest over `horizon` panes.
-    pub fn over(horizon: u64, branching: u64) -> Tree {
+    pub fn for_panes(horizon: u64, branching: u64) -> Tree {
         let mut weights = vec![1_u64 << BITS];
         let mut capacity = branching;
         while capacity < horizon {
@@ -90,7 +90,7 @@ impl Tree {
             let own = i128::from(self.weights[above]);
             node = draw();
             for ((noise, children), change) in node.iter_mut().zip(sum).zip(&mut change) {
-                *noise = round(own * *noise + ((1 << BITS) - own) * *children, BITS);
+                *noise = round_to_bits(own * *noise + ((1 << BITS) - own) * *children, BITS);
                 *change += *noise - *children;
                 *children = 0;
             }
@@ -100,7 +100,7 @@ impl Tree {
 
     /// The variance of the noise of the sum over so many panes, of fresh noise of variance 1.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-    pub(super) fn row(&self, panes: u64) -> f64 {
+    pub(super) fn row_variance(&self, panes: u64) -> f64 {
         let mut rest = panes;
         let mut variance = 0.0;
         for (level, weight) in self.weights.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Tree {
 
     /// The square of the levels (the price of a node is that part of the whole) times the sum of the variances.
     #[expect(clippy::cast_precision_loss, reason = "which is the better one")]
-    fn error(&self, horizon: u64) -> f64 {
+    fn total_error(&self, horizon: u64) -> f64 {
         let mut size = 1_u64;
         let mut sum = 0.0;
         for (level, weight) in self.weights.iter().enumerate() {
@@ -131,8 +131,8 @@ impl Tree {
             let rest = counted - periods * period;
             let nodes = rest / size;
             let part = rest % size;
-            let in_all = (periods * size) as f64 * triangle(self.branching as f64)
-                + size as f64 * triangle(nodes as f64)
+            let in_all = (periods * size) as f64 * triangle_number(self.branching as f64)
+                + size as f64 * triangle_number(nodes as f64)
                 + (nodes * part) as f64;
             sum += in_all * *weight as f64 / f64::from(1_u32 << BITS);
             size = period;
@@ -147,7 +147,7 @@ impl Tree {
 }
 
 /// The sum of `0, 1, ..., n - 1`.
-fn triangle(n: f64) -> f64 {
+fn triangle_number(n: f64) -> f64 {
     n * (n - 1.0) / 2.0
 }
 
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_pane_is_in_one_node_of_each_level_and_nothing_else_knows_it() {
         for (branching, horizon) in [(2, 16), (3, 27), (3, 20), (5, 25), (4, 4)] {
-            let tree = Tree::over(horizon, branching);
+            let tree = Tree::for_panes(horizon, branching);
             let panes = tree.capacity();
             let fresh: Vec<i128> = (0..200_i128).map(|i| i * i * 7919 % 1001 - 500).collect();
             let (noise, covered) = run(&tree, panes, &fresh);
@@ -247,11 +247,11 @@ mod tests {
     #[test]
     fn the_error_that_chooses_a_tree_is_the_mean_over_its_panes() {
         for (horizon, branching) in [(1, 5), (7, 7), (64, 8), (100, 3), (1000, 11), (1331, 11)] {
-            let tree = Tree::over(horizon, branching);
-            let sum: f64 = (1..=horizon).map(|panes| tree.row(panes)).sum();
+            let tree = Tree::for_panes(horizon, branching);
+            let sum: f64 = (1..=horizon).map(|panes| tree.row_variance(panes)).sum();
             let expected = sum * (tree.levels() * tree.levels()) as f64;
             assert!(
-                (tree.error(horizon) / expected - 1.0).abs() < 1e-12,
+                (tree.total_error(horizon) / expected - 1.0).abs() < 1e-12,
                 "{horizon} {branching}"
             );
         }

@@ -37,10 +37,10 @@ impl RoundedBall {
     /// Replaces `values` by one variate.
     pub fn fill(&self, generator: &mut Generator, values: &mut [i128]) {
         let mut quotients = RationalCache::new();
-        let mut length = Length::draw(self.scale, values.len(), &mut quotients, generator);
+        let mut length = Length::draw_length(self.scale, values.len(), &mut quotients, generator);
         values.fill_with(|| {
-            let is_negative = generator.word() & 1 == 1;
-            let size = length.times(
+            let is_negative = generator.next_word() & 1 == 1;
+            let size = length.times_rounded(
                 DyadicReal::half_normal(&mut quotients, generator),
                 generator,
             );
@@ -64,7 +64,7 @@ struct Length {
 
 impl Length {
     /// Draws the length of `dimensions + 1` normal variates.
-    fn draw(
+    fn draw_length(
         scale: u128,
         dimensions: usize,
         quotients: &mut RationalCache,
@@ -84,12 +84,12 @@ impl Length {
             lowest: BigUint::ZERO,
             highest: BigUint::ZERO,
         };
-        length.refine(generator);
+        length.extend_digits(generator);
         length
     }
 
     /// One word more of every deviate: `(16 ||h||)^2 = 32 sum (16 e_i) + (16 h_last)^2`.
-    fn refine(&mut self, generator: &mut Generator) {
+    fn extend_digits(&mut self, generator: &mut Generator) {
         self.words += 1;
         for deviate in self.pairs.iter_mut().chain(&mut self.last) {
             while deviate.words() < self.words {
@@ -113,18 +113,18 @@ impl Length {
     }
 
     /// The product with `normal`, rounded to a whole number; the largest there is where it is larger.
-    fn times(&mut self, mut normal: DyadicReal, generator: &mut Generator) -> i128 {
+    fn times_rounded(&mut self, mut normal: DyadicReal, generator: &mut Generator) -> i128 {
         loop {
             let digits = normal.digits();
             // 256ths of a unit, and the words of both.
             let places = 8 + 64 * (self.words + normal.words());
-            let size = nearest(&self.lowest * &digits, places);
-            if size == nearest(&self.highest * (digits + 1_u32), places) {
+            let size = round_to_nearest(&self.lowest * &digits, places);
+            if size == round_to_nearest(&self.highest * (digits + 1_u32), places) {
                 return i128::try_from(&size).unwrap_or(i128::MAX);
             }
             normal.extend(generator);
             while self.words < normal.words() {
-                self.refine(generator);
+                self.extend_digits(generator);
             }
         }
     }
@@ -141,7 +141,7 @@ fn root_of_squares(pairs: BigUint, last: BigUint, words: usize) -> BigUint {
 }
 
 /// `product / 2^places`, rounded to the nearest.
-fn nearest(product: BigUint, places: usize) -> BigUint {
+fn round_to_nearest(product: BigUint, places: usize) -> BigUint {
     (product + (BigUint::from(1_u32) << (places - 1))) >> places
 }
 
@@ -152,7 +152,7 @@ mod tests {
     fn one(scale: u128, seed: u32) -> i128 {
         let mut generator = Generator::frozen([0; 32]);
         for _ in 0..seed {
-            generator.word();
+            generator.next_word();
         }
         let mut value = [0];
         RoundedBall { scale }.fill(&mut generator, &mut value);
@@ -176,7 +176,7 @@ mod tests {
     fn in_doubt_every_deviate_is_known_more_closely() {
         let mut quotients = RationalCache::new();
         let mut generator = Generator::frozen([3; 32]);
-        let mut length = Length::draw(1 << 100, 6, &mut quotients, &mut generator);
+        let mut length = Length::draw_length(1 << 100, 6, &mut quotients, &mut generator);
         assert_eq!(
             (length.words, length.pairs.len(), length.last.is_some()),
             (1, 3, true)
@@ -184,7 +184,7 @@ mod tests {
         let lowest = length.lowest.clone() << 64;
         let highest = length.highest.clone() << 64;
         assert!(
-            length.times(
+            length.times_rounded(
                 DyadicReal::half_normal(&mut quotients, &mut generator),
                 &mut generator
             ) > 0

@@ -1,7 +1,7 @@
 //! The discrete cube: noise that is uniform in a cube of random size.
 
 use super::generator::Generator;
-use super::geometric::{CARRY, Geometric, quotients, uniform};
+use super::geometric::{CARRY, Geometric, draw_quotients, uniform_below};
 use crate::calibrate::Scale;
 
 /// `P[Z = z]` proportional to `exp(-max_i |z_i| / s)` on the integer vectors of `N` coordinates, `s` the [`Scale`]: the
@@ -33,14 +33,14 @@ impl DiscreteCube {
 
     /// Replaces `values`, at most `2^20` of them, by one variate.
     pub fn fill(&self, generator: &mut Generator, values: &mut [i128]) {
-        let radius = self.radius(values.len(), generator);
+        let radius = self.draw_radius(values.len(), generator);
         let sides = 2 * radius.unsigned_abs() + 1;
         values.fill_with(|| wide_uniform(generator, sides).cast_signed() - radius);
     }
 
-    fn radius(&self, values: usize, generator: &mut Generator) -> i128 {
+    fn draw_radius(&self, values: usize, generator: &mut Generator) -> i128 {
         loop {
-            let sum = self.sum(values + 1, generator);
+            let sum = self.sum_of_geometric(values + 1, generator);
             if is_accepted(sum.unsigned_abs(), values as u64, generator) {
                 return sum;
             }
@@ -48,12 +48,12 @@ impl DiscreteCube {
     }
 
     /// The sum of `count` independent geometric variates; below `2^105`.
-    fn sum(&self, count: usize, generator: &mut Generator) -> i128 {
+    fn sum_of_geometric(&self, count: usize, generator: &mut Generator) -> i128 {
         let mut sum = 0;
         let mut left = count;
         while left > 0 {
-            for quotient in quotients(generator, &CARRY).into_iter().take(left) {
-                sum += self.sizes.complete(quotient, generator);
+            for quotient in draw_quotients(generator, &CARRY).into_iter().take(left) {
+                sum += self.sizes.complete_quotient(quotient, generator);
             }
             left = left.saturating_sub(64);
         }
@@ -70,9 +70,9 @@ fn is_accepted(radius: u128, values: u64, generator: &mut Generator) -> bool {
         u64::MAX
     };
     (1..=values).all(|i| {
-        let word = generator.word();
+        let word = generator.next_word();
         word > doubtful
-            || !fails(
+            || !coin_falls_below(
                 word,
                 2 * u128::from(i) - 1,
                 2 * (radius + u128::from(i)),
@@ -83,7 +83,12 @@ fn is_accepted(radius: u128, values: u64, generator: &mut Generator) -> bool {
 
 /// Returns true if the uniform real whose first 64 bits are `word` lies below `numerator / denominator`, which is less than 1, its
 /// denominator below `2^127`: digit by digit, further words drawn where 64 do not decide.
-fn fails(mut word: u64, mut numerator: u128, denominator: u128, generator: &mut Generator) -> bool {
+fn coin_falls_below(
+    mut word: u64,
+    mut numerator: u128,
+    denominator: u128,
+    generator: &mut Generator,
+) -> bool {
     loop {
         for bit in (0..64).rev() {
             numerator *= 2;
@@ -95,18 +100,19 @@ fn fails(mut word: u64, mut numerator: u128, denominator: u128, generator: &mut 
                 return digit;
             }
         }
-        word = generator.word();
+        word = generator.next_word();
     }
 }
 
 /// A uniform integer in `0..n`.
 fn wide_uniform(generator: &mut Generator, n: u128) -> u128 {
     if let Ok(n) = u64::try_from(n) {
-        return u128::from(uniform(generator, n));
+        return u128::from(uniform_below(generator, n));
     }
     let mask = u128::MAX >> n.leading_zeros();
     loop {
-        let drawn = (u128::from(generator.word()) << 64 | u128::from(generator.word())) & mask;
+        let drawn =
+            (u128::from(generator.next_word()) << 64 | u128::from(generator.next_word())) & mask;
         if drawn < n {
             return drawn;
         }
@@ -137,9 +143,9 @@ mod tests {
             let tie: BigUint = (BigUint::from(numerator) << 64) / denominator;
             let word = u64::try_from(tie).unwrap().saturating_add_signed(nudge);
             let mut ahead = Generator::frozen(seed);
-            let words = [word, ahead.word(), ahead.word(), ahead.word()];
+            let words = [word, ahead.next_word(), ahead.next_word(), ahead.next_word()];
             let (uniform, fraction) = (big(&words) * denominator, BigUint::from(numerator) << 256);
-            prop_assert_eq!(fails(word, numerator, denominator, &mut Generator::frozen(seed)), uniform < fraction);
+            prop_assert_eq!(coin_falls_below(word, numerator, denominator, &mut Generator::frozen(seed)), uniform < fraction);
         }
 
         #[test]
@@ -152,7 +158,7 @@ mod tests {
             for i in [1, values / 2 + 1, values] {
                 let word = doubtful.saturating_add(1 + beyond);
                 let (odds, of) = (2 * u128::from(i) - 1, 2 * (radius + u128::from(i)));
-                prop_assert!(!fails(word, odds, of, &mut Generator::frozen(seed)));
+                prop_assert!(!coin_falls_below(word, odds, of, &mut Generator::frozen(seed)));
             }
         }
     }

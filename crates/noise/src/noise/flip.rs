@@ -1,7 +1,7 @@
 //! A choice by coins.
 
 use super::generator::Generator;
-use super::geometric::{falls_below, uniform};
+use super::geometric::{falls_below, uniform_below};
 use crate::calibrate::Scale;
 
 /// The index of one of `utilities`: in a uniform order, the first whose coin of probability `exp(-g / s)` succeeds, `g` what
@@ -12,8 +12,8 @@ pub fn permute_and_flip(scale: Scale, utilities: &[i128], generator: &mut Genera
     let largest = utilities.iter().copied().max().unwrap_or_default();
     let mut left: Vec<usize> = (0..utilities.len()).collect();
     while left.len() > 1 {
-        let index = left.swap_remove(uniform(generator, left.len() as u64) as usize);
-        if succeeds(largest.abs_diff(utilities[index]), scale.units(), generator) {
+        let index = left.swap_remove(uniform_below(generator, left.len() as u64) as usize);
+        if gap_coin_succeeds(largest.abs_diff(utilities[index]), scale.units(), generator) {
             return index;
         }
     }
@@ -22,17 +22,17 @@ pub fn permute_and_flip(scale: Scale, utilities: &[i128], generator: &mut Genera
 }
 
 /// True with probability `exp(-gap / scale)`.
-fn succeeds(gap: u128, scale: u64, generator: &mut Generator) -> bool {
+fn gap_coin_succeeds(gap: u128, scale: u64, generator: &mut Generator) -> bool {
     let rest = (gap % u128::from(scale)) as u64;
-    (0..gap / u128::from(scale)).all(|_| coin(scale, scale, generator))
-        && coin(rest, scale, generator)
+    (0..gap / u128::from(scale)).all(|_| exponential_coin(scale, scale, generator))
+        && exponential_coin(rest, scale, generator)
 }
 
 /// True with probability `exp(-numerator / denominator)`, at most 1 (`[CKS20]` algorithm 1).
-fn coin(numerator: u64, denominator: u64, generator: &mut Generator) -> bool {
+fn exponential_coin(numerator: u64, denominator: u64, generator: &mut Generator) -> bool {
     let mut k = 1;
     while (numerator == denominator || falls_below(numerator, denominator, generator))
-        && (k == 1 || uniform(generator, k) == 0)
+        && (k == 1 || uniform_below(generator, k) == 0)
     {
         k += 1;
     }
@@ -48,7 +48,7 @@ mod tests {
         let mut generator = Generator::frozen([1; 32]);
         for gap in [0_u128, 5, 16, 24, 40] {
             let hits = (0..100_000)
-                .filter(|_| succeeds(gap, 16, &mut generator))
+                .filter(|_| gap_coin_succeeds(gap, 16, &mut generator))
                 .count() as f64;
             let expected = 100_000.0 * (-(gap as f64) / 16.0).exp();
             assert!(
@@ -56,6 +56,6 @@ mod tests {
                 "{gap}: {hits}"
             );
         }
-        assert!(!succeeds(u128::MAX, 16, &mut generator));
+        assert!(!gap_coin_succeeds(u128::MAX, 16, &mut generator));
     }
 }

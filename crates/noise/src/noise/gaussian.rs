@@ -1,7 +1,7 @@
 //! Discrete Gaussian noise.
 
 use super::generator::Generator;
-use super::geometric::uniform;
+use super::geometric::uniform_below;
 use super::real::{Exponent, Fraction, RationalCache};
 use crate::calibrate::Scale;
 
@@ -34,19 +34,19 @@ impl DiscreteGaussian {
     /// Replaces `values` by independent variates.
     pub fn fill(&self, generator: &mut Generator, values: &mut [i128]) {
         let mut quotients = RationalCache::new();
-        values.fill_with(|| self.one(&mut quotients, generator));
+        values.fill_with(|| self.draw_one(&mut quotients, generator));
     }
 
-    fn one(&self, quotients: &mut RationalCache, generator: &mut Generator) -> i128 {
+    fn draw_one(&self, quotients: &mut RationalCache, generator: &mut Generator) -> i128 {
         loop {
-            let quotient = quotients.next(generator);
-            let u = uniform(generator, self.sixteenth);
+            let quotient = quotients.next_quotient(generator);
+            let u = uniform_below(generator, self.sixteenth);
             let mut part = Fraction::quotient(u, self.sixteenth);
-            if !Exponent::half_normal(quotient).accepts(&mut part, generator) {
+            if !Exponent::half_normal(quotient).accepts_fraction(&mut part, generator) {
                 continue;
             }
             let size = i128::from(self.sixteenth) * i128::from(quotient) + i128::from(u);
-            let is_negative = generator.word() & 1 == 1;
+            let is_negative = generator.next_word() & 1 == 1;
             // One of the two zeros.
             if is_negative && size == 0 {
                 continue;

@@ -36,7 +36,7 @@ impl Generator {
     }
 
     /// 64 uniform bits.
-    pub fn word(&mut self) -> u64 {
+    pub fn next_word(&mut self) -> u64 {
         self.0.next_u64()
     }
 }

@@ -46,21 +46,22 @@ impl Geometric {
     }
 
     /// `G`, of which `quotient` is `V`.
-    pub fn complete(&self, quotient: u32, generator: &mut Generator) -> i128 {
-        i128::from(self.sixteenth) * i128::from(quotient) + i128::from(self.remainder(generator))
+    pub fn complete_quotient(&self, quotient: u32, generator: &mut Generator) -> i128 {
+        i128::from(self.sixteenth) * i128::from(quotient)
+            + i128::from(self.draw_remainder(generator))
     }
 
     /// `U`: a uniform `u`, accepted where coins of probability `(u / 16b) / k`, `k = 1, 2, ...`, first fail at an odd `k`.
-    fn remainder(&self, generator: &mut Generator) -> u64 {
+    fn draw_remainder(&self, generator: &mut Generator) -> u64 {
         let b = self.sixteenth;
         loop {
             let UniformDraw { value: u, word } = draw_uniform(generator, b);
-            let coin = generator.word();
-            if fails_at_sight(coin, word) || !below(coin, u, 16 * b, generator) {
+            let coin = generator.next_word();
+            if fails_at_sight(coin, word) || !word_falls_below(coin, u, 16 * b, generator) {
                 return u;
             }
             let mut k = 2;
-            while falls_below(u, 16 * b, generator) && uniform(generator, k) == 0 {
+            while falls_below(u, 16 * b, generator) && uniform_below(generator, k) == 0 {
                 k += 1;
             }
             if k % 2 == 1 {
@@ -77,17 +78,17 @@ fn fails_at_sight(coin: u64, word: u64) -> bool {
 }
 
 /// 64 independent `V`, `P[V = v] = (1 - exp(-1/16)) exp(-v / 16)`, where `carry` is [`CARRY`].
-pub(super) fn quotients(generator: &mut Generator, carry: &[u64; 3]) -> [u32; 64] {
+pub(super) fn draw_quotients(generator: &mut Generator, carry: &[u64; 3]) -> [u32; 64] {
     let mut values = [0; 64];
     for (j, probability) in DIGITS.iter().enumerate() {
-        let digits = bernoulli(generator, probability);
+        let digits = bernoulli_bits(generator, probability);
         for (i, value) in values.iter_mut().enumerate() {
             *value |= ((digits >> i & 1) as u32) << j;
         }
     }
     let mut carrying = u64::MAX;
     loop {
-        carrying &= bernoulli(generator, carry);
+        carrying &= bernoulli_bits(generator, carry);
         if carrying == 0 {
             return values;
         }
@@ -99,12 +100,12 @@ pub(super) fn quotients(generator: &mut Generator, carry: &[u64; 3]) -> [u32; 64
 
 /// 64 independent bits, each 1 with probability `p / 2^192`: 64 uniform numbers compared with `p`, bit by bit from the
 /// top, until all are decided.
-fn bernoulli(generator: &mut Generator, p: &[u64; 3]) -> u64 {
+fn bernoulli_bits(generator: &mut Generator, p: &[u64; 3]) -> u64 {
     let mut below = 0;
     let mut undecided = u64::MAX;
     for limb in p {
         for bit in (0..64).rev() {
-            let word = generator.word();
+            let word = generator.next_word();
             if limb >> bit & 1 == 1 {
                 below |= undecided & !word;
                 undecided &= word;
@@ -120,7 +121,7 @@ fn bernoulli(generator: &mut Generator, p: &[u64; 3]) -> u64 {
 }
 
 /// A uniform integer in `0..n`.
-pub(super) fn uniform(generator: &mut Generator, n: u64) -> u64 {
+pub(super) fn uniform_below(generator: &mut Generator, n: u64) -> u64 {
     draw_uniform(generator, n).value
 }
 
@@ -134,7 +135,7 @@ pub(super) struct UniformDraw {
 pub(super) fn draw_uniform(generator: &mut Generator, n: u64) -> UniformDraw {
     let surplus = n.wrapping_neg() % n;
     loop {
-        let word = generator.word();
+        let word = generator.next_word();
         let product = u128::from(word) * u128::from(n);
         if product as u64 >= surplus {
             return UniformDraw {
@@ -147,13 +148,18 @@ pub(super) fn draw_uniform(generator: &mut Generator, n: u64) -> UniformDraw {
 
 /// Returns true if a uniform real falls below `numerator / denominator`.
 pub(super) fn falls_below(numerator: u64, denominator: u64, generator: &mut Generator) -> bool {
-    let first = generator.word();
-    below(first, numerator, denominator, generator)
+    let first = generator.next_word();
+    word_falls_below(first, numerator, denominator, generator)
 }
 
 /// Returns true if the uniform real whose first 64 bits are `word` lies below `numerator / denominator`, which is less than 1;
 /// further bits are drawn where those do not decide.
-fn below(mut word: u64, mut numerator: u64, denominator: u64, generator: &mut Generator) -> bool {
+fn word_falls_below(
+    mut word: u64,
+    mut numerator: u64,
+    denominator: u64,
+    generator: &mut Generator,
+) -> bool {
     loop {
         let dividend = u128::from(numerator) << 64;
         let quotient = (dividend / u128::from(denominator)) as u64;
@@ -164,7 +170,7 @@ fn below(mut word: u64, mut numerator: u64, denominator: u64, generator: &mut Ge
         if numerator == 0 {
             return false;
         }
-        word = generator.word();
+        word = generator.next_word();
     }
 }
 
@@ -265,9 +271,9 @@ mod tests {
             let tie = ((u128::from(numerator) << 64) / u128::from(denominator)) as u64;
             let word = tie.saturating_add_signed(nudge);
             let mut ahead = Generator::frozen(seed);
-            let words = [word, ahead.word(), ahead.word()];
+            let words = [word, ahead.next_word(), ahead.next_word()];
             let decided = below_in_rationals(words, numerator, denominator).expect("192 bits decide");
-            prop_assert_eq!(below(word, numerator, denominator, &mut Generator::frozen(seed)), decided);
+            prop_assert_eq!(word_falls_below(word, numerator, denominator, &mut Generator::frozen(seed)), decided);
         }
 
         #[test]
@@ -278,7 +284,7 @@ mod tests {
             // The coins at which the exact one turns, where a rule that is too generous would overrule it.
             let turn = ((u128::from(u) << 64) / u128::from(16 * b)) as u64;
             for coin in [turn, word >> 4].map(|coin| coin.saturating_add_signed(beyond)) {
-                let fails = !below(coin, u, 16 * b, &mut Generator::frozen(seed));
+                let fails = !word_falls_below(coin, u, 16 * b, &mut Generator::frozen(seed));
                 prop_assert!(fails || !fails_at_sight(coin, word));
             }
         }
@@ -287,10 +293,13 @@ mod tests {
     #[test]
     fn a_fraction_that_ends_is_decided_without_another_word() {
         let mut generator = Generator::frozen([1; 32]);
-        assert!(below((1 << 63) - 1, 1, 2, &mut generator));
-        assert!(!below(1 << 63, 1, 2, &mut generator));
-        assert!(!below(0, 0, 3, &mut generator));
-        assert_eq!(generator.word(), Generator::frozen([1; 32]).word());
+        assert!(word_falls_below((1 << 63) - 1, 1, 2, &mut generator));
+        assert!(!word_falls_below(1 << 63, 1, 2, &mut generator));
+        assert!(!word_falls_below(0, 0, 3, &mut generator));
+        assert_eq!(
+            generator.next_word(),
+            Generator::frozen([1; 32]).next_word()
+        );
     }
 
     #[test]
@@ -299,7 +308,7 @@ mod tests {
         let mut counts = [0_u32; 3];
         for _ in 0..30_000 {
             // Without the rejection, multiples of 3 would come twice as often.
-            counts[(uniform(&mut generator, 3 << 62) % 3) as usize] += 1;
+            counts[(uniform_below(&mut generator, 3 << 62) % 3) as usize] += 1;
         }
         assert!(
             counts.iter().all(|count| count.abs_diff(10_000) < 600),
@@ -312,7 +321,7 @@ mod tests {
         // The carry of the law comes once in 2^92 draws; here it is a fair coin.
         let mut generator = Generator::frozen([4; 32]);
         let values: Vec<u32> = (0..1000)
-            .flat_map(|_| quotients(&mut generator, &[1 << 63, 0, 0]))
+            .flat_map(|_| draw_quotients(&mut generator, &[1 << 63, 0, 0]))
             .collect();
         for carries in 0..6 {
             let expected = 64_000 >> (carries + 1);
@@ -337,7 +346,7 @@ mod tests {
         let never = [0; 3];
         let ones = |p: &[u64; 3], generator: &mut Generator| -> u32 {
             (0..1000)
-                .map(|_| bernoulli(generator, p).count_ones())
+                .map(|_| bernoulli_bits(generator, p).count_ones())
                 .sum()
         };
         assert_eq!(ones(&never, &mut generator), 0);

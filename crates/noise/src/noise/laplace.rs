@@ -1,7 +1,7 @@
 //! Discrete Laplace noise: the cross-polytope.
 
 use super::generator::Generator;
-use super::geometric::{CARRY, Geometric, quotients};
+use super::geometric::{CARRY, Geometric, draw_quotients};
 use crate::calibrate::Scale;
 
 /// `P[Z = z] = tanh(1 / 2s) exp(-|z| / s)` on the integers, `s` the [`Scale`].
@@ -31,9 +31,9 @@ impl DiscreteLaplace {
     pub fn fill(&self, generator: &mut Generator, values: &mut [i128]) {
         let mut places = values.iter_mut().peekable();
         while places.peek().is_some() {
-            let mut signs = generator.word();
-            for quotient in quotients(generator, &CARRY) {
-                let magnitude = self.magnitudes.complete(quotient, generator);
+            let mut signs = generator.next_word();
+            for quotient in draw_quotients(generator, &CARRY) {
+                let magnitude = self.magnitudes.complete_quotient(quotient, generator);
                 let is_negative = signs & 1 == 1;
                 signs >>= 1;
                 if is_negative && magnitude == 0 {

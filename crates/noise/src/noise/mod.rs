@@ -24,7 +24,7 @@ pub use self::laplace::DiscreteLaplace;
 use super::calibrate::Scale;
 use super::concentrated::{rho_of_ball, rho_of_laplace};
 use super::error::Error;
-use super::gaussian::scale as gaussian_scale;
+use super::gaussian::gaussian_scale;
 use super::laplace::scale as laplace_scale;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::Rho;
@@ -32,7 +32,7 @@ use bernstream_synopsis::law::NoiseDistribution;
 use bernstream_synopsis::price::Price;
 
 /// The least scale that `price` pays for, where a unit can change `values` values by `change`.
-pub(super) fn scale(
+pub(super) fn scale_for_price(
     law: NoiseDistribution,
     change: Sensitivity,
     values: usize,
@@ -43,7 +43,7 @@ pub(super) fn scale(
         NoiseDistribution::DiscreteGaussian => gaussian_scale(change, values, price),
         // Its price is known as an epsilon only.
         NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => {
-            Scale::for_price(change, price.pure())
+            Scale::for_price(change, price.largest_pure_epsilon())
         }
     }
 }
@@ -65,7 +65,7 @@ pub fn own_rho(
 }
 
 /// Replaces `values` by a draw.
-pub(super) fn fill(
+pub(super) fn fill_noise(
     law: NoiseDistribution,
     scale: Scale,
     generator: &mut Generator,

@@ -3,7 +3,7 @@
 use num_bigint::BigUint;
 
 use super::generator::Generator;
-use super::geometric::{CARRY, quotients, uniform};
+use super::geometric::{CARRY, draw_quotients, uniform_below};
 
 /// A number from 0 to 1, of which the first binary digits are known, 64 at a time.
 ///
@@ -26,7 +26,7 @@ enum Rest {
 impl Fraction {
     pub(super) fn uniform(generator: &mut Generator) -> Self {
         Fraction {
-            first: generator.word(),
+            first: generator.next_word(),
             further: Vec::new(),
             rest: Rest::Uniform,
         }
@@ -49,7 +49,7 @@ impl Fraction {
 
     fn extend(&mut self, generator: &mut Generator) {
         let word = match &mut self.rest {
-            Rest::Uniform => generator.word(),
+            Rest::Uniform => generator.next_word(),
             Rest::Quotient { remainder, divisor } => {
                 let digits = next_digits(*remainder, *divisor);
                 *remainder = digits.remainder;
@@ -112,8 +112,8 @@ impl Exponent {
     }
 
     /// True with probability `exp(-self)` at `x`: as many coins as make each exponent at most 1.
-    pub(super) fn accepts(self, x: &mut Fraction, generator: &mut Generator) -> bool {
-        self.accepts_by(Exponent::below, x, generator)
+    pub(super) fn accepts_fraction(self, x: &mut Fraction, generator: &mut Generator) -> bool {
+        self.accepts_by(Exponent::coin_below, x, generator)
     }
 
     fn accepts_by(
@@ -127,7 +127,9 @@ impl Exponent {
             // Coins of probability exponent / k, k = 1, 2, ...: the first to fail is an odd one with probability
             // exp(-exponent) (`[Neu51]`; `[CKS20]` algorithm 1).
             let mut k = 1;
-            while below(self, 512 * coins, x, generator) && (k == 1 || uniform(generator, k) == 0) {
+            while below(self, 512 * coins, x, generator)
+                && (k == 1 || uniform_below(generator, k) == 0)
+            {
                 k += 1;
             }
             k % 2 == 1
@@ -135,7 +137,7 @@ impl Exponent {
     }
 
     /// Returns true if a uniform real falls below `512 self / of` at `x`, which is at most 1.
-    fn below(self, of: u64, x: &mut Fraction, generator: &mut Generator) -> bool {
+    fn coin_below(self, of: u64, x: &mut Fraction, generator: &mut Generator) -> bool {
         let coin = Fraction::uniform(generator);
         self.at_sight(of, coin.first, x.first)
             .unwrap_or_else(|| self.in_full(of, coin, x, generator))
@@ -205,10 +207,10 @@ impl RationalCache {
         }
     }
 
-    pub(super) fn next(&mut self, generator: &mut Generator) -> u32 {
+    pub(super) fn next_quotient(&mut self, generator: &mut Generator) -> u32 {
         if self.left == 0 {
             *self = RationalCache {
-                drawn: quotients(generator, &CARRY),
+                drawn: draw_quotients(generator, &CARRY),
                 left: 64,
             };
         }
@@ -226,10 +228,10 @@ pub(super) struct DyadicReal {
 impl DyadicReal {
     /// `P[y > t] = exp(-t)`.
     pub(super) fn exponential(quotients: &mut RationalCache, generator: &mut Generator) -> Self {
-        let whole = quotients.next(generator);
+        let whole = quotients.next_quotient(generator);
         loop {
             let mut part = Fraction::uniform(generator);
-            if Exponent::EXPONENTIAL.accepts(&mut part, generator) {
+            if Exponent::EXPONENTIAL.accepts_fraction(&mut part, generator) {
                 return DyadicReal { whole, part };
             }
         }
@@ -238,9 +240,9 @@ impl DyadicReal {
     /// The size of a standard normal variate.
     pub(super) fn half_normal(quotients: &mut RationalCache, generator: &mut Generator) -> Self {
         loop {
-            let whole = quotients.next(generator);
+            let whole = quotients.next_quotient(generator);
             let mut part = Fraction::uniform(generator);
-            if Exponent::half_normal(whole).accepts(&mut part, generator) {
+            if Exponent::half_normal(whole).accepts_fraction(&mut part, generator) {
                 return DyadicReal { whole, part };
             }
         }
@@ -310,7 +312,7 @@ mod tests {
             let (exponent, u) = (Exponent::half_normal(whole), (part * b as f64) as u64 % b);
             let of = 512 * coins(exponent);
             let mut ahead = Generator::frozen(seed);
-            let words = [word, ahead.word(), ahead.word(), ahead.word()];
+            let words = [word, ahead.next_word(), ahead.next_word(), ahead.next_word()];
             let uniform = words.iter().fold(BigUint::ZERO, |sum, word| (sum << 64) + *word);
             let (u_big, b_big) = (BigUint::from(u), BigUint::from(b));
             let right = exponent.constant * &b_big * &b_big + exponent.linear * &u_big * &b_big + &u_big * &u_big;
@@ -341,7 +343,7 @@ mod tests {
                 exponent.in_full(of, Fraction::uniform(generator), x, generator)
             };
         let mut normal = || loop {
-            let whole = quotients.next(&mut generator);
+            let whole = quotients.next_quotient(&mut generator);
             let mut x = Fraction::uniform(&mut generator);
             if Exponent::half_normal(whole).accepts_by(in_doubt, &mut x, &mut generator) {
                 assert!(x.words() > 1);
@@ -367,7 +369,9 @@ mod tests {
         };
         assert_eq!(coins(exponent), 3);
         let hits = (0..200_000)
-            .filter(|_| exponent.accepts(&mut Fraction::uniform(&mut generator), &mut generator))
+            .filter(|_| {
+                exponent.accepts_fraction(&mut Fraction::uniform(&mut generator), &mut generator)
+            })
             .count();
         let expected = 200_000.0 * (-2.5_f64).exp();
         assert!(
@@ -387,7 +391,7 @@ mod tests {
                     further: Vec::new(),
                     rest: Rest::Uniform,
                 };
-                assert!(!exponent.accepts(&mut x, &mut generator));
+                assert!(!exponent.accepts_fraction(&mut x, &mut generator));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Any kernel: a Cholesky factor that grows by a row.
 
-use super::process::{ONE, Offer, Process, Reach, size, whole_row};
+use super::process::{ONE, Offer, Process, Reach, row_norm, whole_row};
 use bernstream_synopsis::PointKernel;
-use bernstream_synopsis::cholesky::{backward, forward_by};
+use bernstream_synopsis::cholesky::{forward_by, solve_upper};
 
 /// Most points with noise of their own: three triangles of floats, 50 MB.
 pub const MOST: usize = 2048;
@@ -37,7 +37,7 @@ pub(super) struct Place {
 
 impl Dense {
     pub fn new(kernel: PointKernel) -> Self {
-        let error = kernel.error();
+        let error = kernel.value_error();
         Dense {
             kernel,
             error,
@@ -52,7 +52,7 @@ impl Dense {
     }
 
     /// `R K` for a new row and the kernel values of its point.
-    fn product(&self, row: &[f64], gram: &[f64]) -> Vec<f64> {
+    fn kernel_product(&self, row: &[f64], gram: &[f64]) -> Vec<f64> {
         let mut product = vec![0.0; row.len()];
         for (i, of_gram) in self
             .gram
@@ -74,7 +74,7 @@ impl Dense {
 impl Process for Dense {
     type Place = Place;
 
-    /// `q` as with [`Points::stretch`](bernstream_synopsis::whitened::Points::stretch), of the rows in use.
+    /// `q` as with [`Points::stretch_bound`](bernstream_synopsis::whitened::Points::stretch_bound), of the rows in use.
     fn offer(&self, point: &[f64]) -> Offer<Place> {
         let own = self.points.len();
         let whole = self.kernel.value(point, point);
@@ -83,10 +83,10 @@ impl Process for Dense {
             .iter()
             .map(|p| self.kernel.value(p, point))
             .collect();
-        let mut factor = forward_by(inner, &self.factor, &gram);
-        let rest = whole - inner(&factor, &factor);
-        let mean = inner(&factor, &self.coordinates);
-        let weights = backward(&self.factor, &factor);
+        let mut factor = forward_by(inner_product, &self.factor, &gram);
+        let rest = whole - inner_product(&factor, &factor);
+        let mean = inner_product(&factor, &self.coordinates);
+        let weights = solve_upper(&self.factor, &factor);
         let whole_row = whole_row(weights.into_iter().enumerate(), own, rest);
         let row: Vec<f64> = whole_row
             .iter()
@@ -94,14 +94,14 @@ impl Process for Dense {
             .collect();
         gram.push(whole);
         factor.push(rest.sqrt());
-        let product = self.product(&row, &gram);
+        let product = self.kernel_product(&row, &gram);
         let across: f64 = self
             .rows
             .iter()
-            .map(|other| inner(other, &product).powi(2))
+            .map(|other| inner_product(other, &product).powi(2))
             .sum();
-        let off = self.off + 2.0 * across + (inner(&row, &product) - 1.0).powi(2);
-        let squares = self.squares + size(&whole_row).powi(2);
+        let off = self.off + 2.0 * across + (inner_product(&row, &product) - 1.0).powi(2);
+        let squares = self.squares + row_norm(&whole_row).powi(2);
         let each = self.error + (2 * own + 10) as f64 * ROUNDING;
         let stretch = (1.0 + off.sqrt() + each * squares).sqrt() * (1.0 + 1e-9);
         let stretch = if own < MOST { stretch } else { f64::INFINITY };
@@ -149,6 +149,6 @@ impl Process for Dense {
 }
 
 /// The inner product, as far as both go, summed in order: published values depend on it.
-fn inner(a: &[f64], b: &[f64]) -> f64 {
+fn inner_product(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::process::{Offer, Process, Reach, size, whole_row};
+use super::process::{Offer, Process, Reach, row_norm, whole_row};
 
 /// The points asked so far, in their order on the line.
 pub(super) struct Markov {
@@ -138,7 +138,7 @@ impl Process for Markov {
             own,
             rest,
         );
-        let squares = self.squares + size(&row).powi(2);
+        let squares = self.squares + row_norm(&row).powi(2);
         let points = (own + 1) as f64;
         let stretch = 1.0 + points.sqrt() / 8_388_608.0;
         let reach = Reach {

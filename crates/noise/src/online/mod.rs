@@ -146,9 +146,9 @@ impl Online {
         error: f64,
         price: Price,
     ) -> Result<Self, Error> {
-        let kernel = kernel.checked(axes)?;
+        let kernel = kernel.check_for_cube(axes)?;
         let delta = change.0 as f64;
-        if change.0 > 0 && !(error >= 0.0 && delta + error < allowed(delta)) {
+        if change.0 > 0 && !(error >= 0.0 && delta + error < allowed_change(delta)) {
             return Err(Error::NoSlack {
                 change: change.0,
                 error,
@@ -195,7 +195,7 @@ impl Online {
     /// # Errors
     ///
     /// If the point is not in the unit cube, or `exact` does not have one value.
-    pub fn ask(
+    pub fn answer_point(
         &mut self,
         point: &[f64],
         exact: &Exact,
@@ -208,8 +208,12 @@ impl Online {
             return Err(Error::Point { axes: self.axes });
         };
         Ok(match &mut self.process {
-            Kind::Dense(process) => self.responder.ask(process, point, *exact, generator),
-            Kind::Markov(process) => self.responder.ask(process, point, *exact, generator),
+            Kind::Dense(process) => self
+                .responder
+                .answer_offer(process, point, *exact, generator),
+            Kind::Markov(process) => self
+                .responder
+                .answer_offer(process, point, *exact, generator),
         })
     }
 }
@@ -220,12 +224,12 @@ impl Responder {
     }
 
     /// Public: no exact value has a say.
-    fn affords<Place>(&self, offer: &Offer<Place>) -> bool {
+    fn can_afford<Place>(&self, offer: &Offer<Place>) -> bool {
         let reached = offer.reach.stretch * self.change + offer.reach.spread * self.error;
-        self.exact.len() < MOST && offer.rest >= LEAST && reached <= allowed(self.change)
+        self.exact.len() < MOST && offer.rest >= LEAST && reached <= allowed_change(self.change)
     }
 
-    fn ask<P: Process>(
+    fn answer_offer<P: Process>(
         &mut self,
         process: &mut P,
         point: &[f64],
@@ -233,7 +237,7 @@ impl Responder {
         generator: &mut Generator,
     ) -> Answer {
         let offer = process.offer(point);
-        if !self.affords(&offer) {
+        if !self.can_afford(&offer) {
             let explained = (offer.whole - offer.rest).max(0.0).sqrt();
             let power = Some(offer.rest.max(0.0).sqrt());
             return Answer {
@@ -260,7 +264,7 @@ impl Responder {
 }
 
 /// Bound of the changes of all coordinates together.
-fn allowed(change: f64) -> f64 {
+fn allowed_change(change: f64) -> f64 {
     (1.0 + 1.0 / SLACK as f64) * change * (1.0 - 1e-9)
 }
 

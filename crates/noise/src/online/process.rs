@@ -72,7 +72,7 @@ fn whole_entry(entry: f64, pivot: f64) -> i64 {
 }
 
 /// The size of a row in the 1-norm.
-pub(super) fn size(row: &[RowEntry]) -> f64 {
+pub(super) fn row_norm(row: &[RowEntry]) -> f64 {
     row.iter()
         .map(|entry| entry.weight.unsigned_abs() as f64 / ONE)
         .sum()

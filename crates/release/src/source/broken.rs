@@ -7,7 +7,7 @@ pub struct Broken(String);
 
 impl Broken {
     pub fn new(why: impl std::fmt::Display) -> Self {
-        Broken(escaped(&cut(&why.to_string(), LONGEST)))
+        Broken(escaped(&cut_text(&why.to_string(), LONGEST)))
     }
 }
 
@@ -18,7 +18,7 @@ const LONGEST_NAME: usize = 40;
 const MOST_NAMES: usize = 6;
 
 /// The first characters of a text.
-fn cut(text: &str, longest: usize) -> String {
+fn cut_text(text: &str, longest: usize) -> String {
     let mut rest = text.chars();
     let shown: String = rest.by_ref().take(longest).collect();
     match rest.count() {
@@ -40,11 +40,11 @@ fn escaped(text: &str) -> String {
 }
 
 /// The first of some names.
-pub fn names<'n>(all: impl ExactSizeIterator<Item = &'n str>) -> String {
+pub fn first_names<'n>(all: impl ExactSizeIterator<Item = &'n str>) -> String {
     let left = all.len().saturating_sub(MOST_NAMES);
     let mut shown: Vec<String> = all
         .take(MOST_NAMES)
-        .map(|name| cut(name, LONGEST_NAME))
+        .map(|name| cut_text(name, LONGEST_NAME))
         .collect();
     if left > 0 {
         shown.push(format!("and {left} more"));
@@ -52,11 +52,11 @@ pub fn names<'n>(all: impl ExactSizeIterator<Item = &'n str>) -> String {
     shown.join(", ")
 }
 
-pub fn truncated(what: &str) -> Broken {
+pub fn truncated_input(what: &str) -> Broken {
     Broken(format!("it ends within {what}"))
 }
 
-pub(crate) fn arrow(error: impl std::fmt::Display) -> Broken {
+pub(crate) fn arrow_error(error: impl std::fmt::Display) -> Broken {
     Broken::new(format_args!("the Arrow reader rejects it: {error}"))
 }
 
@@ -90,10 +90,12 @@ mod tests {
     fn of_many_names_a_few_are_listed() {
         let many: Vec<String> = (0..5000).map(|n| format!("c{n}")).collect();
         assert_eq!(
-            names(many.iter().map(String::as_str)),
+            first_names(many.iter().map(String::as_str)),
             "c0, c1, c2, c3, c4, c5, and 4994 more"
         );
-        assert_eq!(names(["a", "b"].into_iter()), "a, b");
-        assert!(names([&*"n".repeat(1000)].into_iter()).ends_with("n... and 960 more characters"));
+        assert_eq!(first_names(["a", "b"].into_iter()), "a, b");
+        assert!(
+            first_names([&*"n".repeat(1000)].into_iter()).ends_with("n... and 960 more characters")
+        );
     }
 }

@@ -13,11 +13,11 @@ use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, downcast_integer_ar
 use arrow_schema::{DataType, TimeUnit};
 use arrow_select::take::take;
 
-use super::broken::{Broken, arrow};
-use super::found::{Cells, Role};
-use super::text::{Text, short};
+use super::broken::{Broken, arrow_error};
+use super::found::{CellKind, Role};
+use super::text::{Text, short_text};
 use bernstream_synopsis::scalar::{
-    IdType, OF_DOUBLE, OF_HALF, OF_SINGLE, integer, integer_of, number,
+    IdType, OF_DOUBLE, OF_HALF, OF_SINGLE, integer_of, parse_integer, parse_number,
 };
 use bernstream_synopsis::times::TimeFormat;
 
@@ -26,12 +26,12 @@ use bernstream_synopsis::times::TimeFormat;
 /// # Errors
 ///
 /// If the column has a type that event times may not have.
-pub fn times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<Int64Array, Broken> {
+pub fn column_times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<Int64Array, Broken> {
     let column = &unfolded(column)?;
-    if Cells::of(column.data_type()) == Some(Cells::Text) {
+    if CellKind::of_type(column.data_type()) == Some(CellKind::Text) {
         let format = declared.unwrap_or_default();
         return Ok(Text::new(column)?
-            .translated(|text| format.of_text(short(text)?))
+            .map_rows(|text| format.parse_micros(short_text(text)?))
             .into());
     }
     Ok(match column.data_type() {
@@ -55,7 +55,10 @@ pub fn times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<Int64Arr
             .unary_opt(|t| t.checked_mul(1_000)),
         kind => {
             let Some(format) = declared else {
-                return Err(unsuitable(kind, Role::Time(declared).requirement()));
+                return Err(unsuitable_column(
+                    kind,
+                    Role::Time(declared).type_requirement(),
+                ));
             };
             let mut times = Int64Builder::with_capacity(column.len());
             each_integer(column, |count| {
@@ -67,12 +70,12 @@ pub fn times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<Int64Arr
 }
 
 /// Keys or users: text as it is, unless it is declared to hold integers; numbers that are integers in decimal.
-pub(super) fn ids(column: &ArrayRef, declared: Option<IdType>) -> Result<Text, Broken> {
+pub(super) fn column_ids(column: &ArrayRef, declared: Option<IdType>) -> Result<Text, Broken> {
     let column = &unfolded(column)?;
-    if Cells::of(column.data_type()) == Some(Cells::Text) {
+    if CellKind::of_type(column.data_type()) == Some(CellKind::Text) {
         let text = Text::new(column)?;
         return Ok(if declared == Some(IdType::Integer) {
-            text.of_integers()
+            text.integers_only()
         } else {
             text
         });
@@ -84,7 +87,7 @@ pub(super) fn ids(column: &ArrayRef, declared: Option<IdType>) -> Result<Text, B
 
 /// The nearest `f64`; `true` is 1 and `false` is 0; text holds one number as in JSON, or one of the two: a single text makes text of a
 /// column of numbers or booleans.
-pub(super) fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
+pub(super) fn column_numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
     let column = &unfolded(column)?;
     Ok(match column.data_type() {
         DataType::Float64 => column.as_primitive().clone(),
@@ -99,14 +102,14 @@ pub(super) fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
         DataType::Decimal64(_, scale) => decimals::<Decimal64Type>(column, *scale),
         DataType::Decimal128(_, scale) => decimals::<Decimal128Type>(column, *scale),
         DataType::Decimal256(_, scale) => decimals::<Decimal256Type>(column, *scale),
-        kind if Cells::of(kind) == Some(Cells::Text) => Text::new(column)?
-            .translated(|text| short(text).and_then(number_or_boolean))
+        kind if CellKind::of_type(kind) == Some(CellKind::Text) => Text::new(column)?
+            .map_rows(|text| short_text(text).and_then(number_or_boolean))
             .into(),
         _ => {
             let column = column.as_ref();
             downcast_integer_array! {
                 column => column.unary(|n| n as f64),
-                other => return Err(unsuitable(other, Role::Value.requirement())),
+                other => return Err(unsuitable_column(other, Role::Value.type_requirement())),
             }
         }
     })
@@ -116,16 +119,16 @@ fn number_or_boolean(text: &str) -> Option<f64> {
     match text {
         "true" | "True" => Some(1.0),
         "false" | "False" => Some(0.0),
-        text => number(text),
+        text => parse_number(text),
     }
 }
 
 /// A dictionary of anything but text as the column that it stands for: its rows are no longer than a number each.
 fn unfolded(column: &ArrayRef) -> Result<ArrayRef, Broken> {
     match column.data_type() {
-        DataType::Dictionary(_, values) if Cells::of(values) != Some(Cells::Text) => {
+        DataType::Dictionary(_, values) if CellKind::of_type(values) != Some(CellKind::Text) => {
             let dictionary = column.as_any_dictionary();
-            take(dictionary.values().as_ref(), dictionary.keys(), None).map_err(arrow)
+            take(dictionary.values().as_ref(), dictionary.keys(), None).map_err(arrow_error)
         }
         _ => Ok(Arc::clone(column)),
     }
@@ -153,7 +156,7 @@ fn each_integer(column: &ArrayRef, mut take: impl FnMut(Option<i128>)) -> Result
         DataType::Decimal256(_, scale) => each_decimal::<Decimal256Type>(column, *scale, take),
         _ => downcast_integer_array! {
             column => column.iter().for_each(|integer| take(integer.map(i128::from))),
-            other => return Err(unsuitable(other, "integers are needed")),
+            other => return Err(unsuitable_column(other, "integers are needed")),
         },
     }
     Ok(())
@@ -170,7 +173,7 @@ fn whole_decimal<D: DecimalType>(decimal: D::Native, scale: i8) -> Option<i128> 
     let text = D::format_decimal(decimal, u8::MAX, scale);
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
     if fraction.bytes().all(|digit| digit == b'0') {
-        integer(whole)
+        parse_integer(whole)
     } else {
         None
     }
@@ -183,6 +186,6 @@ fn decimals<D: DecimalType>(column: &dyn Array, scale: i8) -> Float64Array {
         .unary_opt(|decimal| D::format_decimal(decimal, u8::MAX, scale).parse().ok())
 }
 
-fn unsuitable(kind: &DataType, requirement: &str) -> Broken {
+fn unsuitable_column(kind: &DataType, requirement: &str) -> Broken {
     Broken::new(format_args!("a column is {kind}, but {requirement}"))
 }

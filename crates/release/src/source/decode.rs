@@ -23,10 +23,10 @@ use arrow_ipc::{MessageHeader, MetadataVersion, root_as_message};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::source::batch::Batch;
-use crate::source::broken::{Broken, arrow, truncated};
+use crate::source::broken::{Broken, arrow_error, truncated_input};
 use crate::source::columns::Columns;
 use crate::source::found::FoundColumns;
-use crate::source::rows::{BatchOrigin, as_bytes, batch, join};
+use crate::source::rows::{BatchOrigin, join_batches, needed_batch, text_as_bytes};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Decodes one message; [`ArrowDecoder`] is for several. Never panics; uses memory in proportion to the message, whatever its
@@ -35,14 +35,14 @@ use bernstream_synopsis::clock::Timestamp;
 /// # Errors
 ///
 /// If the message is not one complete Arrow stream, or has a needed column twice.
-pub fn decode(
+pub fn decode_message(
     payload: &[u8],
     columns: &Columns,
     partition: i32,
     offset: i64,
     message_time: Option<Timestamp>,
 ) -> Result<Batch, Broken> {
-    ArrowDecoder::new(columns.clone()).decode(payload, partition, offset, message_time)
+    ArrowDecoder::new(columns.clone()).decode_message(payload, partition, offset, message_time)
 }
 
 /// The longest metadata of a schema that is kept from one message to the next, in bytes. It takes some 5 MB once it is read, if it was
@@ -80,7 +80,7 @@ impl ArrowDecoder {
     /// # Errors
     ///
     /// If the message is not one complete Arrow stream, or has a needed column twice.
-    pub fn decode(
+    pub fn decode_message(
         &mut self,
         payload: &[u8],
         partition: i32,
@@ -93,17 +93,17 @@ impl ArrowDecoder {
             message_time,
         };
         // The schema is kept in one step, once it has been read: a panic leaves nothing half done.
-        catch_panic(|| self.read(payload, place))
+        catch_panic(|| self.read_stream(payload, place))
     }
 
-    fn read(&mut self, payload: &[u8], place: BatchOrigin) -> Result<Batch, Broken> {
+    fn read_stream(&mut self, payload: &[u8], place: BatchOrigin) -> Result<Batch, Broken> {
         let mut decoder = Decoder::default();
         let mut batches = Vec::with_capacity(1);
         let mut rest = Buffer::from(payload);
         while !rest.is_empty() {
             let head = rest
                 .first_chunk()
-                .ok_or_else(|| truncated("the head of an Arrow message"))?;
+                .ok_or_else(|| truncated_input("the head of an Arrow message"))?;
             let Some(length) = metadata_length(*head)? else {
                 if rest.len() > head.len() {
                     return Err(Broken::new(
@@ -112,24 +112,26 @@ impl ArrowDecoder {
                 }
                 break;
             };
-            let metadata = take(&rest, head.len(), length)
-                .ok_or_else(|| truncated("the metadata of an Arrow message"))?;
+            let metadata = take_slice(&rest, head.len(), length)
+                .ok_or_else(|| truncated_input("the metadata of an Arrow message"))?;
             rest = rest.slice(head.len() + length);
             let body = self.read_message(&mut decoder, &metadata, &rest, place, &mut batches)?;
             rest = rest.slice(body);
         }
         match batches.len() {
-            1 => batches.pop().ok_or_else(|| truncated("its record batch")),
+            1 => batches
+                .pop()
+                .ok_or_else(|| truncated_input("its record batch")),
             0 => {
-                let shape = decoder.shape()?;
-                batch(
+                let shape = decoder.adapted_schema()?;
+                needed_batch(
                     &RecordBatch::new_empty(shape.needed.clone()),
                     &self.columns,
                     &shape.found,
                     place,
                 )
             }
-            _ => join(&batches, place),
+            _ => join_batches(&batches, place),
         }
     }
 
@@ -147,14 +149,14 @@ impl ArrowDecoder {
             && kept.metadata == metadata
         {
             decoder.shape = Some(Arc::clone(&kept.shape));
-            return Ok(body_of(rest, kept.body)?.len());
+            return Ok(take_body(rest, kept.body)?.len());
         }
         let message = Message::parse(metadata)?;
-        let body = body_of(rest, message.body)?;
+        let body = take_body(rest, message.body)?;
         let had_shape = decoder.shape.is_some();
-        if let Some(records) = decoder.read(&message, &body, &self.columns)? {
-            let found = &decoder.shape()?.found;
-            batches.push(batch(&records, &self.columns, found, place)?);
+        if let Some(records) = decoder.read_batch(&message, &body, &self.columns)? {
+            let found = &decoder.adapted_schema()?.found;
+            batches.push(needed_batch(&records, &self.columns, found, place)?);
         }
         if !had_shape
             && metadata.len() <= LONGEST_KEPT
@@ -170,8 +172,8 @@ impl ArrowDecoder {
     }
 }
 
-fn body_of(rest: &Buffer, length: usize) -> Result<Buffer, Broken> {
-    take(rest, 0, length).ok_or_else(|| truncated("the body of an Arrow message"))
+fn take_body(rest: &Buffer, length: usize) -> Result<Buffer, Broken> {
+    take_slice(rest, 0, length).ok_or_else(|| truncated_input("the body of an Arrow message"))
 }
 
 /// Parses the eight bytes before every message of a stream: the continuation marker, then the length of the metadata, or `None`
@@ -198,7 +200,7 @@ pub fn metadata_length(head: [u8; 8]) -> Result<Option<usize>, Broken> {
     }
 }
 
-fn take(buffer: &Buffer, start: usize, length: usize) -> Option<Buffer> {
+fn take_slice(buffer: &Buffer, start: usize, length: usize) -> Option<Buffer> {
     (start.checked_add(length)? <= buffer.len()).then(|| buffer.slice_with_length(start, length))
 }
 
@@ -282,7 +284,7 @@ pub struct AdaptedSchema {
 
 impl Decoder {
     /// A decoder that reads compressed buffers too, for files: whoever may write them is trusted with the memory that they take.
-    pub fn unfolding() -> Self {
+    pub fn with_compression() -> Self {
         Decoder {
             unfolds: true,
             ..Decoder::default()
@@ -294,7 +296,7 @@ impl Decoder {
     /// # Errors
     ///
     /// If none was read yet.
-    pub fn shape(&self) -> Result<&AdaptedSchema, Broken> {
+    pub fn adapted_schema(&self) -> Result<&AdaptedSchema, Broken> {
         self.shape
             .as_deref()
             .ok_or_else(|| Broken::new("it has no Arrow schema"))
@@ -305,7 +307,7 @@ impl Decoder {
     /// # Errors
     ///
     /// If the message or its body is broken, or of a kind that is not read.
-    pub fn read(
+    pub fn read_batch(
         &mut self,
         message: &Message<'_>,
         body: &Buffer,
@@ -322,9 +324,10 @@ impl Decoder {
                 Ok(None)
             }
             MessageHeader::RecordBatch => {
-                let shape = self.shape()?;
+                let shape = self.adapted_schema()?;
                 let header = message.message.header_as_record_batch();
-                let header = header.ok_or_else(|| arrow("a record batch without a header"))?;
+                let header =
+                    header.ok_or_else(|| arrow_error("a record batch without a header"))?;
                 check_extents(&header, body, self.unfolds)?;
                 let projection = Some(shape.found.projection.as_slice());
                 read_record_batch(
@@ -336,7 +339,7 @@ impl Decoder {
                     &version,
                 )
                 .map(Some)
-                .map_err(arrow)
+                .map_err(arrow_error)
             }
             other => Err(Broken::new(format_args!(
                 "it contains an Arrow message of an unknown kind ({})",
@@ -352,7 +355,7 @@ impl Decoder {
         let header = message
             .message
             .header_as_schema()
-            .ok_or_else(|| arrow("a schema without a header"))?;
+            .ok_or_else(|| arrow_error("a schema without a header"))?;
         if header.endianness() != arrow_ipc::Endianness::Little {
             return Err(Broken::new("it is big-endian"));
         }
@@ -361,7 +364,7 @@ impl Decoder {
         for field in header.fields().into_iter().flatten() {
             check_size(&field, &mut allowance)?;
         }
-        let schema = try_fb_to_schema(header).map_err(arrow)?;
+        let schema = try_fb_to_schema(header).map_err(arrow_error)?;
         self.shape = Some(Arc::new(AdaptedSchema::new(&schema, columns)?));
         Ok(())
     }
@@ -373,8 +376,8 @@ impl Decoder {
         version: MetadataVersion,
     ) -> Result<(), Broken> {
         let header = message.message.header_as_dictionary_batch();
-        let header = header.ok_or_else(|| arrow("a dictionary without a header"))?;
-        let needed = self.shape()?.needed.clone();
+        let header = header.ok_or_else(|| arrow_error("a dictionary without a header"))?;
+        let needed = self.adapted_schema()?.needed.clone();
         #[expect(
             deprecated,
             reason = "arrow has no other way yet to say which dictionary a column uses"
@@ -395,25 +398,26 @@ impl Decoder {
         check_extents(
             &header
                 .data()
-                .ok_or_else(|| arrow("a dictionary without data"))?,
+                .ok_or_else(|| arrow_error("a dictionary without data"))?,
             body,
             self.unfolds,
         )?;
-        read_dictionary(body, header, &needed, &mut self.dictionaries, &version).map_err(arrow)
+        read_dictionary(body, header, &needed, &mut self.dictionaries, &version)
+            .map_err(arrow_error)
     }
 }
 
 impl AdaptedSchema {
     fn new(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
-        let found = FoundColumns::of(schema, columns)?;
+        let found = FoundColumns::from_schema(schema, columns)?;
         let mut fields = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
-            let kind = as_bytes(field.data_type());
+            let kind = text_as_bytes(field.data_type());
             let field = Field::clone(field);
             fields.push(field.with_data_type(kind).with_nullable(true));
         }
         let all = Arc::new(Schema::new(fields));
-        let needed = all.project(&found.projection).map_err(arrow)?;
+        let needed = all.project(&found.projection).map_err(arrow_error)?;
         Ok(AdaptedSchema {
             all,
             needed: Arc::new(needed),
@@ -465,7 +469,7 @@ fn check_extents(
         return Err(Broken::new("an Arrow buffer lies outside its message"));
     }
     let most = LARGEST_UNFOLDED.max(LARGEST_RATIO.saturating_mul(body.len() as u64));
-    if batch.compression().is_some() && unfolded(batch, body) > most {
+    if batch.compression().is_some() && unfolded_size(batch, body) > most {
         return Err(Broken::new(format_args!(
             "its Arrow buffers unfold to more than {most} bytes in one record batch; write smaller batches"
         )));
@@ -487,7 +491,7 @@ fn is_inside(buffer: &arrow_ipc::Buffer, body: &Buffer) -> bool {
 
 /// Bytes that the compressed buffers of a record batch say that they unfold to: each begins with that, or with -1 if it is
 /// not compressed. The Arrow reader takes as much memory before it looks at what follows.
-fn unfolded(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> u64 {
+fn unfolded_size(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> u64 {
     let buffers = batch
         .buffers()
         .into_iter()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema};
 
-use super::broken::{Broken, names};
+use super::broken::{Broken, first_names};
 use super::columns::Columns;
 use bernstream_synopsis::scalar::IdType;
 use bernstream_synopsis::times::TimeFormat;
@@ -24,7 +24,7 @@ pub(crate) enum Role {
 
 /// Kind of the rows of a column, whatever their width and encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cells {
+pub(crate) enum CellKind {
     Text,
     Integers,
     Floats,
@@ -34,34 +34,34 @@ pub(crate) enum Cells {
     Times,
 }
 
-impl Cells {
+impl CellKind {
     /// `None` for types that no needed column may have.
-    pub fn of(kind: &DataType) -> Option<Self> {
+    pub fn of_type(kind: &DataType) -> Option<Self> {
         Some(match kind {
             DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(_, _)) => {
-                Cells::of(values)?
+                CellKind::of_type(values)?
             }
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Cells::Text,
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Cells::Text,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => CellKind::Text,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => CellKind::Text,
             // Rows without a byte could be any number in a message of a few.
-            DataType::FixedSizeBinary(width) if *width > 0 => Cells::Text,
-            DataType::Timestamp(_, _) | DataType::Date32 | DataType::Date64 => Cells::Times,
-            DataType::Boolean => Cells::Booleans,
-            kind if kind.is_integer() => Cells::Integers,
-            kind if kind.is_floating() => Cells::Floats,
-            kind if kind.is_decimal() => Cells::Decimals,
+            DataType::FixedSizeBinary(width) if *width > 0 => CellKind::Text,
+            DataType::Timestamp(_, _) | DataType::Date32 | DataType::Date64 => CellKind::Times,
+            DataType::Boolean => CellKind::Booleans,
+            kind if kind.is_integer() => CellKind::Integers,
+            kind if kind.is_floating() => CellKind::Floats,
+            kind if kind.is_decimal() => CellKind::Decimals,
             _ => return None,
         })
     }
 }
 
 impl Role {
-    pub fn accepts(self, kind: &DataType) -> bool {
-        use Cells::{Booleans, Decimals, Floats, Integers, Text, Times};
-        let Some(cells) = Cells::of(kind) else {
+    pub fn accepts_type(self, kind: &DataType) -> bool {
+        use CellKind::{Booleans, Decimals, Floats, Integers, Text, Times};
+        let Some(cells) = CellKind::of_type(kind) else {
             return false;
         };
-        let suitable: &[Cells] = match self {
+        let suitable: &[CellKind] = match self {
             Role::Time(None | Some(TimeFormat::Rfc3339)) => &[Times, Text],
             Role::Time(Some(_)) => &[Times, Text, Integers, Floats, Decimals],
             Role::Key(Some(IdType::Text)) | Role::Unit(Some(IdType::Text)) => &[Text],
@@ -71,7 +71,7 @@ impl Role {
         suitable.contains(&cells)
     }
 
-    pub fn requirement(self) -> &'static str {
+    pub fn type_requirement(self) -> &'static str {
         match self {
             Role::Time(None) => {
                 "the event time must be a timestamp, a date or text, or input.time_format must say how it is written"
@@ -110,13 +110,13 @@ impl FoundColumn {
         match &self.kind {
             None => "missing",
             Some(DataType::Null) => "only nulls",
-            Some(kind) => match Cells::of(kind) {
-                Some(Cells::Text) => "text",
-                Some(Cells::Integers) => "integers",
-                Some(Cells::Floats) => "floats",
-                Some(Cells::Decimals) => "decimals",
-                Some(Cells::Booleans) => "booleans",
-                Some(Cells::Times) => "times",
+            Some(kind) => match CellKind::of_type(kind) {
+                Some(CellKind::Text) => "text",
+                Some(CellKind::Integers) => "integers",
+                Some(CellKind::Floats) => "floats",
+                Some(CellKind::Decimals) => "decimals",
+                Some(CellKind::Booleans) => "booleans",
+                Some(CellKind::Times) => "times",
                 None => "another type",
             },
         }
@@ -126,7 +126,7 @@ impl FoundColumn {
     pub fn is_read(&self) -> bool {
         self.kind
             .as_ref()
-            .is_some_and(|kind| self.role.accepts(kind))
+            .is_some_and(|kind| self.role.accepts_type(kind))
     }
 
     /// Returns whether it is missing or has a type that it may not have; what has only nulls has neither.
@@ -150,7 +150,7 @@ impl FoundColumns {
     /// # Errors
     ///
     /// If a needed column is there twice.
-    pub fn of(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
+    pub fn from_schema(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
         let mut found = Vec::new();
         let mut projection = BTreeSet::new();
         let fields = schema.fields();
@@ -170,7 +170,7 @@ impl FoundColumns {
             }
             found.push(column);
         }
-        let known = names(schema.fields().iter().map(|field| field.name().as_str()));
+        let known = first_names(schema.fields().iter().map(|field| field.name().as_str()));
         Ok(FoundColumns {
             columns: found,
             projection: projection.into_iter().collect(),
@@ -179,7 +179,7 @@ impl FoundColumns {
     }
 
     /// The columns of a file of lines, which has text in each of the columns that it names.
-    pub fn of_names(header: &[String], columns: &Columns) -> Self {
+    pub fn from_header(header: &[String], columns: &Columns) -> Self {
         let mut found = Vec::new();
         for NeededColumn { name, role } in needed_columns(columns) {
             let is_there = header.iter().any(|known| known == name);
@@ -197,7 +197,7 @@ impl FoundColumns {
         FoundColumns {
             columns: found,
             projection: Vec::new(),
-            known: names(header.iter().map(String::as_str)),
+            known: first_names(header.iter().map(String::as_str)),
         }
     }
 
@@ -206,18 +206,18 @@ impl FoundColumns {
     }
 
     /// The columns that are missing or have a type that they may not have.
-    pub fn unread(&self) -> impl Iterator<Item = &FoundColumn> {
+    pub fn unread_columns(&self) -> impl Iterator<Item = &FoundColumn> {
         self.columns.iter().filter(|column| column.is_unread())
     }
 
     /// Reason why a column is not read.
-    pub fn fault(&self, column: &FoundColumn) -> Broken {
+    pub fn unread_reason(&self, column: &FoundColumn) -> Broken {
         let FoundColumn { name, role, kind } = column;
         let known = &self.known;
         match kind {
             Some(kind) => Broken::new(format_args!(
                 "column '{name}' is {kind}, but {}",
-                role.requirement()
+                role.type_requirement()
             )),
             None if known.is_empty() => {
                 Broken::new(format_args!("it has no column '{name}', and no other"))
@@ -229,7 +229,7 @@ impl FoundColumns {
 
 /// Contents of a file, as it says itself.
 #[derive(Clone, Debug)]
-pub enum Contents {
+pub enum FileContents {
     /// It has no bytes, or no line of names: there are no records in it.
     Nothing,
     /// Each record says itself what it has.

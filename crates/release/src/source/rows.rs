@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use arrow_select::concat::concat;
 
 use super::batch::Batch;
-use super::broken::{Broken, arrow};
+use super::broken::{Broken, arrow_error};
 use super::cells;
 use super::columns::Columns;
 use super::found::{FoundColumns, NeededColumn, Role, needed_columns};
@@ -25,13 +25,13 @@ pub struct BatchOrigin {
 }
 
 /// The type with text as bytes, so that one row of invalid UTF-8 does not break the others.
-pub fn as_bytes(kind: &DataType) -> DataType {
+pub fn text_as_bytes(kind: &DataType) -> DataType {
     match kind {
         DataType::Utf8 => DataType::Binary,
         DataType::LargeUtf8 => DataType::LargeBinary,
         DataType::Utf8View => DataType::BinaryView,
         DataType::Dictionary(key, values) => {
-            DataType::Dictionary(key.clone(), Box::new(as_bytes(values)))
+            DataType::Dictionary(key.clone(), Box::new(text_as_bytes(values)))
         }
         other => other.clone(),
     }
@@ -44,7 +44,7 @@ pub fn as_bytes(kind: &DataType) -> DataType {
 /// # Errors
 ///
 /// If a column that is there cannot be read.
-pub fn batch(
+pub fn needed_batch(
     records: &RecordBatch,
     columns: &Columns,
     found: &Arc<FoundColumns>,
@@ -55,7 +55,7 @@ pub fn batch(
         role: Role::Time(columns.time_format),
     };
     let times = match readable(records, &time) {
-        Some(times) => cells::times(times, columns.time_format)?,
+        Some(times) => cells::column_times(times, columns.time_format)?,
         None => Int64Array::new_null(0),
     };
     let rows = times.len();
@@ -81,7 +81,7 @@ pub fn batch(
             Role::Key(declared) => batch.keys = Some(ids_or_nulls(column, declared, rows)?),
             Role::Unit(declared) => batch.units = Some(ids_or_nulls(column, declared, rows)?),
             Role::Value => batch.values.push(match column {
-                Some(column) => cells::numbers(column)?,
+                Some(column) => cells::column_numbers(column)?,
                 None => Float64Array::new_null(rows),
             }),
         }
@@ -93,7 +93,7 @@ pub fn batch(
 fn readable<'a>(records: &'a RecordBatch, needed: &NeededColumn<'_>) -> Option<&'a ArrayRef> {
     records
         .column_by_name(needed.name)
-        .filter(|column| needed.role.accepts(column.data_type()))
+        .filter(|column| needed.role.accepts_type(column.data_type()))
 }
 
 fn ids_or_nulls(
@@ -102,20 +102,20 @@ fn ids_or_nulls(
     rows: usize,
 ) -> Result<Text, Broken> {
     match column {
-        Some(column) => cells::ids(column, declared),
+        Some(column) => cells::column_ids(column, declared),
         None => Ok(Text::from(BinaryArray::new_null(rows))),
     }
 }
 
 /// Concatenates the batches of one message.
-pub(crate) fn join(batches: &[Batch], place: BatchOrigin) -> Result<Batch, Broken> {
+pub(crate) fn join_batches(batches: &[Batch], place: BatchOrigin) -> Result<Batch, Broken> {
     fn all<'a, A: Array + 'a>(parts: impl Iterator<Item = &'a A>) -> Result<ArrayRef, Broken> {
         let parts: Vec<&dyn Array> = parts.map(|part| part as &dyn Array).collect();
-        concat(&parts).map_err(arrow)
+        concat(&parts).map_err(arrow_error)
     }
     fn texts<'a>(parts: impl Iterator<Item = Option<&'a Text>>) -> Option<Text> {
         let parts: Option<Vec<&Text>> = parts.collect();
-        parts.map(|parts| Text::join(parts.into_iter()))
+        parts.map(|parts| Text::join_columns(parts.into_iter()))
     }
     let axes = batches.first().map_or(0, |first| first.values.len());
     let values = (0..axes).map(|axis| {

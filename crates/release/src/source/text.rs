@@ -27,19 +27,19 @@ pub struct Text {
 struct BatchPart {
     /// The row after its last, in the whole column.
     end: usize,
-    rows: Part,
+    rows: BatchRows,
 }
 
 #[derive(Clone)]
-enum Part {
+enum BatchRows {
     Short(BinaryArray),
     Long(LargeBinaryArray),
     Views(BinaryViewArray),
     Fixed(FixedSizeBinaryArray),
     /// Indices into the values; what lies outside them is null.
-    Dictionary(Int64Array, Box<Part>),
+    Dictionary(Int64Array, Box<BatchRows>),
     /// Text of which only integers count, each in its one form.
-    Integers(Box<Part>),
+    Integers(Box<BatchRows>),
 }
 
 impl Text {
@@ -47,7 +47,7 @@ impl Text {
     ///
     /// If the column is neither text nor bytes.
     pub(crate) fn new(column: &ArrayRef) -> Result<Self, Broken> {
-        let rows = Part::new(column.as_ref())?;
+        let rows = BatchRows::new(column.as_ref())?;
         let end = column.len();
         Ok(Text {
             parts: vec![BatchPart { end, rows }],
@@ -55,17 +55,17 @@ impl Text {
     }
 
     /// The integers that are written in it; all other text is null.
-    pub(crate) fn of_integers(self) -> Self {
+    pub(crate) fn integers_only(self) -> Self {
         let mut parts = Vec::with_capacity(self.parts.len());
         for BatchPart { end, rows } in self.parts {
-            let rows = Part::Integers(Box::new(rows));
+            let rows = BatchRows::Integers(Box::new(rows));
             parts.push(BatchPart { end, rows });
         }
         Text { parts }
     }
 
     /// The columns one after another.
-    pub(crate) fn join<'a>(columns: impl Iterator<Item = &'a Text>) -> Self {
+    pub(crate) fn join_columns<'a>(columns: impl Iterator<Item = &'a Text>) -> Self {
         let mut parts = Vec::new();
         let mut end = 0;
         for column in columns {
@@ -102,13 +102,10 @@ impl Text {
 
 impl Text {
     /// Values that `convert` makes of each row; null stays null. An entry of a dictionary is looked at once, unless it has more entries than rows.
-    pub(crate) fn translated<T: Copy>(
-        &self,
-        convert: impl Fn(&[u8]) -> Option<T>,
-    ) -> Vec<Option<T>> {
+    pub(crate) fn map_rows<T: Copy>(&self, convert: impl Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
         let mut all = Vec::with_capacity(self.len());
         for part in &self.parts {
-            all.extend(part.rows.translated(&convert));
+            all.extend(part.rows.map_rows(&convert));
         }
         all
     }
@@ -119,7 +116,7 @@ impl From<BinaryArray> for Text {
         Text {
             parts: vec![BatchPart {
                 end: rows.len(),
-                rows: Part::Short(rows),
+                rows: BatchRows::Short(rows),
             }],
         }
     }
@@ -131,10 +128,10 @@ impl fmt::Debug for Text {
     }
 }
 
-impl Part {
-    fn translated<T: Copy>(&self, convert: &dyn Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
+impl BatchRows {
+    fn map_rows<T: Copy>(&self, convert: &dyn Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
         match self {
-            Part::Dictionary(keys, values) if values.len() <= keys.len() => {
+            BatchRows::Dictionary(keys, values) if values.len() <= keys.len() => {
                 let entries: Vec<_> = (0..values.len())
                     .map(|entry| values.get(entry).and_then(convert))
                     .collect();
@@ -142,7 +139,7 @@ impl Part {
                     .map(|key| *entries.get(usize::try_from(key?).ok()?)?)
                     .collect()
             }
-            Part::Integers(rows) => rows.translated(&|text| convert(integer_digits(text)?)),
+            BatchRows::Integers(rows) => rows.map_rows(&|text| convert(integer_digits(text)?)),
             part => (0..part.len())
                 .map(|row| part.get(row).and_then(convert))
                 .collect(),
@@ -151,10 +148,10 @@ impl Part {
 
     fn new(column: &dyn Array) -> Result<Self, Broken> {
         Ok(match column.data_type() {
-            DataType::Binary => Part::Short(column.as_binary().clone()),
-            DataType::LargeBinary => Part::Long(column.as_binary().clone()),
-            DataType::BinaryView => Part::Views(column.as_binary_view().clone()),
-            DataType::FixedSizeBinary(_) => Part::Fixed(column.as_fixed_size_binary().clone()),
+            DataType::Binary => BatchRows::Short(column.as_binary().clone()),
+            DataType::LargeBinary => BatchRows::Long(column.as_binary().clone()),
+            DataType::BinaryView => BatchRows::Views(column.as_binary_view().clone()),
+            DataType::FixedSizeBinary(_) => BatchRows::Fixed(column.as_fixed_size_binary().clone()),
             DataType::Dictionary(_, _) => {
                 let dictionary = column.as_any_dictionary();
                 let keys = dictionary.keys();
@@ -162,7 +159,10 @@ impl Part {
                     keys => keys.unary_opt(|key| key.to_i64()),
                     other => return Err(Broken::new(format_args!("a dictionary has keys of {other}"))),
                 };
-                Part::Dictionary(keys, Box::new(Part::new(dictionary.values().as_ref())?))
+                BatchRows::Dictionary(
+                    keys,
+                    Box::new(BatchRows::new(dictionary.values().as_ref())?),
+                )
             }
             other => {
                 return Err(Broken::new(format_args!(
@@ -174,26 +174,26 @@ impl Part {
 
     fn len(&self) -> usize {
         match self {
-            Part::Short(rows) => rows.len(),
-            Part::Long(rows) => rows.len(),
-            Part::Views(rows) => rows.len(),
-            Part::Fixed(rows) => rows.len(),
-            Part::Dictionary(keys, _) => keys.len(),
-            Part::Integers(rows) => rows.len(),
+            BatchRows::Short(rows) => rows.len(),
+            BatchRows::Long(rows) => rows.len(),
+            BatchRows::Views(rows) => rows.len(),
+            BatchRows::Fixed(rows) => rows.len(),
+            BatchRows::Dictionary(keys, _) => keys.len(),
+            BatchRows::Integers(rows) => rows.len(),
         }
     }
 
     fn get(&self, row: usize) -> Option<&[u8]> {
         match self {
-            Part::Short(rows) => is_valid(rows, row).then(|| rows.value(row)),
-            Part::Long(rows) => is_valid(rows, row).then(|| rows.value(row)),
-            Part::Views(rows) => is_valid(rows, row).then(|| rows.value(row)),
-            Part::Fixed(rows) => is_valid(rows, row).then(|| rows.value(row)),
-            Part::Dictionary(keys, values) if is_valid(keys, row) => {
+            BatchRows::Short(rows) => is_valid(rows, row).then(|| rows.value(row)),
+            BatchRows::Long(rows) => is_valid(rows, row).then(|| rows.value(row)),
+            BatchRows::Views(rows) => is_valid(rows, row).then(|| rows.value(row)),
+            BatchRows::Fixed(rows) => is_valid(rows, row).then(|| rows.value(row)),
+            BatchRows::Dictionary(keys, values) if is_valid(keys, row) => {
                 values.get(usize::try_from(keys.value(row)).ok()?)
             }
-            Part::Dictionary(..) => None,
-            Part::Integers(rows) => rows.get(row).and_then(integer_digits),
+            BatchRows::Dictionary(..) => None,
+            BatchRows::Integers(rows) => rows.get(row).and_then(integer_digits),
         }
     }
 }
@@ -204,13 +204,13 @@ fn is_valid(array: &dyn Array, row: usize) -> bool {
 
 /// The integer that is written in a text, in its one form.
 fn integer_digits(text: &[u8]) -> Option<&[u8]> {
-    integer_part(short(text)?).map(str::as_bytes)
+    integer_part(short_text(text)?).map(str::as_bytes)
 }
 
 /// The longest text of a table that is read as a number or a time, in bytes: views of a message can have many rows of one long text.
 const LONGEST_READ: usize = 1024;
 
 /// A text that is read as a number or a time.
-pub(super) fn short(text: &[u8]) -> Option<&str> {
+pub(super) fn short_text(text: &[u8]) -> Option<&str> {
     (text.len() <= LONGEST_READ).then(|| std::str::from_utf8(text).ok())?
 }

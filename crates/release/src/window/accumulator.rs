@@ -26,7 +26,7 @@ impl Record {
     pub fn new(x: &[f64], label: f64) -> Self {
         let mut place = GridPoint::default();
         for (coordinate, x) in place.0.iter_mut().zip(x) {
-            *coordinate = GridPoint::fine(*x);
+            *coordinate = GridPoint::fine_coordinate(*x);
         }
         Record {
             place,
@@ -70,14 +70,14 @@ pub(super) fn whole_label(label: f64) -> i32 {
 /// Numbers that a record adds to the sums of a window.
 pub trait Feature: fmt::Debug + Send + Sync {
     /// Number of sums.
-    fn count(&self) -> usize;
+    fn sum_count(&self) -> usize;
 
-    /// Adds the record to `sums`, [`Feature::count`] of them. Sums saturate. What is added depends on the record alone.
+    /// Adds the record to `sums`, [`Feature::sum_count`] of them. Sums saturate. What is added depends on the record alone.
     fn add(&self, record: &Record, sums: &mut [i128]);
 
     /// Everything that decides what is added, but for the domain, with a version of its own: processes that read for one another compare
     /// that.
-    fn about(&self) -> serde_json::Value;
+    fn feature_identity(&self) -> serde_json::Value;
 }
 
 /// Kind of state that the windows of one release keep: public, and the same for every window and key.
@@ -107,7 +107,7 @@ pub enum TableLabel {
 
 impl TableLabel {
     /// Number of tables.
-    pub fn tables(self) -> usize {
+    pub fn table_count(self) -> usize {
         match self {
             TableLabel::Number => 2,
             TableLabel::Classes(count) => count as usize,
@@ -133,32 +133,32 @@ impl AccumulatorSpec {
         let mut place = GridPoint::default();
         for (axis, x) in x.iter().enumerate() {
             let coordinate = std::slice::from_mut(&mut place.0[axis]);
-            self.coordinates(axis, std::slice::from_ref(x), coordinate);
+            self.write_coordinates(axis, std::slice::from_ref(x), coordinate);
         }
         place
     }
 
     /// Writes the coordinates of many records on one axis; nothing is written for an axis that the kind does not have.
     #[inline]
-    pub(super) fn coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
+    pub(super) fn write_coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
         match self {
             AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => {
-                nodes.coordinates(axis, x, coordinates);
+                nodes.write_coordinates(axis, x, coordinates);
             }
             AccumulatorSpec::Marginals(axes) => {
                 if let Some(nodes) = axes.get(axis) {
-                    nodes.coordinates(0, x, coordinates);
+                    nodes.write_coordinates(0, x, coordinates);
                 }
             }
             AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => {
                 for (coordinate, x) in coordinates.iter_mut().zip(x) {
-                    *coordinate = GridPoint::fine(*x);
+                    *coordinate = GridPoint::fine_coordinate(*x);
                 }
             }
         }
     }
 
-    /// The largest coordinate on `axis` that [`AccumulatorSpec::coordinates`] writes.
+    /// The largest coordinate on `axis` that [`AccumulatorSpec::write_coordinates`] writes.
     pub(super) fn last_coordinate(&self, axis: usize) -> u32 {
         match self {
             AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => {
@@ -172,12 +172,14 @@ impl AccumulatorSpec {
     }
 
     /// Memory, about, that one window and key takes, in bytes.
-    pub fn bytes(&self) -> u64 {
+    pub fn window_bytes(&self) -> u64 {
         match self {
             AccumulatorSpec::Histogram(nodes) => histogram_bytes(nodes),
-            AccumulatorSpec::Tables { nodes, by } => histogram_bytes(nodes) * by.tables() as u64,
+            AccumulatorSpec::Tables { nodes, by } => {
+                histogram_bytes(nodes) * by.table_count() as u64
+            }
             AccumulatorSpec::Marginals(axes) => 2 * axes.iter().map(histogram_bytes).sum::<u64>(),
-            AccumulatorSpec::Sums(feature) => 16 * feature.count() as u64,
+            AccumulatorSpec::Sums(feature) => 16 * feature.sum_count() as u64,
             AccumulatorSpec::Records { most } => 64 * u64::from(*most),
         }
     }
@@ -187,19 +189,19 @@ impl AccumulatorSpec {
         match self {
             AccumulatorSpec::Histogram(nodes) => Accumulator::Histogram(Histogram::new(nodes)),
             AccumulatorSpec::Tables { nodes, by } => {
-                Accumulator::Tables(vec![Histogram::new(nodes); by.tables()])
+                Accumulator::Tables(vec![Histogram::new(nodes); by.table_count()])
             }
             AccumulatorSpec::Marginals(axes) => {
                 let class: Vec<Histogram> = axes.iter().map(Histogram::new).collect();
                 Accumulator::Marginals([class.clone(), class])
             }
-            AccumulatorSpec::Sums(feature) => Accumulator::Sums(vec![0; feature.count()]),
+            AccumulatorSpec::Sums(feature) => Accumulator::Sums(vec![0; feature.sum_count()]),
             AccumulatorSpec::Records { .. } => Accumulator::Records(Vec::new()),
         }
     }
 
     /// The accumulator of a window with these records, all of them: `most` is for whoever knows their order of survival.
-    pub fn filled(&self, records: impl IntoIterator<Item = Record>) -> Accumulator {
+    pub fn filled_accumulator(&self, records: impl IntoIterator<Item = Record>) -> Accumulator {
         let mut accumulator = self.empty();
         for record in records {
             self.add(&mut accumulator, record);
@@ -234,7 +236,7 @@ impl AccumulatorSpec {
     pub(super) fn add(&self, accumulator: &mut Accumulator, record: Record) {
         match (self, accumulator) {
             (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
-                histogram.deposit(nodes, record.place)
+                histogram.deposit_record(nodes, record.place)
             }
             (
                 AccumulatorSpec::Tables {
@@ -259,13 +261,13 @@ impl AccumulatorSpec {
                     .ok()
                     .and_then(|class| tables.get_mut(class));
                 if let Some(histogram) = class {
-                    histogram.deposit(nodes, record.place);
+                    histogram.deposit_record(nodes, record.place);
                 }
             }
             (AccumulatorSpec::Marginals(axes), Accumulator::Marginals(classes)) => {
                 let class = &mut classes[usize::from(record.label > 0)];
                 for ((nodes, histogram), coordinate) in axes.iter().zip(class).zip(record.place.0) {
-                    histogram.deposit(nodes, GridPoint([coordinate, 0, 0]));
+                    histogram.deposit_record(nodes, GridPoint([coordinate, 0, 0]));
                 }
             }
             (AccumulatorSpec::Sums(feature), Accumulator::Sums(sums)) => feature.add(&record, sums),
@@ -283,17 +285,19 @@ fn histogram_bytes(nodes: &Nodes) -> u64 {
 
 impl Accumulator {
     /// Adds an accumulator of the same kind: that of the records of both.
-    pub(super) fn join(&mut self, other: Accumulator) {
+    pub(super) fn join_accumulator(&mut self, other: Accumulator) {
         match (self, other) {
-            (Accumulator::Histogram(ours), Accumulator::Histogram(theirs)) => ours.join(&theirs),
+            (Accumulator::Histogram(ours), Accumulator::Histogram(theirs)) => {
+                ours.add_histogram(&theirs)
+            }
             (Accumulator::Tables(ours), Accumulator::Tables(theirs)) => {
                 for (ours, theirs) in ours.iter_mut().zip(&theirs) {
-                    ours.join(theirs);
+                    ours.add_histogram(theirs);
                 }
             }
             (Accumulator::Marginals(ours), Accumulator::Marginals(theirs)) => {
                 for (ours, theirs) in ours.iter_mut().flatten().zip(theirs.iter().flatten()) {
-                    ours.join(theirs);
+                    ours.add_histogram(theirs);
                 }
             }
             (Accumulator::Sums(ours), Accumulator::Sums(theirs)) => {
@@ -382,7 +386,7 @@ mod tests {
             let x = f64::from_bits(x.to_bits().wrapping_add_signed(last_bits));
             prop_assert_eq!(whole_label(x), (x.clamp(-1.0, 1.0) * f64::from(LABEL)).round() as i32);
             let fine = ((x * f64::from(GridPoint::FINE)).round() as u32).min(GridPoint::FINE);
-            prop_assert_eq!(GridPoint::fine(x), fine);
+            prop_assert_eq!(GridPoint::fine_coordinate(x), fine);
         }
     }
 }

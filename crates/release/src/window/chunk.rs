@@ -16,7 +16,7 @@ pub(super) const CHUNK: usize = 1024;
 
 /// Rows of a chunk as one form keeps them.
 #[derive(Default)]
-pub(super) struct Records {
+pub(super) struct ChunkRecords {
     /// Coordinates, one column an axis; of a row that is dropped anything.
     coordinates: [Vec<u32>; 3],
     labels: Vec<i32>,
@@ -50,9 +50,9 @@ impl<'a> Column<'a> {
     }
 }
 
-impl Records {
+impl ChunkRecords {
     /// Reads `rows` of a batch as `form` keeps them. What a row becomes depends on its own values alone.
-    pub fn read(&mut self, form: &ReleaseInput, batch: &Batch, rows: &Range<usize>) {
+    pub fn read_rows(&mut self, form: &ReleaseInput, batch: &Batch, rows: &Range<usize>) {
         self.refusals.clear();
         self.units.resize(rows.len(), 0.0);
         self.labels.resize(rows.len(), 0);
@@ -80,27 +80,28 @@ impl Records {
 
     fn read_axis(&mut self, form: &ReleaseInput, axis: usize, rule: &Axis, column: &Column<'_>) {
         match rule.outside {
-            Outside::Drop => self.refuse(column, |value| !rule.contains(value)),
-            Outside::Clamp => self.refuse(column, |_| false),
+            Outside::Drop => self.refuse_outside(column, |value| !rule.contains(value)),
+            Outside::Clamp => self.refuse_outside(column, |_| false),
         }
         for (unit, value) in self.units.iter_mut().zip(column.values) {
             *unit = rule.nearest_unit(*value);
         }
         if let Some(coordinates) = self.coordinates.get_mut(axis) {
-            form.accumulator.coordinates(axis, &self.units, coordinates);
+            form.accumulator
+                .write_coordinates(axis, &self.units, coordinates);
         }
     }
 
     fn read_label(&mut self, label: &Label, column: &Column<'_>) {
-        self.refuse(column, |value| label.whole(value).is_none());
+        self.refuse_outside(column, |value| label.label_of_record(value).is_none());
         for (whole, value) in self.labels.iter_mut().zip(column.values) {
-            *whole = label.whole(*value).unwrap_or(0);
+            *whole = label.label_of_record(*value).unwrap_or(0);
         }
     }
 
     /// Drops the rows without a number, and those whose number is outside, unless an earlier column has dropped them already.
     #[inline]
-    fn refuse(&mut self, column: &Column<'_>, is_outside: impl Fn(f64) -> bool) {
+    fn refuse_outside(&mut self, column: &Column<'_>, is_outside: impl Fn(f64) -> bool) {
         if column.nulls.is_none() {
             // Without an early end, so that it is a loop of vector instructions.
             let mut are_sound = true;
@@ -142,7 +143,7 @@ impl Records {
 
     /// Reason why a row of the chunk is dropped; `None` if it is not.
     #[inline]
-    pub fn refusal(&self, row: usize) -> Option<Refusal> {
+    pub fn refusal_of(&self, row: usize) -> Option<Refusal> {
         self.refusals.get(row).copied().flatten()
     }
 

@@ -18,9 +18,9 @@ use bernstream_synopsis::histogram::{GridPoint, Histogram};
 pub const VERSION: u32 = 2;
 
 impl WindowPart {
-    /// The canonical bytes of a reader that has read one partition only, of which [`Windows::take`](super::Windows::take) makes the
+    /// The canonical bytes of a reader that has read one partition only, of which [`Windows::take_part`](super::Windows::take_part) makes the
     /// same part.
-    pub fn encoded(self) -> Vec<u8> {
+    pub fn canonical_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (form, open) in self.all.iter().zip(self.forms) {
             match open {
@@ -36,10 +36,10 @@ impl WindowPart {
 fn encode(spec: &AccumulatorSpec, open: OpenWindow, bytes: &mut Vec<u8>) {
     let mut units: Vec<&UnitKey> = open.waiting.keys().collect();
     units.sort_unstable();
-    natural(bytes, units.len() as u64);
+    write_natural(bytes, units.len() as u64);
     for unit in &units {
-        integer(bytes, i128::from(unit.period.micros()));
-        natural(bytes, unit.user.len() as u64);
+        write_integer(bytes, i128::from(unit.period.micros()));
+        write_natural(bytes, unit.user.len() as u64);
         bytes.extend(&unit.user);
     }
     let mut kept = Vec::new();
@@ -55,41 +55,41 @@ fn encode(spec: &AccumulatorSpec, open: OpenWindow, bytes: &mut Vec<u8>) {
         kept.extend(waiting.iter().map(|waiting| KeptRecord { waiting, unit }));
     }
     kept.sort_unstable();
-    natural(bytes, kept.len() as u64);
+    write_natural(bytes, kept.len() as u64);
     let mut last = 0;
     for KeptRecord { waiting, unit } in kept {
-        integer(bytes, i128::from(waiting.time.micros()) - last);
+        write_integer(bytes, i128::from(waiting.time.micros()) - last);
         last = i128::from(waiting.time.micros());
-        natural(bytes, u64::from(waiting.group));
+        write_natural(bytes, u64::from(waiting.group));
         for coordinate in waiting.record.place.0 {
-            natural(bytes, u64::from(coordinate));
+            write_natural(bytes, u64::from(coordinate));
         }
-        integer(bytes, i128::from(waiting.record.label));
-        natural(bytes, unit);
+        write_integer(bytes, i128::from(waiting.record.label));
+        write_natural(bytes, unit);
     }
     let mut sums = Vec::new();
     let mut count = 0;
     for (group, held) in open.groups.into_iter().enumerate() {
         let GroupState::Sum(sum) = held else { continue };
-        let Some(sum) = sum.some(spec).filter(|sum| !is_nothing(sum)) else {
+        let Some(sum) = sum.total_if_any(spec).filter(|sum| !is_nothing(sum)) else {
             continue;
         };
         count += 1;
-        natural(&mut sums, group as u64);
+        write_natural(&mut sums, group as u64);
         match &sum {
             Accumulator::Sums(all) => {
                 for one in all {
-                    integer(&mut sums, *one);
+                    write_integer(&mut sums, *one);
                 }
             }
             sum => {
-                for histogram in histograms(sum) {
-                    sparse(&mut sums, histogram);
+                for histogram in all_histograms(sum) {
+                    write_sparse(&mut sums, histogram);
                 }
             }
         }
     }
-    natural(bytes, count);
+    write_natural(bytes, count);
     bytes.append(&mut sums);
 }
 
@@ -100,41 +100,41 @@ struct KeptRecord<'a> {
     unit: u64,
 }
 
-fn histograms(sum: &Accumulator) -> impl Iterator<Item = &Histogram> {
+fn all_histograms(sum: &Accumulator) -> impl Iterator<Item = &Histogram> {
     let [negative, positive] = sum.marginals();
     sum.tables().iter().chain(negative).chain(positive)
 }
 
 fn is_nothing(sum: &Accumulator) -> bool {
     sum.sums().iter().all(|sum| *sum == 0)
-        && histograms(sum).all(|one| one.cells.iter().all(|grains| *grains == 0))
+        && all_histograms(sum).all(|one| one.cells.iter().all(|grains| *grains == 0))
 }
 
-fn sparse(bytes: &mut Vec<u8>, histogram: &Histogram) {
+fn write_sparse(bytes: &mut Vec<u8>, histogram: &Histogram) {
     let filled = histogram.cells.iter().filter(|grains| **grains != 0);
-    natural(bytes, filled.count() as u64);
+    write_natural(bytes, filled.count() as u64);
     let mut next = 0;
     for (cell, grains) in histogram.cells.iter().enumerate() {
         if *grains != 0 {
-            natural(bytes, (cell - next) as u64);
-            natural(bytes, *grains);
+            write_natural(bytes, (cell - next) as u64);
+            write_natural(bytes, *grains);
             next = cell + 1;
         }
     }
 }
 
-fn natural(bytes: &mut Vec<u8>, number: u64) {
-    wide(bytes, u128::from(number));
+fn write_natural(bytes: &mut Vec<u8>, number: u64) {
+    write_wide(bytes, u128::from(number));
 }
 
-fn integer(bytes: &mut Vec<u8>, number: i128) {
-    wide(
+fn write_integer(bytes: &mut Vec<u8>, number: i128) {
+    write_wide(
         bytes,
         (number.cast_unsigned() << 1) ^ (number >> 127).cast_unsigned(),
     );
 }
 
-fn wide(bytes: &mut Vec<u8>, mut number: u128) {
+fn write_wide(bytes: &mut Vec<u8>, mut number: u128) {
     while number >= 0x80 {
         bytes.push(number.to_le_bytes()[0] | 0x80);
         number >>= 7;
@@ -142,9 +142,9 @@ fn wide(bytes: &mut Vec<u8>, mut number: u128) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// The windows that [`WindowPart::encoded`] has written in `window`, one a form; `None` if these are no such bytes, and if they have
+/// The windows that [`WindowPart::canonical_bytes`] has written in `window`, one a form; `None` if these are no such bytes, and if they have
 /// a record, a user or a key that no reader with these rules and forms keeps in this window.
-pub(super) fn decoded(
+pub(super) fn decode_windows(
     rules: &Rules,
     forms: &[ReleaseInput],
     window: Span,
@@ -168,9 +168,9 @@ pub(super) fn decoded(
 
 fn decode_units(reader: &mut Reader<'_>) -> Option<Vec<UnitKey>> {
     let mut units = Vec::new();
-    for _ in 0..reader.count()? {
-        let period = Timestamp::from_micros(i64::try_from(reader.integer()?).ok()?);
-        let length = reader.count_or(LONGEST_UNIT)?;
+    for _ in 0..reader.read_count()? {
+        let period = Timestamp::from_micros(i64::try_from(reader.read_integer()?).ok()?);
+        let length = reader.read_count_up_to(LONGEST_UNIT)?;
         units.push(UnitKey {
             period,
             user: reader.take(length)?.to_vec(),
@@ -188,20 +188,20 @@ fn decode_records(
     reader: &mut Reader<'_>,
 ) -> Option<()> {
     let mut micros = 0_i128;
-    for _ in 0..reader.count()? {
-        micros = micros.checked_add(reader.integer()?)?;
+    for _ in 0..reader.read_count()? {
+        micros = micros.checked_add(reader.read_integer()?)?;
         let time = Timestamp::from_micros(i64::try_from(micros).ok()?);
-        let group = u32::try_from(reader.natural()?).ok()?;
+        let group = u32::try_from(reader.read_natural()?).ok()?;
         let mut place = GridPoint::default();
         for coordinate in &mut place.0 {
-            *coordinate = u32::try_from(reader.natural()?).ok()?;
+            *coordinate = u32::try_from(reader.read_natural()?).ok()?;
         }
         let record = Record {
             place,
-            label: i32::try_from(reader.integer()?).ok()?,
+            label: i32::try_from(reader.read_integer()?).ok()?,
         };
-        let unit = reader.count_or(usize::MAX)?.checked_sub(1);
-        if time < window.start || time >= window.end || !form.keeps(&record) {
+        let unit = reader.read_count_up_to(usize::MAX)?.checked_sub(1);
+        if time < window.start || time >= window.end || !form.can_keep(&record) {
             return None;
         }
         let state = open.groups.get_mut(group as usize)?;
@@ -237,13 +237,13 @@ fn decode_sums(
     spec: &AccumulatorSpec,
     reader: &mut Reader<'_>,
 ) -> Option<()> {
-    let sums = reader.count()?;
+    let sums = reader.read_count()?;
     if rules.cap.is_some() && sums > 0 {
         return None;
     }
     let mut before = None;
     for _ in 0..sums {
-        let group = reader.count_or(usize::MAX)?;
+        let group = reader.read_count_up_to(usize::MAX)?;
         // Each takes the memory of an accumulator, whatever it has in the message.
         if before.replace(group).is_some_and(|before| before >= group) {
             return None;
@@ -253,20 +253,20 @@ fn decode_sums(
         };
         let mut sum = spec.empty();
         match &mut sum {
-            Accumulator::Histogram(histogram) => reader.sparse(histogram)?,
+            Accumulator::Histogram(histogram) => reader.read_sparse(histogram)?,
             Accumulator::Tables(tables) => {
                 for histogram in tables {
-                    reader.sparse(histogram)?;
+                    reader.read_sparse(histogram)?;
                 }
             }
             Accumulator::Marginals(classes) => {
                 for histogram in classes.iter_mut().flatten() {
-                    reader.sparse(histogram)?;
+                    reader.read_sparse(histogram)?;
                 }
             }
             Accumulator::Sums(sums) => {
                 for sum in sums {
-                    *sum = reader.integer()?;
+                    *sum = reader.read_integer()?;
                 }
             }
             Accumulator::Records(_) => return None,
@@ -280,7 +280,7 @@ fn decode_sums(
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn wide(&mut self) -> Option<u128> {
+    fn read_wide(&mut self) -> Option<u128> {
         let mut number = 0_u128;
         for shift in (0..128).step_by(7) {
             let (first, rest) = self.0.split_first()?;
@@ -293,24 +293,24 @@ impl<'a> Reader<'a> {
         None
     }
 
-    fn natural(&mut self) -> Option<u64> {
-        u64::try_from(self.wide()?).ok()
+    fn read_natural(&mut self) -> Option<u64> {
+        u64::try_from(self.read_wide()?).ok()
     }
 
-    fn integer(&mut self) -> Option<i128> {
-        let number = self.wide()?;
+    fn read_integer(&mut self) -> Option<i128> {
+        let number = self.read_wide()?;
         Some((number >> 1).cast_signed() ^ -((number & 1).cast_signed()))
     }
 
-    fn count_or(&mut self, most: usize) -> Option<usize> {
-        usize::try_from(self.natural()?)
+    fn read_count_up_to(&mut self, most: usize) -> Option<usize> {
+        usize::try_from(self.read_natural()?)
             .ok()
             .filter(|count| *count <= most)
     }
 
     /// Number of things that follow, each of a byte at least.
-    fn count(&mut self) -> Option<usize> {
-        self.count_or(self.0.len())
+    fn read_count(&mut self) -> Option<usize> {
+        self.read_count_up_to(self.0.len())
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
@@ -319,11 +319,11 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    fn sparse(&mut self, histogram: &mut Histogram) -> Option<()> {
+    fn read_sparse(&mut self, histogram: &mut Histogram) -> Option<()> {
         let mut next = 0_usize;
-        for _ in 0..self.count()? {
-            let cell = next.checked_add(self.count_or(usize::MAX)?)?;
-            *histogram.cells.get_mut(cell)? = self.natural()?;
+        for _ in 0..self.read_count()? {
+            let cell = next.checked_add(self.read_count_up_to(usize::MAX)?)?;
+            *histogram.cells.get_mut(cell)? = self.read_natural()?;
             next = cell + 1;
         }
         Some(())

@@ -24,7 +24,7 @@ impl Keys {
 
     /// The group of a key; `None` if it is not declared.
     #[inline]
-    pub fn group(&self, key: &[u8]) -> Option<u32> {
+    pub fn group_of(&self, key: &[u8]) -> Option<u32> {
         if key.len() > self.longest {
             None
         } else {

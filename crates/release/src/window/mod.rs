@@ -14,7 +14,7 @@ mod sum;
 
 pub use counts::RecordCounts;
 pub use encoding::VERSION;
-pub use open::rank;
+pub use open::survival_rank;
 pub use part::{Group, Window, WindowPart};
 pub use router::LONGEST_UNIT;
 pub use rules::{Axis, Cap, Label, Outside, ReleaseInput, Rules};

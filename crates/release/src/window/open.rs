@@ -3,7 +3,7 @@
 use std::collections::{BinaryHeap, HashMap};
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
-use super::chunk::Records;
+use super::chunk::ChunkRecords;
 use super::router::Routed;
 use super::rules::{Cap, ReleaseInput, Rules};
 use super::sum::{self, Sum};
@@ -53,7 +53,7 @@ pub(super) struct ChunkRows<'a> {
     pub start: usize,
     pub rows: &'a [Routed],
     /// All rows of the chunk as the form keeps them.
-    pub records: &'a Records,
+    pub records: &'a ChunkRecords,
 }
 
 impl OpenWindow {
@@ -66,25 +66,25 @@ impl OpenWindow {
         OpenWindow {
             groups: vec![group; groups],
             waiting: HashMap::new(),
-            room: sum::room(spec, groups),
+            room: sum::waiting_room(spec, groups),
         }
     }
 
     /// The window with every waiting record added: the cap is decided now.
-    pub fn settled(mut self, spec: &AccumulatorSpec) -> OpenWindow {
+    pub fn with_cap_decided(mut self, spec: &AccumulatorSpec) -> OpenWindow {
         // Integer sums, and the first of several records, do not depend on the order of the map.
         for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
-            self.add(spec, waiting.group, waiting.record, || waiting);
+            self.add_record(spec, waiting.group, waiting.record, || waiting);
         }
         self
     }
 
     /// Adds what another window holds; what waits in either waits for the cap of both together.
-    pub fn join(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: OpenWindow) {
+    pub fn join_window(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: OpenWindow) {
         for (unit, waiting) in other.waiting {
             for waiting in waiting {
                 if let Some(cap) = cap {
-                    self.wait_as(cap, unit.clone(), waiting);
+                    self.queue_for_unit(cap, unit.clone(), waiting);
                 }
             }
         }
@@ -92,12 +92,12 @@ impl OpenWindow {
             match theirs {
                 GroupState::Sum(theirs) => {
                     if let Some(GroupState::Sum(ours)) = self.groups.get_mut(group as usize) {
-                        ours.join(theirs);
+                        ours.join_sum(theirs);
                     }
                 }
                 GroupState::First(records) => {
                     for waiting in records {
-                        self.add(spec, group, waiting.record, || waiting);
+                        self.add_record(spec, group, waiting.record, || waiting);
                     }
                 }
             }
@@ -105,7 +105,7 @@ impl OpenWindow {
     }
 
     /// Takes the rows of a chunk unless the form drops them. All belong to this window, and under a cap each has a user.
-    pub fn take(&mut self, form: &ReleaseInput, cap: Option<&Cap>, chunk: &ChunkRows<'_>) {
+    pub fn take_rows(&mut self, form: &ReleaseInput, cap: Option<&Cap>, chunk: &ChunkRows<'_>) {
         let spec = &form.accumulator;
         let ChunkRows {
             batch,
@@ -125,17 +125,17 @@ impl OpenWindow {
         }
         for routed in rows {
             let place = routed.row - start;
-            if records.refusal(place).is_some() {
+            if records.refusal_of(place).is_some() {
                 continue;
             }
             let record = records.get(place);
             if let Some(cap) = cap {
                 if let Some(user) = batch.units.as_ref().and_then(|units| units.get(routed.row)) {
                     let time = time_of(batch, routed.row);
-                    self.wait(cap, user, Waiting::new(time, user, routed.group, record));
+                    self.queue_record(cap, user, Waiting::new(time, user, routed.group, record));
                 }
             } else {
-                self.add(spec, routed.group, record, || {
+                self.add_record(spec, routed.group, record, || {
                     Waiting::new(time_of(batch, routed.row), &[], routed.group, record)
                 });
             }
@@ -143,15 +143,15 @@ impl OpenWindow {
     }
 
     /// Queues a record among the earliest of its unit.
-    fn wait(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
+    fn queue_record(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
         let unit = UnitKey {
             period: cap.period.span_of(waiting.time).start,
             user: user.to_vec(),
         };
-        self.wait_as(cap, unit, waiting);
+        self.queue_for_unit(cap, unit, waiting);
     }
 
-    fn wait_as(&mut self, cap: &Cap, unit: UnitKey, waiting: Waiting) {
+    fn queue_for_unit(&mut self, cap: &Cap, unit: UnitKey, waiting: Waiting) {
         let kept = self.waiting.entry(unit).or_default();
         kept.insert(kept.partition_point(|other| *other < waiting), waiting);
         kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
@@ -159,7 +159,7 @@ impl OpenWindow {
 
     /// Adds a record to its group; `waiting` is that record with its place in the order of survival.
     #[inline]
-    fn add(
+    fn add_record(
         &mut self,
         spec: &AccumulatorSpec,
         group: u32,
@@ -190,9 +190,9 @@ impl OpenWindow {
 impl GroupState {
     pub fn accumulator(self, spec: &AccumulatorSpec) -> Accumulator {
         match self {
-            GroupState::Sum(sum) => sum.total(spec),
+            GroupState::Sum(sum) => sum.into_total(spec),
             GroupState::First(records) => {
-                spec.filled(records.into_iter().map(|waiting| waiting.record))
+                spec.filled_accumulator(records.into_iter().map(|waiting| waiting.record))
             }
         }
     }
@@ -207,7 +207,7 @@ impl Waiting {
     pub fn new(time: Timestamp, user: &[u8], group: u32, record: Record) -> Self {
         Waiting {
             time,
-            rank: rank(time, user, group, &record),
+            rank: survival_rank(time, user, group, &record),
             group,
             record,
         }
@@ -217,7 +217,7 @@ impl Waiting {
 /// Rank of a record among those of one event time: those of the smallest count first under a cap or a limit. It is public and follows
 /// from the record, its time, the place of its key in the configuration and its user (empty without a cap) alone, for where a record lies
 /// in the input depends on what was sent before it. At one time it favours some values, at another others.
-pub fn rank(time: Timestamp, user: &[u8], group: u32, record: &Record) -> u64 {
+pub fn survival_rank(time: Timestamp, user: &[u8], group: u32, record: &Record) -> u64 {
     let mut hash = 0;
     for bytes in user.chunks(8) {
         let mut word = 0;

@@ -40,14 +40,14 @@ impl WindowPart {
     }
 
     /// Adds what another reader has of the same window, with the same rules.
-    pub fn join(&mut self, other: WindowPart) {
+    pub fn join_part(&mut self, other: WindowPart) {
         for ((form, ours), theirs) in self.all.iter().zip(&mut self.forms).zip(other.forms) {
-            join(&self.rules, form, ours, theirs);
+            join_open(&self.rules, form, ours, theirs);
         }
     }
 
     /// The window, once all parts are joined: who stays under a cap is decided here.
-    pub fn settled(self) -> Window {
+    pub fn into_window(self) -> Window {
         let WindowPart {
             rules,
             all,
@@ -70,7 +70,7 @@ fn settled_groups(rules: &Rules, form: &ReleaseInput, open: Option<OpenWindow>) 
     let open = open.unwrap_or_else(|| OpenWindow::new(rules, spec));
     let mut keys = rules.keys.iter().flatten().cloned();
     let mut groups = Vec::new();
-    for state in open.settled(spec).groups {
+    for state in open.with_cap_decided(spec).groups {
         groups.push(Group {
             key: keys.next(),
             accumulator: state.accumulator(spec),
@@ -80,7 +80,7 @@ fn settled_groups(rules: &Rules, form: &ReleaseInput, open: Option<OpenWindow>) 
 }
 
 /// Adds what one form has of other records; what waits for the cap of a user waits for that of both together.
-pub(super) fn join(
+pub(super) fn join_open(
     rules: &Rules,
     form: &ReleaseInput,
     ours: &mut Option<OpenWindow>,
@@ -88,7 +88,7 @@ pub(super) fn join(
 ) {
     let Some(theirs) = theirs else { return };
     match ours {
-        Some(ours) => ours.join(&form.accumulator, rules.cap.as_ref(), theirs),
+        Some(ours) => ours.join_window(&form.accumulator, rules.cap.as_ref(), theirs),
         None => *ours = Some(theirs),
     }
 }

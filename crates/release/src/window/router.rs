@@ -63,7 +63,7 @@ impl RecordRouter<'_> {
 
     fn destination(&self, time: Timestamp) -> Destination {
         let span = self.rules.grid.span_of(time);
-        let cutoff = self.rules.cutoff(span, self.backfill_until);
+        let cutoff = self.rules.window_cutoff(span, self.backfill_until);
         Destination {
             span,
             is_closed: span.start < self.oldest
@@ -74,7 +74,7 @@ impl RecordRouter<'_> {
     }
 
     /// Finds which of `rows` belong to a window, window by window, and counts those that do not.
-    pub fn route(
+    pub fn route_rows(
         &self,
         batch: &Batch,
         rows: &Range<usize>,
@@ -84,7 +84,7 @@ impl RecordRouter<'_> {
     ) {
         found.clear();
         let Memory { at, groups } = memory;
-        match self.all_in_one(batch, rows, at) {
+        match self.window_of_rows(batch, rows, at) {
             Some(Ok(window)) => found.extend(rows.clone().map(|row| Routed {
                 window,
                 row,
@@ -93,7 +93,7 @@ impl RecordRouter<'_> {
             Some(Err(refusal)) => return counts.add(refusal, rows.len()),
             None => {
                 for row in rows.clone() {
-                    match self.window(batch, row, at) {
+                    match self.window_of_row(batch, row, at) {
                         Ok(window) => found.push(Routed {
                             window,
                             row,
@@ -109,10 +109,10 @@ impl RecordRouter<'_> {
             && !found.is_empty()
         {
             let groups = groups.get_or_insert_with(|| match &batch.keys {
-                Some(column) => column.translated(|key| keys.group(key)),
+                Some(column) => column.map_rows(|key| keys.group_of(key)),
                 None => Vec::new(),
             });
-            keep(found, counts, |routed| {
+            keep_accepted(found, counts, |routed| {
                 let group = groups
                     .get(routed.row)
                     .copied()
@@ -122,7 +122,7 @@ impl RecordRouter<'_> {
             });
         }
         if self.rules.cap.is_some() {
-            keep(found, counts, |routed| {
+            keep_accepted(found, counts, |routed| {
                 let user = batch
                     .units
                     .as_ref()
@@ -138,7 +138,7 @@ impl RecordRouter<'_> {
     }
 
     /// The window of all `rows`, or why all of them are dropped, where their earliest and latest times say so.
-    fn all_in_one(
+    fn window_of_rows(
         &self,
         batch: &Batch,
         rows: &Range<usize>,
@@ -179,7 +179,7 @@ impl RecordRouter<'_> {
     }
 
     /// The window of one row. `at` is the last row's window, and becomes this one's.
-    fn window(
+    fn window_of_row(
         &self,
         batch: &Batch,
         row: usize,
@@ -207,7 +207,7 @@ impl RecordRouter<'_> {
 }
 
 /// Keeps the rows that `check` returns, and counts the others.
-fn keep(
+fn keep_accepted(
     found: &mut Vec<Routed>,
     counts: &mut RecordCounts,
     check: impl Fn(Routed) -> Result<Routed, Refusal>,

@@ -25,7 +25,7 @@ pub struct Rules {
 
 impl Rules {
     /// Time when `window` stops taking records: message timestamps before the cutoff are in, all others are out.
-    pub fn cutoff(&self, window: Span, backfill_until: Option<Timestamp>) -> Timestamp {
+    pub fn window_cutoff(&self, window: Span, backfill_until: Option<Timestamp>) -> Timestamp {
         let cutoff = window.end.plus(self.allowed_lateness);
         backfill_until.map_or(cutoff, |until| cutoff.max(until))
     }
@@ -62,7 +62,7 @@ pub struct ReleaseInput {
 
 impl ReleaseInput {
     /// Returns whether a record of a window can become this one: it lies in the domain, and its label is one of those that there are.
-    pub(super) fn keeps(&self, record: &Record) -> bool {
+    pub(super) fn can_keep(&self, record: &Record) -> bool {
         for (axis, coordinate) in record.place.0.iter().enumerate() {
             let last = if axis < self.axes.len() {
                 self.accumulator.last_coordinate(axis)
@@ -95,7 +95,7 @@ pub struct Axis {
 impl Axis {
     /// The place of `value` in `[0, 1]`; `None` where the record is dropped.
     #[inline]
-    pub fn unit(&self, value: f64) -> Option<f64> {
+    pub fn unit_place(&self, value: f64) -> Option<f64> {
         if !self.contains(value) && (self.outside == Outside::Drop || value.is_nan()) {
             return None;
         }
@@ -145,18 +145,20 @@ impl Label {
     /// dropped.
     pub fn of(&self, value: f64) -> Option<f64> {
         match self {
-            Label::Classes(_) => self.whole(value).map(f64::from),
+            Label::Classes(_) => self.label_of_record(value).map(f64::from),
             _ => self
-                .whole(value)
+                .label_of_record(value)
                 .map(|whole| f64::from(whole) / f64::from(LABEL)),
         }
     }
 
     /// The label as a record keeps it; `None` where the record is dropped.
     #[inline]
-    pub(super) fn whole(&self, value: f64) -> Option<i32> {
+    pub(super) fn label_of_record(&self, value: f64) -> Option<i32> {
         match self {
-            Label::Number(axis) => axis.unit(value).map(|unit| whole_label(2.0 * unit - 1.0)),
+            Label::Number(axis) => axis
+                .unit_place(value)
+                .map(|unit| whole_label(2.0 * unit - 1.0)),
             Label::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),
             Label::Classes(values) => values
                 .iter()

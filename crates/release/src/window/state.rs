@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::chunk::{CHUNK, Records};
+use super::chunk::{CHUNK, ChunkRecords};
 use super::counts::{RecordCounts, Refusal};
 use super::encoding;
 use super::keys::Keys;
@@ -38,7 +38,7 @@ pub struct Windows {
     open: BTreeMap<Timestamp, Vec<Option<OpenWindow>>>,
     /// Room for the chunk that is being worked on, and what each form makes of it.
     routed: Vec<Routed>,
-    records: Vec<Records>,
+    records: Vec<ChunkRecords>,
 }
 
 impl Windows {
@@ -51,7 +51,7 @@ impl Windows {
         backfill_until: Option<Timestamp>,
     ) -> Self {
         let keys = rules.keys.as_deref().map(Keys::new);
-        let records = forms.iter().map(|_| Records::default()).collect();
+        let records = forms.iter().map(|_| ChunkRecords::default()).collect();
         let refilled = next.start;
         Windows {
             rules: Arc::new(rules),
@@ -73,31 +73,34 @@ impl Windows {
     }
 
     /// Time when the next window stops taking records.
-    pub fn cutoff(&self) -> Timestamp {
-        self.rules.cutoff(self.next, self.backfill_until)
+    pub fn next_cutoff(&self) -> Timestamp {
+        self.rules.window_cutoff(self.next, self.backfill_until)
     }
 
     /// The oldest message timestamp that any open window can need.
     pub fn oldest_message(&self) -> Timestamp {
         self.rules
-            .oldest_message(self.rules.grid.span_of(self.oldest(self.next)))
+            .oldest_message(self.rules.grid.span_of(self.oldest_needed(self.next)))
     }
 
     /// The start of the first window that a release of `window` can be evaluated on.
-    fn oldest(&self, window: Span) -> Timestamp {
+    fn oldest_needed(&self, window: Span) -> Timestamp {
         let panes = self.forms.iter().map(|form| form.panes).max().unwrap_or(1);
-        self.rules.grid.before(window, panes - 1).max(self.first)
+        self.rules
+            .grid
+            .start_before(window, panes - 1)
+            .max(self.first)
     }
 
     /// Drops everything that was absorbed; the source must seek back to [`Windows::oldest_message`].
-    pub fn clear(&mut self) {
+    pub fn clear_records(&mut self) {
         self.open.clear();
         self.refilled = self.next.start;
     }
 
     /// Adds each row of `batch` to its window, or drops it; the counts say why.
-    pub fn absorb(&mut self, batch: &Batch) -> RecordCounts {
-        let oldest = self.oldest(self.next);
+    pub fn absorb_batch(&mut self, batch: &Batch) -> RecordCounts {
+        let oldest = self.oldest_needed(self.next);
         let Windows {
             rules,
             forms,
@@ -127,12 +130,12 @@ impl Windows {
         let mut counts = RecordCounts::default();
         let mut memory = router.memory();
         for rows in chunks(batch) {
-            router.route(batch, &rows, &mut memory, routed, &mut counts);
+            router.route_rows(batch, &rows, &mut memory, routed, &mut counts);
             if routed.is_empty() {
                 continue;
             }
             for (form, records) in forms.iter().zip(records.iter_mut()) {
-                records.read(form, batch, &rows);
+                records.read_rows(form, batch, &rows);
             }
             for together in routed.chunk_by(|one, other| one.window == other.window) {
                 let Some(start) = together.first().map(|routed| routed.window) else {
@@ -150,17 +153,17 @@ impl Windows {
                         rows: together,
                         records,
                     };
-                    open.take(form, rules.cap.as_ref(), &chunk);
+                    open.take_rows(form, rules.cap.as_ref(), &chunk);
                 }
             }
-            count(routed, rows.start, records, &mut counts);
+            count_rows(routed, rows.start, records, &mut counts);
         }
         counts
     }
 
     /// Number of rows of `batch`, which lies behind the ends of all closed windows, were sent before the cutoff of a closed one:
     /// it would have taken them if they had turned up in time.
-    pub fn behind(&self, batch: &Batch) -> u64 {
+    pub fn count_behind(&self, batch: &Batch) -> u64 {
         let Some(message) = batch.message_time else {
             return 0;
         };
@@ -178,7 +181,7 @@ impl Windows {
         let mut routed = Vec::new();
         let mut behind = 0;
         for rows in chunks(batch) {
-            router.route(
+            router.route_rows(
                 batch,
                 &rows,
                 &mut memory,
@@ -191,30 +194,30 @@ impl Windows {
     }
 
     /// Closes the next window and moves on to the one after it.
-    pub fn close(&mut self) -> Window {
-        self.part().settled()
+    pub fn close_next(&mut self) -> Window {
+        self.close_part().into_window()
     }
 
-    /// The windows whose records the next one needs and that are not closed by [`Windows::part`] any more: those before it that a release
+    /// The windows whose records the next one needs and that are not closed by [`Windows::close_part`] any more: those before it that a release
     /// overlaps, and itself, in order.
     pub fn needed(&self) -> Vec<Span> {
-        let mut at = self.rules.grid.span_of(self.oldest(self.next));
+        let mut at = self.rules.grid.span_of(self.oldest_needed(self.next));
         let mut needed = Vec::new();
         while at.start <= self.next.start {
             needed.push(at);
-            at = self.rules.grid.after(at);
+            at = self.rules.grid.span_after(at);
         }
         needed
     }
 
     /// Drops what was taken for `window`.
-    pub fn forget(&mut self, window: Span) {
+    pub fn forget_window(&mut self, window: Span) {
         self.open.remove(&window.start);
     }
 
     /// Time when a window stops taking records.
     pub fn cutoff_of(&self, window: Span) -> Timestamp {
-        self.rules.cutoff(window, self.backfill_until)
+        self.rules.window_cutoff(window, self.backfill_until)
     }
 
     /// The oldest message timestamp that a record of `window` can have.
@@ -223,28 +226,28 @@ impl Windows {
     }
 
     /// Adds what another process has of `window`, which is as if its records had been absorbed: `bytes` are those of
-    /// [`WindowPart::encoded`], of the same rules and forms. Returns whether they are.
-    pub fn take(&mut self, window: Span, bytes: &[u8]) -> bool {
+    /// [`WindowPart::canonical_bytes`], of the same rules and forms. Returns whether they are.
+    pub fn take_part(&mut self, window: Span, bytes: &[u8]) -> bool {
         let Windows {
             rules, forms, open, ..
         } = self;
-        let Some(theirs) = encoding::decoded(rules, forms, window, bytes) else {
+        let Some(theirs) = encoding::decode_windows(rules, forms, window, bytes) else {
             return false;
         };
         let ours = open
             .entry(window.start)
             .or_insert_with(|| forms.iter().map(|_| None).collect());
         for ((form, ours), theirs) in forms.iter().zip(ours).zip(theirs) {
-            part::join(rules, form, ours, theirs);
+            part::join_open(rules, form, ours, theirs);
         }
         true
     }
 
     /// Closes the next window of a reader that has read some of the input: what the others have is still to be joined.
-    pub fn part(&mut self) -> WindowPart {
+    pub fn close_part(&mut self) -> WindowPart {
         let span = self.next;
-        let next = self.rules.grid.after(span);
-        let oldest = self.oldest(next);
+        let next = self.rules.grid.span_after(span);
+        let oldest = self.oldest_needed(next);
         let mut closing = self
             .open
             .remove(&span.start)
@@ -256,11 +259,15 @@ impl Windows {
             let mut open: Option<OpenWindow> = closing.next().flatten();
             let later = if form.panes > 1 { open.clone() } else { None };
             if form.panes > 1 {
-                let from = self.rules.grid.before(span, form.panes - 1).max(self.first);
+                let from = self
+                    .rules
+                    .grid
+                    .start_before(span, form.panes - 1)
+                    .max(self.first);
                 for (_, window) in self.open.range(from..span.start) {
                     // A unit's cap holds for all of them together: who may stay is decided later, not pane by pane.
                     if let Some(pane) = window.get(index) {
-                        part::join(&self.rules, form, &mut open, pane.clone());
+                        part::join_open(&self.rules, form, &mut open, pane.clone());
                     }
                 }
             }
@@ -291,15 +298,20 @@ fn chunks(batch: &Batch) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Counts the rows of a chunk that begins at `start`. Each form checks a row's values by itself: one may take what another drops.
-fn count(routed: &[Routed], start: usize, records: &[Records], counts: &mut RecordCounts) {
-    if records.iter().any(Records::are_all_sound) {
+fn count_rows(
+    routed: &[Routed],
+    start: usize,
+    records: &[ChunkRecords],
+    counts: &mut RecordCounts,
+) {
+    if records.iter().any(ChunkRecords::are_all_sound) {
         counts.taken += routed.len() as u64;
         return;
     }
     for row in routed {
         let refusals = records
             .iter()
-            .map(|records| records.refusal(row.row - start));
+            .map(|records| records.refusal_of(row.row - start));
         match refusals.reduce(|before, next| before.and(next)) {
             Some(None) => counts.taken += 1,
             Some(Some(why)) => counts.add(why, 1),

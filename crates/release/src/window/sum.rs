@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
-use super::chunk::Records;
+use super::chunk::ChunkRecords;
 
 /// Memory of the sums of all keys, in bytes, above which they do not stay in a processor's cache.
 const CACHE: u64 = 4 << 20;
@@ -20,8 +20,8 @@ pub(super) struct Sum {
 }
 
 /// Most records of a key that wait, where there are so many keys: they take no more memory than their sum.
-pub(super) fn room(spec: &AccumulatorSpec, keys: usize) -> usize {
-    let bytes = spec.bytes();
+pub(super) fn waiting_room(spec: &AccumulatorSpec, keys: usize) -> usize {
+    let bytes = spec.window_bytes();
     if bytes.saturating_mul(keys as u64) <= CACHE {
         return 0;
     }
@@ -35,9 +35,9 @@ pub fn bytes_held(spec: &AccumulatorSpec, keys: usize) -> u64 {
     let waiting = if matches!(spec, AccumulatorSpec::Records { .. }) {
         0
     } else {
-        room(spec, keys)
+        waiting_room(spec, keys)
     };
-    spec.bytes()
+    spec.window_bytes()
         .saturating_add((waiting * size_of::<Record>()) as u64)
 }
 
@@ -59,7 +59,7 @@ impl Sum {
         &mut self,
         spec: &AccumulatorSpec,
         room: usize,
-        records: &Records,
+        records: &ChunkRecords,
         rows: Range<usize>,
     ) {
         if room == 0 {
@@ -78,10 +78,10 @@ impl Sum {
     }
 
     /// Adds the records of another sum of the same kind.
-    pub fn join(&mut self, mut other: Sum) {
+    pub fn join_sum(&mut self, mut other: Sum) {
         if let Some(theirs) = other.total {
             match &mut self.total {
-                Some(ours) => ours.join(theirs),
+                Some(ours) => ours.join_accumulator(theirs),
                 None => self.total = Some(theirs),
             }
         }
@@ -89,13 +89,13 @@ impl Sum {
     }
 
     /// The sum of all; `None` if there is nothing.
-    pub fn some(self, spec: &AccumulatorSpec) -> Option<Accumulator> {
+    pub fn total_if_any(self, spec: &AccumulatorSpec) -> Option<Accumulator> {
         let is_nothing = self.total.is_none() && self.waiting.is_empty();
-        (!is_nothing).then(|| self.total(spec))
+        (!is_nothing).then(|| self.into_total(spec))
     }
 
     /// The sum of all.
-    pub fn total(mut self, spec: &AccumulatorSpec) -> Accumulator {
+    pub fn into_total(mut self, spec: &AccumulatorSpec) -> Accumulator {
         self.add_waiting(spec);
         self.total.unwrap_or_else(|| spec.empty())
     }
@@ -139,15 +139,15 @@ mod tests {
 
     #[test]
     fn it_makes_no_difference_how_many_wait_and_who_has_them() {
-        let direct = spec().filled((0..200).map(record));
-        assert!(sum(0, 0..0).total(&spec()) == spec().empty());
+        let direct = spec().filled_accumulator((0..200).map(record));
+        assert!(sum(0, 0..0).into_total(&spec()) == spec().empty());
         for room in [0, 1, 3, 64, 200, 1000] {
-            assert!(sum(room, 0..200).total(&spec()) == direct, "{room}");
+            assert!(sum(room, 0..200).into_total(&spec()) == direct, "{room}");
             for first in [0, 1, 70, 200] {
                 let mut joined = sum(room, 0..first);
-                joined.join(sum(room, first..200));
+                joined.join_sum(sum(room, first..200));
                 assert!(
-                    joined.total(&spec()) == direct,
+                    joined.into_total(&spec()) == direct,
                     "{room}, {first} with one reader"
                 );
             }
@@ -159,7 +159,7 @@ mod tests {
         let spec = AccumulatorSpec::Histogram(Nodes::new(&[80, 80]).expect("a grid"));
         // 83 x 83 cells of 8 bytes, records of 16.
         assert_eq!(
-            [1, 76, 77, 1000].map(|keys| room(&spec, keys)),
+            [1, 76, 77, 1000].map(|keys| waiting_room(&spec, keys)),
             [0, 0, 2048, 2048]
         );
         assert_eq!(

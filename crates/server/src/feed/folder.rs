@@ -33,7 +33,7 @@ struct FileStamp {
 /// # Errors
 ///
 /// If the folder does not exist.
-pub(super) fn check(folder: &Path) -> Result<(), Error> {
+pub(super) fn check_folder(folder: &Path) -> Result<(), Error> {
     let path = folder.to_owned();
     match folder.metadata() {
         Ok(about) if about.is_dir() => Ok(()),
@@ -47,13 +47,13 @@ pub(super) fn check(folder: &Path) -> Result<(), Error> {
 /// # Errors
 ///
 /// If the folder disappears or cannot be listed.
-pub(super) fn follow(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), Error> {
+pub(super) fn follow_folder(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), Error> {
     let mut seen = Files::new();
     while !stop.is_set() {
         let started = Instant::now();
-        check(folder)?;
+        check_folder(folder)?;
         let found = scan_folder(folder)?;
-        feed.connected();
+        feed.set_connected();
         for path in newest_files(&found, &seen) {
             read_file(folder, path, feed);
             if stop.is_set() {
@@ -68,7 +68,7 @@ pub(super) fn follow(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), 
 
 /// Every file of the folder.
 fn scan_folder(folder: &Path) -> Result<Files, Error> {
-    let paths = files::synopses(&files::Params {
+    let paths = files::synopsis_files(&files::Params {
         path: folder.to_owned(),
         witness: None,
     })?;
@@ -109,12 +109,12 @@ fn read_file(folder: &Path, path: &Path, feed: &Feed) {
     match read_bytes(path) {
         Ok(bytes) if bytes.len() as u64 > MAX_BYTES => {
             let why = format!("it is larger than {MAX_BYTES} bytes");
-            feed.reject(name.display().to_string(), why);
+            feed.reject_message(name.display().to_string(), why);
         }
-        Ok(bytes) => feed.put(|| name.display().to_string(), &bytes),
+        Ok(bytes) => feed.add_message(|| name.display().to_string(), &bytes),
         // It was deleted after the scan.
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => feed.reject(name.display().to_string(), error.to_string()),
+        Err(error) => feed.reject_message(name.display().to_string(), error.to_string()),
     }
 }
 

@@ -53,24 +53,24 @@ impl Feed {
     }
 
     /// Number of synopses after `cursor`.
-    pub fn remaining(&self, cursor: Cursor) -> usize {
-        self.lock_cache().remaining(cursor)
+    pub fn remaining_after(&self, cursor: Cursor) -> usize {
+        self.lock_cache().remaining_after(cursor)
     }
 
     /// The next events after `cursor`, oldest first, and the cursor after them; a few at a time.
-    pub fn since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
-        self.lock_cache().since(cursor)
+    pub fn events_since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
+        self.lock_cache().events_since(cursor)
     }
 
     /// Notifies when there are new events.
-    pub fn changes(&self) -> watch::Receiver<()> {
+    pub fn subscribe_changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
     /// Adds a message. One that is not a synopsis is reported with its place; a copy, and one older than everything cached for
     /// its key, are dropped.
-    pub(super) fn put(&self, place: impl FnOnce() -> String, bytes: &[u8]) {
-        let read = Synopsis::open(bytes).and_then(|synopsis| {
+    pub(super) fn add_message(&self, place: impl FnOnce() -> String, bytes: &[u8]) {
+        let read = Synopsis::decode_message(bytes).and_then(|synopsis| {
             Ok(CachedSynopsis {
                 json: synopsis.to_json()?,
                 synopsis,
@@ -79,25 +79,25 @@ impl Feed {
         match read {
             // It would stay the newest of its key until then.
             Ok(cached) if is_in_future(cached.synopsis.description()) => {
-                self.reject(
+                self.reject_message(
                     place(),
                     "its window or its time of publication lies in the future".to_owned(),
                 );
             }
-            Ok(cached) => self.change_cache(|cache| cache.add(cached)),
-            Err(error) => self.reject(place(), error.to_string()),
+            Ok(cached) => self.change_cache(|cache| cache.add_synopsis(cached)),
+            Err(error) => self.reject_message(place(), error.to_string()),
         }
     }
 
-    pub(super) fn reject(&self, place: String, why: String) {
+    pub(super) fn reject_message(&self, place: String, why: String) {
         let place = place.chars().take(MAX_TEXT).collect();
         let why = why.chars().take(MAX_TEXT).collect();
-        self.change_cache(|cache| cache.reject(Unreadable { place, why }));
+        self.change_cache(|cache| cache.add_unreadable(Unreadable { place, why }));
     }
 
-    pub(super) fn connected(&self) {
+    pub(super) fn set_connected(&self) {
         self.change_cache(|cache| {
-            let is_new = cache.connect(Connection {
+            let is_new = cache.set_connection(Connection {
                 connected: true,
                 why: None,
             });
@@ -109,7 +109,7 @@ impl Feed {
     }
 
     /// `why` goes to the log only, because it may name paths and users. Subscribers get a general message.
-    pub(super) fn disconnected(&self, why: String) {
+    pub(super) fn set_disconnected(&self, why: String) {
         self.change_cache(|cache| {
             let is_first = cache.connection().connected || cache.connection().why.is_none();
             if is_first {
@@ -119,7 +119,7 @@ impl Feed {
                 "{} cannot be read; the log of this server has the reason",
                 self.origin
             );
-            cache.connect(Connection {
+            cache.set_connection(Connection {
                 connected: false,
                 why: Some(public),
             })
@@ -159,7 +159,7 @@ mod tests {
                 .encode()
                 .unwrap()
                 .bytes;
-            feed.put(|| "here".to_owned(), &bytes);
+            feed.add_message(|| "here".to_owned(), &bytes);
             assert_eq!(feed.synopses().len(), kept, "{seconds} s ahead");
         }
         assert_eq!(

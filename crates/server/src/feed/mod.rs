@@ -37,13 +37,13 @@ impl Origin {
     /// # Errors
     ///
     /// If the topic or folder does not exist, or the broker refuses the request.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check_exists(&self) -> Result<(), Error> {
         match self {
-            Origin::Topic(params) => match topic::check(params) {
+            Origin::Topic(params) => match topic::check_topic(params) {
                 Err(error) if !error.is_transient() => Err(error.into()),
                 _ => Ok(()),
             },
-            Origin::Folder(path) => folder::check(path),
+            Origin::Folder(path) => folder::check_folder(path),
         }
     }
 }
@@ -69,7 +69,7 @@ pub struct FeedReader {
 /// # Errors
 ///
 /// If the thread cannot be started.
-pub fn follow(origin: Origin, feed: Arc<Feed>) -> io::Result<FeedReader> {
+pub fn follow_origin(origin: Origin, feed: Arc<Feed>) -> io::Result<FeedReader> {
     let stop = StopFlag::default();
     let until = stop.clone();
     let thread = thread::Builder::new()
@@ -84,11 +84,11 @@ pub fn follow(origin: Origin, feed: Arc<Feed>) -> io::Result<FeedReader> {
 fn read_until(origin: &Origin, feed: &Feed, stop: &StopFlag) {
     while !stop.is_set() {
         let read = match origin {
-            Origin::Topic(params) => topic::follow(params, feed, stop).map_err(Error::from),
-            Origin::Folder(path) => folder::follow(path, feed, stop),
+            Origin::Topic(params) => topic::follow_topic(params, feed, stop).map_err(Error::from),
+            Origin::Folder(path) => folder::follow_folder(path, feed, stop),
         };
         if let Err(error) = read {
-            feed.disconnected(error.to_string());
+            feed.set_disconnected(error.to_string());
             stop.wait(RETRY_PAUSE);
         }
     }

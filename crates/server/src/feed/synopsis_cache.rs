@@ -138,7 +138,7 @@ impl Default for SynopsisCache {
 
 impl SynopsisCache {
     /// Returns whether it was new.
-    pub fn add(&mut self, cached: CachedSynopsis) -> bool {
+    pub fn add_synopsis(&mut self, cached: CachedSynopsis) -> bool {
         let series = Series::of(cached.synopsis.description());
         let age = SynopsisAge::of(cached.synopsis.description());
         let known = self.series.entry(series.clone()).or_default();
@@ -178,7 +178,7 @@ impl SynopsisCache {
     }
 
     /// Returns whether it was new.
-    pub fn reject(&mut self, unreadable: Unreadable) -> bool {
+    pub fn add_unreadable(&mut self, unreadable: Unreadable) -> bool {
         if self.unreadable.values().any(|known| **known == unreadable) {
             return false;
         }
@@ -191,7 +191,7 @@ impl SynopsisCache {
     }
 
     /// Returns whether the state changed.
-    pub fn connect(&mut self, connection: Connection) -> bool {
+    pub fn set_connection(&mut self, connection: Connection) -> bool {
         let is_new = self.connection != connection;
         if is_new {
             self.connection = connection;
@@ -212,13 +212,13 @@ impl SynopsisCache {
             .collect()
     }
 
-    pub fn remaining(&self, cursor: Cursor) -> usize {
+    pub fn remaining_after(&self, cursor: Cursor) -> usize {
         self.synopses
             .range(cursor.number.saturating_add(1)..)
             .count()
     }
 
-    pub fn since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
+    pub fn events_since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
         let after = cursor.number.saturating_add(1);
         let mut by_number = BTreeMap::new();
         for (number, cached) in self.synopses.range(after..).take(BATCH) {
@@ -277,7 +277,7 @@ mod tests {
     fn seen(cache: &SynopsisCache, mut cursor: Cursor) -> Vec<u64> {
         let mut seen = Vec::new();
         loop {
-            let (events, next) = cache.since(cursor);
+            let (events, next) = cache.events_since(cursor);
             if next == cursor {
                 return seen;
             }
@@ -293,19 +293,19 @@ mod tests {
     fn the_newest_of_each_key_are_kept_whatever_the_order_and_copies_are_dropped() {
         let mut cache = SynopsisCache::default();
         for hour in (0..100).rev() {
-            cache.add(cached("JFK", hour, u64::from(hour)));
+            cache.add_synopsis(cached("JFK", hour, u64::from(hour)));
         }
-        assert!(cache.add(cached("LGA", 0, 0)));
-        assert!(!cache.add(cached("LGA", 0, 0)), "a copy");
+        assert!(cache.add_synopsis(cached("LGA", 0, 0)));
+        assert!(!cache.add_synopsis(cached("LGA", 0, 0)), "a copy");
         assert!(
-            !cache.add(cached("JFK", 7, 7)),
+            !cache.add_synopsis(cached("JFK", 7, 7)),
             "older than all that are kept"
         );
         assert_eq!(
             sequences(&cache),
             std::iter::once(0).chain(40..100).collect::<Vec<_>>()
         );
-        assert!(cache.add(cached("JFK", 100, 100)));
+        assert!(cache.add_synopsis(cached("JFK", 100, 100)));
         assert_eq!(sequences(&cache)[1], 41);
     }
 
@@ -317,8 +317,8 @@ mod tests {
             ..SynopsisCache::default()
         };
         for hour in 0..20 {
-            cache.add(cached("JFK", hour, u64::from(hour)));
-            cache.add(cached(&format!("key {}", hour % 3), hour, u64::from(hour)));
+            cache.add_synopsis(cached("JFK", hour, u64::from(hour)));
+            cache.add_synopsis(cached(&format!("key {}", hour % 3), hour, u64::from(hour)));
         }
         assert_eq!(cache.synopses.len(), 10);
         assert_eq!(
@@ -335,14 +335,14 @@ mod tests {
             "none is starved: {lengths:?}"
         );
         cache.max_bytes = 0;
-        cache.add(cached("JFK", 99, 99));
+        cache.add_synopsis(cached("JFK", 99, 99));
         assert!(cache.synopses.is_empty() && cache.series.is_empty() && cache.bytes == 0);
     }
 
     #[test]
     fn whoever_looks_sees_every_event_once_and_can_go_on_where_he_was() {
         let mut cache = SynopsisCache::default();
-        let (events, start) = cache.since(Cursor::default());
+        let (events, start) = cache.events_since(Cursor::default());
         assert!(matches!(
             &events[..],
             [Event::Source(Connection {
@@ -351,12 +351,12 @@ mod tests {
             })]
         ));
         for hour in 0..40 {
-            cache.add(cached("JFK", hour, u64::from(hour)));
-            cache.reject(Unreadable {
+            cache.add_synopsis(cached("JFK", hour, u64::from(hour)));
+            cache.add_unreadable(Unreadable {
                 place: format!("offset {hour}"),
                 why: "no".to_owned(),
             });
-            cache.reject(Unreadable {
+            cache.add_unreadable(Unreadable {
                 place: format!("offset {hour}"),
                 why: "no".to_owned(),
             });
@@ -370,18 +370,18 @@ mod tests {
             seen(&cache, Cursor::after(70)),
             (71..=80).collect::<Vec<_>>()
         );
-        assert_eq!(cache.remaining(Cursor::after(70)), 5);
-        assert!(cache.connect(Connection {
+        assert_eq!(cache.remaining_after(Cursor::after(70)), 5);
+        assert!(cache.set_connection(Connection {
             connected: true,
             why: None
         }));
         assert!(matches!(
-            &cache.since(Cursor::after(80)).0[..],
+            &cache.events_since(Cursor::after(80)).0[..],
             [Event::Source(Connection {
                 connected: true,
                 ..
             })]
         ));
-        assert!(cache.since(Cursor::after(u64::MAX)).0.len() == 1);
+        assert!(cache.events_since(Cursor::after(u64::MAX)).0.len() == 1);
     }
 }

@@ -9,10 +9,10 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use super::live::Feed;
 use super::stop_flag::StopFlag;
 use bernstream_kafka as kafka;
-use bernstream_kafka::broker::is_of_group;
+use bernstream_kafka::broker::is_group_error;
 use bernstream_kafka::topic;
 use bernstream_kafka::{Broker, ErrorContext};
-use bernstream_synopsis::clock::{Timestamp, micros};
+use bernstream_synopsis::clock::{Timestamp, saturating_micros};
 
 /// Longest time for the answer of a broker before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -25,12 +25,12 @@ const MAX_HISTORY: i64 = 20_000;
 pub struct Params {
     pub broker: Broker,
     pub topic: String,
-    pub history: History,
+    pub history: HistoryLength,
 }
 
 /// Part of the existing messages of a topic that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum History {
+pub enum HistoryLength {
     All,
     /// By message timestamp.
     Last(Duration),
@@ -56,7 +56,7 @@ pub fn consumer(broker: &Broker) -> Result<BaseConsumer<ErrorContext>, KafkaErro
 /// # Errors
 ///
 /// If the topic does not exist or the cluster cannot be asked.
-pub(super) fn check(params: &Params) -> Result<(), kafka::Error> {
+pub(super) fn check_topic(params: &Params) -> Result<(), kafka::Error> {
     topic::partitions(&params.broker, &params.open_consumer()?, &params.topic).map(drop)
 }
 
@@ -67,7 +67,7 @@ impl Params {
 
     /// The answer of a client of the topic; an error becomes one about the topic.
     fn checked_answer<T>(&self, answer: Result<T, KafkaError>) -> Result<T, kafka::Error> {
-        answer.map_err(|error| self.broker.failed(&self.topic, &error))
+        answer.map_err(|error| self.broker.error_about(&self.topic, &error))
     }
 }
 
@@ -77,23 +77,28 @@ impl Params {
 /// # Errors
 ///
 /// If the broker is lost or refuses a request, or the topic does not exist.
-pub(super) fn follow(params: &Params, feed: &Feed, stop: &StopFlag) -> Result<(), kafka::Error> {
+pub(super) fn follow_topic(
+    params: &Params,
+    feed: &Feed,
+    stop: &StopFlag,
+) -> Result<(), kafka::Error> {
     let Params { broker, topic, .. } = params;
     let consumer = params.open_consumer()?;
     let partitions = topic::partitions_within(broker, &consumer, topic, ANSWER_TIMEOUT)?;
     let starts = params.checked_answer(start_offsets(params, &consumer, &partitions))?;
     params.checked_answer(consumer.assign(&starts))?;
-    feed.connected();
+    feed.set_connected();
     let mut checked = Instant::now();
     while !stop.is_set() {
         let polled = consumer.poll(Duration::from_millis(100));
-        if let Some(message) = polled.filter(|message| !message.as_ref().is_err_and(is_of_group)) {
+        if let Some(message) = polled.filter(|message| !message.as_ref().is_err_and(is_group_error))
+        {
             let message = params.checked_answer(message)?;
             let partition = message.partition();
             let offset = message.offset();
             // A message without a payload is a tombstone of its key.
             if let Some(bytes) = message.payload() {
-                feed.put(|| format!("partition {partition}, offset {offset}"), bytes);
+                feed.add_message(|| format!("partition {partition}, offset {offset}"), bytes);
             }
         }
         if checked.elapsed() > CHECK_INTERVAL {
@@ -121,8 +126,11 @@ fn start_offsets(
     } = params;
     let since = match history {
         // The mock cluster finds no offsets by time.
-        History::Last(span) if !broker.is_mock => {
-            let since = Timestamp::now().micros().saturating_sub(micros(*span)) / 1000;
+        HistoryLength::Last(span) if !broker.is_mock => {
+            let since = Timestamp::now()
+                .micros()
+                .saturating_sub(saturating_micros(*span))
+                / 1000;
             let mut times = TopicPartitionList::new();
             for partition in partitions {
                 times.add_partition_offset(topic, *partition, Offset::Offset(since.max(0)))?;

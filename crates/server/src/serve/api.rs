@@ -30,7 +30,7 @@ const MAX_EXPRESSION: usize = 300;
 type Request = Result<Query<Parameters>, QueryRejection>;
 type Answer = Result<Response, ApiError>;
 
-pub async fn list(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn list_synopses(State(state): State<ServerState>, request: Request) -> Answer {
     let parameters = as_json(request)?;
     let synopses = state.feed.synopses();
     let matching = synopses
@@ -40,36 +40,39 @@ pub async fn list(State(state): State<ServerState>, request: Request) -> Answer 
     serialized_response(&matching.map(Summary::of).collect::<Vec<_>>())
 }
 
-pub async fn latest(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn latest_synopsis(State(state): State<ServerState>, request: Request) -> Answer {
     Ok(json_response(
-        as_json(request)?.one(&state.feed)?.json.clone(),
+        as_json(request)?
+            .selected_synopsis(&state.feed)?
+            .json
+            .clone(),
     ))
 }
 
-pub async fn curve(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn answer_curve(State(state): State<ServerState>, request: Request) -> Answer {
     let parameters = parse_parameters(request)?;
     if parameters.at.is_some() {
         return Err(ApiError::bad_request(
             "a curve covers the whole domain; for the values at one point use /api/v1/history?at=",
         ));
     }
-    let cached = parameters.one(&state.feed)?;
+    let cached = parameters.selected_synopsis(&state.feed)?;
     let table =
         compute_blocking(&state, move || on_grid(&cached.synopsis, parameters.points)).await?;
     table_response(&table, parameters.format)
 }
 
-pub async fn history(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn answer_history(State(state): State<ServerState>, request: Request) -> Answer {
     let parameters = parse_parameters(request)?;
-    let synopses = parameters.all(&state.feed)?;
-    let point = parameters.point()?;
+    let synopses = parameters.matching_synopses(&state.feed)?;
+    let point = parameters.parse_point()?;
     let table = compute_blocking(&state, move || over_time(&synopses, &point)).await?;
     table_response(&table, parameters.format)
 }
 
-pub async fn query(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn answer_query(State(state): State<ServerState>, request: Request) -> Answer {
     let parameters = as_json(request)?;
-    let cached = parameters.one(&state.feed)?;
+    let cached = parameters.selected_synopsis(&state.feed)?;
     if parameters.range.is_some() || parameters.quantile.is_some() {
         let range = parameters
             .range
@@ -85,7 +88,7 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
             quantiles: parameters.quantile.into_iter().collect(),
         };
         let answers = compute_blocking(&state, move || {
-            let answers = cached.synopsis.ask(&questions)?;
+            let answers = cached.synopsis.answer_questions(&questions)?;
             Ok(in_context(&answers, cached.synopsis.description()))
         });
         return serialized_response(&answers.await?);
@@ -115,12 +118,13 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
     serialized_response(&answer.await?)
 }
 
-pub async fn spending(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn answer_spending(State(state): State<ServerState>, request: Request) -> Answer {
     let parameters = as_json(request)?;
     let synopses = state.feed.synopses();
     let about = synopses.iter().map(|cached| cached.synopsis.description());
     serialized_response(
-        &Spending::of(about.filter(|about| parameters.matches(about))).by(parameters.by),
+        &Spending::from_descriptions(about.filter(|about| parameters.matches(about)))
+            .filtered_by(parameters.by),
     )
 }
 
@@ -155,7 +159,7 @@ fn serialized_response(value: &impl Serialize) -> Answer {
 fn table_response(table: &Table, format: Option<Format>) -> Answer {
     match format.unwrap_or_default() {
         Format::Json => serialized_response(table),
-        Format::Csv => Ok(table.csv()),
+        Format::Csv => Ok(table.csv_response()),
     }
 }
 

@@ -39,8 +39,8 @@ pub struct Limits {
 
 impl Limits {
     /// These limits within the limit on open files.
-    pub fn here(self) -> Self {
-        let Some(files) = descriptors::limit() else {
+    pub fn within_open_files(self) -> Self {
+        let Some(files) = descriptors::open_file_limit() else {
             return self;
         };
         let connections = self.connections.min(files * self.eighths / 8).max(1);

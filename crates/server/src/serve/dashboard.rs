@@ -55,10 +55,10 @@ pub async fn serve(
     hosts: Arc<[String]>,
     feed: Arc<Feed>,
 ) -> Result<(), Error> {
-    let limits = LIMITS.here();
+    let limits = LIMITS.within_open_files();
     // The others are for those who ask for something else.
     let streams = limits.connections * 2 / 3;
-    super::serve(listener, limits, &hosts, dashboard_routes(feed, streams)).await
+    super::serve_routes(listener, limits, &hosts, dashboard_routes(feed, streams)).await
 }
 
 fn dashboard_routes(feed: Arc<Feed>, streams: usize) -> Router {
@@ -68,20 +68,20 @@ fn dashboard_routes(feed: Arc<Feed>, streams: usize) -> Router {
         computations: Arc::new(Semaphore::new(MAX_COMPUTATIONS)),
     };
     let pages = page::FILES.iter().fold(Router::new(), |routes, file| {
-        let prepared = file.prepare();
+        let prepared = file.prepare_response();
         routes.route(
             file.path,
-            get(async move |request: HeaderMap| prepared.clone().answer(&request)),
+            get(async move |request: HeaderMap| prepared.clone().answer_request(&request)),
         )
     });
     pages
-        .route("/api/v1/events", get(events::stream))
-        .route("/api/v1/synopses", get(api::list))
-        .route("/api/v1/synopses/latest", get(api::latest))
-        .route("/api/v1/curve", get(api::curve))
-        .route("/api/v1/history", get(api::history))
-        .route("/api/v1/query", get(api::query))
-        .route("/api/v1/spending", get(api::spending))
+        .route("/api/v1/events", get(events::stream_events))
+        .route("/api/v1/synopses", get(api::list_synopses))
+        .route("/api/v1/synopses/latest", get(api::latest_synopsis))
+        .route("/api/v1/curve", get(api::answer_curve))
+        .route("/api/v1/history", get(api::answer_history))
+        .route("/api/v1/query", get(api::answer_query))
+        .route("/api/v1/spending", get(api::answer_spending))
         .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "there is nothing here"))
         .method_not_allowed_fallback(async || {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered")

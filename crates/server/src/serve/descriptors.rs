@@ -3,7 +3,7 @@
 use std::fs;
 
 /// The soft limit on open files (`ulimit -n`), if there is one.
-pub(super) fn limit() -> Option<usize> {
+pub(super) fn open_file_limit() -> Option<usize> {
     of_limits(&fs::read_to_string("/proc/self/limits").unwrap_or_default())
 }
 
@@ -27,7 +27,7 @@ mod tests {
         assert_eq!(of_limits(&limits.replace("256", "unlimited")), None);
         assert_eq!(of_limits(""), None);
         assert!(
-            limit().is_some_and(|limit| limit > 10),
+            open_file_limit().is_some_and(|limit| limit > 10),
             "this machine has one"
         );
     }

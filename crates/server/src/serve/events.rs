@@ -25,7 +25,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// When a browser that lost the connection reconnects.
 const RETRY: Duration = Duration::from_secs(1);
 
-pub async fn stream(State(state): State<ServerState>, headers: HeaderMap) -> Response {
+pub async fn stream_events(State(state): State<ServerState>, headers: HeaderMap) -> Response {
     let Ok(permit) = state.streams.clone().try_acquire_owned() else {
         let why = ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -40,7 +40,7 @@ pub async fn stream(State(state): State<ServerState>, headers: HeaderMap) -> Res
         None => Cursor::default(),
     };
     let events = EventStream {
-        changes: state.feed.changes(),
+        changes: state.feed.subscribe_changes(),
         waiting: VecDeque::from([hello_event(&state.feed, cursor)]),
         feed: state.feed,
         cursor,
@@ -76,7 +76,7 @@ fn hello_event(feed: &Feed, cursor: Cursor) -> sse::Event {
         "now": Timestamp::now(),
         "version": env!("CARGO_PKG_VERSION"),
         "source": feed.origin(),
-        "history": feed.remaining(cursor),
+        "history": feed.remaining_after(cursor),
     });
     sse::Event::default()
         .event("hello")
@@ -100,7 +100,7 @@ impl EventStream {
             }
             // Before reading the feed, so that a change in between is not missed.
             self.changes.mark_unchanged();
-            let (events, cursor) = self.feed.since(self.cursor);
+            let (events, cursor) = self.feed.events_since(self.cursor);
             self.cursor = cursor;
             self.waiting
                 .extend(events.iter().map(|event| sse_event(&self.feed, event)));

@@ -21,7 +21,7 @@ pub(super) struct Hosts(Arc<[String]>);
 impl Hosts {
     /// Names to check for a server at `address` that has these names, if anything is checked: without names only whether a server for this
     /// machine alone is asked by a foreign one.
-    pub fn checked(address: SocketAddr, names: &[String]) -> Option<Self> {
+    pub fn checked_names(address: SocketAddr, names: &[String]) -> Option<Self> {
         let is_checked = address.ip().to_canonical().is_loopback() || !names.is_empty();
         is_checked.then(|| Hosts(names.into()))
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_public_server_without_names_is_not_checked() {
         let is_checked = |address: &str, names: &[String]| {
-            Hosts::checked(address.parse().unwrap(), names).is_some()
+            Hosts::checked_names(address.parse().unwrap(), names).is_some()
         };
         let names = ["page.example.org".to_owned()];
         assert!(

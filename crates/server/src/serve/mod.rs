@@ -55,14 +55,14 @@ fn bind_nonblocking(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// Serves within `limits` those who ask by an address, as `localhost` or by one of the names `hosts`, until the process ends.
-async fn serve(
+async fn serve_routes(
     listener: TcpListener,
     limits: Limits,
     hosts: &[String],
     routes: Router,
 ) -> Result<(), Error> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Stopped)?;
-    let routes = match Hosts::checked(listener.local_addr().map_err(Error::Stopped)?, hosts) {
+    let routes = match Hosts::checked_names(listener.local_addr().map_err(Error::Stopped)?, hosts) {
         Some(hosts) => routes.layer(from_fn_with_state(hosts, refuse_foreign)),
         None => routes,
     };

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-pub struct File {
+pub struct PageFile {
     pub path: &'static str,
     kind: &'static str,
     text: &'static str,
@@ -25,69 +25,69 @@ const SVG: &str = "image/svg+xml";
 
 /// Every file, a line each.
 #[rustfmt::skip]
-pub const FILES: &[File] = &[
-    File { path: "/", kind: HTML, text: include_str!("page/index.html") },
-    File { path: "/bernstream.js", kind: JS, text: include_str!("../../../../clients/javascript/bernstream.js") },
-    File { path: "/about.js", kind: JS, text: include_str!("page/about.js") },
-    File { path: "/ask.js", kind: JS, text: include_str!("page/ask.js") },
-    File { path: "/axes.js", kind: JS, text: include_str!("page/axes.js") },
-    File { path: "/budget.js", kind: JS, text: include_str!("page/budget.js") },
-    File { path: "/choices.js", kind: JS, text: include_str!("page/choices.js") },
-    File { path: "/dom.js", kind: JS, text: include_str!("page/dom.js") },
-    File { path: "/download.js", kind: JS, text: include_str!("page/download.js") },
-    File { path: "/feed.js", kind: JS, text: include_str!("page/feed.js") },
-    File { path: "/grid.js", kind: JS, text: include_str!("page/grid.js") },
-    File { path: "/heat.js", kind: JS, text: include_str!("page/heat.js") },
-    File { path: "/icon.svg", kind: SVG, text: include_str!("page/icon.svg") },
-    File { path: "/integral.js", kind: JS, text: include_str!("page/integral.js") },
-    File { path: "/keys.js", kind: JS, text: include_str!("page/keys.js") },
-    File { path: "/kinds.js", kind: JS, text: include_str!("page/kinds.js") },
-    File { path: "/legend.js", kind: JS, text: include_str!("page/legend.js") },
-    File { path: "/link.js", kind: JS, text: include_str!("page/link.js") },
-    File { path: "/names.js", kind: JS, text: include_str!("page/names.js") },
-    File { path: "/odds.js", kind: JS, text: include_str!("page/odds.js") },
-    File { path: "/overtime.js", kind: JS, text: include_str!("page/overtime.js") },
-    File { path: "/page.css", kind: CSS, text: include_str!("page/page.css") },
-    File { path: "/page.js", kind: JS, text: include_str!("page/page.js") },
-    File { path: "/plot.js", kind: JS, text: include_str!("page/plot.js") },
-    File { path: "/price.js", kind: JS, text: include_str!("page/price.js") },
-    File { path: "/quantiles.js", kind: JS, text: include_str!("page/quantiles.js") },
-    File { path: "/range.js", kind: JS, text: include_str!("page/range.js") },
-    File { path: "/sentence.js", kind: JS, text: include_str!("page/sentence.js") },
-    File { path: "/smoothing.js", kind: JS, text: include_str!("page/smoothing.js") },
-    File { path: "/spending.js", kind: JS, text: include_str!("page/spending.js") },
-    File { path: "/stage.js", kind: JS, text: include_str!("page/stage.js") },
-    File { path: "/status.js", kind: JS, text: include_str!("page/status.js") },
-    File { path: "/store.js", kind: JS, text: include_str!("page/store.js") },
-    File { path: "/table.js", kind: JS, text: include_str!("page/table.js") },
-    File { path: "/time.js", kind: JS, text: include_str!("page/time.js") },
-    File { path: "/views.js", kind: JS, text: include_str!("page/views.js") },
-    File { path: "/wall.js", kind: JS, text: include_str!("page/wall.js") },
-    File { path: "/words.js", kind: JS, text: include_str!("page/words.js") },
+pub const FILES: &[PageFile] = &[
+    PageFile { path: "/", kind: HTML, text: include_str!("page/index.html") },
+    PageFile { path: "/bernstream.js", kind: JS, text: include_str!("../../../../clients/javascript/bernstream.js") },
+    PageFile { path: "/about.js", kind: JS, text: include_str!("page/about.js") },
+    PageFile { path: "/ask.js", kind: JS, text: include_str!("page/ask.js") },
+    PageFile { path: "/axes.js", kind: JS, text: include_str!("page/axes.js") },
+    PageFile { path: "/budget.js", kind: JS, text: include_str!("page/budget.js") },
+    PageFile { path: "/choices.js", kind: JS, text: include_str!("page/choices.js") },
+    PageFile { path: "/dom.js", kind: JS, text: include_str!("page/dom.js") },
+    PageFile { path: "/download.js", kind: JS, text: include_str!("page/download.js") },
+    PageFile { path: "/feed.js", kind: JS, text: include_str!("page/feed.js") },
+    PageFile { path: "/grid.js", kind: JS, text: include_str!("page/grid.js") },
+    PageFile { path: "/heat.js", kind: JS, text: include_str!("page/heat.js") },
+    PageFile { path: "/icon.svg", kind: SVG, text: include_str!("page/icon.svg") },
+    PageFile { path: "/integral.js", kind: JS, text: include_str!("page/integral.js") },
+    PageFile { path: "/keys.js", kind: JS, text: include_str!("page/keys.js") },
+    PageFile { path: "/kinds.js", kind: JS, text: include_str!("page/kinds.js") },
+    PageFile { path: "/legend.js", kind: JS, text: include_str!("page/legend.js") },
+    PageFile { path: "/link.js", kind: JS, text: include_str!("page/link.js") },
+    PageFile { path: "/names.js", kind: JS, text: include_str!("page/names.js") },
+    PageFile { path: "/odds.js", kind: JS, text: include_str!("page/odds.js") },
+    PageFile { path: "/overtime.js", kind: JS, text: include_str!("page/overtime.js") },
+    PageFile { path: "/page.css", kind: CSS, text: include_str!("page/page.css") },
+    PageFile { path: "/page.js", kind: JS, text: include_str!("page/page.js") },
+    PageFile { path: "/plot.js", kind: JS, text: include_str!("page/plot.js") },
+    PageFile { path: "/price.js", kind: JS, text: include_str!("page/price.js") },
+    PageFile { path: "/quantiles.js", kind: JS, text: include_str!("page/quantiles.js") },
+    PageFile { path: "/range.js", kind: JS, text: include_str!("page/range.js") },
+    PageFile { path: "/sentence.js", kind: JS, text: include_str!("page/sentence.js") },
+    PageFile { path: "/smoothing.js", kind: JS, text: include_str!("page/smoothing.js") },
+    PageFile { path: "/spending.js", kind: JS, text: include_str!("page/spending.js") },
+    PageFile { path: "/stage.js", kind: JS, text: include_str!("page/stage.js") },
+    PageFile { path: "/status.js", kind: JS, text: include_str!("page/status.js") },
+    PageFile { path: "/store.js", kind: JS, text: include_str!("page/store.js") },
+    PageFile { path: "/table.js", kind: JS, text: include_str!("page/table.js") },
+    PageFile { path: "/time.js", kind: JS, text: include_str!("page/time.js") },
+    PageFile { path: "/views.js", kind: JS, text: include_str!("page/views.js") },
+    PageFile { path: "/wall.js", kind: JS, text: include_str!("page/wall.js") },
+    PageFile { path: "/words.js", kind: JS, text: include_str!("page/words.js") },
 ];
 
 /// A file as it is sent, compressed once.
 #[derive(Clone)]
-pub struct Prepared {
-    file: &'static File,
+pub struct PreparedFile {
+    file: &'static PageFile,
     /// `None` if it could not be compressed: it is sent as it is.
     gzip: Option<Bytes>,
 }
 
-impl File {
-    pub fn prepare(&'static self) -> Prepared {
+impl PageFile {
+    pub fn prepare_response(&'static self) -> PreparedFile {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         let gzip = encoder
             .write_all(self.text.as_bytes())
             .and_then(|()| encoder.finish())
             .ok()
             .map(Bytes::from);
-        Prepared { file: self, gzip }
+        PreparedFile { file: self, gzip }
     }
 }
 
-impl Prepared {
-    pub fn answer(self, request: &HeaderMap) -> Response {
+impl PreparedFile {
+    pub fn answer_request(self, request: &HeaderMap) -> Response {
         let mut response = match self.gzip.filter(|_| takes_gzip(request)) {
             Some(gzip) => ([(CONTENT_ENCODING, "gzip")], gzip).into_response(),
             None => self.file.text.into_response(),

@@ -28,13 +28,13 @@ pub struct Parameters {
     pub range: Option<String>,
     pub quantile: Option<f64>,
     pub format: Option<Format>,
-    pub by: Option<By>,
+    pub by: Option<SpendingPart>,
 }
 
 /// Selects by what it is told where the budget went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum SpendingPart {
     Release,
     Day,
     Block,
@@ -64,7 +64,7 @@ impl Parameters {
     /// # Errors
     ///
     /// If nothing matches, or several releases or keys do.
-    pub fn all(&self, feed: &Feed) -> Result<Vec<Arc<CachedSynopsis>>, ApiError> {
+    pub fn matching_synopses(&self, feed: &Feed) -> Result<Vec<Arc<CachedSynopsis>>, ApiError> {
         let mut synopses = feed.synopses();
         let known = series_of(&synopses);
         synopses.retain(|cached| self.matches(cached.synopsis.description()));
@@ -91,8 +91,8 @@ impl Parameters {
     /// # Errors
     ///
     /// If nothing matches, several releases or keys do, or `window` is not a time or no window of the cache starts then.
-    pub fn one(&self, feed: &Feed) -> Result<Arc<CachedSynopsis>, ApiError> {
-        let mut synopses = self.all(feed)?;
+    pub fn selected_synopsis(&self, feed: &Feed) -> Result<Arc<CachedSynopsis>, ApiError> {
+        let mut synopses = self.matching_synopses(feed)?;
         if let Some(window) = non_empty(&self.window) {
             let start = Timestamp::try_from(window.to_owned())
                 .map_err(|why| ApiError::bad_request(format!("window: {why}")))?;
@@ -120,7 +120,7 @@ impl Parameters {
     /// # Errors
     ///
     /// If `at` is missing or is not a list of numbers.
-    pub fn point(&self) -> Result<Vec<f64>, ApiError> {
+    pub fn parse_point(&self) -> Result<Vec<f64>, ApiError> {
         let missing =
             "the parameter 'at' is missing: one number for each axis, for example at=15 or at=15,3";
         let at = non_empty(&self.at).ok_or_else(|| ApiError::bad_request(missing))?;

@@ -16,7 +16,7 @@ use super::Error;
 use super::connection_limiter::Limits;
 use bernstream_worker::metrics::Metrics;
 use bernstream_worker::pipeline::Health;
-use bernstream_worker::scale::Pulse;
+use bernstream_worker::scale::AbsorberPulse;
 
 /// A connection has one answer, which is ready at once: only its request takes time.
 const LIMITS: Limits = Limits {
@@ -50,7 +50,7 @@ pub async fn serve(
         .route("/readyz", get(worker_ready))
         .with_state(WorkerState { metrics, health })
         .layer(map_response(end_connection));
-    super::serve(listener, LIMITS.here(), &hosts, routes).await
+    super::serve_routes(listener, LIMITS.within_open_files(), &hosts, routes).await
 }
 
 /// Serves `/healthz` and `/readyz` of an absorber until the process ends. It has no metrics: what an absorber has done is counted by the
@@ -62,17 +62,17 @@ pub async fn serve(
 pub async fn serve_absorber(
     listener: TcpListener,
     hosts: Arc<[String]>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<AbsorberPulse>,
 ) -> Result<(), Error> {
     let routes = Router::new()
         .route("/healthz", get(absorber_live))
         .route("/readyz", get(absorber_ready))
         .with_state(pulse)
         .layer(map_response(end_connection));
-    super::serve(listener, LIMITS.here(), &hosts, routes).await
+    super::serve_routes(listener, LIMITS.within_open_files(), &hosts, routes).await
 }
 
-async fn absorber_live(State(pulse): State<Arc<Pulse>>) -> Response {
+async fn absorber_live(State(pulse): State<Arc<AbsorberPulse>>) -> Response {
     if pulse.is_alive() {
         "alive\n".into_response()
     } else {
@@ -80,7 +80,7 @@ async fn absorber_live(State(pulse): State<Arc<Pulse>>) -> Response {
     }
 }
 
-async fn absorber_ready(State(pulse): State<Arc<Pulse>>) -> Response {
+async fn absorber_ready(State(pulse): State<Arc<AbsorberPulse>>) -> Response {
     if pulse.is_ready() {
         "ready\n".into_response()
     } else {
@@ -101,8 +101,8 @@ async fn end_connection(mut response: Response) -> Response {
 }
 
 async fn answer_metrics(State(state): State<WorkerState>) -> impl IntoResponse {
-    state.health.show(&state.metrics);
-    match state.metrics.render() {
+    state.health.show_parts(&state.metrics);
+    match state.metrics.render_text() {
         Ok(text) => (
             StatusCode::OK,
             [("content-type", "text/plain; version=0.0.4")],
@@ -127,9 +127,9 @@ async fn worker_live(State(state): State<WorkerState>) -> Response {
 
 /// Ready once every part has worked. Names what is missing, never a lag or an offset.
 async fn worker_ready(State(state): State<WorkerState>) -> Response {
-    let missing = state.health.missing();
+    let missing = state.health.missing_tasks();
     if missing.is_empty() {
-        format!("ready{}\n", state.health.remark()).into_response()
+        format!("ready{}\n", state.health.readiness_remark()).into_response()
     } else {
         unavailable_response(format!("not ready: {}\n", missing.join(", ")))
     }

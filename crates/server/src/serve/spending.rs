@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::parameters::By;
+use super::parameters::SpendingPart;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
 use bernstream_synopsis::grid::{Grid, Span};
@@ -141,7 +141,7 @@ struct BlockRelease<'a> {
 
 impl<'a> Spending<'a> {
     /// Adds up what the synopses with these descriptions were charged.
-    pub fn of(descriptions: impl Iterator<Item = &'a Description>) -> Self {
+    pub fn from_descriptions(descriptions: impl Iterator<Item = &'a Description>) -> Self {
         let mut charges = BTreeMap::new();
         for about in descriptions {
             charges.insert(Charge::of(about), about);
@@ -160,7 +160,7 @@ impl<'a> Spending<'a> {
             let nothing = ChargedWindows {
                 release,
                 windows: 0,
-                charged: price.zero(),
+                charged: price.zero_of_kind(),
             };
             let of_release =
                 by_release
@@ -171,7 +171,7 @@ impl<'a> Spending<'a> {
                         of: nothing,
                         span: window,
                     });
-            of_release.of.add(price);
+            of_release.of.add_window(price);
             of_release.span.end = window.end;
             let day = days.map_or(window.start, |days| days.span_of(window.start).start);
             let key = DayKey {
@@ -185,7 +185,7 @@ impl<'a> Spending<'a> {
                 day,
                 of: nothing,
             });
-            of_day.of.add(price);
+            of_day.of.add_window(price);
             for charged in &about.privacy.blocks {
                 let key = BlockKey {
                     ledger,
@@ -197,12 +197,12 @@ impl<'a> Spending<'a> {
                     total: charged.total,
                     newest: window,
                     row: charge.row,
-                    price: price.zero(),
+                    price: price.zero_of_kind(),
                     releases: BTreeMap::new(),
                 });
                 block.spent = charged.spent;
                 block.total = charged.total;
-                block.add(charge, window, price);
+                block.add_window(charge, window, price);
             }
         }
         let blocks = by_block.into_iter();
@@ -214,14 +214,14 @@ impl<'a> Spending<'a> {
     }
 
     /// Keeps only this of it; all without `by`.
-    pub fn by(mut self, by: Option<By>) -> Self {
-        if by.is_some_and(|by| by != By::Release) {
+    pub fn filtered_by(mut self, by: Option<SpendingPart>) -> Self {
+        if by.is_some_and(|by| by != SpendingPart::Release) {
             self.releases = None;
         }
-        if by.is_some_and(|by| by != By::Day) {
+        if by.is_some_and(|by| by != SpendingPart::Day) {
             self.days = None;
         }
-        if by.is_some_and(|by| by != By::Block) {
+        if by.is_some_and(|by| by != SpendingPart::Block) {
             self.blocks = None;
         }
         self
@@ -243,12 +243,12 @@ impl<'a> Charge<'a> {
 
 impl<'a> Block<'a> {
     /// Adds a window, which is no older than those before.
-    fn add(&mut self, charge: Charge<'a>, window: Span, price: Price) {
+    fn add_window(&mut self, charge: Charge<'a>, window: Span, price: Price) {
         let Charge { row, release, .. } = charge;
         let others = if self.row == row {
             self.price
         } else {
-            price.zero()
+            price.zero_of_kind()
         };
         self.newest = window;
         self.row = row;
@@ -257,19 +257,19 @@ impl<'a> Block<'a> {
             of: ChargedWindows {
                 release,
                 windows: 0,
-                charged: price.zero(),
+                charged: price.zero_of_kind(),
             },
             row,
             price,
         });
-        in_block.of.add(price);
+        in_block.of.add_window(price);
         in_block.row = row;
         in_block.price = price;
     }
 }
 
 impl ChargedWindows<'_> {
-    fn add(&mut self, price: Price) {
+    fn add_window(&mut self, price: Price) {
         self.windows += 1;
         self.charged = shown_sum(self.charged, price);
     }
@@ -286,8 +286,11 @@ impl<'a> OfBlock<'a> {
             price,
             releases,
         } = block;
-        let left = total.checked_sub(spent).unwrap_or(total.zero());
-        let parts = left.parts().into_iter().zip(price.parts());
+        let left = total.checked_sub(spent).unwrap_or(total.zero_of_kind());
+        let parts = left
+            .smallest_units()
+            .into_iter()
+            .zip(price.smallest_units());
         let windows_left = parts
             .filter_map(|(left, price)| left.checked_div(price))
             .min()
@@ -306,7 +309,7 @@ impl<'a> OfBlock<'a> {
                 price: if release.row == row {
                     price
                 } else {
-                    price.zero()
+                    price.zero_of_kind()
                 },
             });
         }
@@ -334,7 +337,7 @@ fn micros_of(window: Span, count: u64) -> i64 {
 
 /// A sum that is shown: over many blocks it can be larger than any price.
 fn shown_sum(a: Price, b: Price) -> Price {
-    a.checked_add(b).unwrap_or(a.map(|_| u64::MAX))
+    a.checked_add(b).unwrap_or(a.map_parts(|_| u64::MAX))
 }
 
 /// Price of releases of one window together: of a declared plan they take one of its windows.

@@ -36,7 +36,7 @@ impl Serialize for Table {
 
 impl Table {
     /// CSV as defined by RFC 4180.
-    pub fn csv(&self) -> Response {
+    pub fn csv_response(&self) -> Response {
         let mut text = String::new();
         push_line(&mut text, self.columns.iter().map(|name| quoted_cell(name)));
         for row in &self.rows {

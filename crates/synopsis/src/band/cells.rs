@@ -12,8 +12,8 @@
 use super::sup::{Sup, affordable_draws, draw_generator};
 use crate::CellBasis;
 use crate::NoiseDistribution;
-use crate::cholesky::{backward, dot, factor};
-use crate::noise::{unit_noise, weighted};
+use crate::cholesky::{cholesky_factor, dot_product, solve_upper};
+use crate::noise::{unit_noise, weighted_noise};
 use crate::quadratic::diagonal_matrix;
 use crate::tensor::grid_points;
 
@@ -82,7 +82,7 @@ impl Plan {
             gram: Gram::new(basis),
             norm: 1.0,
         };
-        plan.norm = plan.largest(&vec![1.0; plan.count]);
+        plan.norm = plan.largest_on_points(&vec![1.0; plan.count]);
         plan
     }
 
@@ -114,9 +114,9 @@ impl Plan {
         self.norm
     }
 
-    pub fn sup(&self, seed: u64, draw: u32) -> Sup {
+    pub fn draw_sup(&self, seed: u64, draw: u32) -> Sup {
         let z = unit_noise(self.law, self.count, &mut draw_generator(seed, draw));
-        let plain = self.largest(&z);
+        let plain = self.largest_on_points(&z);
         Sup {
             weighted: plain + self.rise * self.gram.square(&z).sqrt(),
             plain,
@@ -124,7 +124,7 @@ impl Plan {
     }
 
     /// `max_u |sum_j z_j K(y - p_j)|` on the points.
-    fn largest(&self, z: &[f64]) -> f64 {
+    fn largest_on_points(&self, z: &[f64]) -> f64 {
         let mut values = z.to_vec();
         for sum in &self.sums {
             values = sum.apply(&values);
@@ -200,7 +200,7 @@ impl Lattice {
         for (index, row) in lower.iter_mut().enumerate() {
             row.truncate(index + 1);
         }
-        let factor = factor(lower, 0.0);
+        let factor = cholesky_factor(lower, 0.0);
         let mut axes = Vec::with_capacity(factor.len());
         for axis in 0..factor.len() {
             let column: Vec<f64> = factor
@@ -289,14 +289,14 @@ impl Lattice {
         // How far a cell reaches in the cube along each axis, by a step along each axis of `u`.
         let mut reach = vec![0.0; axes];
         for step in diagonal_matrix(&steps) {
-            for (reach, moved) in reach.iter_mut().zip(backward(&self.factor, &step)) {
+            for (reach, moved) in reach.iter_mut().zip(solve_upper(&self.factor, &step)) {
                 *reach += moved.abs();
             }
         }
         let coordinates: Vec<Vec<f64>> = self.axes.iter().map(LatticeAxis::points).collect();
         let mut are_near = Vec::new();
         for u in grid_points(&coordinates) {
-            let place = backward(&self.factor, &u);
+            let place = solve_upper(&self.factor, &u);
             are_near.push(
                 place
                     .iter()
@@ -377,7 +377,7 @@ impl Gram {
             .precision
             .iter()
             .zip(&offset)
-            .map(|(row, along)| along * dot(row, &offset))
+            .map(|(row, along)| along * dot_product(row, &offset))
             .sum();
         let value = (-square.max(0.0) / 2.0).exp();
         if value >= NEAR {
@@ -394,7 +394,7 @@ impl Gram {
             .iter()
             .map(|entry| entry.value * self.products(z, entry.apart))
             .sum();
-        ((1.0 + self.far) * dot(z, z) + 2.0 * pairs).max(0.0)
+        ((1.0 + self.far) * dot_product(z, z) + 2.0 * pairs).max(0.0)
     }
 
     /// The sum of `z_i z_j` over the nodes `i` and those `j` that are so many steps further.
@@ -411,7 +411,7 @@ impl Gram {
             for j in second.clone() {
                 let start = (i * width + j) * depth + third.start;
                 let other = start.saturating_add_signed(further);
-                sum += dot(
+                sum += dot_product(
                     &z[start..start + third.len()],
                     &z[other..other + third.len()],
                 );
@@ -438,9 +438,9 @@ pub(super) fn pointwise(basis: &CellBasis, law: NoiseDistribution) -> f64 {
     }
     let mut largest = 0.0_f64;
     for place in places {
-        let influences = basis.at(&place);
-        let noise = weighted(law, 1.0, &influences);
-        largest = largest.max(noise.half_width / dot(&influences, &influences).sqrt());
+        let influences = basis.kernel_values(&place);
+        let noise = weighted_noise(law, 1.0, &influences);
+        largest = largest.max(noise.half_width / dot_product(&influences, &influences).sqrt());
     }
     largest
 }

@@ -3,7 +3,7 @@
 use super::sup::{Sup, affordable_draws, draw_generator};
 use crate::NoiseDistribution;
 use crate::bernstein::DenseNodes;
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 use crate::newton::Newton;
 use crate::noise::unit_noise;
 use crate::quadratic::diagonal_matrix;
@@ -31,9 +31,13 @@ struct Grid {
 
 impl Plan {
     pub fn new(basis: &KernelBasis, dimensions: usize, law: NoiseDistribution) -> Self {
-        let newton = Newton::on(basis);
+        let newton = Newton::on_points(basis);
         let grid = Grid::new(basis, dimensions);
-        let rows = grid.points.iter().flat_map(|y| newton.at(y)).collect();
+        let rows = grid
+            .points
+            .iter()
+            .flat_map(|y| newton.basis_values(y))
+            .collect();
         Plan {
             law,
             count: newton.count(),
@@ -51,14 +55,14 @@ impl Plan {
         (self.count as f64).sqrt()
     }
 
-    pub fn sup(&self, seed: u64, draw: u32) -> Sup {
+    pub fn draw_sup(&self, seed: u64, draw: u32) -> Sup {
         let z = unit_noise(self.law, self.count, &mut draw_generator(seed, draw));
         let plain = self
             .rows
             .chunks_exact(self.count)
-            .map(|n| dot(n, &z).abs())
+            .map(|n| dot_product(n, &z).abs())
             .fold(0.0, f64::max);
-        let length = dot(&z, &z).sqrt();
+        let length = dot_product(&z, &z).sqrt();
         Sup {
             weighted: self.grid.factor * plain + self.grid.rise * length,
             plain,

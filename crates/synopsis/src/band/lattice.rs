@@ -1,6 +1,6 @@
 //! The sup of the noise of Bernstein polynomials.
 
-use super::sup::{Sup, affordable_draws, draw_generator, weight};
+use super::sup::{Sup, affordable_draws, draw_generator, weight_at};
 use crate::NoiseDistribution;
 use crate::bernstein::{Bases, DenseNodes, Operator};
 use crate::noise::unit_noise;
@@ -79,11 +79,11 @@ impl Plan {
         if self.order <= 10 {
             f64::from((1_u32 << self.order) - 1)
         } else {
-            self.operator.norm(self.order)
+            self.operator.norm_bound(self.order)
         }
     }
 
-    pub fn sup(&self, seed: u64, draw: u32) -> Sup {
+    pub fn draw_sup(&self, seed: u64, draw: u32) -> Sup {
         let noise = unit_noise(self.law, self.points(), &mut draw_generator(seed, draw));
         let mut tensor = self.operator.coefficients(&noise, self.order);
         for _ in 1..self.dimensions {
@@ -99,7 +99,7 @@ impl Plan {
         };
         for row in 0..self.weights_at_others.len() {
             self.at_few.contract(&tensor, row, &mut few);
-            let largest = self.largest(row, &few, &self.weights_at_few);
+            let largest = self.largest_in_row(row, &few, &self.weights_at_few);
             sup = sup.max(&largest);
             seen.push(largest);
         }
@@ -109,14 +109,14 @@ impl Plan {
                 || largest.plain * self.few_miss > sup.plain
             {
                 self.at_nodes.contract(&tensor, row, &mut all);
-                sup = sup.max(&self.largest(row, &all, &self.weights_at_nodes));
+                sup = sup.max(&self.largest_in_row(row, &all, &self.weights_at_nodes));
             }
         }
         sup
     }
 
     /// The sup over one row, of its values at nodes where `s` is `weights`.
-    fn largest(&self, row: usize, values: &[f64], weights: &[f64]) -> Sup {
+    fn largest_in_row(&self, row: usize, values: &[f64], weights: &[f64]) -> Sup {
         let mut weighted = 0.0_f64;
         let mut plain = 0.0_f64;
         for (value, weight) in values.iter().zip(weights) {
@@ -141,7 +141,7 @@ fn weights(dimensions: usize, degree: u32, order: u32) -> Vec<f64> {
     let mut weights = Vec::with_capacity(weight_degree as usize + 1);
     for index in 0..=weight_degree {
         let place = f64::from(index) / f64::from(weight_degree);
-        let weight = 1.0 / operator.spread(place, order);
+        let weight = 1.0 / operator.noise_deviation(place, order);
         weights.push((weight * 1000.0).round() / 1000.0);
     }
     weights
@@ -149,5 +149,5 @@ fn weights(dimensions: usize, degree: u32, order: u32) -> Vec<f64> {
 
 /// Values of `s` at some points of one axis.
 fn weights_at(weights: &[f64], points: &[f64]) -> Vec<f64> {
-    points.iter().map(|y| weight(weights, *y)).collect()
+    points.iter().map(|y| weight_at(weights, *y)).collect()
 }

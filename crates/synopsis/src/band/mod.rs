@@ -10,10 +10,10 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 
-use self::sup::{Sup, affordable_draws, draw_sups, threads, weight};
+use self::sup::{Sup, affordable_draws, available_threads, draw_sups, weight_at};
 use crate::NoiseDistribution;
 use crate::description::{Covers, Noise, NoiseBand};
-use crate::noise::{pointwise, unit_noise};
+use crate::noise::{pointwise_factor, unit_noise};
 use crate::{Basis, Shape};
 
 const LEVEL: f64 = 0.95;
@@ -65,19 +65,19 @@ impl Band {
     ) -> Band {
         let band = match &shape.basis {
             Basis::Affine if law == NoiseDistribution::DiscreteLaplace => {
-                Band::affine(shape.dimensions)
+                Band::of_affine_function(shape.dimensions)
             }
             // Largest at a corner, where it is the sum of the absolute values.
-            Basis::Affine => {
-                Band::of_values(law, shape.values(), |z| z.iter().map(|z| z.abs()).sum())
-            }
-            Basis::Cosine { .. } => Band::of_each(law, shape.values()),
+            Basis::Affine => Band::of_values(law, shape.value_count(), |z| {
+                z.iter().map(|z| z.abs()).sum()
+            }),
+            Basis::Cosine { .. } => Band::of_released_values(law, shape.value_count()),
             Basis::Bernstein => {
                 let plan = lattice::Plan::new(shape.dimensions, shape.degree, law, order);
                 let sups = draw_sups(
                     plan.draws(),
-                    threads(),
-                    |draw| plan.sup(SEED, draw),
+                    available_threads(),
+                    |draw| plan.draw_sup(SEED, draw),
                     progress,
                 );
                 Band {
@@ -89,8 +89,8 @@ impl Band {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
                 let sups = draw_sups(
                     plan.draws(),
-                    threads(),
-                    |draw| plan.sup(SEED, draw),
+                    available_threads(),
+                    |draw| plan.draw_sup(SEED, draw),
                     progress,
                 );
                 Band::of_sups(sups, plan.norm())
@@ -99,8 +99,8 @@ impl Band {
                 let plan = cells::Plan::new(basis, law);
                 let sups = draw_sups(
                     plan.draws(),
-                    threads(),
-                    |draw| plan.sup(SEED, draw),
+                    available_threads(),
+                    |draw| plan.draw_sup(SEED, draw),
                     progress,
                 );
                 return Band {
@@ -112,15 +112,15 @@ impl Band {
                 let plan = tables::Plan::new(basis, law);
                 let sups = draw_sups(
                     plan.draws(),
-                    threads(),
-                    |draw| plan.sup(SEED, draw),
+                    available_threads(),
+                    |draw| plan.draw_sup(SEED, draw),
                     progress,
                 );
                 Band::of_sups(sups, plan.norm())
             }
         };
         Band {
-            pointwise: pointwise(law, shape.values()),
+            pointwise: pointwise_factor(law, shape.value_count()),
             ..band
         }
     }
@@ -142,25 +142,25 @@ impl Band {
     }
 
     /// [`Band::expected_sup`] from so many draws of noise on kernel functions or cells, from more of it elsewhere: to plan with.
-    pub(super) fn expect(shape: &Shape, law: NoiseDistribution, draws: u32) -> f64 {
+    pub(super) fn expected_sup_of_few(shape: &Shape, law: NoiseDistribution, draws: u32) -> f64 {
         match &shape.basis {
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
-                mean_sup(draws, |draw| plan.sup(SEED, draw))
+                mean_sup(draws, |draw| plan.draw_sup(SEED, draw))
             }
             Basis::Cells(basis) => {
                 let plan = cells::Plan::new(basis, law);
-                mean_sup(draws, |draw| plan.sup(SEED, draw))
+                mean_sup(draws, |draw| plan.draw_sup(SEED, draw))
             }
             _ => Band::simulate(shape, law, 1).expected_sup,
         }
     }
 
     /// The band of `count` released values themselves, all at once.
-    pub fn of_each(law: NoiseDistribution, count: usize) -> Band {
+    pub fn of_released_values(law: NoiseDistribution, count: usize) -> Band {
         Band {
             norm: 1.0,
-            pointwise: pointwise(law, count),
+            pointwise: pointwise_factor(law, count),
             ..Band::of_values(law, count, largest_magnitude)
         }
     }
@@ -204,7 +204,7 @@ impl Band {
 
     /// The band of an affine function under Laplace noise: the sum of `l + 1` absolute values is a Gamma variable, whose
     /// quantile is rounded up.
-    fn affine(dimensions: usize) -> Band {
+    fn of_affine_function(dimensions: usize) -> Band {
         let count = dimensions as f64 + 1.0;
         let mut low = 0.0;
         let mut high = 100.0;
@@ -232,7 +232,7 @@ impl Band {
     /// Discrete noise, and the rounding of exact values to its grid, each differ from what was simulated by half a
     /// step and (for a scale of at least one step) an eighth: a step and a quarter, times the operator norm, is added. At one
     /// point that is at most `1.25 sqrt(N) |a|_2` steps, each 2^-32 of the noise or less: a millionth.
-    pub fn scaled(&self, noise: &Noise) -> NoiseBand {
+    pub fn scaled_to_noise(&self, noise: &Noise) -> NoiseBand {
         let dimensions_at_most = 3;
         let largest_weight = self
             .weights
@@ -258,7 +258,7 @@ impl NoiseBand {
         self.half_width
             / point
                 .iter()
-                .map(|x| weight(&self.weights, *x))
+                .map(|x| weight_at(&self.weights, *x))
                 .product::<f64>()
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
-use crate::bernstein::basis;
+use crate::bernstein::bernstein_basis;
 use crate::cholesky::sequential_dot;
 
 pub(super) const MAX_DRAWS: u32 = 20_000;
@@ -47,7 +47,7 @@ impl Sup {
     }
 }
 
-pub(super) fn threads() -> usize {
+pub(super) fn available_threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
@@ -83,7 +83,7 @@ pub(super) fn draw_sups(
 }
 
 /// `s(x)`.
-pub(super) fn weight(weights: &[f64], x: f64) -> f64 {
+pub(super) fn weight_at(weights: &[f64], x: f64) -> f64 {
     let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
-    sequential_dot(&basis(degree, x), weights)
+    sequential_dot(&bernstein_basis(degree, x), weights)
 }

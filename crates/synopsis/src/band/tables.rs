@@ -9,7 +9,7 @@ use super::largest_magnitude;
 use super::sup::{Sup, affordable_draws, draw_generator};
 use crate::NoiseDistribution;
 use crate::TableBasis;
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 use crate::noise::unit_noise;
 use crate::tensor::even_coordinates;
 
@@ -74,7 +74,7 @@ impl Plan {
         (self.count as f64).sqrt()
     }
 
-    pub fn sup(&self, seed: u64, draw: u32) -> Sup {
+    pub fn draw_sup(&self, seed: u64, draw: u32) -> Sup {
         let z = unit_noise(self.law, self.count, &mut draw_generator(seed, draw));
         let mut plain = 0.0_f64;
         for axes in &self.fields {
@@ -100,7 +100,7 @@ fn sum_first_axis(values: &[f64], rows: &Rows) -> Vec<f64> {
     for offset in 0..inner {
         along.clear();
         along.extend(values.iter().skip(offset).step_by(inner));
-        sums.extend(rows.iter().map(|row| dot(row, &along)));
+        sums.extend(rows.iter().map(|row| dot_product(row, &along)));
     }
     sums
 }
@@ -126,7 +126,9 @@ fn axis_weights(basis: &TableBasis, bandwidths: &[f64], axis: usize, is_line: bo
         if is_line {
             fit_line(&mut weights, &nodes, y);
         }
-        let length = dot(&weights, &weights).sqrt().max(f64::MIN_POSITIVE);
+        let length = dot_product(&weights, &weights)
+            .sqrt()
+            .max(f64::MIN_POSITIVE);
         for weight in &mut weights {
             *weight /= length;
         }

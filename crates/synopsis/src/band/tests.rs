@@ -3,10 +3,10 @@ use super::sup::{MAX_DRAWS, MIN_DRAWS};
 use super::*;
 use crate::bernstein::{Bases, Operator};
 use crate::cell_kernel::CellKernel;
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 use crate::histogram::Spline;
 use crate::newton::Newton;
-use crate::noise::laplace;
+use crate::noise::laplace_sample;
 use crate::{CellBasis, KernelBasis, PointKernel, machine};
 
 const LAPLACE: NoiseDistribution = NoiseDistribution::DiscreteLaplace;
@@ -36,8 +36,11 @@ fn the_band_of_an_affine_function_is_the_quantile_of_its_noise_at_a_corner() {
             LAPLACE,
             1,
         );
-        let corner =
-            |rng: &mut ChaCha12Rng| (0..=dimensions).map(|_| laplace(rng).abs()).sum::<f64>();
+        let corner = |rng: &mut ChaCha12Rng| {
+            (0..=dimensions)
+                .map(|_| laplace_sample(rng).abs())
+                .sum::<f64>()
+        };
         let outside = (0..40_000)
             .filter(|_| corner(&mut rng) > band.half_width)
             .count();
@@ -59,7 +62,7 @@ fn coverage(
         grid: 1e-12,
         calibrated: Default::default(),
     };
-    let band = band.scaled(&noise);
+    let band = band.scaled_to_noise(&noise);
     let steps: u32 = if dimensions == 1 { 2_000 } else { 90 };
     let grid: Vec<f64> = (0..=steps)
         .map(|i| f64::from(i) / f64::from(steps))
@@ -83,7 +86,7 @@ fn coverage(
             .iter()
             .map(|z| factor * z)
             .collect();
-        let moved = at_grid.evaluate(&operator.coefficients(&noise, order), dimensions);
+        let moved = at_grid.evaluate_tensor(&operator.coefficients(&noise, order), dimensions);
         moved
             .iter()
             .zip(&widths)
@@ -122,7 +125,7 @@ fn a_scale_wrong_by_30_percent_is_noticed() {
 fn the_width_is_within_10_percent_of_the_true_quantile() {
     let plan = Plan::new(1, 40, LAPLACE, 2);
     let band = simulate(1, 40, LAPLACE, 2);
-    let mut fresh: Vec<f64> = draw_sups(20_000, 2, |draw| plan.sup(77, draw), &|_, _| {})
+    let mut fresh: Vec<f64> = draw_sups(20_000, 2, |draw| plan.draw_sup(77, draw), &|_, _| {})
         .iter()
         .map(|sup| sup.weighted / plan.correction)
         .collect();
@@ -139,7 +142,7 @@ fn the_width_is_within_10_percent_of_the_true_quantile() {
 #[test]
 fn the_band_is_far_narrower_inside_than_at_the_corners() {
     let band = simulate(1, 40, LAPLACE, 2);
-    let at = |x| band.half_width / weight(&band.weights, x);
+    let at = |x| band.half_width / weight_at(&band.weights, x);
     assert!(at(0.5) < 0.45 * at(0.0), "{} {}", at(0.5), at(0.0));
     assert!((1.2..3.0).contains(&band.expected_sup));
 }
@@ -148,10 +151,11 @@ fn the_band_is_far_narrower_inside_than_at_the_corners() {
 fn threads_do_not_change_the_draws() {
     let plan = Plan::new(2, 4, LAPLACE, 2);
     let sorted = |threads| {
-        let mut sups: Vec<f64> = draw_sups(100, threads, |draw| plan.sup(SEED, draw), &|_, _| {})
-            .iter()
-            .map(|sup| sup.weighted)
-            .collect();
+        let mut sups: Vec<f64> =
+            draw_sups(100, threads, |draw| plan.draw_sup(SEED, draw), &|_, _| {})
+                .iter()
+                .map(|sup| sup.weighted)
+                .collect();
         sups.sort_by(f64::total_cmp);
         sups
     };
@@ -179,7 +183,7 @@ fn kernel_basis(kernel: PointKernel, dimensions: usize, count: usize) -> (Kernel
             .flat_map(|p| axis.iter().map(move |y| [p.clone(), vec![*y]].concat()))
             .collect()
     });
-    let basis = Newton::among(&kernel, &candidates, count).basis;
+    let basis = Newton::on_chosen_points(&kernel, &candidates, count).basis;
     let shape = Shape {
         dimensions,
         degree: 1,
@@ -198,18 +202,20 @@ fn fresh_sups(
     let axis: Vec<f64> = (0..=steps)
         .map(|i| f64::from(i) / f64::from(steps))
         .collect();
-    let newton = Newton::on(basis);
+    let newton = Newton::on_points(basis);
     let points = (0..shape.dimensions).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
         points
             .into_iter()
             .flat_map(|p| axis.iter().map(move |y| [p.clone(), vec![*y]].concat()))
             .collect()
     });
-    let rows: Vec<Vec<f64>> = points.iter().map(|y| newton.at(y)).collect();
+    let rows: Vec<Vec<f64>> = points.iter().map(|y| newton.basis_values(y)).collect();
     let mut rng = ChaCha12Rng::seed_from_u64(99);
     let sup = |_| {
         let z = unit_noise(law, newton.count(), &mut rng);
-        rows.iter().map(|n| dot(n, &z).abs()).fold(0.0, f64::max)
+        rows.iter()
+            .map(|n| dot_product(n, &z).abs())
+            .fold(0.0, f64::max)
     };
     let mut sups: Vec<f64> = (0..draws).map(sup).collect();
     sups.sort_by(f64::total_cmp);
@@ -293,8 +299,8 @@ fn cells(widths: &[f64], correlation: f64, spline: Spline, steps: &[u32]) -> Cel
     };
     let matrix: Vec<Vec<f64>> = widths.iter().enumerate().map(entry).collect();
     let kernel = match widths.len() {
-        1 => CellKernel::diagonal(widths, spline, steps),
-        _ => CellKernel::covariance(&matrix, spline, steps),
+        1 => CellKernel::from_bandwidths(widths, spline, steps),
+        _ => CellKernel::from_covariance(&matrix, spline, steps),
     };
     kernel.unwrap().basis().clone()
 }
@@ -321,11 +327,13 @@ fn kernels_on_a_grid(cells: &CellBasis, steps: u32) -> Vec<Vec<f64>> {
             .flat_map(|p| axis.iter().map(move |y| [p.clone(), vec![*y]].concat()))
             .collect()
     });
-    places.iter().map(|y| cells.at(y)).collect()
+    places.iter().map(|y| cells.kernel_values(y)).collect()
 }
 
 fn largest(rows: &[Vec<f64>], z: &[f64]) -> f64 {
-    rows.iter().map(|row| dot(row, z).abs()).fold(0.0, f64::max)
+    rows.iter()
+        .map(|row| dot_product(row, z).abs())
+        .fold(0.0, f64::max)
 }
 
 /// Draw by draw: the bound is at least what is found on another grid, and hardly more. The points alone are not enough.
@@ -343,7 +351,7 @@ fn no_noise_of_cells_exceeds_its_bound_between_the_points() {
             let mut rng = ChaCha12Rng::seed_from_u64(31);
             rng.set_stream(u64::from(draw));
             let found = largest(&rows, &unit_noise(LAPLACE, cell_basis.count(), &mut rng));
-            let bound = plan.sup(31, draw);
+            let bound = plan.draw_sup(31, draw);
             assert!(
                 bound.weighted >= found,
                 "{:?}: {} {found}",
@@ -471,8 +479,8 @@ fn the_band_of_moments_holds_for_all_of_them_at_once() {
 /// How often a sum of `terms` draws stays within the band of sums, everywhere and at one point.
 fn coverage_of_sums(law: NoiseDistribution, values: usize, terms: usize, factor: f64) -> [f64; 2] {
     const DRAWS: u32 = 6_000;
-    let normal = Band::of_each(NoiseDistribution::DiscreteGaussian, values);
-    let band = Band::of_each(law, values).of_sums(law, values, &normal);
+    let normal = Band::of_released_values(NoiseDistribution::DiscreteGaussian, values);
+    let band = Band::of_released_values(law, values).of_sums(law, values, &normal);
     let mut rng = ChaCha12Rng::seed_from_u64(14);
     let mut within = [0, 0];
     for _ in 0..DRAWS {

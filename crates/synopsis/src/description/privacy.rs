@@ -85,7 +85,7 @@ pub enum Definition {
 
 impl Definition {
     /// Definition of a budget with this total, where nothing more is known of what it is spent on.
-    pub fn of(total: Price) -> Self {
+    pub fn from_total(total: Price) -> Self {
         match total {
             Price::Pure(_) => Definition::PureEpsilon,
             Price::Approximate { .. } => Definition::Approximate,
@@ -114,9 +114,9 @@ impl Definition {
     /// Tests that a price of this kind is what such a guarantee costs.
     fn is_paid_by(&self, price: Price) -> bool {
         match self {
-            Definition::Random(_) => Definition::of(price) == Definition::PureEpsilon,
-            Definition::Gaussian => Definition::of(price) == Definition::Concentrated,
-            plain => Definition::of(price) == *plain,
+            Definition::Random(_) => Definition::from_total(price) == Definition::PureEpsilon,
+            Definition::Gaussian => Definition::from_total(price) == Definition::Concentrated,
+            plain => Definition::from_total(price) == *plain,
         }
     }
 }

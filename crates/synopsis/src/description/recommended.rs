@@ -25,7 +25,12 @@ pub enum Recommended {
 impl Recommended {
     /// Recommends a reading for a window of so many records, and noise that has a simultaneous band of so much; `None` where the
     /// published reading is the best.
-    pub fn of(target: &Target, basis: &Basis, half_width: f64, records: u64) -> Option<Self> {
+    pub fn for_noise(
+        target: &Target,
+        basis: &Basis,
+        half_width: f64,
+        records: u64,
+    ) -> Option<Self> {
         let Basis::Cells(basis) = basis else {
             return None;
         };
@@ -48,7 +53,7 @@ fn determinant(rows: &[Vec<f64>]) -> Option<f64> {
     for (index, row) in rows.iter().enumerate() {
         lower.push(row.get(..=index)?.to_vec());
     }
-    let factor = cholesky::factor(lower, f64::EPSILON);
+    let factor = cholesky::cholesky_factor(lower, f64::EPSILON);
     let pivots = factor.iter().filter_map(|row| row.last());
     Some(pivots.product::<f64>().powi(2))
 }
@@ -95,12 +100,15 @@ mod tests {
                 divide_by: None,
             });
             let of = |half_width: f64, records: u64| {
-                Recommended::of(&target, &cells, half_width * peak, records)
+                Recommended::for_noise(&target, &cells, half_width * peak, records)
             };
             assert_eq!(of(0.0051, 1000), Some(Recommended::Nonnegative));
             assert_eq!(of(0.0051, 1100), None);
             assert_eq!(of(0.0049, 1000), None);
-            assert_eq!(Recommended::of(&target, &Basis::Affine, peak, 1000), None);
+            assert_eq!(
+                Recommended::for_noise(&target, &Basis::Affine, peak, 1000),
+                None
+            );
         }
     }
 }

@@ -55,7 +55,7 @@ pub struct Fresh {
 
 impl Derivation {
     /// The page that proves the least bound for a function in this form.
-    pub fn of(target: &Target, basis: &Basis) -> Self {
+    pub fn for_target(target: &Target, basis: &Basis) -> Self {
         match target {
             Target::Density(_) if matches!(basis, Basis::Cells(_)) => Derivation::Cells,
             Target::Density(_) => Derivation::Densities,

@@ -19,7 +19,7 @@ pub enum Smoothness {
 
 impl Smoothness {
     /// Tests that it speaks of these axes and this form, in proper numbers.
-    pub fn fits(&self, axes: usize, basis: &Basis) -> bool {
+    pub fn fits_basis(&self, axes: usize, basis: &Basis) -> bool {
         match self {
             Smoothness::Lipschitz(bounds) | Smoothness::Curvature(bounds) => {
                 *basis == Basis::Bernstein

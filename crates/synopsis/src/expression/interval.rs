@@ -59,7 +59,7 @@ impl Interval {
     }
 
     /// Bounds the ends, and keeps the fault of what it came from; rounding does not carry it over a bound that holds.
-    fn within(self, lo: f64, hi: f64, from: [&Interval; 2]) -> Self {
+    fn bounded_within(self, lo: f64, hi: f64, from: [&Interval; 2]) -> Self {
         match from[0].fault.or(from[1].fault) {
             Some(fault) => Interval::faulty(fault),
             None => Interval {
@@ -83,7 +83,7 @@ impl Interval {
     }
 
     /// The middle, and everything as seen from there.
-    pub fn halved(self) -> (Self, Self) {
+    pub fn split_at_middle(self) -> (Self, Self) {
         let middle = Interval::point(self.middle());
         (middle, self.plus(middle.minus()))
     }
@@ -98,7 +98,7 @@ impl Interval {
         if hi != 0.0 {
             hi = hi.next_up();
         }
-        Interval::new(lo, hi).within(f64::NEG_INFINITY, f64::INFINITY, [&self, &other])
+        Interval::new(lo, hi).bounded_within(f64::NEG_INFINITY, f64::INFINITY, [&self, &other])
     }
 
     pub fn minus(self) -> Self {
@@ -130,7 +130,7 @@ impl Interval {
         } else {
             f64::NEG_INFINITY
         };
-        Interval::new(lo, hi).within(floor, f64::INFINITY, [&self, &other])
+        Interval::new(lo, hi).bounded_within(floor, f64::INFINITY, [&self, &other])
     }
 
     /// `1 / self`.
@@ -140,21 +140,25 @@ impl Interval {
         }
         let inverse = Interval::around(1.0 / self.hi, 1.0 / self.lo, 1);
         if self.lo > 0.0 {
-            inverse.within(0.0, f64::INFINITY, [&self, &self])
+            inverse.bounded_within(0.0, f64::INFINITY, [&self, &self])
         } else {
-            inverse.within(f64::NEG_INFINITY, 0.0, [&self, &self])
+            inverse.bounded_within(f64::NEG_INFINITY, 0.0, [&self, &self])
         }
     }
 
     fn exp(self) -> Self {
-        Interval::around(self.lo.exp(), self.hi.exp(), 8).within(0.0, f64::INFINITY, [&self, &self])
+        Interval::around(self.lo.exp(), self.hi.exp(), 8).bounded_within(
+            0.0,
+            f64::INFINITY,
+            [&self, &self],
+        )
     }
 
     fn ln(self) -> Self {
         if self.fault.is_none() && self.lo <= 0.0 {
             return Interval::faulty(Unbounded::Logarithm);
         }
-        Interval::around(self.lo.ln(), self.hi.ln(), 8).within(
+        Interval::around(self.lo.ln(), self.hi.ln(), 8).bounded_within(
             f64::NEG_INFINITY,
             f64::INFINITY,
             [&self, &self],
@@ -165,7 +169,7 @@ impl Interval {
         if self.fault.is_none() && self.lo < 0.0 {
             return Interval::faulty(Unbounded::Root);
         }
-        Interval::around(self.lo.sqrt(), self.hi.sqrt(), 1).within(
+        Interval::around(self.lo.sqrt(), self.hi.sqrt(), 1).bounded_within(
             0.0,
             f64::INFINITY,
             [&self, &self],
@@ -173,7 +177,11 @@ impl Interval {
     }
 
     fn tanh(self) -> Self {
-        Interval::around(self.lo.tanh(), self.hi.tanh(), 8).within(-1.0, 1.0, [&self, &self])
+        Interval::around(self.lo.tanh(), self.hi.tanh(), 8).bounded_within(
+            -1.0,
+            1.0,
+            [&self, &self],
+        )
     }
 
     pub fn abs(self) -> Self {
@@ -209,7 +217,7 @@ impl Interval {
         } else {
             one.max(other)
         };
-        Interval::around(lo, hi, 8).within(-1.0, 1.0, [&self, &self])
+        Interval::around(lo, hi, 8).bounded_within(-1.0, 1.0, [&self, &self])
     }
 
     /// Tells that `angle`, or one that is whole turns away, may lie in `self + shift`.
@@ -244,7 +252,7 @@ impl Interval {
             1 => base,
             _ => Interval::around(base.lo.powi(exponent), base.hi.powi(exponent), ulps),
         };
-        ends.within(floor, f64::INFINITY, [&self, &self])
+        ends.bounded_within(floor, f64::INFINITY, [&self, &self])
     }
 
     /// `self^exponent = exp(exponent ln self)`; where the exponent is positive, the base may be 0.
@@ -280,7 +288,7 @@ impl Interval {
     fn larger(self, other: Self) -> Self {
         let lo = self.lo.max(other.lo);
         let hi = self.hi.max(other.hi);
-        Interval::new(lo, hi).within(f64::NEG_INFINITY, f64::INFINITY, [&self, &other])
+        Interval::new(lo, hi).bounded_within(f64::NEG_INFINITY, f64::INFINITY, [&self, &other])
     }
 }
 

@@ -35,7 +35,7 @@ impl Kernel {
     /// # Errors
     ///
     /// If a bandwidth is not in `[0.001, 10]`, or a power not 1 to 20.
-    pub fn checked(self) -> Result<Self, ShapeError> {
+    pub fn check_parameters(self) -> Result<Self, ShapeError> {
         match self {
             Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } => {
                 let possible = (0.001..=10.0).contains(&bandwidth);
@@ -83,7 +83,7 @@ impl Kernel {
     }
 
     /// `K(x, y)` of several `y`, each as [`Kernel::value`] computes it to the last bit. Axes that are not there are 0.
-    pub fn values(self, axes: usize, x: &[f64; 3], y: &[[f64; 3]], values: &mut [f64]) {
+    pub fn write_values(self, axes: usize, x: &[f64; 3], y: &[[f64; 3]], values: &mut [f64]) {
         let Kernel::Gaussian { bandwidth } = self else {
             for (value, y) in values.iter_mut().zip(y) {
                 *value = self.value(&x[..axes], &y[..axes]);
@@ -104,7 +104,7 @@ impl Kernel {
     }
 
     /// `K(x, p)` for all points of a lattice, row-major, into `row`.
-    pub fn row(self, x: &[f64], lattice: &Lattice, row: &mut Vec<f64>) {
+    pub fn write_lattice_row(self, x: &[f64], lattice: &Lattice, row: &mut Vec<f64>) {
         row.clear();
         if !self.is_product() {
             row.extend(lattice.points().map(|p| self.value(x, &p[..x.len()])));
@@ -138,7 +138,7 @@ impl Kernel {
             }
             sum
         };
-        up(sum)
+        round_up_sum(sum)
     }
 
     /// At least `sum_p |K(x, p)|` over the lattice, for every `x` in the cube.
@@ -177,7 +177,7 @@ impl Kernel {
                 })
                 .sum(),
         };
-        up(sum)
+        round_up_sum(sum)
     }
 
     /// `sum_p K(x, p)` along one axis.
@@ -212,7 +212,7 @@ fn affine(x: &[f64], y: &[f64]) -> f64 {
 }
 
 /// More than all rounding in a sum of up to 10^8 terms of one sign could have lost.
-pub fn up(sum: f64) -> f64 {
+pub fn round_up_sum(sum: f64) -> f64 {
     sum * (1.0 + 1e-7)
 }
 
@@ -325,7 +325,7 @@ mod tests {
             let x = there([0.123, 0.987, 0.351]);
             for kernel in KERNELS {
                 let mut values = vec![0.0; places.len()];
-                kernel.values(axes, &x, &places, &mut values);
+                kernel.write_values(axes, &x, &places, &mut values);
                 for (value, y) in values.iter().zip(&places) {
                     assert_eq!(
                         value.to_bits(),
@@ -343,7 +343,7 @@ mod tests {
         let mut row = Vec::new();
         for kernel in KERNELS {
             let x = [0.1, 0.9, 0.35];
-            kernel.row(&x, &lattice, &mut row);
+            kernel.write_lattice_row(&x, &lattice, &mut row);
             assert_eq!(row.len(), lattice.count());
             for (value, p) in row.iter().zip(lattice.points()) {
                 assert!(

@@ -15,7 +15,7 @@ pub const STRAIGHT: f64 = 0.25;
 const LOGISTIC_PEAK: f64 = 0.278_464_542_761_074;
 const LOGISTIC_PEAK_MARGIN: f64 = 1.278_464_542_761_074;
 
-/// Angles in a full turn of the search in [`Loss::exchange`].
+/// Angles in a full turn of the search in [`Loss::exchange_bound`].
 const ANGLES: usize = 2048;
 
 /// Loss of a value `f` where the label is `y`: 1 or -1 for the first two, in `[-1, 1]` for the others.
@@ -40,7 +40,7 @@ impl Loss {
     }
 
     /// The label as this loss reads it: a class is 1 above zero and -1 elsewhere.
-    pub fn label(self, label: f64) -> f64 {
+    pub fn signed_label(self, label: f64) -> f64 {
         if !self.classifies() {
             label
         } else if label > 0.0 {
@@ -65,7 +65,7 @@ impl Loss {
     }
 
     /// `-dL/df`.
-    pub fn pull(self, label: f64, f: f64) -> f64 {
+    pub fn negative_slope(self, label: f64, f: f64) -> f64 {
         match self {
             Loss::Hinge => label * ((1.0 - label * f) / CORNER).clamp(0.0, 1.0),
             Loss::Logistic => label * sigmoid(-label * f),
@@ -89,7 +89,7 @@ impl Loss {
         if is_curved { self.curvature() } else { 0.0 }
     }
 
-    /// Largest slope of [`Loss::pull`] in `f`.
+    /// Largest slope of [`Loss::negative_slope`] in `f`.
     pub fn curvature(self) -> f64 {
         match self {
             Loss::Hinge => 1.0 / CORNER,
@@ -99,7 +99,7 @@ impl Loss {
     }
 
     /// The `b` with `b = c pull(label, rest + diagonal b)`: the best coefficient of one record, all others held.
-    pub fn settle(self, label: f64, rest: f64, diagonal: f64, c: f64) -> f64 {
+    pub fn best_coefficient(self, label: f64, rest: f64, diagonal: f64, c: f64) -> f64 {
         match self {
             Loss::Hinge => {
                 let pull = (1.0 - label * rest).max(0.0);
@@ -140,7 +140,7 @@ impl Loss {
     }
 
     /// At least `sup |pull|` over what minimisers can take for values: `M` of `docs/proofs/machines.md`.
-    pub fn steepest(self, c: f64) -> f64 {
+    pub fn steepest_pull(self, c: f64) -> f64 {
         match self {
             Loss::Hinge => 1.0,
             Loss::Logistic => sigmoid(self.reach(c)) * (1.0 + 1e-12),
@@ -187,8 +187,8 @@ impl Loss {
     /// lengths. The maximum over three angles is looked for on a grid; where it is, the derivatives are 0, so the grid
     /// misses it by at most half the largest second derivative (`16 R^2 + 6 R + 1`) times the squared distance
     /// `3 (pi / ANGLES)^2`.
-    pub fn exchange(self, c: f64) -> f64 {
-        let worst = 2.0 * self.steepest(c);
+    pub fn exchange_bound(self, c: f64) -> f64 {
+        let worst = 2.0 * self.steepest_pull(c);
         if matches!(self, Loss::Hinge | Loss::Huber) {
             return worst;
         }
@@ -198,7 +198,7 @@ impl Loss {
             .collect();
         let pulls: Vec<f64> = cosine
             .iter()
-            .map(|cosine| self.shortened(reach * cosine))
+            .map(|cosine| self.strongest_shortened_pull(reach * cosine))
             .collect();
         let mut sides = Vec::with_capacity(ANGLES / 2 + 1);
         for psi in 0..=ANGLES / 2 {
@@ -220,7 +220,7 @@ impl Loss {
 
     /// `b(t) = max_{0 <= a <= 1} a s(a t)`; of the squared loss only where the pull is with `z`, which is where it is
     /// strongest: the opposite `z` is pulled harder than this one is pushed.
-    fn shortened(self, margin: f64) -> f64 {
+    fn strongest_shortened_pull(self, margin: f64) -> f64 {
         let is_logistic = self == Loss::Logistic;
         let peak_margin = if is_logistic {
             LOGISTIC_PEAK_MARGIN
@@ -228,7 +228,7 @@ impl Loss {
             0.5
         };
         if margin <= peak_margin {
-            return self.pull(1.0, margin);
+            return self.negative_slope(1.0, margin);
         }
         let peak = if is_logistic { LOGISTIC_PEAK } else { 0.25 };
         peak / margin
@@ -256,8 +256,13 @@ mod tests {
                 let h = 1e-6;
                 for label in [1.0, -1.0] {
                     let slope = (loss.value(label, f + h) - loss.value(label, f - h)) / (2.0 * h);
-                    assert!((loss.pull(label, f) + slope).abs() < 1e-4, "{loss:?} {f}");
-                    let bend = (loss.pull(label, f + h) - loss.pull(label, f)).abs() / h;
+                    assert!(
+                        (loss.negative_slope(label, f) + slope).abs() < 1e-4,
+                        "{loss:?} {f}"
+                    );
+                    let bend = (loss.negative_slope(label, f + h) - loss.negative_slope(label, f))
+                        .abs()
+                        / h;
                     assert!(
                         bend <= loss.curvature() * (1.0 + 1e-6) + 1e-6,
                         "{loss:?} {f}: {bend}"
@@ -287,8 +292,8 @@ mod tests {
                 (4.0, 0.0, 1.0),
             ] {
                 for label in [1.0, -1.0] {
-                    let b = loss.settle(label, rest, diagonal, c);
-                    let pull = c * loss.pull(label, rest + diagonal * b);
+                    let b = loss.best_coefficient(label, rest, diagonal, c);
+                    let pull = c * loss.negative_slope(label, rest + diagonal * b);
                     assert!(
                         (b - pull).abs() < 1e-9 * loss.curvature() * (1.0 + c),
                         "{loss:?} {rest} {c}: {b} {pull}"
@@ -314,8 +319,8 @@ mod tests {
                     let z = within(z, 1.0);
                     let other = within(other, 1.0);
                     let f = within(f, reach);
-                    let here = loss.pull(1.0, dot(&f, &z));
-                    let there = loss.pull(1.0, dot(&f, &other));
+                    let here = loss.negative_slope(1.0, dot(&f, &z));
+                    let there = loss.negative_slope(1.0, dot(&f, &other));
                     z.iter()
                         .zip(other)
                         .map(|(z, other)| (here * z - there * other).powi(2))
@@ -334,10 +339,10 @@ mod tests {
                     }
                 }
                 let found = seen(&best);
-                let claimed = loss.exchange(c);
+                let claimed = loss.exchange_bound(c);
                 println!(
                     "{loss:?} C = {c}: {found:.4} of {claimed:.4}, 2 M is {:.4}",
-                    2.0 * loss.steepest(c)
+                    2.0 * loss.steepest_pull(c)
                 );
                 assert!(
                     found <= claimed && found > 0.99 * claimed,

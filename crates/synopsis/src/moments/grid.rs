@@ -9,7 +9,7 @@ const FINENESS: [u32; 4] = [64, 32, 16, 8];
 const CELLS: usize = 1_100_000;
 
 /// The grid of so many frequencies, `None` where there is none.
-pub fn nodes(dimensions: usize, frequencies: u32) -> Option<Nodes> {
+pub fn moment_nodes(dimensions: usize, frequencies: u32) -> Option<Nodes> {
     let mut coarsest = None;
     for cells in FINENESS {
         coarsest = Nodes::of_angles(&vec![cells * frequencies; dimensions]);
@@ -26,6 +26,6 @@ pub fn nodes(dimensions: usize, frequencies: u32) -> Option<Nodes> {
 pub fn most_frequencies(dimensions: usize) -> u32 {
     (1..=MOST_FREQUENCIES)
         .rev()
-        .find(|t| nodes(dimensions, *t).is_some())
+        .find(|t| moment_nodes(dimensions, *t).is_some())
         .unwrap_or(0)
 }

@@ -28,10 +28,10 @@ pub struct NoiseError {
 /// Noise of a law with scale 1 on `count` values.
 pub fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -> Vec<f64> {
     match law {
-        NoiseDistribution::DiscreteLaplace => (0..count).map(|_| laplace(rng)).collect(),
+        NoiseDistribution::DiscreteLaplace => (0..count).map(|_| laplace_sample(rng)).collect(),
         // Uniform in a cube whose radius has the Gamma law of N + 1 (`DiscreteCube`).
         NoiseDistribution::DiscreteCube => {
-            let radius = gamma(count as f64 + 1.0, rng);
+            let radius = gamma_sample(count as f64 + 1.0, rng);
             (0..count)
                 .map(|_| radius * rng.random_range(-1.0..1.0))
                 .collect()
@@ -40,7 +40,7 @@ pub fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -
         NoiseDistribution::Ball => {
             let mut noise: Vec<f64> = (0..count).map(|_| rng.sample(StandardNormal)).collect();
             let length = noise.iter().map(|z| z * z).sum::<f64>().sqrt();
-            let radius = gamma(count as f64, rng);
+            let radius = gamma_sample(count as f64, rng);
             noise.iter_mut().for_each(|z| *z *= radius / length);
             noise
         }
@@ -51,12 +51,12 @@ pub fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -
 }
 
 /// Laplace noise of scale 1.
-pub(super) fn laplace(rng: &mut ChaCha12Rng) -> f64 {
+pub(super) fn laplace_sample(rng: &mut ChaCha12Rng) -> f64 {
     let size: f64 = rng.sample(Exp1);
     if rng.random() { size } else { -size }
 }
 
-fn gamma(shape: f64, rng: &mut ChaCha12Rng) -> f64 {
+fn gamma_sample(shape: f64, rng: &mut ChaCha12Rng) -> f64 {
     Gamma::new(shape, 1.0).map_or(f64::NAN, |gamma| gamma.sample(rng))
 }
 
@@ -66,23 +66,23 @@ fn gamma(shape: f64, rng: &mut ChaCha12Rng) -> f64 {
 /// Exact for the Gaussian and, simulated, for the ball: what they do depends on `|a|_2` alone. For Laplace noise it is
 /// `ln 20`, the quantile where one value decides, and up to 8 % too wide where many do; for the cube that of many small
 /// influences, and up to a fifth too wide where one value decides (`tests::no_influences_exceed_the_pointwise_factor`).
-pub(super) fn pointwise(law: NoiseDistribution, count: usize) -> f64 {
+pub(super) fn pointwise_factor(law: NoiseDistribution, count: usize) -> f64 {
     let n = count as f64;
     match law {
         NoiseDistribution::DiscreteLaplace => 20.0_f64.ln(),
         NoiseDistribution::DiscreteGaussian => 1.959_963_985,
         NoiseDistribution::DiscreteCube => simulated_quantile(|rng| {
-            gamma(n + 1.0, rng) * rng.sample::<f64, _>(StandardNormal) / 3.0_f64.sqrt()
+            gamma_sample(n + 1.0, rng) * rng.sample::<f64, _>(StandardNormal) / 3.0_f64.sqrt()
         }),
         NoiseDistribution::Ball => simulated_quantile(|rng| {
             let along: f64 = rng.sample(StandardNormal);
             // The squared length of the other coordinates is chi squared.
             let across = if count > 1 {
-                2.0 * gamma((n - 1.0) / 2.0, rng)
+                2.0 * gamma_sample((n - 1.0) / 2.0, rng)
             } else {
                 0.0
             };
-            gamma(n, rng) * along / (along * along + across).sqrt()
+            gamma_sample(n, rng) * along / (along * along + across).sqrt()
         }),
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn pointwise(law: NoiseDistribution, count: usize) -> f64 {
 ///
 /// The quantile is that of the continuous law, its characteristic function inverted to better than a part in a thousand,
 /// which is added: the noise itself is on a grid that is billions of times finer.
-pub(super) fn weighted(law: NoiseDistribution, scale: f64, weights: &[f64]) -> NoiseError {
+pub(super) fn weighted_noise(law: NoiseDistribution, scale: f64, weights: &[f64]) -> NoiseError {
     let length = weights.iter().map(|w| w * w).sum::<f64>().sqrt();
     if length == 0.0 {
         return NoiseError {
@@ -135,7 +135,7 @@ pub(super) fn weighted(law: NoiseDistribution, scale: f64, weights: &[f64]) -> N
 impl Noise {
     /// Noise of the sum of the values with these weights.
     pub(super) fn of_weighted_sum(&self, weights: &[f64]) -> NoiseError {
-        weighted(self.law, self.scale, weights)
+        weighted_noise(self.law, self.scale, weights)
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn simulated_noise_has_the_laplace_law() {
         let mut rng = ChaCha12Rng::seed_from_u64(4);
-        let mut sample: Vec<f64> = (0..20_000).map(|_| laplace(&mut rng)).collect();
+        let mut sample: Vec<f64> = (0..20_000).map(|_| laplace_sample(&mut rng)).collect();
         sample.sort_by(f64::total_cmp);
         let distance = |sample: &[f64]| {
             let law = |z: f64| {
@@ -260,7 +260,7 @@ mod tests {
                 (20, [vec![1.0], vec![0.0; 19]].concat()),
             ] {
                 let length = influences.iter().map(|a| a * a).sum::<f64>().sqrt();
-                let width = pointwise(law, count) * length;
+                let width = pointwise_factor(law, count) * length;
                 let mut rng = ChaCha12Rng::seed_from_u64(31);
                 let mut noises: Vec<f64> = (0..20_000)
                     .map(|_| {
@@ -303,7 +303,7 @@ mod tests {
     /// How often drawn noise is larger than the half-width times `factor`, and its variance over what is claimed.
     fn drawn(law: NoiseDistribution, weights: &[f64], factor: f64) -> [f64; 2] {
         const DRAWS: usize = 40_000;
-        let claimed = weighted(law, 3.0, weights);
+        let claimed = weighted_noise(law, 3.0, weights);
         let mut rng = ChaCha12Rng::seed_from_u64(3);
         let draws: Vec<f64> = (0..DRAWS)
             .map(|_| {
@@ -356,13 +356,13 @@ mod tests {
 
     #[test]
     fn one_value_has_the_quantile_of_its_law() {
-        let laplace = weighted(NoiseDistribution::DiscreteLaplace, 2.0, &[0.0, -1.5]);
+        let laplace = weighted_noise(NoiseDistribution::DiscreteLaplace, 2.0, &[0.0, -1.5]);
         assert!(
             (laplace.half_width / (3.0 * 20.0_f64.ln()) - 1.001).abs() < 1e-4,
             "{laplace:?}"
         );
         assert_eq!(
-            weighted(NoiseDistribution::DiscreteLaplace, 1.0, &[0.0; 3]).half_width,
+            weighted_noise(NoiseDistribution::DiscreteLaplace, 1.0, &[0.0; 3]).half_width,
             0.0
         );
     }

@@ -16,7 +16,7 @@ pub(super) struct Tensor {
 
 impl Tensor {
     /// Samples `f`, which takes a point of `[-1, 1]^d`, at these angles of each axis.
-    pub fn sample(angles: &[Vec<f64>], f: impl Fn(&[f64]) -> f64) -> Tensor {
+    pub fn sample_angles(angles: &[Vec<f64>], f: impl Fn(&[f64]) -> f64) -> Tensor {
         let cosines: Vec<Vec<f64>> = angles
             .iter()
             .map(|axis| axis.iter().map(|a| a.cos()).collect())
@@ -29,7 +29,11 @@ impl Tensor {
     }
 
     /// One matrix applied along each axis in turn; entry `(row, column)` of that of axis `i` is `entry(i, row, column)`.
-    pub fn turned(mut self, rows: &[usize], entry: impl Fn(usize, usize, usize) -> f64) -> Tensor {
+    pub fn transformed_axes(
+        mut self,
+        rows: &[usize],
+        entry: impl Fn(usize, usize, usize) -> f64,
+    ) -> Tensor {
         for (axis, rows) in rows.iter().enumerate() {
             let width = self.widths[axis];
             let inner: usize = self.widths[axis + 1..].iter().product();
@@ -121,7 +125,7 @@ pub(super) fn coefficients(
 }
 
 /// Number of nodes of an axis that are looked at: what a moment has the patience for.
-pub(super) fn resolution(dimensions: usize, t: usize) -> usize {
+pub(super) fn nodes_per_axis(dimensions: usize, t: usize) -> usize {
     let wanted = match dimensions {
         1 => (4 * t).clamp(1024, 2048),
         2 => (4 * t).clamp(128, 256),
@@ -131,10 +135,10 @@ pub(super) fn resolution(dimensions: usize, t: usize) -> usize {
 }
 
 fn full(dimensions: usize, t: usize, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
-    let count = resolution(dimensions, t);
+    let count = nodes_per_axis(dimensions, t);
     let angles = inner_angles(count);
-    Tensor::sample(&vec![angles.clone(); dimensions], f)
-        .turned(&vec![t; dimensions], |_, m, j| {
+    Tensor::sample_angles(&vec![angles.clone(); dimensions], f)
+        .transformed_axes(&vec![t; dimensions], |_, m, j| {
             let scale = if m == 0 { 1.0 } else { 2.0 };
             scale / count as f64 * (m as f64 * angles[j]).cos()
         })
@@ -160,7 +164,7 @@ fn sparse(dimensions: usize, t: usize, level: u32, f: impl Fn(&[f64]) -> f64) ->
         let below = level - all;
         let sign = if below.is_multiple_of(2) { 1.0 } else { -1.0 };
         let part = on_even_angles(&levels, t, &f);
-        let weight = sign * choose(dimensions as u64 - 1, below as u64);
+        let weight = sign * binomial_coefficient(dimensions as u64 - 1, below as u64);
         for (flat, sum) in sum.iter_mut().enumerate() {
             unravel_index(flat, &frequency_counts, &mut frequencies);
             *sum += weight * part.at(&frequencies);
@@ -179,7 +183,8 @@ fn on_even_angles(levels: &[usize], t: usize, f: impl Fn(&[f64]) -> f64) -> Tens
         });
     }
     let rows: Vec<usize> = angles.iter().map(|axis| axis.len().min(t)).collect();
-    Tensor::sample(&angles, f).turned(&rows, |axis, m, j| interpolation_entry(&angles[axis], m, j))
+    Tensor::sample_angles(&angles, f)
+        .transformed_axes(&rows, |axis, m, j| interpolation_entry(&angles[axis], m, j))
 }
 
 /// Weight of the value at angle `j` in the coefficient of frequency `m`, of the interpolant at even angles.
@@ -194,7 +199,7 @@ fn interpolation_entry(angles: &[f64], m: usize, j: usize) -> f64 {
 }
 
 /// `C(n, k)`.
-fn choose(n: u64, k: u64) -> f64 {
+fn binomial_coefficient(n: u64, k: u64) -> f64 {
     let mut product = 1.0;
     for i in 0..k {
         product = product * (n - i) as f64 / (i + 1) as f64;
@@ -209,7 +214,7 @@ fn choose(n: u64, k: u64) -> f64 {
 /// `K + 1`, `rho(l) = integral H(s) cos(l s) ds`, 0 from `t` on: its coefficients are those of Chebyshev times that, and the
 /// paper's integrals of `cos(l theta / k)` are not needed. `(sin(t s/2) / sin(s/2))^2` is the sum of `(t - |j|) exp(i j s)`,
 /// and its powers are convolutions.
-pub(super) fn jackson(t: usize, smoothness: u32) -> Vec<f64> {
+pub(super) fn jackson_multipliers(t: usize, smoothness: u32) -> Vec<f64> {
     let r = (smoothness as usize + 3).div_ceil(2);
     let side = (t - 1) / r + 1;
     let triangle: Vec<f64> = (1..=side)
@@ -228,7 +233,7 @@ pub(super) fn jackson(t: usize, smoothness: u32) -> Vec<f64> {
         for k in 1..=terms {
             let sign = if k.is_multiple_of(2) { -1.0 } else { 1.0 };
             let moment = power.get(middle + k as usize * n).copied().unwrap_or(0.0);
-            multiplier += sign * choose(terms, k) * (moment / power[middle]);
+            multiplier += sign * binomial_coefficient(terms, k) * (moment / power[middle]);
         }
         multipliers.push(multiplier);
     }
@@ -316,7 +321,7 @@ mod tests {
     #[test]
     fn the_papers_operator_is_a_multiplier() {
         for (t, smoothness) in [(5, 1), (9, 2), (12, 4), (3, 6)] {
-            let found = jackson(t, smoothness);
+            let found = jackson_multipliers(t, smoothness);
             let r = (smoothness as i32 + 3 + 1) / 2;
             let side = ((t - 1) / r as usize + 1) as f64;
             let kernel = |s: f64| ((side * s / 2.0).sin() / (s / 2.0).sin()).powi(2 * r);
@@ -329,7 +334,7 @@ mod tests {
                 let inside = |s: f64| -> f64 {
                     let term = |l: u32| -> f64 {
                         (-1.0_f64).powi(l as i32)
-                            * choose(u64::from(smoothness) + 1, l.into())
+                            * binomial_coefficient(u64::from(smoothness) + 1, l.into())
                             * (n as f64 * f64::from(l) * s).cos()
                     };
                     (1..=smoothness + 1).map(term).sum()

@@ -71,7 +71,7 @@ impl<'a> Query<'a> {
     }
 
     #[must_use]
-    pub fn by(self, approximation: Approximation) -> Self {
+    pub fn with_approximation(self, approximation: Approximation) -> Self {
         Query {
             approximation,
             ..self
@@ -79,7 +79,7 @@ impl<'a> Query<'a> {
     }
 
     #[must_use]
-    pub fn on(self, grid: Grid) -> Self {
+    pub fn with_grid(self, grid: Grid) -> Self {
         Query { grid, ..self }
     }
 
@@ -108,7 +108,8 @@ impl<'a> Query<'a> {
             self.value(&natural)
         });
         if let Approximation::Jackson { smoothness } = self.approximation {
-            let multipliers = coefficients::jackson(t, smoothness.clamp(1, MOST_SMOOTHNESS));
+            let multipliers =
+                coefficients::jackson_multipliers(t, smoothness.clamp(1, MOST_SMOOTHNESS));
             let widths = vec![t; domain.len()];
             let mut frequencies = vec![0; domain.len()];
             for (flat, coefficient) in found.iter_mut().enumerate() {

@@ -111,7 +111,7 @@ impl Synopsis {
         let weights = self.weights(query)?;
         let sum = sequential_dot(&weights, moments);
         let records = moments.first().copied().unwrap_or(0.0);
-        let truncation = Truncation::of(
+        let truncation = Truncation::bound_error(
             query,
             &description.domain,
             frequencies as usize,

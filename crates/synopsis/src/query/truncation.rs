@@ -4,7 +4,7 @@ use std::f64::consts::FRAC_PI_2;
 
 use serde::Serialize;
 
-use super::coefficients::{Tensor, even_angles, resolution, unravel_index};
+use super::coefficients::{Tensor, even_angles, nodes_per_axis, unravel_index};
 use super::function::{Query, natural_coordinate};
 use crate::description::Axis;
 use crate::error::Error;
@@ -26,7 +26,7 @@ impl Truncation {
     /// Looks at `f - p` at even angles, two to four a frequency. An expression has derivatives: at every point around such an
     /// angle, within half a step `s` on each axis, `|f - p|` is at most what it is there and `s sum_i sup |d_i (f - p)|`, where the
     /// derivative of `f` lies in an interval and that of `p` moves by at most `s sum_j sum_m m_i m_j |c_m|`.
-    pub(super) fn of(
+    pub(super) fn bound_error(
         query: &Query<'_>,
         domain: &[Axis],
         t: usize,
@@ -34,7 +34,7 @@ impl Truncation {
         records: f64,
     ) -> Result<Self, Error> {
         let axes = domain.len();
-        let angles = even_angles(resolution(axes, t));
+        let angles = even_angles(nodes_per_axis(axes, t));
         let polynomial = Polynomial {
             coefficients,
             frequencies: t,
@@ -136,7 +136,7 @@ impl Polynomial<'_> {
             widths: vec![self.frequencies; self.axes],
         };
         tensor
-            .turned(&vec![angles.len(); self.axes], |axis, j, m| {
+            .transformed_axes(&vec![angles.len(); self.axes], |axis, j, m| {
                 let m = m as f64;
                 let angle = angles[j];
                 if derived == Some(axis) {

@@ -1,8 +1,8 @@
 //! The ratio of the densities of two classes around a point.
 
-use super::ratio::fieller;
+use super::ratio::fieller_interval;
 use super::{Interval, Kernel, Reading};
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 use crate::domain::unit_point;
 use crate::error::Error;
 
@@ -22,12 +22,12 @@ impl Kernel<'_> {
         if of == over {
             return Err(Error::OneClass);
         }
-        let weights = self.basis.at(&unit_point(&tables.axes, point)?);
+        let weights = self.basis.kernel_values(&unit_point(&tables.axes, point)?);
         let nodes = weights.len() as f64;
         let once = weights.iter().sum::<f64>();
-        let square = dot(&weights, &weights);
-        let here = tables.sums(&weights);
-        let all = tables.sums(&vec![1.0; weights.len()]);
+        let square = dot_product(&weights, &weights);
+        let here = tables.table_sums(&weights);
+        let all = tables.table_sums(&vec![1.0; weights.len()]);
         let [a, b] = [here[of], here[over]];
         let [n, m] = [all[of], all[over]];
         // `a m - r b n` is moved by `m K - r b` in the first table and by `a - r n K` in the second.
@@ -39,7 +39,7 @@ impl Kernel<'_> {
         let within = tables.within;
         let [pointwise, simultaneous] = [within.pointwise, within.simultaneous].map(|q| {
             if b > q * square.sqrt() && n.min(m) > q * nodes.sqrt() {
-                fieller(a * m, b * n, q, variances).map(nonnegative)
+                fieller_interval(a * m, b * n, q, variances).map(nonnegative)
             } else {
                 None
             }

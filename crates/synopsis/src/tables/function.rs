@@ -61,12 +61,12 @@ impl Function {
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    pub fn read(&self, point: &[f64]) -> Result<Reading, Error> {
-        Ok(self.at(&unit_point(&self.tables.axes, point)?))
+    pub fn read_point(&self, point: &[f64]) -> Result<Reading, Error> {
+        Ok(self.reading_in_cube(&unit_point(&self.tables.axes, point)?))
     }
 
     /// Reading at a point of the unit cube.
-    pub(crate) fn at(&self, y: &[f64]) -> Reading {
+    pub(crate) fn reading_in_cube(&self, y: &[f64]) -> Reading {
         let kernel = self.tables.narrowest();
         match self.kind {
             FunctionKind::Density => kernel.density_at(y),
@@ -76,31 +76,32 @@ impl Function {
     }
 
     /// Half the width of a band around the value at all points of the cube at once.
-    pub(crate) fn simultaneous(&self, y: &[f64]) -> f64 {
+    pub(crate) fn simultaneous_half_width(&self, y: &[f64]) -> f64 {
         let Reading {
             value,
             simultaneous,
             ..
-        } = self.at(y);
+        } = self.reading_in_cube(y);
         self.further_end(value, simultaneous)
     }
 
     /// Half the width of the interval at one point alone.
-    pub(crate) fn pointwise(&self, y: &[f64]) -> f64 {
+    pub(crate) fn pointwise_half_width(&self, y: &[f64]) -> f64 {
         let Reading {
             value, pointwise, ..
-        } = self.at(y);
+        } = self.reading_in_cube(y);
         self.further_end(value, pointwise)
     }
 
     /// The standard deviation of the noise in units of that of one value, to first order; infinite where the interval is unknown.
-    pub(crate) fn length(&self, y: &[f64]) -> f64 {
+    pub(crate) fn noise_length(&self, y: &[f64]) -> f64 {
         let kernel = self.tables.narrowest();
         match self.kind {
             FunctionKind::Density => kernel.density_length(y),
             FunctionKind::Expected { fit } => {
                 kernel.probability_length(y, 1, fit)
-                    * (self.tables.natural(1.0) - self.tables.natural(0.0))
+                    * (self.tables.label_of_probability(1.0)
+                        - self.tables.label_of_probability(0.0))
             }
             FunctionKind::Probability { table, fit } => kernel.probability_length(y, table, fit),
         }
@@ -110,7 +111,7 @@ impl Function {
     fn further_end(&self, value: f64, interval: Option<Interval>) -> f64 {
         match interval {
             Some(Interval { lower, upper }) => (upper - value).max(value - lower),
-            None => self.tables.natural(1.0) - self.tables.natural(0.0),
+            None => self.tables.label_of_probability(1.0) - self.tables.label_of_probability(0.0),
         }
     }
 }

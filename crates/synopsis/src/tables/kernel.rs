@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ratio::Parts;
 use super::{Interval, Reading, Tables};
 use crate::CellBasis;
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 use crate::domain::unit_point;
 use crate::error::Error;
 use crate::tensor::grid_points;
@@ -52,7 +52,7 @@ impl Tables {
     /// If there is not one for each axis, or one is smaller than the smallest, or larger than the domain.
     pub fn kernel(&self, bandwidths: Option<&[f64]>) -> Result<Kernel<'_>, Error> {
         let basis = match bandwidths {
-            None => self.basis.at(&self.basis.bandwidths),
+            None => self.basis.basis_for_bandwidths(&self.basis.bandwidths),
             Some(bandwidths) => self.basis_of_bandwidths(bandwidths),
         };
         let basis = basis.ok_or_else(|| Error::Bandwidths {
@@ -78,7 +78,7 @@ impl Tables {
                 return None;
             }
         }
-        self.basis.at(&in_cube)
+        self.basis.basis_for_bandwidths(&in_cube)
     }
 
     /// The reading of the smallest bandwidths.
@@ -137,7 +137,7 @@ impl Kernel<'_> {
     /// # Errors
     ///
     /// As [`Kernel::probability`].
-    pub fn class(&self, point: &[f64], fit: Fit) -> Result<Class, Error> {
+    pub fn most_probable_class(&self, point: &[f64], fit: Fit) -> Result<Class, Error> {
         let point = unit_point(&self.tables.axes, point)?;
         let tables = self.tables;
         tables.check_table(0)?;
@@ -165,7 +165,7 @@ impl Kernel<'_> {
     }
 
     pub(super) fn density_at(&self, y: &[f64]) -> Reading {
-        let value = dot(&self.basis.at(y), &self.tables.counts) / self.integral;
+        let value = dot_product(&self.basis.kernel_values(y), &self.tables.counts) / self.integral;
         let length = self.density_length(y);
         let within = self.tables.within;
         Reading {
@@ -177,13 +177,13 @@ impl Kernel<'_> {
 
     /// The standard deviation of a density's noise, in units of that of one value.
     pub(super) fn density_length(&self, y: &[f64]) -> f64 {
-        (self.tables.count() as f64).sqrt() * length(&self.basis.at(y)) / self.integral
+        (self.tables.count() as f64).sqrt() * length(&self.basis.kernel_values(y)) / self.integral
     }
 
     /// The standard deviation of a probability's noise in units of that of one value, to first order.
     pub(super) fn probability_length(&self, y: &[f64], table: usize, fit: Fit) -> f64 {
         let parts = self.parts(y, fit);
-        parts.length(table, self.tables.probabilities(&parts)[table])
+        parts.probability_deviation(table, self.tables.probabilities(&parts)[table])
     }
 
     pub(super) fn probability_at(&self, y: &[f64], table: usize, fit: Fit) -> Reading {
@@ -199,7 +199,7 @@ impl Kernel<'_> {
     pub(super) fn expected_at(&self, y: &[f64], fit: Fit) -> Reading {
         let probability = self.probability_at(y, 1, fit);
         Reading {
-            value: self.tables.natural(probability.value),
+            value: self.tables.label_of_probability(probability.value),
             pointwise: self.tables.natural_interval(probability.pointwise),
             simultaneous: self.tables.natural_interval(probability.simultaneous),
         }
@@ -207,15 +207,18 @@ impl Kernel<'_> {
 
     /// Sums of each table at a point.
     pub(super) fn parts(&self, y: &[f64], fit: Fit) -> Parts {
-        let kernels = self.basis.at(y);
+        let kernels = self.basis.kernel_values(y);
         let line = match fit {
-            Fit::Naive => return self.tables.naive(&self.axis_kernels(y)),
-            Fit::Linear => self.tables.line(&kernels, &self.node_offsets(y)),
+            Fit::Naive => return self.tables.naive_parts(&self.axis_kernels(y)),
+            Fit::Linear => self.tables.line_parts(&kernels, &self.node_offsets(y)),
             Fit::Constant => None,
         };
         match line {
             Some(parts) => parts,
-            None => Parts::of_weights(self.tables.sums(&kernels), dot(&kernels, &kernels)),
+            None => Parts::of_weights(
+                self.tables.table_sums(&kernels),
+                dot_product(&kernels, &kernels),
+            ),
         }
     }
 
@@ -247,5 +250,5 @@ impl Kernel<'_> {
 }
 
 fn length(weights: &[f64]) -> f64 {
-    dot(weights, weights).sqrt()
+    dot_product(weights, weights).sqrt()
 }

@@ -2,7 +2,7 @@
 
 use super::Tables;
 use super::ratio::Parts;
-use crate::cholesky::{backward, dot, factor, forward};
+use crate::cholesky::{cholesky_factor, dot_product, solve_lower, solve_upper};
 
 impl Tables {
     /// The sums of each table with the weights of a line at a point, `K (1 - slope . d)`, `kernels` and `away` the `K` and `d` of each
@@ -10,14 +10,14 @@ impl Tables {
     ///
     /// The slope depends on the noise as well: a value moves the sum of its own table by `w`, and that of every table `t` by
     /// `-w (g_t . d)`, `g_t` what the slope would be were that table's records the only ones.
-    pub(super) fn line(&self, kernels: &[f64], away: &[Vec<f64>]) -> Option<Parts> {
+    pub(super) fn line_parts(&self, kernels: &[f64], away: &[Vec<f64>]) -> Option<Parts> {
         let tables = self.count() as f64;
         let firsts: Vec<Vec<f64>> = self
             .values
             .chunks(kernels.len().max(1))
             .map(|table| first_moments(table, kernels, away))
             .collect();
-        let lower = factor(self.steadied_moments(kernels, away), 0.0);
+        let lower = cholesky_factor(self.steadied_moments(kernels, away), 0.0);
         if !lower
             .iter()
             .all(|row| row.last().is_some_and(|pivot| *pivot > 0.0))
@@ -28,20 +28,20 @@ impl Tables {
         let weights: Vec<f64> = kernels
             .iter()
             .zip(away)
-            .map(|(kernel, d)| kernel * (1.0 - dot(&slope, d)))
+            .map(|(kernel, d)| kernel * (1.0 - dot_product(&slope, d)))
             .collect();
         let slopes: Vec<Vec<f64>> = firsts.iter().map(|first| solve(&lower, first)).collect();
         let squares: Vec<f64> = weights.iter().map(|weight| weight * weight).collect();
         let square = squares.iter().sum::<f64>();
         let along = first_moments(&squares, &vec![1.0; squares.len()], away);
         let across = second_moments(&squares, away);
-        let mut parts = Parts::of_weights(self.sums(&weights), square);
+        let mut parts = Parts::of_weights(self.table_sums(&weights), square);
         for (s, one) in slopes.iter().enumerate() {
             for (t, other) in slopes.iter().enumerate() {
-                let turned: Vec<f64> = across.iter().map(|row| dot(row, other)).collect();
+                let turned: Vec<f64> = across.iter().map(|row| dot_product(row, other)).collect();
                 let own = if s == t { square } else { 0.0 };
-                parts.moves[s][t] =
-                    own - dot(&along, one) - dot(&along, other) + tables * dot(one, &turned);
+                parts.moves[s][t] = own - dot_product(&along, one) - dot_product(&along, other)
+                    + tables * dot_product(one, &turned);
             }
         }
         Some(parts)
@@ -82,7 +82,7 @@ fn first_moments(values: &[f64], kernels: &[f64], away: &[Vec<f64>]) -> Vec<f64>
 
 /// Solves a system whose matrix has the factor `lower`.
 fn solve(lower: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
-    backward(lower, &forward(lower, right))
+    solve_upper(lower, &solve_lower(lower, right))
 }
 
 /// `sum_j w_j d_j d_j'`.

@@ -123,7 +123,9 @@ impl Synopsis {
         let Target::Cells(target) = &description.target else {
             return Err(Error::NoTables);
         };
-        let narrowest = basis.at(&basis.bandwidths).ok_or(Error::NoTables)?;
+        let narrowest = basis
+            .basis_for_bandwidths(&basis.bandwidths)
+            .ok_or(Error::NoTables)?;
         let mut counts = vec![0.0; basis.count()];
         for table in self.values.chunks(counts.len().max(1)) {
             for (count, value) in counts.iter_mut().zip(table) {
@@ -175,7 +177,7 @@ impl Tables {
     }
 
     /// The sums of each table with these weights on its nodes.
-    fn sums(&self, weights: &[f64]) -> Vec<f64> {
+    fn table_sums(&self, weights: &[f64]) -> Vec<f64> {
         self.values
             .chunks(weights.len().max(1))
             .map(|table| sequential_dot(table, weights))
@@ -183,9 +185,9 @@ impl Tables {
     }
 
     /// The part of all records in each table.
-    fn parts(&self) -> Vec<f64> {
+    fn table_parts(&self) -> Vec<f64> {
         let sums: Vec<f64> = self
-            .sums(&vec![1.0; self.counts.len()])
+            .table_sums(&vec![1.0; self.counts.len()])
             .into_iter()
             .map(|sum| sum.max(0.0))
             .collect();
@@ -198,11 +200,11 @@ impl Tables {
 
     /// The probability of each table, from what is counted of it somewhere.
     fn probabilities(&self, parts: &Parts) -> Vec<f64> {
-        parts.probabilities(self.deviation, &self.parts())
+        parts.probabilities(self.deviation, &self.table_parts())
     }
 
     /// Meaning of a probability of the second table, in natural units: the expected value of a label that is a number.
-    fn natural(&self, probability: f64) -> f64 {
+    fn label_of_probability(&self, probability: f64) -> f64 {
         match &self.label {
             Some(CellLabel::Number { min, max, .. }) => min + (max - min) * probability,
             _ => probability,
@@ -212,8 +214,8 @@ impl Tables {
     fn natural_interval(&self, interval: Option<Interval>) -> Option<Interval> {
         let interval = interval?;
         Some(Interval {
-            lower: self.natural(interval.lower),
-            upper: self.natural(interval.upper),
+            lower: self.label_of_probability(interval.lower),
+            upper: self.label_of_probability(interval.upper),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::Tables;
 use super::ratio::Parts;
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 
 impl Tables {
     /// A number for each class, in proportion to its share times the product over the axes of its densities there: `along` has, for
@@ -10,15 +10,18 @@ impl Tables {
     ///
     /// A product is below 0 where a factor is. Of the noise it is told, to first order, what each factor's does beside the
     /// others, each as large as it and its own noise probably are, so that a factor near 0 does not hide the noise of the others.
-    pub(super) fn naive(&self, along: &[Vec<f64>]) -> Parts {
+    pub(super) fn naive_parts(&self, along: &[Vec<f64>]) -> Parts {
         let nodes = self.counts.len() as f64;
         let axes = along.len() as i32;
         let error = self.deviation * nodes.sqrt();
-        let records = self.sums(&vec![1.0; self.counts.len()]);
-        let factors: Vec<Vec<f64>> = along.iter().map(|kernels| self.sums(kernels)).collect();
+        let records = self.table_sums(&vec![1.0; self.counts.len()]);
+        let factors: Vec<Vec<f64>> = along
+            .iter()
+            .map(|kernels| self.table_sums(kernels))
+            .collect();
         let deviations: Vec<f64> = along
             .iter()
-            .map(|kernels| (self.deviation.powi(2) * dot(kernels, kernels)).sqrt())
+            .map(|kernels| (self.deviation.powi(2) * dot_product(kernels, kernels)).sqrt())
             .collect();
         let mut sums = Vec::with_capacity(records.len());
         let mut squares = Vec::with_capacity(records.len());
@@ -53,7 +56,7 @@ impl Tables {
                 gradient.iter_mut().for_each(|entry| *entry -= by_count);
             }
             sums.push(sum);
-            squares.push(dot(&gradient, &gradient));
+            squares.push(dot_product(&gradient, &gradient));
         }
         let fewest = records.iter().copied().fold(f64::INFINITY, f64::min);
         let least_divisor = if axes > 1 {

@@ -1,10 +1,10 @@
 //! Quantiles of the one axis of a synopsis.
 
 use super::{Estimate, Interval, Tables};
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 use crate::description::Axis;
 use crate::error::Error;
-use crate::proper::isotonic;
+use crate::proper::isotonic_regression;
 
 /// Steps that the axis is looked at on.
 const STEPS: u32 = 1_000;
@@ -33,9 +33,9 @@ impl Tables {
         for step in 0..=STEPS {
             let below = self.parts_below(0, f64::from(step) / f64::from(STEPS));
             let away: Vec<f64> = below.iter().map(|below| below - part).collect();
-            sums.push(dot(&self.counts, &below));
-            let apart = dot(&self.counts, &away);
-            let noise = q * dot(&away, &away).sqrt();
+            sums.push(dot_product(&self.counts, &below));
+            let apart = dot_product(&self.counts, &away);
+            let noise = q * dot_product(&away, &away).sqrt();
             // With many records all of the noise may lie between two places.
             if apart >= -noise {
                 first = first.or(Some(step));
@@ -53,7 +53,7 @@ impl Tables {
             None => axis.min,
         };
         let all = self.all();
-        let value = match first_reaching(&isotonic(&sums), part * all) {
+        let value = match first_reaching(&isotonic_regression(&sums), part * all) {
             Some(step) if all > 0.0 => place_of_step(axis, step),
             _ => f64::NAN,
         };

@@ -74,12 +74,12 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the synopsis holds no tables of cells, nor a density that only ranges are asked of, or if a question does not fit its axes.
-    pub fn ask(&self, questions: &Questions) -> Result<Vec<Answer>, Error> {
+    pub fn answer_questions(&self, questions: &Questions) -> Result<Vec<Answer>, Error> {
         let description = self.description();
         let mut answers = Vec::new();
         if matches!(description.target, Target::Density(_)) && questions.quantiles.is_empty() {
             for sides in &questions.ranges {
-                answers.push(self.counted(&sides.0)?);
+                answers.push(self.count_in_range(&sides.0)?);
             }
             return Ok(answers);
         }
@@ -103,7 +103,7 @@ impl Synopsis {
     }
 
     /// The integral of a density over a range.
-    fn counted(&self, sides: &[[f64; 2]]) -> Result<Answer, Error> {
+    fn count_in_range(&self, sides: &[[f64; 2]]) -> Result<Answer, Error> {
         if sides.len() != self.description().domain.len() {
             return Err(Error::EmptyRange);
         }

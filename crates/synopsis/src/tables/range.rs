@@ -1,8 +1,8 @@
 //! Records of a range: how many lie in it, which part of all they are, and what their label is.
 
-use super::ratio::{Parts, fieller};
+use super::ratio::{Parts, fieller_interval};
 use super::{Estimate, Interval, Tables};
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 use crate::domain::unit_point;
 use crate::error::Error;
 use crate::histogram::Spline;
@@ -66,8 +66,8 @@ impl Range<'_> {
     /// The number of records.
     pub fn count(&self) -> Estimate {
         let tables = self.tables;
-        let value = dot(&tables.counts, &self.weights);
-        let length = (tables.count() as f64 * dot(&self.weights, &self.weights)).sqrt();
+        let value = dot_product(&tables.counts, &self.weights);
+        let length = (tables.count() as f64 * dot_product(&self.weights, &self.weights)).sqrt();
         Estimate {
             value,
             interval: Some(Interval::around(value, tables.within.pointwise * length)),
@@ -78,11 +78,16 @@ impl Range<'_> {
     pub fn share(&self) -> Estimate {
         let tables = self.tables;
         let g = &self.weights;
-        let part = dot(&tables.counts, g);
+        let part = dot_product(&tables.counts, g);
         let all = tables.all();
         let q = tables.within.pointwise * (tables.count() as f64).sqrt();
-        let interval = fieller(part, all, q, [dot(g, g), g.iter().sum(), g.len() as f64])
-            .map(|interval| interval.clamped(0.0, 1.0));
+        let interval = fieller_interval(
+            part,
+            all,
+            q,
+            [dot_product(g, g), g.iter().sum(), g.len() as f64],
+        )
+        .map(|interval| interval.clamped(0.0, 1.0));
         Estimate {
             value: if all > 0.0 {
                 (part / all).clamp(0.0, 1.0)
@@ -102,8 +107,8 @@ impl Range<'_> {
         let tables = self.tables;
         let table = tables.check_table(table)?;
         let parts = Parts::of_weights(
-            tables.sums(&self.weights),
-            dot(&self.weights, &self.weights),
+            tables.table_sums(&self.weights),
+            dot_product(&self.weights, &self.weights),
         );
         let interval = parts.interval(table, tables.within.pointwise);
         Ok(Estimate {
@@ -121,7 +126,7 @@ impl Range<'_> {
         self.tables.check_number()?;
         let probability = self.probability(1)?;
         Ok(Estimate {
-            value: self.tables.natural(probability.value),
+            value: self.tables.label_of_probability(probability.value),
             interval: self.tables.natural_interval(probability.interval),
         })
     }

@@ -35,13 +35,13 @@ impl Parts {
         }
     }
 
-    pub fn whole(&self) -> f64 {
+    pub fn sum_of_parts(&self) -> f64 {
         self.sums.iter().sum()
     }
 
     /// The probabilities, where each value has noise of this deviation, and `of_all` are the parts of all records.
     pub fn probabilities(&self, deviation: f64, of_all: &[f64]) -> Vec<f64> {
-        shrunk(&self.sums, deviation * self.drawn_by.sqrt(), of_all)
+        shrunk_parts(&self.sums, deviation * self.drawn_by.sqrt(), of_all)
     }
 
     /// Interval of the probability of a table, where any weighted sum of values is off by at most `q` lengths of its weights; `None` is
@@ -50,14 +50,19 @@ impl Parts {
         if self.least_divisor <= q {
             return None;
         }
-        let found = fieller(self.sums[table], self.whole(), q, self.variances(table))?;
+        let found = fieller_interval(
+            self.sums[table],
+            self.sum_of_parts(),
+            q,
+            self.variances(table),
+        )?;
         Some(found.clamped(0.0, 1.0))
     }
 
     /// The deviation of the probability `p` of a table under noise of deviation 1, to first order; infinite without records.
-    pub fn length(&self, table: usize, p: f64) -> f64 {
+    pub fn probability_deviation(&self, table: usize, p: f64) -> f64 {
         let [c, b, a] = self.variances(table);
-        let whole = self.whole();
+        let whole = self.sum_of_parts();
         if whole > 0.0 {
             (c - 2.0 * b * p + a * p * p).max(0.0).sqrt() / whole
         } else {
@@ -82,7 +87,12 @@ impl Parts {
 
 /// The `p` with `(part - p whole)^2 <= q^2 (c - 2 b p + a p^2)`, where `[c, b, a]` say how the variance of the left side depends on `p`;
 /// `None` where the noise may be all of the whole.
-pub(super) fn fieller(part: f64, whole: f64, q: f64, [c, b, a]: [f64; 3]) -> Option<Interval> {
+pub(super) fn fieller_interval(
+    part: f64,
+    whole: f64,
+    q: f64,
+    [c, b, a]: [f64; 3],
+) -> Option<Interval> {
     let square = q * q;
     let of_square = whole * whole - square * a;
     let half = part * whole - square * b;
@@ -101,7 +111,7 @@ pub(super) fn fieller(part: f64, whole: f64, q: f64, [c, b, a]: [f64; 3]) -> Opt
 
 /// The part of each table of `sums`, drawn to that of all records as far as the noise on the whole, of deviation `error`, is large beside
 /// it.
-fn shrunk(sums: &[f64], error: f64, of_all: &[f64]) -> Vec<f64> {
+fn shrunk_parts(sums: &[f64], error: f64, of_all: &[f64]) -> Vec<f64> {
     let whole: f64 = sums.iter().sum();
     if error == 0.0 && whole == 0.0 {
         return of_all.to_vec();
@@ -173,10 +183,10 @@ mod tests {
     #[test]
     fn parts_add_up_and_are_those_of_all_where_there_is_noise_alone() {
         let of_all = [0.7, 0.3];
-        assert_eq!(shrunk(&[30.0, 10.0], 0.0, &of_all), [0.75, 0.25]);
-        assert_eq!(shrunk(&[0.0, 0.0], 5.0, &of_all), [0.7, 0.3]);
+        assert_eq!(shrunk_parts(&[30.0, 10.0], 0.0, &of_all), [0.75, 0.25]);
+        assert_eq!(shrunk_parts(&[0.0, 0.0], 5.0, &of_all), [0.7, 0.3]);
         for sums in [[-3.0, 5.0], [-20.0, 4.0], [1.0, 1.0]] {
-            assert!((shrunk(&sums, 5.0, &of_all).iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            assert!((shrunk_parts(&sums, 5.0, &of_all).iter().sum::<f64>() - 1.0).abs() < 1e-12);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Fit, Kernel, Tables};
 use crate::Synopsis;
 use crate::TableBasis;
-use crate::cholesky::dot;
+use crate::cholesky::dot_product;
 use crate::description::{Axis, Basis, CellLabel, Cells, Description, Target};
 use crate::histogram::Spline;
 
@@ -69,8 +69,8 @@ fn what_the_noise_does_to_sums_is_their_derivative_by_the_noisy_counts() {
             let gradients = gradients(&tables, &y, fit);
             for (one, row) in gradients.iter().zip(&parts.moves) {
                 for (other, found) in gradients.iter().zip(row) {
-                    let expected = dot(one, other);
-                    let size = (dot(one, one) * dot(other, other)).sqrt();
+                    let expected = dot_product(one, other);
+                    let size = (dot_product(one, one) * dot_product(other, other)).sqrt();
                     assert!(
                         (found - expected).abs() < 1e-5 * size,
                         "{fit:?} at {y:?}: {found}, not {expected}"
@@ -79,7 +79,7 @@ fn what_the_noise_does_to_sums_is_their_derivative_by_the_noisy_counts() {
             }
             // And so is the error of a probability.
             let p = kernel.probability(&y, 1, fit).unwrap().value;
-            let whole = parts.whole();
+            let whole = parts.sum_of_parts();
             let by_value = (0..tables.values.len()).map(|value| {
                 let of_whole: f64 = gradients.iter().map(|gradient| gradient[value]).sum();
                 (gradients[1][value] - p * of_whole) / whole

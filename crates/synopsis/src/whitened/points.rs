@@ -6,7 +6,7 @@
 //! a tenth of the peak, evenly spaced points, a quarter of a step from the border, have half of it (measured for Gaussians on one
 //! to three axes; whole steps from the border are worse, and so are half steps, none, and Chebyshev's places).
 
-use crate::cholesky::{Pivoted, dot, factor, inverse};
+use crate::cholesky::{Pivoted, cholesky_factor, dot_product, lower_inverse};
 use crate::machine::kernel::ERROR;
 use crate::quadratic::Form;
 use crate::shape::{KernelBasis, PointKernel};
@@ -22,7 +22,7 @@ pub const MOST_POINTS: usize = 1024;
 /// as long as its inverse root, 10^5. What is left out is at most 10^-5 of the norm of a function.
 const REST: f64 = 1e-10;
 
-/// Nor is a point taken with which the floats could stretch a square by more than this ([`Points::stretch`]).
+/// Nor is a point taken with which the floats could stretch a square by more than this ([`Points::stretch_bound`]).
 const MOST_STRETCHED: f64 = 0.01;
 
 /// One unit in the last place, halved.
@@ -31,9 +31,9 @@ const ROUNDING: f64 = f64::EPSILON / 2.0;
 /// Placement of the points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// One after the other, at most so many ([`Points::choose`]).
+    /// One after the other, at most so many ([`Points::choose_greedily`]).
     Greedy(usize),
-    /// Evenly spaced ([`Points::tensor`]).
+    /// Evenly spaced ([`Points::evenly_spaced`]).
     Tensor(Counts),
 }
 
@@ -73,7 +73,7 @@ impl Counts {
         &self.along[..self.axes]
     }
 
-    pub fn product(&self) -> usize {
+    pub fn point_count(&self) -> usize {
         self.along().iter().map(|count| *count as usize).product()
     }
 }
@@ -95,8 +95,12 @@ impl Points {
     /// # Errors
     ///
     /// If the kernel is invalid on the cube, or `most` is out of range.
-    pub fn choose(kernel: PointKernel, axes: usize, most: usize) -> Result<Self, ShapeError> {
-        let kernel = kernel.checked(axes)?;
+    pub fn choose_greedily(
+        kernel: PointKernel,
+        axes: usize,
+        most: usize,
+    ) -> Result<Self, ShapeError> {
+        let kernel = kernel.check_for_cube(axes)?;
         if !(1..=MOST_POINTS).contains(&most) {
             return Err(ShapeError::KernelPoints {
                 points: most,
@@ -124,9 +128,9 @@ impl Points {
     /// # Errors
     ///
     /// If the kernel is invalid on a cube of so many axes.
-    pub fn tensor(kernel: PointKernel, counts: Counts) -> Result<Self, ShapeError> {
+    pub fn evenly_spaced(kernel: PointKernel, counts: Counts) -> Result<Self, ShapeError> {
         let axes = counts.along().len();
-        let kernel = kernel.checked(axes)?;
+        let kernel = kernel.check_for_cube(axes)?;
         let mut coordinates = Vec::with_capacity(axes);
         for count in counts.along() {
             coordinates.push(match count {
@@ -152,16 +156,16 @@ impl Points {
     ///
     /// # Errors
     ///
-    /// As for [`Points::choose`] and [`Points::tensor`], or if a grid has another number of axes.
-    pub fn placed(
+    /// As for [`Points::choose_greedily`] and [`Points::evenly_spaced`], or if a grid has another number of axes.
+    pub fn from_placement(
         kernel: PointKernel,
         axes: usize,
         placement: Placement,
     ) -> Result<Self, ShapeError> {
         match placement {
-            Placement::Greedy(most) => Points::choose(kernel, axes, most),
+            Placement::Greedy(most) => Points::choose_greedily(kernel, axes, most),
             Placement::Tensor(counts) if counts.along().len() == axes => {
-                Points::tensor(kernel, counts)
+                Points::evenly_spaced(kernel, counts)
             }
             Placement::Tensor(counts) => Err(ShapeError::PointAxes {
                 counts: counts.along().len(),
@@ -171,7 +175,7 @@ impl Points {
     }
 
     /// The points of a synopsis, in the order of its coefficients.
-    pub fn again(basis: &KernelBasis) -> Self {
+    pub fn from_basis(basis: &KernelBasis) -> Self {
         let KernelBasis { kernel, points } = basis;
         let mut lower = Vec::with_capacity(points.len());
         for (index, p) in points.iter().enumerate() {
@@ -182,8 +186,8 @@ impl Points {
                     .collect(),
             );
         }
-        let factor = factor(lower, REST);
-        let rows = inverse(factor.iter().map(Vec::as_slice));
+        let factor = cholesky_factor(lower, REST);
+        let rows = lower_inverse(factor.iter().map(Vec::as_slice));
         let mut points = Points {
             basis: basis.clone(),
             rows,
@@ -197,7 +201,7 @@ impl Points {
         let points = chosen.order.iter().map(|at| places[*at].clone()).collect();
         let mut points = Points {
             basis: KernelBasis { kernel, points },
-            rows: inverse(chosen.factor()),
+            rows: lower_inverse(chosen.factor_rows()),
             power: 1.0,
         };
         points.truncate_to_stretch();
@@ -209,7 +213,7 @@ impl Points {
         let mut largest = 0.0_f64;
         for y in grid(&self.basis.kernel, self.axes()) {
             let coordinates = self.coordinates(&y);
-            let square = self.basis.kernel.value(&y, &y) - dot(&coordinates, &coordinates);
+            let square = self.basis.kernel.value(&y, &y) - dot_product(&coordinates, &coordinates);
             largest = largest.max(square);
         }
         largest.sqrt()
@@ -217,7 +221,7 @@ impl Points {
 
     /// Drops the last points where they are too many for [`MOST_STRETCHED`].
     fn truncate_to_stretch(&mut self) {
-        let error = self.error();
+        let error = self.kernel_error();
         let mut square = 0.0;
         let mut count: usize = 0;
         for sum in self.row_sums() {
@@ -248,13 +252,16 @@ impl Points {
     }
 
     /// The largest value on the grid of the power function: what the points leave out of a function, in units of its norm.
-    pub fn power(&self) -> f64 {
+    pub fn largest_power(&self) -> f64 {
         self.power
     }
 
     /// `M v`: the whitened coordinates of a function with the values `v` at the points.
     pub fn whiten(&self, values: &[f64]) -> Vec<f64> {
-        self.rows.iter().map(|row| dot(row, values)).collect()
+        self.rows
+            .iter()
+            .map(|row| dot_product(row, values))
+            .collect()
     }
 
     /// `M k_P(y)`: the coordinates of `K(y, .)`, which are also the values at `y` of the functions that they count.
@@ -280,7 +287,7 @@ impl Points {
     }
 
     /// At least `||M e||_2` for every `e` with no entry above 1.
-    pub fn spread(&self) -> f64 {
+    pub fn whitening_norm(&self) -> f64 {
         let square: f64 = self.row_sums().map(|sum| sum * sum).sum();
         square.sqrt() * (1.0 + 1e-9)
     }
@@ -292,7 +299,7 @@ impl Points {
     /// error of a kernel value, `u` that of a rounding, `m_i` the sum of the sizes in row `i` of `M`: an error of at most `t` in
     /// each entry of `K` changes `x' M K M' x` by at most `t (sum_i m_i |x_i|)^2`, and the two products pass each entry
     /// through fewer than `2 d + 8` roundings, relative to sums that `m_i m_j` bounds.
-    pub fn stretch(&self) -> f64 {
+    pub fn stretch_bound(&self) -> f64 {
         let KernelBasis { kernel, points } = &self.basis;
         let d = points.len();
         let mut gram: Vec<Vec<f64>> = Vec::with_capacity(d);
@@ -310,22 +317,22 @@ impl Points {
             }
             let others = self.rows[..i]
                 .iter()
-                .map(|other| dot(other, &product).powi(2));
+                .map(|other| dot_product(other, &product).powi(2));
             off += 2.0 * others.sum::<f64>();
-            off += (dot(row, &product) - 1.0).powi(2);
+            off += (dot_product(row, &product) - 1.0).powi(2);
         }
-        let each = self.error() + roundings(d);
-        (1.0 + off.sqrt() + each * self.spread().powi(2)).sqrt() * (1.0 + 1e-9)
+        let each = self.kernel_error() + roundings(d);
+        (1.0 + off.sqrt() + each * self.whitening_norm().powi(2)).sqrt() * (1.0 + 1e-9)
     }
 
     /// Largest error of a computed kernel value.
-    pub fn error(&self) -> f64 {
-        self.basis.kernel.error()
+    pub fn kernel_error(&self) -> f64 {
+        self.basis.kernel.value_error()
     }
 
     /// Loss of the floats of [`Points::whiten`] for values of at most 1, in the 2-norm.
-    pub fn lost(&self) -> f64 {
-        (self.count() + 2) as f64 * ROUNDING * self.spread()
+    pub fn rounding_loss(&self) -> f64 {
+        (self.count() + 2) as f64 * ROUNDING * self.whitening_norm()
     }
 
     /// Sums of the sizes in the rows of `M`.
@@ -341,7 +348,7 @@ impl PointKernel {
     ///
     /// The quadratic form of a Gaussian adds up `l^2` products, `q` in size together. With `z` half the form,
     /// `q <= |P| |x - y|^2 <= |P| trace(P^-1) 2 z`, `|P|` the largest row sum; and `z exp(-z) < 0.37`.
-    pub fn error(&self) -> f64 {
+    pub fn value_error(&self) -> f64 {
         match self {
             PointKernel::Machine(_) => ERROR,
             PointKernel::Gaussian { precision } => {
@@ -366,12 +373,12 @@ impl PointKernel {
     /// # Errors
     ///
     /// If there are not 1 to 3 axes, its matrix does not fit them, or its parameters are impossible.
-    pub fn checked(self, axes: usize) -> Result<Self, ShapeError> {
+    pub fn check_for_cube(self, axes: usize) -> Result<Self, ShapeError> {
         if !(1..=3).contains(&axes) {
             return Err(ShapeError::Axes(axes));
         }
         match self {
-            PointKernel::Machine(kernel) => kernel.checked().map(PointKernel::Machine),
+            PointKernel::Machine(kernel) => kernel.check_parameters().map(PointKernel::Machine),
             PointKernel::Gaussian { precision } => {
                 let square =
                     precision.len() == axes && precision.iter().all(|row| row.len() == axes);
@@ -392,7 +399,7 @@ fn grid(kernel: &PointKernel, axes: usize) -> Vec<Vec<f64>> {
     let mut coordinates = Vec::with_capacity(axes);
     for axis in 0..axes {
         // A cast from a float saturates.
-        let steps = (a_width / kernel.width(axis)).ceil() as u32;
+        let steps = (a_width / kernel.width_along(axis)).ceil() as u32;
         coordinates.push(even_coordinates(steps.clamp(least, most)));
     }
     grid_points(&coordinates)
@@ -442,9 +449,9 @@ mod tests {
     #[test]
     fn a_point_more_leaves_less_and_the_first_points_stay() {
         for (kernel, axes, most) in kernels() {
-            let points = Points::choose(kernel.clone(), axes, most).unwrap();
+            let points = Points::choose_greedily(kernel.clone(), axes, most).unwrap();
             assert_eq!((points.count(), points.axes()), (most, axes), "{kernel:?}");
-            let fewer = Points::choose(kernel.clone(), axes, most / 2).unwrap();
+            let fewer = Points::choose_greedily(kernel.clone(), axes, most / 2).unwrap();
             assert!(
                 points.power <= fewer.power + 1e-9 && fewer.power <= 1.0,
                 "{} {}",
@@ -455,7 +462,7 @@ mod tests {
                 (points.measured_power() - points.power).abs() < 1e-4,
                 "{kernel:?}"
             );
-            let again = Points::again(&points.basis);
+            let again = Points::from_basis(&points.basis);
             let off = again
                 .rows
                 .iter()
@@ -463,14 +470,14 @@ mod tests {
                 .zip(points.rows.iter().flatten())
                 .map(|(a, b)| (a - b).abs());
             assert!(
-                off.fold(0.0, f64::max) <= 1e-6 * points.spread(),
+                off.fold(0.0, f64::max) <= 1e-6 * points.whitening_norm(),
                 "{kernel:?}"
             );
             assert_eq!(fewer.basis.points, points.basis.points[..most / 2]);
             assert_eq!(fewer.rows, points.rows[..most / 2]);
         }
         // The first of equals: a corner, then the one opposite.
-        let points = Points::choose(gaussian(&[0.3]), 1, 2).unwrap();
+        let points = Points::choose_greedily(gaussian(&[0.3]), 1, 2).unwrap();
         assert_eq!(points.basis.points, [[0.0], [1.0]]);
     }
 
@@ -478,7 +485,7 @@ mod tests {
     #[test]
     fn evenly_spaced_points_are_a_quarter_of_a_step_from_the_border() {
         let counts = |along: &[u32]| Counts::new(along).unwrap();
-        let points = Points::tensor(gaussian(&[0.2]), counts(&[3])).unwrap();
+        let points = Points::evenly_spaced(gaussian(&[0.2]), counts(&[3])).unwrap();
         let mut along: Vec<f64> = points.basis.points.iter().map(|p| p[0]).collect();
         along.sort_by(f64::total_cmp);
         assert_eq!(along, [0.1, 0.5, 0.9]);
@@ -487,11 +494,13 @@ mod tests {
             (&[0.15, 0.15], &[6, 6]),
             (&[0.3, 0.15, 0.3], &[3, 5, 3]),
         ] {
-            let even = Points::tensor(gaussian(bandwidths), counts(m)).unwrap();
-            let chosen = Points::choose(gaussian(bandwidths), m.len(), even.count()).unwrap();
-            assert_eq!(even.count(), counts(m).product());
+            let even = Points::evenly_spaced(gaussian(bandwidths), counts(m)).unwrap();
+            let chosen =
+                Points::choose_greedily(gaussian(bandwidths), m.len(), even.count()).unwrap();
+            assert_eq!(even.count(), counts(m).point_count());
             assert!(
-                even.stretch() < 1.001 && even.power() < 0.75 * chosen.power(),
+                even.stretch_bound() < 1.001
+                    && even.largest_power() < 0.75 * chosen.largest_power(),
                 "{} {}",
                 even.power,
                 chosen.power
@@ -499,7 +508,7 @@ mod tests {
         }
         // More than floats can tell apart.
         assert!(
-            Points::tensor(gaussian(&[1.0]), counts(&[64]))
+            Points::evenly_spaced(gaussian(&[1.0]), counts(&[64]))
                 .unwrap()
                 .count()
                 < 20
@@ -511,7 +520,7 @@ mod tests {
         );
         assert!(Counts::new(&[1; 4]).is_none());
         let other = Placement::Tensor(counts(&[4]));
-        let placed = Points::placed(gaussian(&[0.2, 0.2]), 2, other);
+        let placed = Points::from_placement(gaussian(&[0.2, 0.2]), 2, other);
         assert!(matches!(
             placed,
             Err(ShapeError::PointAxes { counts: 1, axes: 2 })
@@ -525,14 +534,14 @@ mod tests {
             (Kernel::Polynomial { power: 3 }, 1, 4),
             (Kernel::Polynomial { power: 3 }, 2, 10),
         ] {
-            let points = Points::choose(PointKernel::Machine(kernel), axes, 100).unwrap();
+            let points = Points::choose_greedily(PointKernel::Machine(kernel), axes, 100).unwrap();
             assert_eq!(points.count(), rank, "{kernel:?}");
-            assert!(points.power() < 1e-5);
+            assert!(points.largest_power() < 1e-5);
         }
         // A wide Gaussian is nearly so.
-        let points = Points::choose(gaussian(&[1.0]), 1, 100).unwrap();
+        let points = Points::choose_greedily(gaussian(&[1.0]), 1, 100).unwrap();
         assert!(
-            (6..10).contains(&points.count()) && points.power() <= 1e-5,
+            (6..10).contains(&points.count()) && points.largest_power() <= 1e-5,
             "{}",
             points.count()
         );
@@ -542,8 +551,8 @@ mod tests {
     #[test]
     fn coordinates_are_no_longer_than_the_function_and_those_at_a_point_are_its_kernel() {
         for (kernel, axes, most) in kernels() {
-            let points = Points::choose(kernel.clone(), axes, most).unwrap();
-            let stretch = points.stretch();
+            let points = Points::choose_greedily(kernel.clone(), axes, most).unwrap();
+            let stretch = points.stretch_bound();
             assert!((1.0..1.001).contains(&stretch), "{kernel:?}: {stretch}");
             let at = |i: usize| -> Vec<f64> {
                 (0..axes)
@@ -584,9 +593,9 @@ mod tests {
                 );
                 let off = (by_newton - f(&y)).abs();
                 assert!(
-                    off <= norm * points.power() * 1.05 + 1e-4,
+                    off <= norm * points.largest_power() * 1.05 + 1e-4,
                     "{kernel:?}: {off} {}",
-                    points.power()
+                    points.largest_power()
                 );
             }
         }
@@ -595,7 +604,7 @@ mod tests {
     /// Why sensitivities are read off the numbers in use: rounded at 2^-16, a record's kernel is far longer than 1.
     #[test]
     fn a_kernel_that_is_rounded_leaves_the_ball() {
-        let points = Points::choose(gaussian(&[0.3]), 1, 16).unwrap();
+        let points = Points::choose_greedily(gaussian(&[0.3]), 1, 16).unwrap();
         let longest = |unit: f64| {
             let length = |y: f64| {
                 let value =
@@ -618,7 +627,7 @@ mod tests {
 
     #[test]
     fn errors_at_the_points_are_bounded() {
-        let points = Points::choose(gaussian(&[0.3]), 1, 12).unwrap();
+        let points = Points::choose_greedily(gaussian(&[0.3]), 1, 12).unwrap();
         let largest = (0..64_u32)
             .map(|signs| {
                 let e: Vec<f64> = (0..12)
@@ -628,9 +637,9 @@ mod tests {
             })
             .fold(0.0, f64::max);
         assert!(
-            largest <= points.spread() && points.spread() > 1000.0,
+            largest <= points.whitening_norm() && points.whitening_norm() > 1000.0,
             "{largest} {}",
-            points.spread()
+            points.whitening_norm()
         );
     }
 }

@@ -9,15 +9,17 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
-use super::absorbers::Absorbers;
-use super::alone::Alone;
+use super::absorbers::AbsorberMetrics;
+use super::alone::LocalPartitions;
 use super::joining::PartialWindow;
 use super::loops::WindowsStart;
 use super::read_here::LocalReaderPool;
 use super::reader::{Reader, ReaderStatus};
-use super::repeated::Repeated;
+use super::repeated::RepeatedEvent;
 use crate::metrics::Metrics;
-use crate::scale::{self, Added, Announcement, Collected, Message, Piece, ScaleTopic};
+use crate::scale::{
+    self, AddedPiece, CollectedPartials, PartialPiece, ScaleMessage, ScaleTopic, WindowAnnouncement,
+};
 use bernstream_kafka::source;
 use bernstream_kafka::source::Source;
 use bernstream_kafka::source::kafka::Kafka;
@@ -34,12 +36,12 @@ const AGAIN: Duration = Duration::from_secs(1);
 const REMEMBERED: usize = 8;
 
 /// Everything that a worker needs to leave reading to others.
-pub struct Absorbed {
+pub struct AbsorberParams {
     /// The input, for its clock and its end offsets.
     pub input: Kafka,
     pub topic: ScaleTopic,
     /// Readers of the partitions that no absorber sends, each in a thread: one at least.
-    pub own: Vec<scale::Absorbing>,
+    pub own: Vec<scale::PartitionAbsorber>,
     /// The digest of the settings that decide what is read of a record.
     pub settings: String,
     /// The choices of `"auto"` that the ledger keeps.
@@ -50,15 +52,15 @@ pub struct Absorbed {
     pub most: u64,
 }
 
-impl Absorbed {
+impl AbsorberParams {
     pub(super) fn clock(&self) -> ScheduleClock {
         self.input.clock()
     }
 }
 
 /// A reader that makes windows of announcements and partials: of everything, as far as the other loops know.
-pub(super) struct Absorbing<'a> {
-    absorbed: Absorbed,
+pub(super) struct PartialCollector<'a> {
+    absorbed: AbsorberParams,
     /// The id of the input topic.
     id: String,
     here: LocalReaderPool,
@@ -68,41 +70,41 @@ pub(super) struct Absorbing<'a> {
     backfill_until: Option<Timestamp>,
     /// The windows to announce before the next one can close: itself, and after a start those that it overlaps.
     coming: VecDeque<Span>,
-    round: Option<Round>,
+    round: Option<AnnouncedWindow>,
     /// The rounds before, to compare copies that come late.
-    past: VecDeque<Round>,
-    alone: Alone,
+    past: VecDeque<AnnouncedWindow>,
+    alone: LocalPartitions,
     /// The windows that are closed and not known to be accepted, in order.
-    closed: VecDeque<ClosedRound>,
+    closed: VecDeque<UnacceptedWindow>,
     accepted: Arc<AtomicI64>,
-    absorbers: Absorbers,
+    absorbers: AbsorberMetrics,
     recorded: Recorded,
     has_begun: bool,
     /// Partials that could not be unpacked.
-    broken: Repeated,
+    broken: RepeatedEvent,
     seen: ReaderStatus<'a>,
 }
 
 /// A window that was announced.
-struct Round {
+struct AnnouncedWindow {
     id: String,
-    announcement: Arc<Announcement>,
-    collected: Collected,
+    announcement: Arc<WindowAnnouncement>,
+    collected: CollectedPartials,
     since: Instant,
     announced_last: Instant,
     is_late: bool,
 }
 
 /// A window that was closed, by its end.
-struct ClosedRound {
+struct UnacceptedWindow {
     end: Timestamp,
     /// The end of what belongs to it in the topic.
     read_to: Positions,
 }
 
-impl<'a> Absorbing<'a> {
+impl<'a> PartialCollector<'a> {
     pub fn new(
-        absorbed: Absorbed,
+        absorbed: AbsorberParams,
         id: String,
         here: LocalReaderPool,
         start: &WindowsStart<'_>,
@@ -110,8 +112,8 @@ impl<'a> Absorbing<'a> {
         metrics: Metrics,
         seen: ReaderStatus<'a>,
     ) -> Self {
-        let windows = start.windows();
-        Absorbing {
+        let windows = start.open_windows();
+        PartialCollector {
             absorbed,
             id,
             here,
@@ -121,20 +123,20 @@ impl<'a> Absorbing<'a> {
             backfill_until: start.backfill_until,
             round: None,
             past: VecDeque::new(),
-            alone: Alone::default(),
+            alone: LocalPartitions::default(),
             closed: VecDeque::new(),
             accepted,
-            absorbers: Absorbers::new(metrics),
+            absorbers: AbsorberMetrics::new(metrics),
             recorded: start.recorded.clone(),
             has_begun: false,
-            broken: Repeated::default(),
+            broken: RepeatedEvent::default(),
             seen,
         }
     }
 }
 
-impl<'a> Reader<'a> for Absorbing<'a> {
-    fn seen(&mut self) -> &mut ReaderStatus<'a> {
+impl<'a> Reader<'a> for PartialCollector<'a> {
+    fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
         &mut self.seen
     }
 
@@ -143,28 +145,28 @@ impl<'a> Reader<'a> for Absorbing<'a> {
     }
 
     /// Waits for records, partials or the end of a window, and takes what is there.
-    fn step(&mut self) -> Result<Option<PartialWindow>, source::Error> {
+    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error> {
         self.absorbed.input.still_exists()?;
         if !self.has_begun {
-            self.absorbed.input.begin(&self.recorded.ends)?;
+            self.absorbed.input.begin_following(&self.recorded.ends)?;
             self.has_begun = true;
         }
         if self.round.is_none() {
-            self.announce()?;
+            self.announce_window()?;
         }
         let until = Instant::now() + POLL;
         while Instant::now() < until
-            && let Some(message) = self.absorbed.topic.next(Duration::ZERO, until)
+            && let Some(message) = self.absorbed.topic.next_message(Duration::ZERO, until)
         {
-            if let Message::Piece(piece) = message {
-                self.take(piece);
+            if let ScaleMessage::Piece(piece) = message {
+                self.take_piece(piece);
             }
         }
-        self.delete();
+        self.delete_accepted();
         // There is no time to wait where more has been sent.
-        self.read(until.saturating_duration_since(Instant::now()));
-        self.seen.reads(self.absorbed.input.is_connected());
-        if let Some(line) = self.broken.due() {
+        self.take_local_partials(until.saturating_duration_since(Instant::now()));
+        self.seen.report_reading(self.absorbed.input.is_connected());
+        if let Some(line) = self.broken.due_line() {
             let partition = line.newest;
             warn!(
                 "an absorber has sent a partial of partition {partition} that cannot be unpacked"
@@ -173,21 +175,23 @@ impl<'a> Reader<'a> for Absorbing<'a> {
         let Some(round) = &mut self.round else {
             return Ok(None);
         };
-        if round.collected.missing().next().is_none() {
-            return Ok(self.close());
+        if round.collected.missing_partitions().next().is_none() {
+            return Ok(self.close_window());
         }
         if round.announced_last.elapsed() >= AGAIN {
-            self.absorbed.topic.announce(&round.id, &round.announcement);
+            self.absorbed
+                .topic
+                .send_announcement(&round.id, &round.announcement);
             round.announced_last = Instant::now();
         }
         if !round.is_late && round.since.elapsed() >= self.absorbed.deadline {
             round.is_late = true;
-            let missing: Vec<i32> = round.collected.missing().collect();
+            let missing: Vec<i32> = round.collected.missing_partitions().collect();
             // Whatever was asked before: what is asked twice is read once, and what nobody asked for would be waited for without end.
             let mut has_new = false;
             for number in &missing {
-                self.here.ask(&round.announcement, *number);
-                has_new |= self.alone.add(*number);
+                self.here.ask_for_partial(&round.announcement, *number);
+                has_new |= self.alone.add_late(*number);
             }
             // How long absorbers take shows how much they have read, also where all of them are late.
             if has_new && self.absorbers.are_shown() {
@@ -201,9 +205,9 @@ impl<'a> Reader<'a> for Absorbing<'a> {
     }
 }
 
-impl Absorbing<'_> {
+impl PartialCollector<'_> {
     /// Deletes what belongs to windows that the witness has accepted: a worker that starts again does not need it.
-    fn delete(&mut self) {
+    fn delete_accepted(&mut self) {
         let accepted = Timestamp::from_micros(self.accepted.load(Relaxed));
         let mut newest = None;
         while let Some(closed) = self.closed.pop_front_if(|closed| closed.end <= accepted) {
@@ -215,8 +219,8 @@ impl Absorbing<'_> {
     }
 
     /// Announces the next window, once its end offsets are known.
-    fn announce(&mut self) -> Result<(), source::Error> {
-        let Absorbed {
+    fn announce_window(&mut self) -> Result<(), source::Error> {
+        let AbsorberParams {
             input,
             topic,
             settings,
@@ -227,10 +231,10 @@ impl Absorbing<'_> {
             return Ok(());
         };
         let cutoff = self.windows.cutoff_of(window);
-        let (Some(ends), Some(id)) = (input.ends(cutoff)?, ScaleTopic::new_id()) else {
+        let (Some(ends), Some(id)) = (input.end_offsets(cutoff)?, ScaleTopic::new_id()) else {
             return Ok(());
         };
-        let announcement = Arc::new(Announcement {
+        let announcement = Arc::new(WindowAnnouncement {
             version: VERSION,
             settings: settings.clone(),
             choices: choices.clone(),
@@ -240,20 +244,20 @@ impl Absorbing<'_> {
             first: self.first,
             backfill_until: self.backfill_until,
             ends,
-            past: input.past(self.windows.oldest_message_of(window), &self.recorded),
+            past: input.past_offsets(self.windows.oldest_message_of(window), &self.recorded),
         });
-        topic.announce(&id, &announcement);
+        topic.send_announcement(&id, &announcement);
         let alone = self
             .alone
             .next_window(|number| announcement.ends.0.contains_key(number));
-        self.here.keep(&alone);
+        self.here.keep_partitions(&alone);
         for number in &alone {
-            self.here.ask(&announcement, *number);
+            self.here.ask_for_partial(&announcement, *number);
         }
-        self.absorbers.leave(alone.len());
-        let collected = Collected::new(&announcement, self.absorbed.most);
+        self.absorbers.show_read_here(alone.len());
+        let collected = CollectedPartials::new(&announcement, self.absorbed.most);
         let now = Instant::now();
-        self.round = Some(Round {
+        self.round = Some(AnnouncedWindow {
             id,
             announcement,
             collected,
@@ -265,22 +269,22 @@ impl Absorbing<'_> {
     }
 
     /// Takes a piece of a partial, of this window or of one before it.
-    fn take(&mut self, piece: Piece) {
+    fn take_piece(&mut self, piece: PartialPiece) {
         let partition = piece.partition;
         if let Some(past) = self
             .past
             .iter_mut()
-            .find(|round| round.collected.names(&piece))
+            .find(|round| round.collected.is_named(&piece))
         {
             // It was released with what it had: this is the alarm, and there is nothing to read again.
             let absorber = piece.absorber.clone();
             let bytes = piece.bytes.len() as u64;
-            let added = past.collected.add(piece);
-            self.absorbers.count(absorber, bytes, added);
+            let added = past.collected.add_piece(piece);
+            self.absorbers.count_piece(absorber, bytes, added);
             match added {
-                Added::Differing => report_differing(partition),
+                AddedPiece::Differing => report_differing(partition),
                 // All partitions may be read here, and each window be there before anybody else can send any of it.
-                Added::Known if past.since.elapsed() < self.absorbed.deadline => {
+                AddedPiece::Known if past.since.elapsed() < self.absorbed.deadline => {
                     self.alone.give_back(partition)
                 }
                 _ => {}
@@ -290,7 +294,7 @@ impl Absorbing<'_> {
         let Some(round) = self
             .round
             .as_mut()
-            .filter(|round| round.collected.names(&piece))
+            .filter(|round| round.collected.is_named(&piece))
         else {
             return;
         };
@@ -298,38 +302,40 @@ impl Absorbing<'_> {
         let number = piece.number;
         let absorber = piece.absorber.clone();
         let bytes = piece.bytes.len() as u64;
-        let added = round.collected.add(piece);
+        let added = round.collected.add_piece(piece);
         // Each of its pieces finds no room: that is counted once.
-        let counted = if added == Added::Full && number > 0 {
-            Added::Nothing
+        let counted = if added == AddedPiece::Full && number > 0 {
+            AddedPiece::Nothing
         } else {
             added
         };
-        self.absorbers.count(absorber, bytes, counted);
+        self.absorbers.count_piece(absorber, bytes, counted);
         match added {
-            Added::Differing => {
+            AddedPiece::Differing => {
                 report_differing(partition);
-                self.here.ask(&round.announcement, partition);
-                self.alone.add(partition);
+                self.here.ask_for_partial(&round.announcement, partition);
+                self.alone.add_late(partition);
             }
-            Added::Broken => self.broken.add(1, format!("{partition}")),
+            AddedPiece::Broken => self.broken.add_events(1, format!("{partition}")),
             // How much was recorded is told by metrics for operators, and not by the log.
-            Added::Full if self.alone.add_without_room(partition) => {
-                self.here.ask(&round.announcement, partition)
+            AddedPiece::Full if self.alone.add_without_room(partition) => {
+                self.here.ask_for_partial(&round.announcement, partition)
             }
-            Added::Full => {}
+            AddedPiece::Full => {}
             // Somebody reads it, and fast enough: also where this process was faster.
-            Added::Complete | Added::Known if is_in_time => self.alone.give_back(partition),
-            Added::Complete | Added::Known | Added::Nothing => {}
+            AddedPiece::Complete | AddedPiece::Known if is_in_time => {
+                self.alone.give_back(partition)
+            }
+            AddedPiece::Complete | AddedPiece::Known | AddedPiece::Nothing => {}
         }
     }
 
     /// Takes what was read here.
-    fn read(&mut self, timeout: Duration) {
-        for partial in self.here.next(timeout) {
+    fn take_local_partials(&mut self, timeout: Duration) {
+        for partial in self.here.next_partials(timeout) {
             let partition = partial.partition;
             if let Some(round) = &mut self.round
-                && round.collected.add_own(partial) == Added::Differing
+                && round.collected.add_own(partial) == AddedPiece::Differing
             {
                 report_differing(partition);
             }
@@ -337,19 +343,19 @@ impl Absorbing<'_> {
     }
 
     /// Adds all partials of the window to it; returns its share if it is the next one to close.
-    fn close(&mut self) -> Option<PartialWindow> {
+    fn close_window(&mut self) -> Option<PartialWindow> {
         let mut round = self.round.take()?;
-        let Announcement {
+        let WindowAnnouncement {
             window,
             cutoff,
             ends,
             ..
         } = &*round.announcement;
         let mut refused = Vec::new();
-        for (partition, bytes) in round.collected.partials() {
+        for (partition, bytes) in round.collected.complete_partials() {
             // There may be thousands of them, of megabytes each.
-            self.seen.beat();
-            if !self.windows.take(*window, bytes) {
+            self.seen.record_heartbeat();
+            if !self.windows.take_part(*window, bytes) {
                 refused.push(partition);
             }
         }
@@ -358,34 +364,34 @@ impl Absorbing<'_> {
             error!(
                 "the partial of partition {partition} cannot be read, and the window is read again"
             );
-            self.windows.forget(*window);
+            self.windows.forget_window(*window);
             for number in refused {
-                if let Some(absorber) = round.collected.refuse(number)
+                if let Some(absorber) = round.collected.refuse_partial(number)
                     && !absorber.is_empty()
                 {
-                    self.absorbers.refuse(&absorber);
+                    self.absorbers.count_refused(&absorber);
                 }
-                self.here.ask(&round.announcement, number);
-                self.alone.add(number);
+                self.here.ask_for_partial(&round.announcement, number);
+                self.alone.add_late(number);
             }
             self.round = Some(round);
             return None;
         }
         self.coming.pop_front();
         // The next window is not announced yet: nothing that was read belongs to it.
-        self.closed.push_back(ClosedRound {
+        self.closed.push_back(UnacceptedWindow {
             end: window.end,
             read_to: self.absorbed.topic.read_to(),
         });
         let mut share = None;
         if self.windows.next() == Some(*window) {
             share = Some(PartialWindow {
-                part: self.windows.part(),
+                part: self.windows.close_part(),
                 ends: ends.clone(),
                 cutoff: *cutoff,
             });
         }
-        round.collected.close();
+        round.collected.forget_bytes();
         self.past.push_front(round);
         self.past.truncate(REMEMBERED);
         share

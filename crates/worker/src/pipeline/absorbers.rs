@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 
 use crate::metrics::Metrics;
-use crate::scale::Added;
+use crate::scale::AddedPiece;
 
 /// The most absorbers with series of their own: whoever has the key can send any name.
 const MOST: usize = 1_000;
 /// The name of all others.
 const OTHERS: &str = "others";
 
-pub(super) struct Absorbers {
+pub(super) struct AbsorberMetrics {
     metrics: Metrics,
     names: BTreeSet<String>,
 }
 
-impl Absorbers {
+impl AbsorberMetrics {
     pub fn new(metrics: Metrics) -> Self {
-        Absorbers {
+        AbsorberMetrics {
             metrics,
             names: BTreeSet::new(),
         }
@@ -29,8 +29,8 @@ impl Absorbers {
     }
 
     /// A piece of so many bytes has come from an absorber.
-    pub fn count(&mut self, absorber: String, bytes: u64, added: Added) {
-        let name = self.name(&absorber).to_owned();
+    pub fn count_piece(&mut self, absorber: String, bytes: u64, added: AddedPiece) {
+        let name = self.series_name(&absorber).to_owned();
         let Some(operator) = &self.metrics.operator else {
             return;
         };
@@ -39,11 +39,11 @@ impl Absorbers {
             .with_label_values(&[&name])
             .inc_by(bytes);
         let fate = match added {
-            Added::Nothing | Added::Known => None,
-            Added::Complete => Some("taken"),
-            Added::Broken => Some("broken"),
-            Added::Differing => Some("differing"),
-            Added::Full => Some("no_room"),
+            AddedPiece::Nothing | AddedPiece::Known => None,
+            AddedPiece::Complete => Some("taken"),
+            AddedPiece::Broken => Some("broken"),
+            AddedPiece::Differing => Some("differing"),
+            AddedPiece::Full => Some("no_room"),
         };
         if let Some(fate) = fate {
             operator
@@ -55,16 +55,16 @@ impl Absorbers {
     }
 
     /// Counts what an absorber has sent whole and is no partial.
-    pub fn refuse(&self, absorber: &str) {
+    pub fn count_refused(&self, absorber: &str) {
         if let Some(operator) = &self.metrics.operator {
             operator
                 .partials
-                .with_label_values(&[self.name(absorber), "refused"])
+                .with_label_values(&[self.series_name(absorber), "refused"])
                 .inc();
         }
     }
 
-    fn name<'a>(&self, absorber: &'a str) -> &'a str {
+    fn series_name<'a>(&self, absorber: &'a str) -> &'a str {
         if self.names.contains(absorber) || self.names.len() < MOST {
             absorber
         } else {
@@ -73,7 +73,7 @@ impl Absorbers {
     }
 
     /// Shows how many partitions are read here.
-    pub fn leave(&self, partitions: usize) {
+    pub fn show_read_here(&self, partitions: usize) {
         if let Some(operator) = &self.metrics.operator {
             operator
                 .read_here
@@ -85,21 +85,22 @@ impl Absorbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Detail;
+    use crate::metrics::MetricsDetail;
 
-    fn shown(detail: Detail) -> String {
+    fn shown(detail: MetricsDetail) -> String {
         let metrics = Metrics::new(detail, "p", "pure epsilon", "").unwrap();
-        let mut absorbers = Absorbers::new(metrics.clone());
-        absorbers.count("one".to_owned(), 5, Added::Nothing);
-        absorbers.count("one".to_owned(), 7, Added::Complete);
-        absorbers.leave(3);
-        (0..2 * MOST).for_each(|number| absorbers.count(number.to_string(), 1, Added::Differing));
-        metrics.render().unwrap()
+        let mut absorbers = AbsorberMetrics::new(metrics.clone());
+        absorbers.count_piece("one".to_owned(), 5, AddedPiece::Nothing);
+        absorbers.count_piece("one".to_owned(), 7, AddedPiece::Complete);
+        absorbers.show_read_here(3);
+        (0..2 * MOST)
+            .for_each(|number| absorbers.count_piece(number.to_string(), 1, AddedPiece::Differing));
+        metrics.render_text().unwrap()
     }
 
     #[test]
     fn what_absorbers_send_is_shown_to_operators_only() {
-        let shown_to_operators = shown(Detail::Operator);
+        let shown_to_operators = shown(MetricsDetail::Operator);
         for line in [
             r#"bernstream_partial_bytes_total{absorber="one",pipeline="p"} 12"#,
             r#"bernstream_partials_total{absorber="one",fate="taken",pipeline="p"} 1"#,
@@ -107,7 +108,7 @@ mod tests {
         ] {
             assert!(shown_to_operators.contains(line), "{line}");
         }
-        assert!(!shown(Detail::Safe).contains("partial"));
+        assert!(!shown(MetricsDetail::Safe).contains("partial"));
         let series = shown_to_operators
             .lines()
             .filter(|line| line.starts_with("bernstream_partial_bytes_total{"));

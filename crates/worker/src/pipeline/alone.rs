@@ -8,14 +8,14 @@ const STAYS: u32 = 60;
 
 /// The partitions that no absorber has sent in time, or whose partials had no room: they are read here, all the time.
 #[derive(Default)]
-pub(super) struct Alone {
+pub(super) struct LocalPartitions {
     /// For how many windows each of them stays at least.
     partitions: BTreeMap<i32, u32>,
 }
 
-impl Alone {
+impl LocalPartitions {
     /// Adds a partition whose partial was late, or is not taken. Returns whether it was left to absorbers before.
-    pub fn add(&mut self, partition: i32) -> bool {
+    pub fn add_late(&mut self, partition: i32) -> bool {
         let is_new = !self.partitions.contains_key(&partition);
         self.partitions.entry(partition).or_default();
         is_new
@@ -49,8 +49,8 @@ mod tests {
 
     #[test]
     fn a_partition_that_was_late_is_given_back_as_soon_as_it_is_sent_in_time() {
-        let mut alone = Alone::default();
-        assert!(alone.add(1) && alone.add(2) && !alone.add(1));
+        let mut alone = LocalPartitions::default();
+        assert!(alone.add_late(1) && alone.add_late(2) && !alone.add_late(1));
         alone.give_back(1);
         assert_eq!(alone.next_window(|_| true), BTreeSet::from([2]));
         assert_eq!(
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn a_partition_without_room_is_not_given_back_for_many_windows() {
-        let mut alone = Alone::default();
-        assert!(alone.add_without_room(1) && !alone.add(1));
+        let mut alone = LocalPartitions::default();
+        assert!(alone.add_without_room(1) && !alone.add_late(1));
         for _ in 1..STAYS {
             alone.give_back(1);
             assert_eq!(alone.next_window(|_| true), BTreeSet::from([1]));

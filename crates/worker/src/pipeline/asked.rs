@@ -4,7 +4,7 @@ use super::health::Health;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::{Sink, Tail};
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Strays, Witness};
+use bernstream_ledger::witness::{StrayCounts, Witness, WitnessClaim};
 use bernstream_ledger::{Head, Paid, PublishedMessage};
 
 /// A witness or sink whose requests `health` knows of.
@@ -14,25 +14,25 @@ pub(super) struct TimedRequests<'h, T: ?Sized> {
 }
 
 impl<T: ?Sized> TimedRequests<'_, T> {
-    fn timed<A>(&mut self, request: impl FnOnce(&mut T) -> A) -> A {
-        self.health.ask();
+    fn time_request<A>(&mut self, request: impl FnOnce(&mut T) -> A) -> A {
+        self.health.request_begins();
         let answer = request(&mut self.inner);
-        self.health.rest();
+        self.health.request_ends();
         answer
     }
 }
 
 impl<T: Witness + ?Sized> Witness for TimedRequests<'_, T> {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
-        self.timed(T::read)
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+        self.time_request(T::read)
     }
 
     fn identity(&mut self) -> Result<String, witness::Error> {
-        self.timed(T::identity)
+        self.time_request(T::identity)
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
-        self.timed(|witness| witness.append(claim))
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+        self.time_request(|witness| witness.append(claim))
     }
 
     fn remembered(&self) -> Option<Head> {
@@ -43,21 +43,21 @@ impl<T: Witness + ?Sized> Witness for TimedRequests<'_, T> {
         self.inner.settle();
     }
 
-    fn strays(&self) -> Strays {
+    fn strays(&self) -> StrayCounts {
         self.inner.strays()
     }
 }
 
 impl<T: Sink + ?Sized> Sink for TimedRequests<'_, T> {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
-        self.timed(|sink| sink.publish(paid))
+        self.time_request(|sink| sink.publish(paid))
     }
 
-    fn confirm(&mut self) -> Result<(), sink::Error> {
-        self.timed(T::confirm)
+    fn confirm_place(&mut self) -> Result<(), sink::Error> {
+        self.time_request(T::confirm_place)
     }
 
-    fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
-        self.timed(|sink| sink.tail(newest))
+    fn read_tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
+        self.time_request(|sink| sink.read_tail(newest))
     }
 }

@@ -32,8 +32,8 @@ impl CatchUp {
     }
 
     /// Every window before `until` was reported, and `left` more are due.
-    pub fn report(&mut self, rules: &Rules, until: Timestamp, left: u64) {
-        let done = rules.grid.count(self.since, until);
+    pub fn report_progress(&mut self, rules: &Rules, until: Timestamp, left: u64) {
+        let done = rules.grid.count_spans(self.since, until);
         if left == 0 {
             if self.has_logged {
                 info!(target: PROGRESS, "caught up: every window that is due is done");
@@ -77,7 +77,7 @@ mod tests {
     fn what_is_due_follows_from_the_clock() {
         // Published an hour after the cutoff: the first window, over at 1, is due at 5.
         let hourly = Publication::AfterCutoff(HOUR);
-        let due = |until, now| hourly.due_after(&rules(None), at(until), None, at(now));
+        let due = |until, now| hourly.count_due_windows(&rules(None), at(until), None, at(now));
         assert_eq!(
             [
                 due(0, 4),
@@ -89,12 +89,15 @@ mod tests {
             ],
             [0, 1, 2, 1, 0, 0]
         );
-        assert_eq!(hourly.due_after(&rules(Some(2)), at(0), None, at(90)), 2);
+        assert_eq!(
+            hourly.count_due_windows(&rules(Some(2)), at(0), None, at(90)),
+            2
+        );
         // History is due all at once.
-        let history = |now| hourly.due_after(&rules(None), at(0), Some(at(20)), at(now));
+        let history = |now| hourly.count_due_windows(&rules(None), at(0), Some(at(20)), at(now));
         assert_eq!([history(20), history(21), history(22)], [0, 17, 18]);
         assert_eq!(
-            Publication::AtWindowEnd.due_after(&rules(None), at(0), None, at(90)),
+            Publication::AtWindowEnd.count_due_windows(&rules(None), at(0), None, at(90)),
             0
         );
     }
@@ -102,15 +105,15 @@ mod tests {
     #[test]
     fn a_worker_in_step_never_catches_up() {
         let mut catch_up = CatchUp::new(at(0));
-        catch_up.report(&rules(None), at(3), 0);
+        catch_up.report_progress(&rules(None), at(3), 0);
         assert_eq!((catch_up.since, catch_up.has_logged), (at(3), false));
         // Late, but not for long.
-        catch_up.report(&rules(None), at(4), 7);
+        catch_up.report_progress(&rules(None), at(4), 7);
         assert_eq!((catch_up.since, catch_up.has_logged), (at(3), false));
         catch_up.last_line -= PAUSE;
-        catch_up.report(&rules(None), at(5), 6);
+        catch_up.report_progress(&rules(None), at(5), 6);
         assert!(catch_up.has_logged);
-        catch_up.report(&rules(None), at(11), 0);
+        catch_up.report_progress(&rules(None), at(11), 0);
         assert_eq!((catch_up.since, catch_up.has_logged), (at(11), false));
     }
 }

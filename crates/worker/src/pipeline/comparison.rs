@@ -14,7 +14,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// A comparison of the witness with what was published.
 #[derive(Default)]
-pub(super) struct Comparison {
+pub(super) struct WitnessComparison {
     /// The evidence that was found before the witness was read.
     pub found: Option<FoundOutput>,
     /// The time at which the witness agreed.
@@ -46,19 +46,19 @@ pub(super) struct FoundOutput {
     pub evidence: Evidence,
 }
 
-impl Comparison {
+impl WitnessComparison {
     /// Compares again: brokers may have lost power meanwhile.
     pub fn begin_again(&mut self) {
-        *self = Comparison {
+        *self = WitnessComparison {
             is_loss_reported: self.is_loss_reported,
             reported: self.reported,
-            ..Comparison::default()
+            ..WitnessComparison::default()
         };
     }
 
     /// A step is done. Before the next one publishes what a worker has claimed in the place of another one (`takes_over`), that may have
     /// published and lost its claim.
-    pub fn step(&mut self, takes_over: bool) {
+    pub fn step_done(&mut self, takes_over: bool) {
         if takes_over {
             self.begin_again();
         }
@@ -70,11 +70,11 @@ impl Comparison {
         if self.is_silent() {
             self.begin_again();
         }
-        !self.agrees() && self.found.is_none()
+        !self.has_agreed() && self.found.is_none()
     }
 
     /// Records that the witness has accepted all of it. Returns whether the log says otherwise.
-    pub fn agree(&mut self) -> bool {
+    pub fn record_agreement(&mut self) -> bool {
         self.found = None;
         self.agreed = Some(Instant::now());
         std::mem::take(&mut self.is_loss_reported)
@@ -86,7 +86,7 @@ impl Comparison {
     }
 
     /// Returns whether the witness has accepted all that was published.
-    pub fn agrees(&self) -> bool {
+    pub fn has_agreed(&self) -> bool {
         self.agreed.is_some() && !self.is_silent()
     }
 

@@ -10,7 +10,7 @@ use bernstream_synopsis::description::Description;
 use bernstream_synopsis::grid::{Grid, Span};
 
 /// The noisy values of one window and key, and the next state of its noise series, if it has one.
-pub(super) struct Drawn {
+pub(super) struct DrawnSynopsis {
     pub noisy: Noisy,
     noise_state: Option<NoiseState>,
 }
@@ -32,38 +32,40 @@ impl Release {
             return Ok(None);
         };
         let release = &self.description().release;
-        let values = variant.target.shape().values();
+        let values = variant.target.shape().value_count();
         series
-            .resume(stored, release, key, window, values)
+            .resume_or_begin(stored, release, key, window, values)
             .map(Some)
     }
 
     /// Adds the noise: no other code of the worker turns exact values into published ones.
-    pub(super) fn draw(
+    pub(super) fn draw_noise(
         &self,
         variant: &ReleaseVariant,
         exact: &Exact,
         noise_state: Option<NoiseState>,
         generator: &mut Generator,
-    ) -> Drawn {
+    ) -> DrawnSynopsis {
         if let Some(noise) = &self.series
             && let Some(mut noise_state) = noise_state
         {
-            return Drawn {
-                noisy: noise.series.step(exact, &mut noise_state.state, generator),
+            return DrawnSynopsis {
+                noisy: noise
+                    .series
+                    .release_step(exact, &mut noise_state.state, generator),
                 noise_state: Some(noise_state),
             };
         }
-        Drawn {
-            noisy: variant.mechanism.release(exact, generator),
+        DrawnSynopsis {
+            noisy: variant.mechanism.release_noisy(exact, generator),
             noise_state: None,
         }
     }
 }
 
-impl Drawn {
+impl DrawnSynopsis {
     /// The description of a synopsis, with the windows that it covers and its noise.
-    pub fn describe(
+    pub fn describe_synopsis(
         &self,
         release: &Release,
         description: &Description,
@@ -73,17 +75,17 @@ impl Drawn {
         if let Some(noise) = &release.series
             && let Some(noise_state) = &self.noise_state
         {
-            return noise_state.describe(noise, description, grid, window);
+            return noise_state.describe_synopsis(noise, description, grid, window);
         }
         Description {
             window,
-            panes: release.panes(newest_window(grid, window)),
+            panes: release.described_panes(newest_window(grid, window)),
             ..description.clone()
         }
     }
 
     /// The slot of its noise series and the bytes of its state, for the ledger.
-    pub fn state(&self, release: &Release) -> Option<(String, Vec<u8>)> {
+    pub fn stored_state(&self, release: &Release) -> Option<(String, Vec<u8>)> {
         let noise_state = self.noise_state.as_ref()?;
         Some(noise_state.to_stored(&release.series.as_ref()?.series))
     }

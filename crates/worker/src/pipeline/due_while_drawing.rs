@@ -8,7 +8,7 @@ use std::thread;
 use tracing::Dispatch;
 
 use super::releasing::ReleaseTask;
-use super::{Error, LEAD, SealedWindow, Stop, Terms};
+use super::{Error, LEAD, SealedWindow, StopRequest, WindowTerms};
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::{MESSAGES, Published};
@@ -47,7 +47,7 @@ impl ReleaseTask<'_> {
     pub(super) fn seal_and_publish_due(
         &mut self,
         window: &Window,
-        terms: &Terms,
+        terms: &WindowTerms,
     ) -> Result<SealedWindow, Error> {
         let due = self.due_while_drawing()?;
         let ReleaseTask {
@@ -62,11 +62,11 @@ impl ReleaseTask<'_> {
             ..
         } = &mut *self;
         let Some(due) = due else {
-            return plan.seal(window, terms, ledger, generators()?, health);
+            return plan.seal_window(window, terms, ledger, generators()?, health);
         };
         let SealedBesidePublication { sealed, published } =
             due.publish_beside(witness, sink, clock, stop, || {
-                plan.seal(window, terms, ledger, generators()?, health)
+                plan.seal_window(window, terms, ledger, generators()?, health)
             })?;
         self.mark_published_while_drawing(&due, published)?;
         sealed
@@ -84,7 +84,7 @@ impl ReleaseTask<'_> {
         let Some(moment) = self.next_due else {
             return Ok(None);
         };
-        let messages = self.ledger.deliverable(&accepted, moment, MESSAGES)?;
+        let messages = self.ledger.due_messages(&accepted, moment, MESSAGES)?;
         let witness = self.ledger.genesis().witness.clone();
         Ok(Some(DueWhileDrawing {
             accepted,
@@ -114,9 +114,9 @@ impl ReleaseTask<'_> {
             .mark_published(durable, self.clock.now().max(due.moment))?;
         self.metrics.published.inc_by(durable.len() as u64);
         self.next_due = self.ledger.next_due(&due.accepted)?;
-        let next = self.next_due.map(|due| self.by_worker(due));
+        let next = self.next_due.map(|due| self.to_worker_clock(due));
         self.health
-            .delivered(true, next, false, None, Timestamp::now());
+            .record_delivery(true, next, false, None, Timestamp::now());
         Ok(())
     }
 }
@@ -128,7 +128,7 @@ impl DueWhileDrawing {
         witness: &mut (dyn Witness + Send),
         sink: &mut (dyn Sink + Send),
         clock: &ScheduleClock,
-        stop: &Stop,
+        stop: &StopRequest,
         seal: impl FnOnce() -> Result<SealedWindow, Error>,
     ) -> Result<SealedBesidePublication, Error> {
         let log = tracing::dispatcher::get_default(Dispatch::clone);
@@ -136,7 +136,7 @@ impl DueWhileDrawing {
             let (drawing, ended) = mpsc::channel();
             let publishing = scope.spawn(move || {
                 tracing::dispatcher::with_default(&log, || {
-                    self.publish(&ended, witness, sink, clock, stop)
+                    self.publish_at_moment(&ended, witness, sink, clock, stop)
                 })
             });
             let sealed = seal();
@@ -148,13 +148,13 @@ impl DueWhileDrawing {
 
     /// Publishes the messages at their moment, if the draw lasts until shortly before it, and the same witness then says what it said
     /// before.
-    fn publish(
+    fn publish_at_moment(
         &self,
         draw: &Receiver<Infallible>,
         witness: &mut dyn Witness,
         sink: &mut dyn Sink,
         clock: &ScheduleClock,
-        stop: &Stop,
+        stop: &StopRequest,
     ) -> PublishedWhileDrawing {
         let until = self.moment.minus(LEAD).since(clock.now());
         if !matches!(draw.recv_timeout(until), Err(RecvTimeoutError::Timeout)) {
@@ -163,7 +163,7 @@ impl DueWhileDrawing {
         match self.is_still_accepted(witness) {
             Ok(true) => {
                 let Published { durable, failure } =
-                    deliver::publish(&self.messages, sink, |moment| {
+                    deliver::publish_due(&self.messages, sink, |moment| {
                         stop.wait_until(moment, clock)
                     });
                 PublishedWhileDrawing {

@@ -51,7 +51,7 @@ pub struct ReaderHealth {
 
 impl ReaderHealth {
     /// Records a heartbeat.
-    pub fn beat(&self) {
+    pub fn record_heartbeat(&self) {
         self.last_read
             .store(Timestamp::now().micros(), Ordering::Relaxed);
     }
@@ -59,12 +59,12 @@ impl ReaderHealth {
 
 impl Health {
     /// Sets how many multiplications a window can take: a public number, so that no records can make a worker look hung.
-    pub fn allow(&self, products: u64) {
+    pub fn allow_products(&self, products: u64) {
         self.allowed.store(products / SLOW, Ordering::Relaxed);
     }
 
     /// Records a heartbeat of the loop that releases.
-    pub fn beat(&self) {
+    pub fn record_heartbeat(&self) {
         self.last_release
             .store(Timestamp::now().micros(), Ordering::Relaxed);
     }
@@ -77,7 +77,11 @@ impl Health {
     }
 
     /// Begins by this clock and with so many readers, none of which reads yet.
-    pub(super) fn begin(&self, clock: &ScheduleClock, readers: usize) -> Vec<Arc<ReaderHealth>> {
+    pub(super) fn begin_readers(
+        &self,
+        clock: &ScheduleClock,
+        readers: usize,
+    ) -> Vec<Arc<ReaderHealth>> {
         let all: Vec<_> = (0..readers).map(|_| Arc::default()).collect();
         *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock.clone());
         self.readers().clone_from(&all);
@@ -110,18 +114,18 @@ impl Health {
     }
 
     /// A request to witness or output begins.
-    pub(super) fn ask(&self) {
+    pub(super) fn request_begins(&self) {
         self.asked
             .store(Timestamp::now().micros(), Ordering::Relaxed);
     }
 
     /// It was answered, or has failed.
-    pub(super) fn rest(&self) {
+    pub(super) fn request_ends(&self) {
         self.asked.store(0, Ordering::Relaxed);
     }
 
     /// A window was paid for that is due at `due`. Withheld windows are not due.
-    pub(super) fn owe(&self, due: Timestamp, now: Timestamp) {
+    pub(super) fn owe_window(&self, due: Timestamp, now: Timestamp) {
         // Windows are due in order, so that an earlier one stays.
         let _ = self.owed.compare_exchange(
             0,
@@ -136,7 +140,7 @@ impl Health {
     ///
     /// One clock for all that stands between the input and the output: what waits for the brokers of the one and then for those of
     /// the other is as late as what waits for one of them as long.
-    pub(super) fn delivered(
+    pub(super) fn record_delivery(
         &self,
         has_published: bool,
         next: Option<Timestamp>,
@@ -165,11 +169,13 @@ impl Health {
     /// Returns whether the worker's clock is so far behind the brokers' that each window is published too late, whoever acts now.
     fn is_behind(&self) -> bool {
         let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
-        clock.as_ref().is_some_and(|clock| clock.behind() > OVERDUE)
+        clock
+            .as_ref()
+            .is_some_and(|clock| clock.delay_behind_brokers() > OVERDUE)
     }
 
     /// The parts that must work.
-    fn parts(&self) -> [WorkerPart; 4] {
+    fn worker_parts(&self) -> [WorkerPart; 4] {
         [
             WorkerPart {
                 name: "clock",
@@ -196,8 +202,8 @@ impl Health {
     }
 
     /// The tasks that the worker still waits for, in words.
-    pub fn missing(&self) -> Vec<&'static str> {
-        self.parts()
+    pub fn missing_tasks(&self) -> Vec<&'static str> {
+        self.worker_parts()
             .into_iter()
             .filter(|part| !part.works)
             .map(|part| part.task)
@@ -205,8 +211,8 @@ impl Health {
     }
 
     /// Shows which parts work, as the readiness probe does.
-    pub fn show(&self, metrics: &Metrics) {
-        for WorkerPart { name, works, .. } in self.parts() {
+    pub fn show_parts(&self, metrics: &Metrics) {
+        for WorkerPart { name, works, .. } in self.worker_parts() {
             metrics
                 .ready
                 .with_label_values(&[name])
@@ -215,7 +221,7 @@ impl Health {
     }
 
     /// A remark that people should read about a ready worker.
-    pub fn remark(&self) -> &'static str {
+    pub fn readiness_remark(&self) -> &'static str {
         if self.following.load(Ordering::Relaxed) {
             ", following another worker"
         } else if self.spent.load(Ordering::Relaxed) {
@@ -261,7 +267,7 @@ mod tests {
             .last_release
             .store(ago(600).micros(), Ordering::Relaxed);
         assert!(!health.is_alive());
-        health.allow(1000 * SLOW);
+        health.allow_products(1000 * SLOW);
         assert!(health.is_alive());
         health
             .last_release
@@ -275,20 +281,20 @@ mod tests {
         let start = Timestamp::from_micros(1_000_000_000);
         let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
         assert!(!health.is_overdue(at(1000)), "nothing is due");
-        health.owe(at(5), at(0));
-        health.owe(at(65), at(1));
+        health.owe_window(at(5), at(0));
+        health.owe_window(at(65), at(1));
         assert!(!health.is_overdue(at(15)) && health.is_overdue(at(16)));
         // Every published synopsis is progress, and a step that publishes nothing is none.
-        health.delivered(true, Some(at(6)), false, None, at(16));
+        health.record_delivery(true, Some(at(6)), false, None, at(16));
         assert!(!health.is_overdue(at(26)));
-        health.delivered(false, Some(at(6)), true, None, at(26));
+        health.record_delivery(false, Some(at(6)), true, None, at(26));
         assert!(health.is_overdue(at(27)));
-        health.delivered(false, None, false, None, at(27));
+        health.record_delivery(false, None, false, None, at(27));
         assert!(!health.is_overdue(at(1000)), "everything is published");
         // What is withheld has no synopses: a claim for it is not due.
-        health.delivered(false, None, true, None, at(1000));
+        health.record_delivery(false, None, true, None, at(1000));
         assert!(!health.is_overdue(at(2000)));
-        health.delivered(false, Some(at(3000)), false, None, at(2000));
+        health.record_delivery(false, Some(at(3000)), false, None, at(2000));
         assert!(!health.is_overdue(at(3010)) && health.is_overdue(at(3011)));
     }
 
@@ -297,10 +303,10 @@ mod tests {
         let health = Health::default();
         let start = Timestamp::from_micros(1_000_000_000);
         let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
-        health.owe(at(0), at(0));
+        health.owe_window(at(0), at(0));
         // One window is published late, and the next one, which is due in an hour, is claimed and then accepted.
-        health.delivered(true, None, true, None, at(5));
-        health.delivered(false, Some(at(3600)), false, None, at(6));
+        health.record_delivery(true, None, true, None, at(5));
+        health.record_delivery(false, Some(at(3600)), false, None, at(6));
         assert!(!health.is_overdue(at(3610)) && health.is_overdue(at(3611)));
     }
 
@@ -309,27 +315,27 @@ mod tests {
         let health = Health::default();
         let start = Timestamp::from_micros(1_000_000_000);
         let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
-        health.delivered(true, None, false, Some(at(60)), at(0));
+        health.record_delivery(true, None, false, Some(at(60)), at(0));
         // The brokers of the input do not answer for nine seconds, and then those of the witness for nine.
-        health.delivered(false, None, false, Some(at(60)), at(65));
-        health.owe(at(60), at(69));
+        health.record_delivery(false, None, false, Some(at(60)), at(65));
+        health.owe_window(at(60), at(69));
         assert!(!health.is_overdue(at(70)));
-        health.delivered(false, None, true, Some(at(120)), at(70));
+        health.record_delivery(false, None, true, Some(at(120)), at(70));
         assert!(health.is_overdue(at(71)) && health.is_overdue(at(78)));
-        health.delivered(true, None, false, Some(at(120)), at(78));
+        health.record_delivery(true, None, false, Some(at(120)), at(78));
         assert!(!health.is_overdue(at(130)) && health.is_overdue(at(131)));
         // Who is behind the schedule catches up.
-        health.delivered(true, None, false, None, at(140));
+        health.record_delivery(true, None, false, None, at(140));
         assert!(!health.is_overdue(at(1000)));
     }
 
     #[test]
     fn a_request_that_hangs_is_seen_before_it_fails() {
         let health = Health::default();
-        health.ask();
+        health.request_begins();
         let now = Timestamp::now();
         assert!(!health.is_overdue(now) && health.is_overdue(now.plus(Duration::from_secs(11))));
-        health.rest();
+        health.request_ends();
         assert!(!health.is_overdue(now.plus(Duration::from_secs(11))));
     }
 }

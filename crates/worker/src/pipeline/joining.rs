@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::health::ReaderHealth;
 use super::publication::Publication;
-use super::stop::Stop;
+use super::stop::StopRequest;
 use bernstream_release::window::{Window, WindowPart};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
@@ -28,21 +28,26 @@ pub(super) struct PartialWindow {
 }
 
 /// The end of a reader: hands over its share of one window after another.
-pub(super) struct Handover(SyncSender<PartialWindow>);
+pub(super) struct WindowHandover(SyncSender<PartialWindow>);
 
-impl Handover {
+impl WindowHandover {
     /// Waits until there is room: a reader is at most one window ahead of what is joined, so that its memory is bounded. `false` if
     /// nobody will take it any more.
-    pub fn give(&self, share: PartialWindow, health: &ReaderHealth, stop: &Stop) -> bool {
+    pub fn hand_over(
+        &self,
+        share: PartialWindow,
+        health: &ReaderHealth,
+        stop: &StopRequest,
+    ) -> bool {
         let mut share = share;
-        while !stop.asked() {
-            health.beat();
+        while !stop.is_requested() {
+            health.record_heartbeat();
             share = match self.0.try_send(share) {
                 Ok(()) => return true,
                 Err(TrySendError::Disconnected(_)) => return false,
                 Err(TrySendError::Full(back)) => back,
             };
-            stop.wait(PAUSE);
+            stop.sleep_or_stop(PAUSE);
         }
         false
     }
@@ -63,14 +68,14 @@ impl<'a> PartialMerger<'a> {
     }
 
     /// The handover of one more reader.
-    pub fn reader(&mut self) -> Handover {
+    pub fn add_reader(&mut self) -> WindowHandover {
         let (sender, receiver) = sync_channel(1);
         self.readers.push(receiver);
-        Handover(sender)
+        WindowHandover(sender)
     }
 
     /// The next window, once every reader has read its share of it; `None` as soon as one of them has ended.
-    pub fn next(&self) -> Option<ClosedWindow> {
+    pub fn next_window(&self) -> Option<ClosedWindow> {
         let (first, others) = self.readers.split_first()?;
         let PartialWindow {
             mut part,
@@ -80,12 +85,12 @@ impl<'a> PartialMerger<'a> {
         for reader in others {
             // All of them take the windows of one grid in order, so that this is a share of the same one.
             let share = reader.recv().ok()?;
-            part.join(share.part);
+            part.join_part(share.part);
             // No two readers have a partition in common.
             ends.0.extend(share.ends.0);
         }
-        let window = part.settled();
-        let publish_at = self.publication.due(window.span, cutoff);
+        let window = part.into_window();
+        let publish_at = self.publication.due_time(window.span, cutoff);
         Some(ClosedWindow {
             window,
             ends,

@@ -8,27 +8,27 @@ use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use tracing::Dispatch;
 
 use super::ReaderTask;
-use super::absorbed::{Absorbed, Absorbing};
+use super::absorbed::{AbsorberParams, PartialCollector};
 use super::asked::TimedRequests;
 use super::catch_up::CatchUp;
-use super::comparison::Comparison;
+use super::comparison::WitnessComparison;
 use super::error::Error;
 use super::health::Health;
-use super::joining::{Handover, PartialMerger};
+use super::joining::{PartialMerger, WindowHandover};
 use super::outage::{CommonOutage, Outage};
-use super::plan::Plan;
+use super::plan::ReleasePlan;
 use super::read_here::{LocalReader, LocalReaderPool};
-use super::reader::{self, ReaderStatus, Unread};
+use super::reader::{self, ReaderStatus, UnreadReason};
 use super::releasing::ReleaseTask;
 use super::reports::PendingReports;
-use super::stop::{Stop, StopGuard};
+use super::stop::{StopGuard, StopRequest};
 use super::terms::LedgerBeginning;
 use crate::metrics::Metrics;
 use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::source::Source;
 use bernstream_ledger::Ledger;
-use bernstream_ledger::witness::{Strays, Witness};
+use bernstream_ledger::witness::{StrayCounts, Witness};
 use bernstream_noise as mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::window::Windows;
@@ -44,7 +44,7 @@ const WAITING: usize = 4;
 
 /// Everything that a worker needs; the command line provides it.
 pub struct Worker<'a> {
-    pub plan: &'a Plan,
+    pub plan: &'a ReleasePlan,
     /// Shares of one input, each read by a thread of its own: together all of it, and no partition twice.
     pub readers: Vec<Box<dyn Source + Send + 'a>>,
     pub ledger: Ledger,
@@ -54,7 +54,7 @@ pub struct Worker<'a> {
     pub generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
     pub metrics: Metrics,
     pub health: &'a Health,
-    pub stop: Stop,
+    pub stop: StopRequest,
 }
 
 impl<'a> Worker<'a> {
@@ -63,26 +63,27 @@ impl<'a> Worker<'a> {
     /// # Errors
     ///
     /// The failure of either loop that retrying cannot mend.
-    pub fn run(self) -> Result<(), Error> {
-        self.run_with(None)
+    pub fn run_alone(self) -> Result<(), Error> {
+        self.run_with_absorbers(None)
     }
 
-    /// Runs as [`Worker::run`] does, but where others read: `absorbed` gets the windows from them, in place of the readers.
+    /// Runs as [`Worker::run_alone`] does, but where others read: `absorbed` gets the windows from them, in place of the readers.
     ///
     /// # Errors
     ///
-    /// As for [`Worker::run`].
-    pub fn run_with(self, absorbed: Option<Absorbed>) -> Result<(), Error> {
+    /// As for [`Worker::run_alone`].
+    pub fn run_with_absorbers(self, absorbed: Option<AbsorberParams>) -> Result<(), Error> {
         let stop = self.stop.clone();
         let outage = CommonOutage::default();
-        self.health.allow(self.plan.longest());
-        WorkerLoops::new(self, absorbed, &outage, &stop)?.run(&stop)
+        self.health
+            .allow_products(self.plan.most_products_per_window());
+        WorkerLoops::new(self, absorbed, &outage, &stop)?.run_all(&stop)
     }
 }
 
 /// The beginning of the windows of a worker, and what its ledger has of them.
 pub(super) struct WindowsStart<'a> {
-    plan: &'a Plan,
+    plan: &'a ReleasePlan,
     /// No release covers an earlier window.
     pub first: Timestamp,
     /// The window that closes next.
@@ -92,7 +93,7 @@ pub(super) struct WindowsStart<'a> {
 }
 
 impl<'a> WindowsStart<'a> {
-    fn new(plan: &'a Plan, ledger: &Ledger) -> Result<Self, Error> {
+    fn new(plan: &'a ReleasePlan, ledger: &Ledger) -> Result<Self, Error> {
         // Earlier windows belong to other ledgers, or to settings that paid for no overlap.
         let first = ledger.genesis().first.max(ledger.live_from());
         let next = plan.rules.grid.span_of(ledger.next_window());
@@ -104,15 +105,15 @@ impl<'a> WindowsStart<'a> {
             backfill_until,
             recorded: Recorded::default(),
         };
-        let oldest_message = start.windows().oldest_message();
-        start.recorded = ledger.recorded(oldest_message, |window| {
-            plan.rules.cutoff(window, backfill_until)
+        let oldest_message = start.open_windows().oldest_message();
+        start.recorded = ledger.recorded_positions(oldest_message, |window| {
+            plan.rules.window_cutoff(window, backfill_until)
         })?;
         Ok(start)
     }
 
     /// The windows of one reader, before it has read anything.
-    pub fn windows(&self) -> Windows {
+    pub fn open_windows(&self) -> Windows {
         let forms = self
             .plan
             .releases
@@ -132,14 +133,14 @@ impl<'a> WindowsStart<'a> {
 /// A loop that reads, and where it hands over its share of each window.
 struct ReadingLoop<R> {
     reader: R,
-    shares: Handover,
+    shares: WindowHandover,
 }
 
 /// The loops of a worker, before they run.
 struct WorkerLoops<'a> {
     releasing: ReleaseTask<'a>,
     readings: Vec<ReadingLoop<ReaderTask<'a>>>,
-    absorbing: Option<ReadingLoop<Absorbing<'a>>>,
+    absorbing: Option<ReadingLoop<PartialCollector<'a>>>,
     /// Readers of the partitions that no absorber sends.
     reading_here: Vec<LocalReader<'a>>,
     joining: PartialMerger<'a>,
@@ -148,9 +149,9 @@ struct WorkerLoops<'a> {
 impl<'a> WorkerLoops<'a> {
     fn new(
         worker: Worker<'a>,
-        absorbed: Option<Absorbed>,
-        outage: &'a CommonOutage<Unread>,
-        stop: &'a Stop,
+        absorbed: Option<AbsorberParams>,
+        outage: &'a CommonOutage<UnreadReason>,
+        stop: &'a StopRequest,
     ) -> Result<Self, Error> {
         let Worker {
             plan,
@@ -169,7 +170,7 @@ impl<'a> WorkerLoops<'a> {
                 .map_or(0, |absorbed| absorbed.own.len() + 1);
         let is_for_operators = metrics.operator.is_some();
         let mut seen = health
-            .begin(&clock, threads)
+            .begin_readers(&clock, threads)
             .into_iter()
             .map(|reader| ReaderStatus::new(outage, reader, health, is_for_operators));
         let mut split = SplitReaders::default();
@@ -179,13 +180,13 @@ impl<'a> WorkerLoops<'a> {
         }
         let absorbing = split.absorbing.map(|reader| ReadingLoop {
             reader,
-            shares: joining.reader(),
+            shares: joining.add_reader(),
         });
         let mut readings = Vec::new();
         for (source, seen) in readers.into_iter().zip(seen) {
             let reader = ReaderTask {
                 source,
-                windows: start.windows(),
+                windows: start.open_windows(),
                 recorded: start.recorded.clone(),
                 must_rewind: true,
                 metrics: metrics.clone(),
@@ -193,7 +194,7 @@ impl<'a> WorkerLoops<'a> {
             };
             readings.push(ReadingLoop {
                 reader,
-                shares: joining.reader(),
+                shares: joining.add_reader(),
             });
         }
         let releasing = ReleaseTask {
@@ -215,8 +216,8 @@ impl<'a> WorkerLoops<'a> {
             generators: worker.generators,
             outage: Outage::default(),
             unknown_topic: UnknownTopic::default(),
-            comparison: Comparison::default(),
-            strays: Strays::default(),
+            comparison: WitnessComparison::default(),
+            strays: StrayCounts::default(),
             reports: PendingReports::default(),
             coming: None,
             next_due: None,
@@ -240,7 +241,7 @@ impl<'a> WorkerLoops<'a> {
     }
 
     /// Runs all loops until they have ended. One that fails stops the others.
-    fn run(self, stop: &Stop) -> Result<(), Error> {
+    fn run_all(self, stop: &StopRequest) -> Result<(), Error> {
         let WorkerLoops {
             releasing,
             readings,
@@ -252,25 +253,25 @@ impl<'a> WorkerLoops<'a> {
         let log = &tracing::dispatcher::get_default(Dispatch::clone);
         thread::scope(|scope| {
             let mut threads = Vec::new();
-            threads.push(spawn(scope, "release", stop, move || {
-                guarded(log, stop, || releasing.run(receiver))
+            threads.push(spawn_loop(scope, "release", stop, move || {
+                run_guarded(log, stop, || releasing.run_release_loop(receiver))
             })?);
             for ReadingLoop { reader, shares } in readings {
-                threads.push(spawn(scope, READER, stop, move || {
-                    guarded(log, stop, || reader::run(reader, Some(shares), stop))
+                threads.push(spawn_loop(scope, READER, stop, move || {
+                    run_guarded(log, stop, || reader::run_reader(reader, Some(shares), stop))
                 })?);
             }
             if let Some(ReadingLoop { reader, shares }) = absorbing {
-                threads.push(spawn(scope, READER, stop, move || {
-                    guarded(log, stop, || reader::run(reader, Some(shares), stop))
+                threads.push(spawn_loop(scope, READER, stop, move || {
+                    run_guarded(log, stop, || reader::run_reader(reader, Some(shares), stop))
                 })?);
             }
             for reader in reading_here {
-                threads.push(spawn(scope, READER, stop, move || {
-                    guarded(log, stop, || reader::run(reader, None, stop))
+                threads.push(spawn_loop(scope, READER, stop, move || {
+                    run_guarded(log, stop, || reader::run_reader(reader, None, stop))
                 })?);
             }
-            joining.run(&sender);
+            joining.merge_windows(&sender);
             drop((joining, sender));
             // All have ended before the first failure is returned.
             let ends: Vec<Result<(), Error>> = threads.into_iter().map(end_of_thread).collect();
@@ -282,20 +283,20 @@ impl<'a> WorkerLoops<'a> {
 /// The readers of a worker whose reading is split over processes.
 #[derive(Default)]
 struct SplitReaders<'a> {
-    absorbing: Option<Absorbing<'a>>,
+    absorbing: Option<PartialCollector<'a>>,
     reading_here: Vec<LocalReader<'a>>,
 }
 
 impl<'a> SplitReaders<'a> {
     fn new(
-        mut absorbed: Absorbed,
+        mut absorbed: AbsorberParams,
         start: &WindowsStart<'_>,
         accepted: Arc<AtomicI64>,
         metrics: &Metrics,
         seen: &mut impl Iterator<Item = ReaderStatus<'a>>,
     ) -> Self {
         let own = std::mem::take(&mut absorbed.own);
-        let topic = own.first().map(|own| own.topic().to_owned());
+        let topic = own.first().map(|own| own.topic_id().to_owned());
         let (pool, queues) = LocalReaderPool::new(own.len());
         let mut readers = SplitReaders::default();
         for (own, queues) in own.into_iter().zip(queues) {
@@ -308,7 +309,7 @@ impl<'a> SplitReaders<'a> {
             && let Some(seen) = seen.next()
         {
             let metrics = metrics.clone();
-            readers.absorbing = Some(Absorbing::new(
+            readers.absorbing = Some(PartialCollector::new(
                 absorbed, topic, pool, start, accepted, metrics, seen,
             ));
         }
@@ -317,7 +318,10 @@ impl<'a> SplitReaders<'a> {
 }
 
 /// The clock by which windows close: that of the input.
-fn clock_of(readers: &[Box<dyn Source + Send + '_>], absorbed: Option<&Absorbed>) -> ScheduleClock {
+fn clock_of(
+    readers: &[Box<dyn Source + Send + '_>],
+    absorbed: Option<&AbsorberParams>,
+) -> ScheduleClock {
     if let Some(absorbed) = absorbed {
         return absorbed.clock();
     }
@@ -328,17 +332,17 @@ fn clock_of(readers: &[Box<dyn Source + Send + '_>], absorbed: Option<&Absorbed>
 }
 
 /// Starts a thread; where it cannot be started, the others stop.
-fn spawn<'scope>(
+fn spawn_loop<'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
-    stop: &Stop,
+    stop: &StopRequest,
     work: impl FnOnce() -> Result<(), Error> + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, Result<(), Error>>, Error> {
     Builder::new()
         .name(name.to_owned())
         .spawn_scoped(scope, work)
         .map_err(|error| {
-            stop.ask();
+            stop.request_stop();
             Error::Thread(error)
         })
 }
@@ -348,9 +352,9 @@ fn end_of_thread(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), 
 }
 
 /// Runs a loop that logs to where the caller does, and that stops the others if it fails or panics.
-fn guarded(
+fn run_guarded(
     log: &Dispatch,
-    stop: &Stop,
+    stop: &StopRequest,
     work: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut guard = StopGuard::new(stop);

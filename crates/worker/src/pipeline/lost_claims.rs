@@ -9,7 +9,7 @@ use bernstream_kafka::sink;
 use bernstream_kafka::sink::{Sink, deliver};
 use bernstream_ledger as ledger;
 use bernstream_ledger::witness::Witness;
-use bernstream_ledger::{Head, Slot, Standing};
+use bernstream_ledger::{Head, OutboxSlot, Standing};
 
 /// Number of messages that are sent again at once, which bounds the memory that their bytes take.
 const AT_ONCE: usize = 16;
@@ -20,19 +20,19 @@ impl ReleaseTask<'_> {
     /// # Errors
     ///
     /// If output or log cannot be read.
-    pub(super) fn look_at_output(&mut self) -> Result<(), deliver::Error> {
+    pub(super) fn read_output_tail(&mut self) -> Result<(), deliver::Error> {
         if !self.comparison.is_due() {
             return Ok(());
         }
         let published = self.ledger.newest_published()?;
-        let tail = self.sink.tail(&self.ledger.newest_messages()?);
+        let tail = self.sink.read_tail(&self.ledger.newest_messages()?);
         let tail = tail
             .map_err(|error| deliver::Error::Sink {
                 published: 0,
                 error,
             })?
             .unwrap_or_default();
-        let evidence = self.ledger.gather(tail.rows())?;
+        let evidence = self.ledger.gather_evidence(tail.rows())?;
         self.comparison.found = Some(FoundOutput {
             published,
             tail,
@@ -46,14 +46,14 @@ impl ReleaseTask<'_> {
     /// # Errors
     ///
     /// [`ledger::Error::LostClaims`] if a row was published that the ledger does not have.
-    pub(super) fn compare(&mut self, accepted: Option<Head>) -> Result<(), Error> {
+    pub(super) fn compare_with_witness(&mut self, accepted: Option<Head>) -> Result<(), Error> {
         let Some(found) = &self.comparison.found else {
             return Ok(());
         };
         let remembered = self.witness.remembered();
         match self
             .ledger
-            .standing(accepted.as_ref(), remembered, &found.evidence)?
+            .standing_of_witness(accepted.as_ref(), remembered, &found.evidence)?
         {
             Standing::Agrees => {}
             Standing::Unknown(shown) => {
@@ -78,7 +78,7 @@ impl ReleaseTask<'_> {
         self.witness.settle();
         let published = found.published;
         let lost = match &published {
-            Some(published) => found.tail.lost(&self.ledger, published)?,
+            Some(published) => found.tail.lost_messages(&self.ledger, published)?,
             None => sink::Lost::default(),
         };
         let now = ReportedLoss {
@@ -114,17 +114,17 @@ impl ReleaseTask<'_> {
             );
         }
         self.send_again(&lost.kept)?;
-        if self.comparison.agree() {
+        if self.comparison.record_agreement() {
             info!("the witness has accepted again what it had lost");
         }
         Ok(())
     }
 
     /// Sends the same bytes again, row by row.
-    fn send_again(&mut self, lost: &[Slot]) -> Result<(), Error> {
-        for row in lost.chunk_by(Slot::is_of_row_of) {
+    fn send_again(&mut self, lost: &[OutboxSlot]) -> Result<(), Error> {
+        for row in lost.chunk_by(OutboxSlot::is_of_row_of) {
             for portion in row.chunks(AT_ONCE) {
-                let sent = self.sink.publish(&self.ledger.kept_in(portion)?);
+                let sent = self.sink.publish(&self.ledger.kept_in_slots(portion)?);
                 sent.map_err(|unpublished| deliver::Error::Sink {
                     published: 0,
                     error: unpublished.error,

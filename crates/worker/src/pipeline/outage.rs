@@ -36,18 +36,18 @@ impl<R> Default for Outage<R> {
 
 impl<R: PartialEq> Outage<R> {
     /// Records a failure; returns whether to tell it, for this reason.
-    pub fn fails(&mut self, reason: R, now: Instant) -> bool {
+    pub fn should_report_failure(&mut self, reason: R, now: Instant) -> bool {
         self.works_since = None;
         self.told = Some(false);
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
-            self.reminder.end();
+            self.reminder.forget_reminder();
         }
         self.reminder.is_due(now)
     }
 
     /// Records that it works; returns whether to tell that.
-    pub fn works(&mut self, now: Instant) -> bool {
+    pub fn should_report_recovery(&mut self, now: Instant) -> bool {
         let since = *self.works_since.get_or_insert(now);
         let is_news = match self.told {
             None => true,
@@ -57,7 +57,7 @@ impl<R: PartialEq> Outage<R> {
         if is_news {
             self.told = Some(true);
             self.reasons.clear();
-            self.reminder.end();
+            self.reminder.forget_reminder();
         }
         is_news
     }
@@ -82,19 +82,19 @@ impl<R> Default for CommonOutage<R> {
 
 impl<R: PartialEq> CommonOutage<R> {
     /// Records a failure; returns whether to tell it, for this reason.
-    pub fn fails(&self, reason: R) -> bool {
+    pub fn should_report_failure(&self, reason: R) -> bool {
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_over.store(false, Relaxed);
-        outage.fails(reason, Instant::now())
+        outage.should_report_failure(reason, Instant::now())
     }
 
     /// Records that it works; returns whether to tell that. `works` says whether it does for all threads.
-    pub fn works(&self, works: impl FnOnce() -> bool) -> bool {
+    pub fn should_report_recovery(&self, works: impl FnOnce() -> bool) -> bool {
         if self.is_over.load(Relaxed) || !works() {
             return false;
         }
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = outage.works(Instant::now());
+        let is_news = outage.should_report_recovery(Instant::now());
         self.is_over.store(outage.told == Some(true), Relaxed);
         is_news
     }
@@ -110,18 +110,25 @@ mod tests {
         let start = Instant::now();
         let silence = "no answer";
         let after = |millis: u64| start + Duration::from_millis(millis);
-        assert!(outage.works(start), "at first it is told at once");
-        assert!(!outage.works(after(100)));
-        assert!(outage.fails(silence, after(200)) && !outage.fails(silence, after(200)));
+        assert!(
+            outage.should_report_recovery(start),
+            "at first it is told at once"
+        );
+        assert!(!outage.should_report_recovery(after(100)));
+        assert!(
+            outage.should_report_failure(silence, after(200))
+                && !outage.should_report_failure(silence, after(200))
+        );
         // It flaps for most of a minute, ten times a second.
-        let mut flaps = |at| outage.works(at) || outage.fails(silence, at);
+        let mut flaps =
+            |at| outage.should_report_recovery(at) || outage.should_report_failure(silence, at);
         assert!(!(0..590).any(|tenth| flaps(after(200 + 100 * tenth))));
         let told = (0..100)
-            .filter(|tenth| outage.works(after(60_300 + 100 * tenth)))
+            .filter(|tenth| outage.should_report_recovery(after(60_300 + 100 * tenth)))
             .count();
         assert_eq!(told, 1);
         assert!(
-            outage.fails(silence, after(70_300)),
+            outage.should_report_failure(silence, after(70_300)),
             "the next outage is another one"
         );
     }
@@ -130,19 +137,25 @@ mod tests {
     fn each_reason_of_an_outage_is_told_once() {
         let mut outage = Outage::default();
         let start = Instant::now();
-        assert!(outage.fails("no answer", start));
-        assert!(!outage.works(start), "it has not worked for long");
-        assert!(outage.fails("lost claims", start), "another reason is news");
+        assert!(outage.should_report_failure("no answer", start));
+        assert!(
+            !outage.should_report_recovery(start),
+            "it has not worked for long"
+        );
+        assert!(
+            outage.should_report_failure("lost claims", start),
+            "another reason is news"
+        );
         // The two of them flap.
         assert!(
-            !(0..100)
-                .any(|_| outage.fails("no answer", start) || outage.fails("lost claims", start))
+            !(0..100).any(|_| outage.should_report_failure("no answer", start)
+                || outage.should_report_failure("lost claims", start))
         );
         assert!(
-            !outage.works(start) && outage.works(start + CALM),
+            !outage.should_report_recovery(start) && outage.should_report_recovery(start + CALM),
             "the end is told once, whatever the reasons were"
         );
-        assert!(outage.fails("lost claims", start));
+        assert!(outage.should_report_failure("lost claims", start));
     }
 
     #[test]
@@ -150,9 +163,12 @@ mod tests {
         let mut outage = Outage::default();
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        assert!(outage.fails("no answer", start) && outage.fails("lost claims", after(5)));
+        assert!(
+            outage.should_report_failure("no answer", start)
+                && outage.should_report_failure("lost claims", after(5))
+        );
         let told = (6..200)
-            .filter(|second| outage.fails("no answer", after(*second)))
+            .filter(|second| outage.should_report_failure("no answer", after(*second)))
             .collect::<Vec<_>>();
         assert_eq!(
             told,

@@ -7,7 +7,7 @@ use super::publication::Publication;
 use super::series::NoiseSeries;
 use bernstream_noise::Exact;
 use bernstream_noise::noise::Generator;
-use bernstream_noise::order::Order;
+use bernstream_noise::order::OrderChoice;
 use bernstream_noise::{Mechanism, Noisy};
 use bernstream_release::choice::{Bandwidth, Candidates};
 use bernstream_release::window::accumulator::Accumulator;
@@ -21,7 +21,7 @@ use bernstream_synopsis::price::Price;
 
 /// The releases of a worker, and their prices. All of it is public.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ReleasePlan {
     pub rules: Rules,
     /// The privacy blocks: a release charges every block that its window overlaps.
     pub blocks: Blocks,
@@ -58,14 +58,14 @@ pub struct ReleaseVariant {
     pub touched: usize,
     pub scaling: ValueScaling,
     /// The private choice of an order, if any: it selects one of `descriptions`.
-    pub order: Option<Order>,
+    pub order: Option<OrderChoice>,
     /// The description of a synopsis, but for what differs from window to window.
     pub descriptions: Candidates<Description>,
 }
 
-impl Plan {
+impl ReleasePlan {
     /// The most multiplications that a window can take, all releases and keys together.
-    pub fn longest(&self) -> u64 {
+    pub fn most_products_per_window(&self) -> u64 {
         let mut products: u64 = 0;
         for release in &self.releases {
             products = products.saturating_add(release.most_products());
@@ -76,7 +76,7 @@ impl Plan {
 
     /// The span that a release covers when `window` closes, no earlier than `first`.
     pub(super) fn span_of(&self, release: &Release, window: Span, first: Timestamp) -> Span {
-        let start = self.rules.grid.before(window, release.form.panes - 1);
+        let start = self.rules.grid.start_before(window, release.form.panes - 1);
         Span {
             start: start.max(first),
             end: window.end,
@@ -95,15 +95,15 @@ impl Release {
     }
 
     /// The place of the variant that the private choice selects, or of the only one.
-    pub(super) fn choose(&self, state: &Accumulator, generator: &mut Generator) -> usize {
+    pub(super) fn choose_variant(&self, state: &Accumulator, generator: &mut Generator) -> usize {
         match &self.bandwidth {
-            Some(bandwidth) => bandwidth.choose(state, generator),
+            Some(bandwidth) => bandwidth.choose_candidate(state, generator),
             None => 0,
         }
     }
 
     /// The panes that a synopsis names if the function is evaluated afresh on several of them.
-    pub(super) fn panes(&self, newest: Span) -> Option<Panes> {
+    pub(super) fn described_panes(&self, newest: Span) -> Option<Panes> {
         if self.form.panes <= 1 {
             return None;
         }
@@ -122,9 +122,13 @@ impl Release {
 
 impl ReleaseVariant {
     /// The description of the order that the private choice selects, or the only one.
-    pub(super) fn description(&self, exact: &Exact, generator: &mut Generator) -> &Description {
+    pub(super) fn chosen_description(
+        &self,
+        exact: &Exact,
+        generator: &mut Generator,
+    ) -> &Description {
         let chosen = match &self.order {
-            Some(order) => order.choose(exact, generator),
+            Some(order) => order.choose_order(exact, generator),
             None => 0,
         };
         self.descriptions.get(chosen)
@@ -132,6 +136,6 @@ impl ReleaseVariant {
 
     /// Noisy values in natural units.
     pub fn dequantize(&self, noisy: &Noisy) -> Dequantized {
-        Dequantized::of(noisy, &*self.target, self.scaling)
+        Dequantized::from_noisy(noisy, &*self.target, self.scaling)
     }
 }

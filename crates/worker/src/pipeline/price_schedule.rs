@@ -16,11 +16,11 @@ pub struct PriceSchedule {
 
 impl PriceSchedule {
     /// The price of window `n` of a block; `None` once the release is over.
-    pub fn price(&self, n: u64) -> Option<Price> {
+    pub fn price_of_window(&self, n: u64) -> Option<Price> {
         if self.over.is_some_and(|over| n >= over) {
             None
         } else {
-            self.policy.price(n)
+            self.policy.window_price(n)
         }
     }
 }

@@ -3,22 +3,22 @@
 
 use std::borrow::Cow;
 
-use super::plan::{Plan, Release, ReleaseVariant};
+use super::plan::{Release, ReleasePlan, ReleaseVariant};
 use super::terms::{LedgerBeginning, QuotedRelease};
-use crate::metrics::Withheld;
+use crate::metrics::WithheldReason;
 use bernstream_noise as mechanism;
 use bernstream_noise::Mechanism;
 use bernstream_noise::accountant;
-use bernstream_noise::accountant::Charged;
-use bernstream_noise::accountant::policy::{Policy, number};
+use bernstream_noise::accountant::ChargedBlock;
+use bernstream_noise::accountant::policy::{Policy, window_number};
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
-impl Plan {
+impl ReleasePlan {
     /// The span and the price of each release in `window`.
-    pub(super) fn quoted_releases(
+    pub(super) fn quote_releases(
         &self,
         window: Span,
         beginning: LedgerBeginning,
@@ -28,21 +28,21 @@ impl Plan {
             let span = self.span_of(release, window, beginning.first_covered);
             // Of the overlapped blocks the first gives the largest number: policies never rise.
             let block = self.blocks.span_of(span.start);
-            let number = number(self.rules.grid, block, beginning.first_window, window);
+            let number = window_number(self.rules.grid, block, beginning.first_window, window);
             quoted.push(QuotedRelease {
                 span,
-                price: release.price_schedule.price(number),
+                price: release.price_schedule.price_of_window(number),
             });
         }
         quoted
     }
 
     /// The charge of a window to each block that one of its releases overlaps; `None` if a block cannot pay, or if every release is over.
-    pub(super) fn quote(
+    pub(super) fn quote_blocks(
         &self,
         releases: &[QuotedRelease],
         spent: impl Fn(Span) -> Price,
-    ) -> Option<Vec<Charged>> {
+    ) -> Option<Vec<ChargedBlock>> {
         let mut of_releases = Vec::new();
         for release in releases {
             let Some(price) = release.price else { continue };
@@ -52,20 +52,20 @@ impl Plan {
                     .map(|block| (block, price)),
             );
         }
-        let quoted = accountant::quote(of_releases, spent, self.limit).ok()?;
+        let quoted = accountant::quote_window(of_releases, spent, self.limit).ok()?;
         (!quoted.is_empty()).then_some(quoted)
     }
 
     /// The reason why a window was not paid for.
-    pub(super) fn why_withheld(&self, window: Span, beginning: LedgerBeginning) -> Withheld {
+    pub(super) fn why_withheld(&self, window: Span, beginning: LedgerBeginning) -> WithheldReason {
         let is_over = self
-            .quoted_releases(window, beginning)
+            .quote_releases(window, beginning)
             .iter()
             .all(|release| release.price.is_none());
         if is_over {
-            Withheld::Over
+            WithheldReason::Over
         } else {
-            Withheld::Budget
+            WithheldReason::Budget
         }
     }
 
@@ -86,7 +86,9 @@ impl Plan {
             .all(|release| release.price_schedule.over.is_none());
         // Beside a policy the fixed prices are set aside for the whole block.
         let paid = match fixed.reduce(|sum, price| sum.checked_add(price).unwrap_or(self.total)) {
-            Some(price) if is_fixed => Policy::Fixed(price).lasts(self.limit, None, |_| true),
+            Some(price) if is_fixed => {
+                Policy::Fixed(price).paid_windows(self.limit, None, |_| true)
+            }
             _ => self
                 .releases
                 .iter()
@@ -121,7 +123,7 @@ impl Release {
                     .checked_sub(self.price_schedule.choices)
                     .ok_or(mechanism::Error::NoPrice)?;
                 self.variants
-                    .try_map(|variant| variant.at(price, own))
+                    .try_map(|variant| variant.at_price(price, own))
                     .map(Cow::Owned)
             }
         }
@@ -134,7 +136,7 @@ impl ReleaseVariant {
         clippy::cast_precision_loss,
         reason = "a scale to show; the noise itself is drawn from the integer"
     )]
-    fn at(&self, price: Price, own: Price) -> Result<ReleaseVariant, mechanism::Error> {
+    fn at_price(&self, price: Price, own: Price) -> Result<ReleaseVariant, mechanism::Error> {
         let mechanism = Mechanism::calibrated(
             self.mechanism.distribution(),
             self.change,

@@ -6,9 +6,9 @@ use std::time::Instant;
 use tracing::{error, info, warn};
 
 use super::Error;
-use super::plan::Plan;
+use super::plan::ReleasePlan;
 use super::releasing::{ComingWindow, ReleaseTask};
-use super::reports::{LedgerStatus, Outcome, PendingReport, PendingReports, RecalledReports};
+use super::reports::{LedgerStatus, PendingReport, PendingReports, RecalledReports, WindowOutcome};
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::Progress;
 use bernstream_ledger::witness::Witness;
@@ -17,14 +17,17 @@ use bernstream_synopsis::grid::Span;
 
 impl ReleaseTask<'_> {
     /// A step of delivery has failed, and is tried again.
-    pub(super) fn undelivered(&mut self, why: &deliver::Error) {
-        self.metrics.published.inc_by(why.published() as u64);
+    pub(super) fn report_failed_step(&mut self, why: &deliver::Error) {
+        self.metrics.published.inc_by(why.published_before() as u64);
         self.health.publishing.store(false, Relaxed);
-        let lost = why.lost();
+        let lost = why.lost_records();
         if lost.is_some() {
             self.metrics.show_lost(lost);
         }
-        if !self.outage.fails(why.reason(), Instant::now()) {
+        if !self
+            .outage
+            .should_report_failure(why.reason(), Instant::now())
+        {
             return;
         }
         match lost {
@@ -55,7 +58,7 @@ impl ReleaseTask<'_> {
     }
 
     /// Shows that a step of delivery has worked, and what it did.
-    pub(super) fn delivered(&mut self, progress: &Progress) -> Result<(), Error> {
+    pub(super) fn report_step(&mut self, progress: &Progress) -> Result<(), Error> {
         let is_first = !self.health.witnessed.swap(true, Relaxed);
         if is_first {
             info!("the witness agrees with the ledger");
@@ -70,8 +73,8 @@ impl ReleaseTask<'_> {
         self.health.following.store(!is_acting, Relaxed);
         self.metrics.acting.set(i64::from(is_acting));
         if progress.has_followed {
-            self.report();
-            self.recall()?;
+            self.report_due_windows();
+            self.recall_reports()?;
         }
         if progress.is_waiting && !self.is_waiting && !self.ledger.is_shared() {
             warn!(
@@ -95,15 +98,15 @@ impl ReleaseTask<'_> {
         let is_unaccepted = progress.has_claimed || progress.is_waiting;
         match is_acting || is_unaccepted {
             true => {
-                let next = progress.next_due.map(|due| self.by_worker(due));
-                let coming = self.coming();
+                let next = progress.next_due.map(|due| self.to_worker_clock(due));
+                let coming = self.coming_window_due();
                 self.health
-                    .delivered(has_published, next, is_unaccepted, coming, now);
+                    .record_delivery(has_published, next, is_unaccepted, coming, now);
             }
             // Who follows owes nothing.
-            false => self.health.delivered(true, None, false, None, now),
+            false => self.health.record_delivery(true, None, false, None, now),
         }
-        if self.outage.works(Instant::now()) && !is_first {
+        if self.outage.should_report_recovery(Instant::now()) && !is_first {
             info!("publishing what is due again");
         }
         self.metrics.published.inc_by(progress.published as u64);
@@ -111,80 +114,93 @@ impl ReleaseTask<'_> {
     }
 
     /// The window is in the ledger and will be reported when it is due.
-    pub(super) fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
-        self.reports.add(PendingReport {
+    pub(super) fn report_closed_window(
+        &mut self,
+        due: Timestamp,
+        window: Span,
+        outcome: WindowOutcome,
+    ) {
+        self.reports.add_report(PendingReport {
             due,
             window,
             outcome,
-            status: LedgerStatus::of(&self.ledger, Some(outcome)),
+            status: LedgerStatus::after_newest_window(&self.ledger, Some(outcome)),
         });
-        self.report();
+        self.report_due_windows();
     }
 
     /// The due time of the window that closes next, if that was still to come when it became the next: a worker that is behind
     /// its schedule is measured by what it publishes.
-    fn coming(&mut self) -> Option<Timestamp> {
+    fn coming_window_due(&mut self) -> Option<Timestamp> {
         let start = self.ledger.next_window();
         if let Some(coming) = &self.coming
             && coming.start == start
         {
             return coming.due;
         }
-        let Plan {
+        let ReleasePlan {
             rules, publication, ..
         } = self.plan;
-        let scheduled = publication.scheduled(rules, start, self.ledger.genesis().backfill_until);
+        let scheduled =
+            publication.scheduled_due_time(rules, start, self.ledger.genesis().backfill_until);
         let due = scheduled
             .filter(|due| *due > self.clock.now())
-            .map(|due| self.by_worker(due));
+            .map(|due| self.to_worker_clock(due));
         self.coming = Some(ComingWindow { start, due });
         due
     }
 
     /// The time by the worker's clock, which the probes follow, at which the brokers' clock comes to `due`, or came to it.
-    pub(super) fn by_worker(&self, due: Timestamp) -> Timestamp {
-        let brokers = self.clock.brokers();
+    pub(super) fn to_worker_clock(&self, due: Timestamp) -> Timestamp {
+        let brokers = self.clock.broker_time();
         Timestamp::now()
             .plus(due.since(brokers))
             .minus(brokers.since(due))
     }
 
     /// Shows every window that is due by now in log and metrics.
-    pub(super) fn report(&mut self) {
+    pub(super) fn report_due_windows(&mut self) {
         let now = self.clock.now();
-        if let Some(until) = self
-            .reports
-            .report(now, self.plan.total, &self.metrics, self.health)
+        if let Some(until) =
+            self.reports
+                .report_due(now, self.plan.total, &self.metrics, self.health)
         {
-            self.plan.show(until, &self.ledger, &self.metrics);
-            let Plan {
+            self.plan.show_schedule(until, &self.ledger, &self.metrics);
+            let ReleasePlan {
                 rules, publication, ..
             } = self.plan;
-            self.catch_up.report(
+            self.catch_up.report_progress(
                 rules,
                 until,
-                publication.due_after(rules, until, self.ledger.genesis().backfill_until, now),
+                publication.count_due_windows(
+                    rules,
+                    until,
+                    self.ledger.genesis().backfill_until,
+                    now,
+                ),
             );
         }
     }
 
     /// Shows in the metrics what an earlier run left, but nothing before it is due.
-    pub(super) fn recall(&mut self) -> Result<(), Error> {
+    pub(super) fn recall_reports(&mut self) -> Result<(), Error> {
         let genesis = self.ledger.genesis();
         self.metrics
-            .begin(&genesis.ledger, self.plan.total, self.plan.limit);
-        let Plan {
+            .show_beginning(&genesis.ledger, self.plan.total, self.plan.limit);
+        let ReleasePlan {
             rules, publication, ..
         } = self.plan;
-        let RecalledReports { status, pending } = PendingReports::recall(
+        let RecalledReports { status, pending } = PendingReports::recall_pending(
             &self.ledger,
             self.clock.now(),
-            |window| publication.due(window, rules.cutoff(window, genesis.backfill_until)),
+            |window| {
+                publication.due_time(window, rules.window_cutoff(window, genesis.backfill_until))
+            },
             |window| self.plan.why_withheld(window, self.beginning),
         )?;
-        status.show(self.plan.total, &self.metrics, self.health);
+        status.show_status(self.plan.total, &self.metrics, self.health);
         self.plan
-            .show(status.closed_until, &self.ledger, &self.metrics);
+            .show_schedule(status.closed_until, &self.ledger, &self.metrics);
         self.reports = pending;
         Ok(())
     }

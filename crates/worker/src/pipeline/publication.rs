@@ -17,7 +17,7 @@ pub enum Publication {
 
 impl Publication {
     /// The time at which the synopses of a window are due.
-    pub(super) fn due(self, window: Span, cutoff: Timestamp) -> Timestamp {
+    pub(super) fn due_time(self, window: Span, cutoff: Timestamp) -> Timestamp {
         match self {
             Publication::AfterCutoff(delay) => cutoff.plus(delay),
             Publication::AtWindowEnd => window.end,
@@ -25,7 +25,7 @@ impl Publication {
     }
 
     /// The time at which the window that starts at `start` is due. Files have no such schedule, and behind its end a grid has no windows.
-    pub(super) fn scheduled(
+    pub(super) fn scheduled_due_time(
         self,
         rules: &Rules,
         start: Timestamp,
@@ -36,11 +36,11 @@ impl Publication {
         };
         let window = rules.grid.span_of(start);
         let is_in_grid = rules.end.is_none_or(|end| window.end <= end);
-        is_in_grid.then(|| self.due(window, rules.cutoff(window, backfill_until)))
+        is_in_grid.then(|| self.due_time(window, rules.window_cutoff(window, backfill_until)))
     }
 
     /// Number of windows that start at `until` or later and are due by `now`. Files have no such schedule.
-    pub(super) fn due_after(
+    pub(super) fn count_due_windows(
         self,
         rules: &Rules,
         until: Timestamp,
@@ -56,6 +56,6 @@ impl Publication {
         }
         let end = cutoff.minus(rules.allowed_lateness);
         let end = rules.end.map_or(end, |last| end.min(last));
-        rules.grid.count(until, end)
+        rules.grid.count_spans(until, end)
     }
 }

@@ -12,35 +12,35 @@ use std::time::Duration;
 use super::joining::PartialWindow;
 use super::reader::{Reader, ReaderStatus};
 use crate::metrics::Metrics;
-use crate::scale::{self, Announcement, Partial, Step};
+use crate::scale::{self, AbsorbingStep, PartitionPartial, WindowAnnouncement};
 use bernstream_kafka::source;
 
 /// The longest wait for records, and so the delay with which what is asked is noticed.
 const POLL: Duration = Duration::from_millis(100);
 
 /// A request to a thread.
-enum Wanted {
+enum ReadRequest {
     /// The partial of a partition.
-    Partial(Arc<Announcement>, i32),
+    Partial(Arc<WindowAnnouncement>, i32),
     /// To read no partitions but these any more.
     Only(Arc<BTreeSet<i32>>),
 }
 
 /// The threads, as the loop sees them that joins partials.
 pub(super) struct LocalReaderPool {
-    threads: Vec<Sender<Wanted>>,
-    partials: Receiver<Partial>,
+    threads: Vec<Sender<ReadRequest>>,
+    partials: Receiver<PartitionPartial>,
 }
 
 /// The queue by which one thread is asked, and the one of its answers.
-pub(super) struct Queues {
-    wanted: Receiver<Wanted>,
-    partials: Sender<Partial>,
+pub(super) struct ReaderQueues {
+    wanted: Receiver<ReadRequest>,
+    partials: Sender<PartitionPartial>,
 }
 
 impl LocalReaderPool {
     /// For so many threads.
-    pub fn new(threads: usize) -> (Self, Vec<Queues>) {
+    pub fn new(threads: usize) -> (Self, Vec<ReaderQueues>) {
         let (sender, partials) = channel();
         let mut pool = LocalReaderPool {
             threads: Vec::new(),
@@ -50,7 +50,7 @@ impl LocalReaderPool {
         for _ in 0..threads {
             let (asks, wanted) = channel();
             pool.threads.push(asks);
-            queues.push(Queues {
+            queues.push(ReaderQueues {
                 wanted,
                 partials: sender.clone(),
             });
@@ -59,24 +59,24 @@ impl LocalReaderPool {
     }
 
     /// Asks for the partial of a partition.
-    pub fn ask(&self, announcement: &Arc<Announcement>, partition: i32) {
+    pub fn ask_for_partial(&self, announcement: &Arc<WindowAnnouncement>, partition: i32) {
         // Every partition, a new one too, is one thread's. A thread that has ended has failed, and then the worker stops.
         let thread = partition.unsigned_abs() as usize % self.threads.len().max(1);
         if let Some(thread) = self.threads.get(thread) {
-            let _ = thread.send(Wanted::Partial(Arc::clone(announcement), partition));
+            let _ = thread.send(ReadRequest::Partial(Arc::clone(announcement), partition));
         }
     }
 
     /// Reads no partitions but these any more.
-    pub fn keep(&self, partitions: &BTreeSet<i32>) {
+    pub fn keep_partitions(&self, partitions: &BTreeSet<i32>) {
         let partitions = Arc::new(partitions.clone());
         for thread in &self.threads {
-            let _ = thread.send(Wanted::Only(Arc::clone(&partitions)));
+            let _ = thread.send(ReadRequest::Only(Arc::clone(&partitions)));
         }
     }
 
     /// Returns the partials that are there, or the next one if it comes within `timeout`.
-    pub fn next(&self, timeout: Duration) -> Vec<Partial> {
+    pub fn next_partials(&self, timeout: Duration) -> Vec<PartitionPartial> {
         match self.partials.recv_timeout(timeout) {
             Ok(first) => [first]
                 .into_iter()
@@ -94,8 +94,8 @@ impl LocalReaderPool {
 
 /// One of the threads.
 pub(super) struct LocalReader<'a> {
-    absorbing: scale::Absorbing,
-    queues: Queues,
+    absorbing: scale::PartitionAbsorber,
+    queues: ReaderQueues,
     /// Nobody asks any more.
     is_over: bool,
     metrics: Metrics,
@@ -104,8 +104,8 @@ pub(super) struct LocalReader<'a> {
 
 impl<'a> LocalReader<'a> {
     pub fn new(
-        absorbing: scale::Absorbing,
-        queues: Queues,
+        absorbing: scale::PartitionAbsorber,
+        queues: ReaderQueues,
         metrics: Metrics,
         seen: ReaderStatus<'a>,
     ) -> Self {
@@ -119,7 +119,7 @@ impl<'a> LocalReader<'a> {
     }
 
     /// Takes what is asked; waits for it if there is nothing to read.
-    fn listen(&mut self) {
+    fn take_requests(&mut self) {
         let mut wanted = match self.absorbing.is_idle() {
             true => self
                 .queues
@@ -134,10 +134,10 @@ impl<'a> LocalReader<'a> {
         };
         loop {
             match wanted {
-                Ok(Wanted::Partial(announcement, partition)) => {
-                    self.absorbing.ask(&announcement, partition)
+                Ok(ReadRequest::Partial(announcement, partition)) => {
+                    self.absorbing.ask_instead(&announcement, partition)
                 }
-                Ok(Wanted::Only(partitions)) => self.absorbing.keep(&partitions),
+                Ok(ReadRequest::Only(partitions)) => self.absorbing.keep_partitions(&partitions),
                 Err(is_over) => {
                     self.is_over = is_over;
                     return;
@@ -153,7 +153,7 @@ impl<'a> LocalReader<'a> {
 }
 
 impl<'a> Reader<'a> for LocalReader<'a> {
-    fn seen(&mut self) -> &mut ReaderStatus<'a> {
+    fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
         &mut self.seen
     }
 
@@ -161,38 +161,38 @@ impl<'a> Reader<'a> for LocalReader<'a> {
         self.is_over
     }
 
-    fn step(&mut self) -> Result<Option<PartialWindow>, source::Error> {
-        self.listen();
-        let Step {
+    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error> {
+        self.take_requests();
+        let AbsorbingStep {
             finished,
             stuck,
             skipped,
             behind,
         } = match self.absorbing.is_idle() {
-            true => Step::default(),
-            false => self.absorbing.step(POLL)?,
+            true => AbsorbingStep::default(),
+            false => self.absorbing.read_step(POLL)?,
         };
         for partial in finished {
             let _ = self.queues.partials.send(partial);
         }
         match stuck {
-            Some(why) => self.seen.sticks(why),
-            None if self.absorbing.stopped().is_empty() => self.seen.goes_on(),
+            Some(why) => self.seen.report_stuck(why),
+            None if self.absorbing.stopped_partitions().is_empty() => self.seen.clear_stuck(),
             None => {}
         }
         if let Some(why) = skipped {
-            self.seen.skips(why);
+            self.seen.count_skipped(why);
         }
         if let Some(operator) = self.metrics.operator.as_ref().filter(|_| behind > 0) {
             operator
                 .records
                 .with_label_values(&["behind"])
                 .inc_by(behind);
-            self.seen.loses(behind);
+            self.seen.count_behind(behind);
         }
         // Whether brokers answer is known to the loop that asks.
-        self.seen.reads(true);
-        self.seen.tell();
+        self.seen.report_reading(true);
+        self.seen.log_counts();
         Ok(None)
     }
 }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn partitions_are_spread_over_threads_and_each_is_always_one_threads() {
         let at = Timestamp::from_micros;
-        let announcement = Arc::new(Announcement {
+        let announcement = Arc::new(WindowAnnouncement {
             version: 1,
             settings: String::new(),
             choices: String::new(),
@@ -226,11 +226,11 @@ mod tests {
         });
         let (here, queues) = LocalReaderPool::new(3);
         for partition in [0, 1, 2, 3, 4, 5, 6, 0, 5] {
-            here.ask(&announcement, partition);
+            here.ask_for_partial(&announcement, partition);
         }
-        let asked = |queues: &Queues| -> Vec<i32> {
+        let asked = |queues: &ReaderQueues| -> Vec<i32> {
             let number = |wanted| {
-                if let Wanted::Partial(_, partition) = wanted {
+                if let ReadRequest::Partial(_, partition) = wanted {
                     Some(partition)
                 } else {
                     None
@@ -246,7 +246,7 @@ mod tests {
     fn nobody_waits_for_threads_that_have_ended() {
         let (here, queues) = LocalReaderPool::new(2);
         drop(queues);
-        here.keep(&BTreeSet::from([1]));
-        assert!(here.next(Duration::from_millis(1)).is_empty());
+        here.keep_partitions(&BTreeSet::from([1]));
+        assert!(here.next_partials(Duration::from_millis(1)).is_empty());
     }
 }

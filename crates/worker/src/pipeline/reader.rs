@@ -9,10 +9,10 @@ use tracing::{error, info, warn};
 
 use super::error::Error;
 use super::health::{Health, ReaderHealth};
-use super::joining::{Handover, PartialWindow};
+use super::joining::{PartialWindow, WindowHandover};
 use super::outage::CommonOutage;
-use super::repeated::{Repeated, RepeatedLine};
-use super::stop::Stop;
+use super::repeated::{RepeatedEvent, RepeatedLine};
+use super::stop::StopRequest;
 use bernstream_kafka as kafka;
 use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::source;
@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// A thread that reads some of the input.
 pub(super) trait Reader<'a> {
-    fn seen(&mut self) -> &mut ReaderStatus<'a>;
+    fn reader_status(&mut self) -> &mut ReaderStatus<'a>;
 
     /// Returns whether nothing is left to read.
     fn is_over(&self) -> bool;
@@ -34,7 +34,7 @@ pub(super) trait Reader<'a> {
     /// # Errors
     ///
     /// If the input cannot be read.
-    fn step(&mut self) -> Result<Option<PartialWindow>, source::Error>;
+    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error>;
 }
 
 /// Reads until nothing is left, or a stop is requested; a transient failure is retried.
@@ -42,21 +42,21 @@ pub(super) trait Reader<'a> {
 /// # Errors
 ///
 /// A failure that retrying cannot mend.
-pub(super) fn run<'a>(
+pub(super) fn run_reader<'a>(
     mut reader: impl Reader<'a>,
-    shares: Option<Handover>,
-    stop: &Stop,
+    shares: Option<WindowHandover>,
+    stop: &StopRequest,
 ) -> Result<(), Error> {
     let mut unknown = UnknownTopic::default();
-    while !stop.asked() && !reader.is_over() {
-        reader.seen().health.beat();
-        match reader.step() {
+    while !stop.is_requested() && !reader.is_over() {
+        reader.reader_status().health.record_heartbeat();
+        match reader.read_once() {
             Ok(share) => {
                 unknown.is_known();
                 // Another loop ends early only if it failed, and then it returns the error.
                 if let Some(shares) = &shares
                     && let Some(share) = share
-                    && !shares.give(share, &reader.seen().health, stop)
+                    && !shares.hand_over(share, &reader.reader_status().health, stop)
                 {
                     break;
                 }
@@ -65,8 +65,10 @@ pub(super) fn run<'a>(
                 if error.is_transient()
                     || error.is_missing() && unknown.may_return(Instant::now()) =>
             {
-                reader.seen().fails(Unread::of(&error), &why_unread(&error));
-                stop.wait(RETRY);
+                reader
+                    .reader_status()
+                    .report_failure(UnreadReason::from_error(&error), &why_unread(&error));
+                stop.sleep_or_stop(RETRY);
             }
             Err(error) => return Err(error.into()),
         }
@@ -84,24 +86,24 @@ fn why_unread(error: &source::Error) -> String {
 
 /// The reason why the input is not read for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(super) enum UnreadReason {
     Disconnected,
     Kafka(Discriminant<kafka::Error>),
     Other(Discriminant<source::Error>),
 }
 
-impl Unread {
-    fn of(error: &source::Error) -> Self {
+impl UnreadReason {
+    fn from_error(error: &source::Error) -> Self {
         match error {
-            source::Error::Kafka(error) => Unread::Kafka(discriminant(error)),
-            error => Unread::Other(discriminant(error)),
+            source::Error::Kafka(error) => UnreadReason::Kafka(discriminant(error)),
+            error => UnreadReason::Other(discriminant(error)),
         }
     }
 }
 
 /// The status of a reader, as the log and the probes see it.
 pub(super) struct ReaderStatus<'a> {
-    outage: &'a CommonOutage<Unread>,
+    outage: &'a CommonOutage<UnreadReason>,
     health: Arc<ReaderHealth>,
     /// The status of all readers.
     all: &'a Health,
@@ -112,16 +114,16 @@ pub(super) struct ReaderStatus<'a> {
     /// The time when that is told again.
     reminder: Reminder,
     /// Broken messages that were skipped.
-    skipped: Repeated,
+    skipped: RepeatedEvent,
     /// Records that turned up behind the end of their window.
-    behind: Repeated,
+    behind: RepeatedEvent,
     /// Records that reached the topic after the cutoff of their window.
-    late: Repeated,
+    late: RepeatedEvent,
 }
 
 impl<'a> ReaderStatus<'a> {
     pub fn new(
-        outage: &'a CommonOutage<Unread>,
+        outage: &'a CommonOutage<UnreadReason>,
         health: Arc<ReaderHealth>,
         all: &'a Health,
         is_for_operators: bool,
@@ -133,45 +135,45 @@ impl<'a> ReaderStatus<'a> {
             is_for_operators,
             stuck: None,
             reminder: Reminder::default(),
-            skipped: Repeated::default(),
-            behind: Repeated::default(),
-            late: Repeated::default(),
+            skipped: RepeatedEvent::default(),
+            behind: RepeatedEvent::default(),
+            late: RepeatedEvent::default(),
         }
     }
 
     /// Records a heartbeat.
-    pub fn beat(&self) {
-        self.health.beat();
+    pub fn record_heartbeat(&self) {
+        self.health.record_heartbeat();
     }
 
-    fn fails(&mut self, reason: Unread, why: &str) {
+    fn report_failure(&mut self, reason: UnreadReason, why: &str) {
         self.health.reading.store(false, Relaxed);
-        if self.outage.fails(reason) {
+        if self.outage.should_report_failure(reason) {
             warn!("{why}");
         }
     }
 
     /// It has read, or there was nothing to read.
-    pub fn reads(&mut self, is_connected: bool) {
+    pub fn report_reading(&mut self, is_connected: bool) {
         // One broker of several may go on sending while another cannot be reached.
         if !is_connected {
-            self.fails(
-                Unread::Disconnected,
+            self.report_failure(
+                UnreadReason::Disconnected,
                 "the brokers of the input cannot be reached; waiting for them",
             );
         } else if self.stuck.is_none() {
             self.health.reading.store(true, Relaxed);
-            if self.outage.works(|| self.all.is_reading()) {
+            if self.outage.should_report_recovery(|| self.all.is_reading()) {
                 info!("reading the input");
             }
         }
     }
 
     /// A partition has stopped at a broken message; told at once, and once a minute.
-    pub fn sticks(&mut self, why: Told) {
+    pub fn report_stuck(&mut self, why: Told) {
         self.health.reading.store(false, Relaxed);
         if self.stuck.as_ref() != Some(&why) {
-            self.reminder.end();
+            self.reminder.forget_reminder();
         }
         if self.reminder.is_due(Instant::now()) {
             error!("reading has stopped: {}", why.shown(self.is_for_operators));
@@ -180,31 +182,31 @@ impl<'a> ReaderStatus<'a> {
     }
 
     /// No partition has stopped any more.
-    pub fn goes_on(&mut self) {
+    pub fn clear_stuck(&mut self) {
         self.stuck = None;
     }
 
-    pub fn skips(&mut self, why: Told) {
+    pub fn count_skipped(&mut self, why: Told) {
         self.skipped
-            .add(1, why.shown(self.is_for_operators).to_owned());
+            .add_events(1, why.shown(self.is_for_operators).to_owned());
     }
 
     /// Counts records that have turned up behind the end of their window. How many there are shows something of the records: only
     /// for operators.
-    pub fn loses(&mut self, records: u64) {
-        self.behind.add(records, String::new());
+    pub fn count_behind(&mut self, records: u64) {
+        self.behind.add_events(records, String::new());
     }
 
     /// Counts records that have reached the topic after the cutoff of their window: only for operators.
-    pub fn misses(&mut self, records: u64) {
+    pub fn count_late(&mut self, records: u64) {
         if records > 0 {
-            self.late.add(records, String::new());
+            self.late.add_events(records, String::new());
         }
     }
 
     /// Tells what can happen any number of times, now and then.
-    pub fn tell(&mut self) {
-        if let Some(RepeatedLine { count, newest: why }) = self.skipped.due() {
+    pub fn log_counts(&mut self) {
+        if let Some(RepeatedLine { count, newest: why }) = self.skipped.due_line() {
             if self.is_for_operators {
                 warn!("broken messages were skipped: {count}; the last: {why}")
             } else {
@@ -212,13 +214,13 @@ impl<'a> ReaderStatus<'a> {
                 warn!("skipping what cannot be read; the last: {why}")
             }
         }
-        if let Some(RepeatedLine { count, .. }) = self.late.due() {
+        if let Some(RepeatedLine { count, .. }) = self.late.due_line() {
             warn!(
                 "{count} records reached the topic later than grace after the end of their window, and are in no synopsis: whoever sends \
                  them keeps them for longer (input.kafka.producer_delay), or grace is too short"
             );
         }
-        if let Some(RepeatedLine { count, .. }) = self.behind.due() {
+        if let Some(RepeatedLine { count, .. }) = self.behind.due_line() {
             warn!(
                 "{count} records turned up behind the end of their window, although they were stamped before its cutoff, and are \
                  in no synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack"
@@ -238,7 +240,7 @@ mod tests {
     }
 
     impl<'a> Reader<'a> for Late<'a> {
-        fn seen(&mut self) -> &mut ReaderStatus<'a> {
+        fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
             &mut self.seen
         }
 
@@ -246,7 +248,7 @@ mod tests {
             self.failures == 0
         }
 
-        fn step(&mut self) -> Result<Option<PartialWindow>, source::Error> {
+        fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error> {
             self.failures -= 1;
             let topic = "in".to_owned();
             let servers = "a:1".to_owned();
@@ -259,6 +261,6 @@ mod tests {
         let outage = CommonOutage::default();
         let health = Health::default();
         let seen = ReaderStatus::new(&outage, Arc::default(), &health, false);
-        run(Late { failures: 3, seen }, None, &Stop::default()).unwrap();
+        run_reader(Late { failures: 3, seen }, None, &StopRequest::default()).unwrap();
     }
 }

@@ -10,14 +10,14 @@ use tracing::warn;
 
 use super::asked::TimedRequests;
 use super::catch_up::CatchUp;
-use super::comparison::Comparison;
+use super::comparison::WitnessComparison;
 use super::error::Error;
 use super::health::Health;
 use super::joining::ClosedWindow;
 use super::outage::Outage;
-use super::plan::Plan;
+use super::plan::ReleasePlan;
 use super::reports::PendingReports;
-use super::stop::Stop;
+use super::stop::StopRequest;
 use super::terms::LedgerBeginning;
 use super::{LEAD, POLL};
 use crate::metrics::Metrics;
@@ -26,7 +26,7 @@ use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::{Ahead, Progress};
 use bernstream_ledger as ledger;
-use bernstream_ledger::witness::{Strays, Witness};
+use bernstream_ledger::witness::{StrayCounts, Witness};
 use bernstream_ledger::{Head, Ledger};
 use bernstream_noise as mechanism;
 use bernstream_noise::noise::Generator;
@@ -39,7 +39,7 @@ const LONGEST_BATCH: Duration = Duration::from_secs(1);
 
 /// The loop from closed windows to published synopses, and its state.
 pub(super) struct ReleaseTask<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a ReleasePlan,
     /// The clock by which windows close.
     pub(super) clock: ScheduleClock,
     pub(super) beginning: LedgerBeginning,
@@ -50,9 +50,9 @@ pub(super) struct ReleaseTask<'a> {
     pub(super) outage: Outage<deliver::Reason>,
     /// A topic of ledger or output.
     pub(super) unknown_topic: UnknownTopic,
-    pub(super) comparison: Comparison,
+    pub(super) comparison: WitnessComparison,
     /// Records that somebody else has written to the topics of the ledger.
-    pub(super) strays: Strays,
+    pub(super) strays: StrayCounts,
     pub(super) reports: PendingReports,
     pub(super) coming: Option<ComingWindow>,
     /// The time at which the next accepted message is due.
@@ -62,7 +62,7 @@ pub(super) struct ReleaseTask<'a> {
     pub(super) catch_up: CatchUp,
     pub(super) metrics: Metrics,
     pub(super) health: &'a Health,
-    pub(super) stop: &'a Stop,
+    pub(super) stop: &'a StopRequest,
     /// A closed window that waits for this worker's turn; the others wait behind it.
     pub(super) held: Option<ClosedWindow>,
     /// Claims are left to another instance for now.
@@ -82,18 +82,18 @@ pub(super) struct ComingWindow {
 
 impl ReleaseTask<'_> {
     /// Releases closed windows and publishes what is due; ends when the other loop has ended and nothing is left to publish.
-    pub(super) fn run(mut self, closed: Receiver<ClosedWindow>) -> Result<(), Error> {
+    pub(super) fn run_release_loop(mut self, closed: Receiver<ClosedWindow>) -> Result<(), Error> {
         let stop = self.stop;
-        self.recall()?;
+        self.recall_reports()?;
         // An earlier run may have paid for synopses that are not published yet.
         let mut next_step = Instant::now();
         let mut is_reading = true;
-        while !stop.asked() {
-            self.health.beat();
+        while !stop.is_requested() {
+            self.health.record_heartbeat();
             let pause = next_step
                 .saturating_duration_since(Instant::now())
                 .min(POLL);
-            match self.receive(&closed, pause) {
+            match self.receive_window(&closed, pause) {
                 Ok(next) => {
                     self.held = Some(next);
                     next_step = Instant::now();
@@ -104,24 +104,24 @@ impl ReleaseTask<'_> {
                     is_reading = false;
                     next_step = Instant::now();
                 }
-                Err(RecvTimeoutError::Disconnected) => stop.wait(pause),
+                Err(RecvTimeoutError::Disconnected) => stop.sleep_or_stop(pause),
             }
             // Where workers share a log, each looks before it draws whether another one has drawn.
             let may_release =
-                self.held.is_some() && !self.ledger.is_shared() && self.comparison.agrees();
+                self.held.is_some() && !self.ledger.is_shared() && self.comparison.has_agreed();
             if may_release && self.release_all(&closed)? {
                 next_step = Instant::now();
             }
-            self.report();
+            self.report_due_windows();
             if Instant::now() < next_step {
                 continue;
             }
-            match self.step() {
+            match self.deliver_step() {
                 Ok(progress) => {
                     self.unknown_topic.is_known();
-                    self.delivered(&progress)?;
+                    self.report_step(&progress)?;
                     let may_release = (self.ledger.is_shared() || self.held.is_some())
-                        && self.comparison.agrees();
+                        && self.comparison.has_agreed();
                     let has_released = may_release && self.release_all(&closed)?;
                     let is_all_claimed =
                         !progress.has_claimed && !progress.is_waiting && !has_released;
@@ -133,7 +133,7 @@ impl ReleaseTask<'_> {
                     let pause = if has_released {
                         Duration::ZERO
                     } else {
-                        self.pause(&progress)
+                        self.pause_before_step(&progress)
                     };
                     next_step = Instant::now() + pause;
                 }
@@ -142,20 +142,20 @@ impl ReleaseTask<'_> {
                         || error.is_missing() && self.unknown_topic.may_return(Instant::now()) =>
                 {
                     self.comparison.begin_again();
-                    self.undelivered(&error);
+                    self.report_failed_step(&error);
                     next_step = Instant::now() + RETRY;
                 }
                 Err(error) => return Err(error),
             }
         }
-        if stop.asked() {
-            self.resign();
+        if stop.is_requested() {
+            self.resign_turn();
         }
         Ok(())
     }
 
     /// Waits for a closed window, unless this worker may not take one now.
-    fn receive(
+    fn receive_window(
         &self,
         closed: &Receiver<ClosedWindow>,
         pause: Duration,
@@ -164,24 +164,24 @@ impl ReleaseTask<'_> {
         if self.health.witnessed.load(Relaxed) && self.held.is_none() {
             return closed.recv_timeout(pause);
         }
-        self.stop.wait(pause);
+        self.stop.sleep_or_stop(pause);
         Err(RecvTimeoutError::Timeout)
     }
 
     /// Publishes and claims what is due, and what is due within [`LEAD`] at its moment; before that compares the witness with what was
     /// published, where that is to be done.
-    pub(super) fn step(&mut self) -> Result<Progress, Error> {
+    pub(super) fn deliver_step(&mut self) -> Result<Progress, Error> {
         self.next_due = None;
-        self.look_at_output()?;
+        self.read_output_tail()?;
         let now = self.clock.now();
-        let mut accepted = deliver::read(&mut self.ledger, &mut self.witness, now)?;
+        let mut accepted = deliver::read_witness(&mut self.ledger, &mut self.witness, now)?;
         if self.witness.remembered().is_some() && self.comparison.found.is_none() {
             // It was cut since it agreed, and only its reader has seen that.
             self.comparison.begin_again();
-            self.look_at_output()?;
-            accepted = deliver::read(&mut self.ledger, &mut self.witness, now)?;
+            self.read_output_tail()?;
+            accepted = deliver::read_witness(&mut self.ledger, &mut self.witness, now)?;
         }
-        self.compare(accepted.head())?;
+        self.compare_with_witness(accepted.head())?;
         self.accepted_head = accepted.head();
         let stop = self.stop;
         let clock = self.clock.clone();
@@ -189,7 +189,7 @@ impl ReleaseTask<'_> {
             lead: LEAD,
             wait: &|moment| stop.wait_until(moment, &clock),
         };
-        let progress = deliver::act(
+        let progress = deliver::publish_and_claim(
             &mut self.ledger,
             &mut self.witness,
             &mut self.sink,
@@ -199,7 +199,7 @@ impl ReleaseTask<'_> {
         )?;
         self.next_due = progress.next_due;
         self.comparison
-            .step(progress.has_claimed && !self.ledger.is_acting());
+            .step_done(progress.has_claimed && !self.ledger.is_acting());
         Ok(progress)
     }
 
@@ -224,19 +224,19 @@ impl ReleaseTask<'_> {
                 self.held = Some(next);
                 break;
             }
-            if let Some(first) = self.ledger.settle()? {
+            if let Some(first) = self.ledger.record_postponed_settings()? {
                 warn!(
                     "this worker acts: its settings hold for windows from {first} on, and what was spent stays spent"
                 );
                 self.held = Some(next);
                 return Ok(true);
             }
-            if self.ledger.is_shared() && !self.may_reach(next.window.span) {
+            if self.ledger.is_shared() && !self.is_reach_chargeable(next.window.span) {
                 return Err(Error::ReadsTooFar);
             }
-            self.release(next)?;
+            self.release_window(next)?;
             has_written = true;
-            if started.elapsed() >= LONGEST_BATCH || !self.comparison.agrees() {
+            if started.elapsed() >= LONGEST_BATCH || !self.comparison.has_agreed() {
                 break;
             }
         }
@@ -244,13 +244,13 @@ impl ReleaseTask<'_> {
     }
 
     /// Writes to the ledger, which somebody may hold: the readiness probe sees how long it takes.
-    pub(super) fn write(
+    pub(super) fn write_ledger(
         &mut self,
         write: impl FnOnce(&mut Ledger) -> Result<(), ledger::Error>,
     ) -> Result<(), ledger::Error> {
-        self.health.ask();
+        self.health.request_begins();
         let written = write(&mut self.ledger);
-        self.health.rest();
+        self.health.request_ends();
         written
     }
 }

@@ -7,21 +7,21 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// Counts what happens, and says when it is time for a line: at once for the first, later for what came in between.
 #[derive(Debug, Default)]
-pub struct Repeated {
+pub struct RepeatedEvent {
     last_line: Option<Instant>,
     unreported: u64,
     /// A description of the last event.
     newest: String,
 }
 
-impl Repeated {
-    pub fn add(&mut self, count: u64, newest: String) {
+impl RepeatedEvent {
+    pub fn add_events(&mut self, count: u64, newest: String) {
         self.unreported = self.unreported.saturating_add(count);
         self.newest = newest;
     }
 
     /// The events since the last line, if it is time for a line.
-    pub fn due(&mut self) -> Option<RepeatedLine> {
+    pub fn due_line(&mut self) -> Option<RepeatedLine> {
         if self.unreported == 0 || self.last_line.is_some_and(|line| line.elapsed() < PAUSE) {
             return None;
         }
@@ -51,13 +51,16 @@ mod tests {
             let newest = newest.to_owned();
             Some(RepeatedLine { count, newest })
         };
-        let mut repeated = Repeated::default();
-        assert_eq!(repeated.due(), None);
-        repeated.add(1, "a".to_owned());
-        assert_eq!(repeated.due(), line(1, "a"));
-        (0..1000).for_each(|number| repeated.add(2, number.to_string()));
-        assert_eq!(repeated.due(), None);
+        let mut repeated = RepeatedEvent::default();
+        assert_eq!(repeated.due_line(), None);
+        repeated.add_events(1, "a".to_owned());
+        assert_eq!(repeated.due_line(), line(1, "a"));
+        (0..1000).for_each(|number| repeated.add_events(2, number.to_string()));
+        assert_eq!(repeated.due_line(), None);
         repeated.last_line = repeated.last_line.and_then(|line| line.checked_sub(PAUSE));
-        assert_eq!((repeated.due(), repeated.due()), (line(2000, "999"), None));
+        assert_eq!(
+            (repeated.due_line(), repeated.due_line()),
+            (line(2000, "999"), None)
+        );
     }
 }

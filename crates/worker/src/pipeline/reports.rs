@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use tracing::{info, warn};
 
 use super::health::Health;
-use crate::metrics::{Metrics, Withheld};
+use crate::metrics::{Metrics, WithheldReason};
 use bernstream_ledger as ledger;
-use bernstream_ledger::{Closed, Ledger};
+use bernstream_ledger::{ClosedWindow, Ledger};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
@@ -24,12 +24,12 @@ pub struct LedgerStatus {
     /// By the newest block charged.
     spent: Option<Price>,
     /// The outcome of the newest window; `None` before the first.
-    outcome: Option<Outcome>,
+    outcome: Option<WindowOutcome>,
 }
 
 impl LedgerStatus {
     /// The status after the newest window, whose outcome is `outcome`.
-    pub fn of(ledger: &Ledger, outcome: Option<Outcome>) -> Self {
+    pub fn after_newest_window(ledger: &Ledger, outcome: Option<WindowOutcome>) -> Self {
         let spent = ledger.newest_block().map(|(_, spent)| spent);
         LedgerStatus {
             rows: ledger.head().sequence,
@@ -39,14 +39,16 @@ impl LedgerStatus {
         }
     }
 
-    pub fn show(self, total: Price, metrics: &Metrics, health: &Health) {
+    pub fn show_status(self, total: Price, metrics: &Metrics, health: &Health) {
         metrics
             .ledger_entries
             .set(i64::try_from(self.rows).unwrap_or(i64::MAX));
-        metrics.closed_until.set(Some(self.closed_until));
-        let why = self.outcome.and_then(Outcome::withheld);
+        metrics.closed_until.set_time(Some(self.closed_until));
+        let why = self.outcome.and_then(WindowOutcome::withheld);
         metrics.show_withheld(why);
-        health.spent.store(why == Some(Withheld::Budget), Relaxed);
+        health
+            .spent
+            .store(why == Some(WithheldReason::Budget), Relaxed);
         if let Some(spent) = self.spent {
             metrics.show_budget(spent, total);
         }
@@ -55,23 +57,23 @@ impl LedgerStatus {
 
 /// The outcome of a window: it could be paid for, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WindowOutcome {
     Released,
-    Withheld(Withheld),
+    Withheld(WithheldReason),
 }
 
-impl Outcome {
-    fn of_closed(closed: &Closed, why: impl Fn(Span) -> Withheld) -> Self {
+impl WindowOutcome {
+    fn of_closed(closed: &ClosedWindow, why: impl Fn(Span) -> WithheldReason) -> Self {
         match closed.outcome {
-            ledger::Outcome::Released { .. } => Outcome::Released,
-            ledger::Outcome::Withheld => Outcome::Withheld(why(closed.window)),
+            ledger::Outcome::Released { .. } => WindowOutcome::Released,
+            ledger::Outcome::Withheld => WindowOutcome::Withheld(why(closed.window)),
         }
     }
 
-    fn withheld(self) -> Option<Withheld> {
+    fn withheld(self) -> Option<WithheldReason> {
         match self {
-            Outcome::Released => None,
-            Outcome::Withheld(why) => Some(why),
+            WindowOutcome::Released => None,
+            WindowOutcome::Withheld(why) => Some(why),
         }
     }
 }
@@ -81,7 +83,7 @@ impl Outcome {
 pub struct PendingReport {
     pub due: Timestamp,
     pub window: Span,
-    pub outcome: Outcome,
+    pub outcome: WindowOutcome,
     /// The ledger after this window.
     pub status: LedgerStatus,
 }
@@ -106,21 +108,24 @@ impl PendingReports {
     /// # Errors
     ///
     /// If the ledger cannot be read or is damaged.
-    pub fn recall(
+    pub fn recall_pending(
         ledger: &Ledger,
         now: Timestamp,
         due: impl Fn(Span) -> Timestamp,
-        why: impl Fn(Span) -> Withheld,
+        why: impl Fn(Span) -> WithheldReason,
     ) -> Result<RecalledReports, ledger::Error> {
-        let newest = ledger.newest(|closed| due(closed.window) > now)?;
-        let (first_row, first_window) = ledger.begins();
-        let charges: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
+        let newest = ledger.newest_windows(|closed| due(closed.window) > now)?;
+        let (first_row, first_window) = ledger.complete_from();
+        let charges: Vec<_> = newest
+            .iter()
+            .map(|(_, closed)| charges_of(closed))
+            .collect();
         let most_blocks = charges.iter().map(|charges| charges.len()).sum::<usize>() + 1;
-        let blocks = ledger.blocks(most_blocks)?;
+        let blocks = ledger.newest_blocks(most_blocks)?;
         let outcome = newest
             .first()
-            .map(|(_, closed)| Outcome::of_closed(closed, &why));
-        let mut status = LedgerStatus::of(ledger, outcome);
+            .map(|(_, closed)| WindowOutcome::of_closed(closed, &why));
+        let mut status = LedgerStatus::after_newest_window(ledger, outcome);
         let mut pending = VecDeque::new();
         for (index, (_, closed)) in newest.iter().enumerate() {
             let due = due(closed.window);
@@ -130,7 +135,7 @@ impl PendingReports {
             pending.push_front(PendingReport {
                 due,
                 window: closed.window,
-                outcome: Outcome::of_closed(closed, &why),
+                outcome: WindowOutcome::of_closed(closed, &why),
                 status,
             });
             let spent = spent_before(&blocks, charges.get(..=index).unwrap_or_default());
@@ -139,7 +144,7 @@ impl PendingReports {
                     rows: *row,
                     closed_until: closed.window.end,
                     spent,
-                    outcome: Some(Outcome::of_closed(closed, &why)),
+                    outcome: Some(WindowOutcome::of_closed(closed, &why)),
                 },
                 None => LedgerStatus {
                     rows: first_row,
@@ -156,7 +161,7 @@ impl PendingReports {
     }
 
     /// Adds a closed window behind those that are due earlier.
-    pub fn add(&mut self, report: PendingReport) {
+    pub fn add_report(&mut self, report: PendingReport) {
         self.0.push_back(report);
     }
 
@@ -165,7 +170,7 @@ impl PendingReports {
     }
 
     /// Reports every window that is due; returns the end of the newest one.
-    pub fn report(
+    pub fn report_due(
         &mut self,
         now: Timestamp,
         total: Price,
@@ -176,29 +181,29 @@ impl PendingReports {
         while let Some(report) = self.0.pop_front_if(|report| report.due <= now) {
             let window = report.window;
             match report.outcome {
-                Outcome::Released => {
+                WindowOutcome::Released => {
                     metrics.released.inc();
                     info!(window = %window.start, "window released");
                 }
-                Outcome::Withheld(why) => {
+                WindowOutcome::Withheld(why) => {
                     metrics.withheld.inc();
                     let why = match why {
-                        Withheld::Budget => {
+                        WithheldReason::Budget => {
                             "the remaining budget of its block is too small, or its share has ended"
                         }
-                        Withheld::Over => "every release is over",
+                        WithheldReason::Over => "every release is over",
                     };
                     warn!(window = %window.start, "window withheld: {why}; running sums, where there are any, restart after it");
                 }
             }
-            report.status.show(total, metrics, health);
+            report.status.show_status(total, metrics, health);
             newest = Some(report.status.closed_until);
         }
         newest
     }
 }
 
-fn charges(closed: &Closed) -> &[(Span, Price)] {
+fn charges_of(closed: &ClosedWindow) -> &[(Span, Price)] {
     match &closed.outcome {
         ledger::Outcome::Released { charges, .. } => charges,
         ledger::Outcome::Withheld => &[],
@@ -226,7 +231,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    use crate::metrics::Detail;
+    use crate::metrics::MetricsDetail;
     use bernstream_functions::density::Density;
     use bernstream_noise::noise::Generator;
     use bernstream_noise::{Exact, Mechanism};
@@ -239,11 +244,12 @@ mod tests {
     fn sealed_message() -> Sealed {
         let density = Density::new(&[0.1], 2).unwrap();
         let mechanism = Mechanism::laplace(Sensitivity(100), "1".parse().unwrap()).unwrap();
-        let noisy = mechanism.release(&Exact::new(vec![1, 2, 3]), &mut Generator::frozen([0; 32]));
+        let noisy =
+            mechanism.release_noisy(&Exact::new(vec![1, 2, 3]), &mut Generator::frozen([0; 32]));
         let description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         Sealed::new(
             description,
-            Dequantized::of(&noisy, &density, ValueScaling::of(&density)),
+            Dequantized::from_noisy(&noisy, &density, ValueScaling::of_target(&density)),
         )
         .unwrap()
     }
@@ -253,30 +259,30 @@ mod tests {
         let at = |second: i64| Timestamp::from_micros(second * 1_000_000);
         let total = Price::Pure(Epsilon::from_trillionths(1_000_000_000_000));
         let watch = |paid: i64| -> Vec<String> {
-            let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+            let metrics = Metrics::new(MetricsDetail::Safe, "news", "pure epsilon", "0").unwrap();
             let health = Health::default();
             let mut reports = PendingReports::default();
             (0..20)
                 .map(|second| {
                     if second == paid {
                         let spent = Some(Price::Pure(Epsilon::from_trillionths(100_000_000_000)));
-                        reports.add(PendingReport {
+                        reports.add_report(PendingReport {
                             due: at(10),
                             window: Span {
                                 start: at(4),
                                 end: at(5),
                             },
-                            outcome: Outcome::Released,
+                            outcome: WindowOutcome::Released,
                             status: LedgerStatus {
                                 rows: 2,
                                 closed_until: at(5),
                                 spent,
-                                outcome: Some(Outcome::Released),
+                                outcome: Some(WindowOutcome::Released),
                             },
                         });
                     }
-                    reports.report(at(second), total, &metrics, &health);
-                    metrics.render().unwrap()
+                    reports.report_due(at(second), total, &metrics, &health);
+                    metrics.render_text().unwrap()
                 })
                 .collect()
         };
@@ -297,7 +303,7 @@ mod tests {
         };
         let tenths = |n: u64| Price::Pure(Epsilon::from_trillionths(n * 100_000_000_000));
         let folder = tempfile::tempdir().unwrap();
-        let params = ledger::Params {
+        let params = ledger::LedgerParams {
             path: folder.path().to_path_buf(),
             keep_published: Duration::from_secs(1),
         };
@@ -318,18 +324,19 @@ mod tests {
         // A window is due ten minutes after its end, released or not.
         let due = |window: Span| window.end.plus(Duration::from_secs(600));
         let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
-            let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+            let metrics = Metrics::new(MetricsDetail::Safe, "news", "pure epsilon", "0").unwrap();
             let health = Health::default();
             let RecalledReports {
                 status,
                 pending: mut reports,
-            } = PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap();
-            status.show(tenths(10), &metrics, &health);
+            } = PendingReports::recall_pending(ledger, at(minute), due, |_| WithheldReason::Budget)
+                .unwrap();
+            status.show_status(tenths(10), &metrics, &health);
             // What is reported as the clock goes on.
             (minute..minute + 200)
                 .map(|minute| {
-                    reports.report(at(minute), tenths(10), &metrics, &health);
-                    metrics.render().unwrap()
+                    reports.report_due(at(minute), tenths(10), &metrics, &health);
+                    metrics.render_text().unwrap()
                 })
                 .collect()
         };
@@ -341,7 +348,9 @@ mod tests {
                 end: at(120 * (n / 2) + 120),
             };
             if n == 2 {
-                ledger.withhold(hour(n), Positions::default()).unwrap();
+                ledger
+                    .withhold_window(hour(n), Positions::default())
+                    .unwrap();
             } else {
                 let sealed = vec![sealed_message()];
                 let charges = vec![(block, tenths(3))];
@@ -353,7 +362,7 @@ mod tests {
                     sealed,
                     states: Vec::new(),
                 };
-                ledger.pay(closing).unwrap();
+                ledger.pay_window(closing).unwrap();
             }
             let after = seen(&ledger, now);
             // Until the minute before it is due nobody can tell that it was paid for; then it shows.
@@ -364,16 +373,19 @@ mod tests {
             );
             assert_ne!(after[9], after[10], "window {n}");
             let outcome = if n == 2 {
-                Outcome::Withheld(Withheld::Budget)
+                WindowOutcome::Withheld(WithheldReason::Budget)
             } else {
-                Outcome::Released
+                WindowOutcome::Released
             };
-            let status = LedgerStatus::of(&ledger, Some(outcome));
-            assert_eq!(spent_before(&ledger.blocks(1).unwrap(), &[]), status.spent);
+            let status = LedgerStatus::after_newest_window(&ledger, Some(outcome));
+            assert_eq!(
+                spent_before(&ledger.newest_blocks(1).unwrap(), &[]),
+                status.spent
+            );
             // As a worker shows it that was there all the time, but for what it counted since its start.
-            let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
-            status.show(tenths(10), &metrics, &Health::default());
-            before = vec![metrics.render().unwrap()];
+            let metrics = Metrics::new(MetricsDetail::Safe, "news", "pure epsilon", "0").unwrap();
+            status.show_status(tenths(10), &metrics, &Health::default());
+            before = vec![metrics.render_text().unwrap()];
         }
         fn due_at(end: i64) -> Timestamp {
             Timestamp::from_micros((end + 10) * 60_000_000)
@@ -389,19 +401,19 @@ mod tests {
     #[test]
     fn windows_are_reported_in_order_and_withheld_ones_too() {
         let at = Timestamp::from_micros;
-        let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+        let metrics = Metrics::new(MetricsDetail::Safe, "news", "pure epsilon", "0").unwrap();
         let health = Health::default();
         let mut reports = PendingReports::default();
         for (window, outcome) in [
-            (1, Outcome::Released),
-            (2, Outcome::Withheld(Withheld::Budget)),
-            (3, Outcome::Released),
+            (1, WindowOutcome::Released),
+            (2, WindowOutcome::Withheld(WithheldReason::Budget)),
+            (3, WindowOutcome::Released),
         ] {
             let span = Span {
                 start: at(window - 1),
                 end: at(window),
             };
-            reports.add(PendingReport {
+            reports.add_report(PendingReport {
                 due: at(window),
                 window: span,
                 outcome,
@@ -419,7 +431,7 @@ mod tests {
             (2, [1, 1], true),
             (9, [2, 1], false),
         ] {
-            reports.report(
+            reports.report_due(
                 at(now),
                 Price::Pure(Epsilon::from_trillionths(1)),
                 &metrics,
@@ -428,18 +440,18 @@ mod tests {
             assert_eq!([metrics.released.get(), metrics.withheld.get()], counts);
             assert_eq!(health.spent.load(Relaxed), is_spent);
             let spent = "newest_window_withheld{reason=\"budget\",pipeline=\"news\"} 1";
-            assert_eq!(metrics.render().unwrap().contains(spent), is_spent);
+            assert_eq!(metrics.render_text().unwrap().contains(spent), is_spent);
         }
         // Where every release is over nothing is spent.
         health.spent.store(true, Relaxed);
-        let outcome = Some(Outcome::Withheld(Withheld::Over));
+        let outcome = Some(WindowOutcome::Withheld(WithheldReason::Over));
         LedgerStatus {
             rows: 2,
             closed_until: at(9),
             spent: None,
             outcome,
         }
-        .show(Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
+        .show_status(Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
         assert!(!health.spent.load(Relaxed));
         assert!(reports.is_empty());
     }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::plan::Plan;
+use super::plan::ReleasePlan;
 use super::publication::Publication;
 use crate::metrics::Metrics;
 use bernstream_ledger::Ledger;
-use bernstream_noise::accountant::policy::number;
+use bernstream_noise::accountant::policy::window_number;
 use bernstream_synopsis::clock::Timestamp;
 
-impl Plan {
+impl ReleasePlan {
     /// Shows what the schedule says about the window that ended at `until`, or about the first one.
-    pub(super) fn show(&self, until: Timestamp, ledger: &Ledger, metrics: &Metrics) {
+    pub(super) fn show_schedule(&self, until: Timestamp, ledger: &Ledger, metrics: &Metrics) {
         let first = ledger.genesis().first;
         let backfill_until = ledger.genesis().backfill_until;
         let window = self
@@ -22,7 +22,7 @@ impl Plan {
         let share_ends = ledger
             .until()
             .filter(|share_ends| self.rules.end.is_none_or(|end| *share_ends < end));
-        metrics.lasts_until.set(
+        metrics.lasts_until.set_time(
             self.lasts_until(window, first)
                 .into_iter()
                 .chain(share_ends)
@@ -30,15 +30,18 @@ impl Plan {
         );
         metrics
             .next_release
-            .set(self.next_release(until, backfill_until));
+            .set_time(self.next_release(until, backfill_until));
         let block = self.blocks.span_of(window.start);
         for release in &self.releases {
-            let price = release
-                .price_schedule
-                .price(number(self.rules.grid, block, first, window));
+            let price = release.price_schedule.price_of_window(window_number(
+                self.rules.grid,
+                block,
+                first,
+                window,
+            ));
             metrics.show_price(
                 &release.description().release,
-                price.unwrap_or(self.total.zero()),
+                price.unwrap_or(self.total.zero_of_kind()),
             );
             // A release that is over keeps showing its last scale.
             let variants = price.and_then(|price| release.variants_at(price).ok());
@@ -64,7 +67,7 @@ impl Plan {
         let has_schedule = matches!(self.publication, Publication::AfterCutoff(_));
         (has_schedule && !is_over).then(|| {
             self.publication
-                .due(window, self.rules.cutoff(window, backfill_until))
+                .due_time(window, self.rules.window_cutoff(window, backfill_until))
         })
     }
 }

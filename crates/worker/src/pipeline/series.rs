@@ -25,13 +25,13 @@ pub struct NoiseSeries {
 /// The progress of the series of one release and key: stored with each charge.
 pub(super) struct NoiseState {
     slot: String,
-    head: Head,
+    head: StoredHead,
     pub state: State,
 }
 
 /// The line that is stored before the state.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct StoredHead {
     identity: String,
     /// The start of the first pane, and of the next.
     first: Timestamp,
@@ -40,7 +40,7 @@ struct Head {
 
 impl NoiseSeries {
     /// The slot where the ledger keeps the state of the series of `release` and `key`.
-    pub fn slot(release: &str, key: Option<&str>) -> String {
+    pub fn slot_name(release: &str, key: Option<&str>) -> String {
         serde_json::json!([release, key]).to_string()
     }
 
@@ -51,7 +51,7 @@ impl NoiseSeries {
     /// # Errors
     ///
     /// If the stored state cannot be read or is damaged.
-    pub(super) fn resume(
+    pub(super) fn resume_or_begin(
         &self,
         stored: &Stored<'_>,
         release: &str,
@@ -59,8 +59,8 @@ impl NoiseSeries {
         window: Span,
         values: usize,
     ) -> Result<NoiseState, Error> {
-        let slot = NoiseSeries::slot(release, key);
-        let mut head = Head {
+        let slot = NoiseSeries::slot_name(release, key);
+        let mut head = StoredHead {
             identity: self.identity.clone(),
             first: window.start,
             next: window.end,
@@ -82,14 +82,14 @@ impl NoiseSeries {
         Ok(NoiseState {
             slot,
             head,
-            state: self.series.begin(values),
+            state: self.series.begin_state(values),
         })
     }
 }
 
 impl NoiseState {
     /// The description of a synopsis after this step, with the windows that it covers and the deviation of its noise.
-    pub fn describe(
+    pub fn describe_synopsis(
         &self,
         noise: &NoiseSeries,
         description: &Description,
@@ -101,7 +101,7 @@ impl NoiseState {
         let over = match noise.series.over() {
             WindowKind::Cumulative => description::WindowKind::Cumulative,
             WindowKind::Hopping { panes } => {
-                start = start.max(grid.before(window, panes - 1));
+                start = start.max(grid.start_before(window, panes - 1));
                 description::WindowKind::Hopping(panes)
             }
         };
@@ -117,7 +117,7 @@ impl NoiseState {
             start,
             end: window.end,
         };
-        let fresh = Some(noise.series.fresh(description.noise.grid));
+        let fresh = Some(noise.series.describe_noise(description.noise.grid));
         let sensitivity = description
             .sensitivity
             .clone()
@@ -144,7 +144,7 @@ impl NoiseState {
 
 /// The content of a slot of the ledger, taken apart.
 struct StoredState<'a> {
-    head: Head,
+    head: StoredHead,
     state: &'a [u8],
 }
 

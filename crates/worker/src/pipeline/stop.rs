@@ -12,18 +12,18 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
 /// Cheap to clone; all clones share one request.
 #[derive(Clone, Debug, Default)]
-pub struct Stop {
+pub struct StopRequest {
     asked: Arc<AtomicBool>,
     /// Each of them stops this one too.
     above: Vec<Arc<AtomicBool>>,
 }
 
-impl Stop {
-    pub fn ask(&self) {
+impl StopRequest {
+    pub fn request_stop(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    pub fn asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         let mut flags = std::iter::once(&self.asked).chain(&self.above);
         flags.any(|flag| flag.load(Ordering::Relaxed))
     }
@@ -38,17 +38,17 @@ impl Stop {
 
     /// Another one, which stops with this one, and alone.
     #[must_use]
-    pub fn below(&self) -> Self {
-        Stop {
+    pub fn child_request(&self) -> Self {
+        StopRequest {
             asked: Arc::default(),
             above: self.above.iter().chain([&self.asked]).cloned().collect(),
         }
     }
 
     /// Sleeps for `pause`, or until a stop is requested.
-    pub fn wait(&self, pause: Duration) {
+    pub fn sleep_or_stop(&self, pause: Duration) {
         let until = Instant::now() + pause;
-        while !self.asked() && Instant::now() < until {
+        while !self.is_requested() && Instant::now() < until {
             thread::sleep(LONGEST_SLEEP.min(pause));
         }
     }
@@ -60,7 +60,7 @@ impl Stop {
             if left.is_zero() {
                 return true;
             }
-            if self.asked() {
+            if self.is_requested() {
                 return false;
             }
             thread::sleep(LONGEST_SLEEP.min(left));
@@ -70,12 +70,12 @@ impl Stop {
 
 /// Requests a stop when it is dropped, unless it was disarmed: a loop that fails or panics stops the other one.
 pub(super) struct StopGuard<'a> {
-    stop: &'a Stop,
+    stop: &'a StopRequest,
     is_armed: bool,
 }
 
 impl<'a> StopGuard<'a> {
-    pub fn new(stop: &'a Stop) -> Self {
+    pub fn new(stop: &'a StopRequest) -> Self {
         StopGuard {
             stop,
             is_armed: true,
@@ -90,7 +90,7 @@ impl<'a> StopGuard<'a> {
 impl Drop for StopGuard<'_> {
     fn drop(&mut self) {
         if self.is_armed {
-            self.stop.ask();
+            self.stop.request_stop();
         }
     }
 }
@@ -101,20 +101,20 @@ mod tests {
 
     #[test]
     fn a_request_stops_all_that_is_below_and_nothing_above() {
-        let top = Stop::default();
-        let middle = top.below();
-        let beside = top.below();
-        let bottom = middle.below();
-        middle.ask();
+        let top = StopRequest::default();
+        let middle = top.child_request();
+        let beside = top.child_request();
+        let bottom = middle.child_request();
+        middle.request_stop();
         assert_eq!(
-            [&top, &middle, &beside, &bottom].map(Stop::asked),
+            [&top, &middle, &beside, &bottom].map(StopRequest::is_requested),
             [false, true, false, true]
         );
         assert!(!middle.is_asked_from_outside() && !bottom.is_asked_from_outside());
-        let bottom = top.below().below();
-        assert!(!bottom.asked());
-        top.ask();
-        assert!(bottom.asked() && beside.asked());
+        let bottom = top.child_request().child_request();
+        assert!(!bottom.is_requested());
+        top.request_stop();
+        assert!(bottom.is_requested() && beside.is_requested());
         assert!(
             [&top, &middle, &bottom]
                 .iter()

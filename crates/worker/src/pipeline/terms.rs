@@ -1,8 +1,8 @@
 //! The terms of a window, which are settled before its records are looked at, and what comes of it.
 
-use super::plan::Plan;
+use super::plan::ReleasePlan;
 use bernstream_noise::Noisy;
-use bernstream_noise::accountant::Charged;
+use bernstream_noise::accountant::ChargedBlock;
 use bernstream_release::Dequantized;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description;
@@ -12,20 +12,20 @@ use bernstream_synopsis::price::Price;
 
 /// Everything about a window that no record decides.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct WindowTerms {
     pub publish_at: Timestamp,
     /// Its place in the ledger.
     pub entry: Entry,
-    pub quoted: Quoted,
+    pub quoted: WindowQuote,
 }
 
 /// The price of a window, for its releases and for its blocks.
 #[derive(Clone, Debug)]
-pub struct Quoted {
+pub struct WindowQuote {
     /// In the order of the plan.
     pub releases: Vec<QuotedRelease>,
     /// The charge of each block for all of them.
-    pub charged: Vec<Charged>,
+    pub charged: Vec<ChargedBlock>,
 }
 
 /// The span that one release covers in a window, and its price there.
@@ -47,7 +47,7 @@ pub struct LedgerBeginning {
 
 /// The synopsis of one release and key, and the state that stays for the next window.
 #[derive(Clone, Debug)]
-pub struct Released {
+pub struct ReleasedSynopsis {
     /// The places of the release in the plan, and of the variant that was chosen for it.
     pub release: usize,
     pub variant: usize,
@@ -59,26 +59,26 @@ pub struct Released {
     pub state: Option<(String, Vec<u8>)>,
 }
 
-impl Plan {
+impl ReleasePlan {
     /// The price of `window`; `None` if a block cannot pay, or if every release is over.
-    pub fn quoted(
+    pub fn quote_window(
         &self,
         window: Span,
         beginning: LedgerBeginning,
         spent: impl Fn(Span) -> Price,
-    ) -> Option<Quoted> {
-        let releases = self.quoted_releases(window, beginning);
-        let charged = self.quote(&releases, spent)?;
-        Some(Quoted { releases, charged })
+    ) -> Option<WindowQuote> {
+        let releases = self.quote_releases(window, beginning);
+        let charged = self.quote_blocks(&releases, spent)?;
+        Some(WindowQuote { releases, charged })
     }
 }
 
-impl Terms {
+impl WindowTerms {
     /// Completes a description with what differs from window to window; `paid` are the panes that were charged for it.
-    pub(super) fn describe(
+    pub(super) fn complete_description(
         &self,
         description: Description,
-        plan: &Plan,
+        plan: &ReleasePlan,
         key: Option<&str>,
         paid: Span,
     ) -> Description {

@@ -26,7 +26,7 @@ impl ReleaseTask<'_> {
     }
 
     /// The pause before the witness is read again: until something is due, but not longer than [`WITNESS_INTERVAL`].
-    pub(super) fn pause(&self, progress: &Progress) -> Duration {
+    pub(super) fn pause_before_step(&self, progress: &Progress) -> Duration {
         if progress.has_claimed || progress.published > 0 {
             return Duration::ZERO;
         }
@@ -57,7 +57,7 @@ impl ReleaseTask<'_> {
 
     /// Returns whether the releases of a window begin no earlier than what can still be charged. Rows of other workers may have closed what
     /// could be when reading began, and what was read of that is in the window.
-    pub(super) fn may_reach(&self, window: Span) -> bool {
+    pub(super) fn is_reach_chargeable(&self, window: Span) -> bool {
         let live_from = self.ledger.live_from();
         self.plan.releases.iter().all(|release| {
             self.plan
@@ -69,7 +69,7 @@ impl ReleaseTask<'_> {
 
     /// Claims what is drawn, if that may be done at once, and tells the workers that follow that this one ends; unless the brokers do not
     /// answer: that would take longer than they wait. Where a part of this worker has failed, nothing is claimed any more.
-    pub(super) fn resign(&mut self) {
+    pub(super) fn resign_turn(&mut self) {
         if !self.ledger.is_shared() || !self.health.publishing.load(Relaxed) {
             return;
         }
@@ -84,7 +84,7 @@ impl ReleaseTask<'_> {
                 }
             }
         }
-        match self.ledger.resign(has_claimed, self.clock.now()) {
+        match self.ledger.resign_turn(has_claimed, self.clock.now()) {
             Ok(true) => info!("handed over to the workers that follow, if there are any"),
             Ok(false) => {}
             Err(error) => warn!("cannot tell the workers that follow that this one ends: {error}"),
@@ -94,7 +94,7 @@ impl ReleaseTask<'_> {
     fn deliver_once_more(&mut self) -> Result<Progress, Error> {
         let now = self.clock.now();
         let progress = deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, now)?;
-        self.delivered(&progress)?;
+        self.report_step(&progress)?;
         Ok(progress)
     }
 }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
-use super::Params;
-use super::absorbing::{Absorbing, Step, single};
-use super::announcement::Announcement;
-use super::membership::Membership;
-use super::pulse::Pulse;
+use super::ScaleParams;
+use super::absorbing::{AbsorbingStep, PartitionAbsorber, single_pane_inputs};
+use super::announcement::WindowAnnouncement;
+use super::membership::GroupMembership;
+use super::pulse::AbsorberPulse;
 use super::topic::ScaleTopic;
-use super::wire::{Keys, Message};
+use super::wire::{ScaleKeys, ScaleMessage};
 use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::source::kafka;
 use bernstream_kafka::source::kafka::PartitionRanges;
@@ -31,7 +31,7 @@ const REMEMBERED: usize = 8;
 const UNNAMED: &str = "unnamed";
 
 /// The identity of an absorber, and the workers that it works for.
-pub struct Identity {
+pub struct AbsorberIdentity {
     /// A name that it keeps over restarts.
     pub member: Option<String>,
     /// The records that it reads for a worker whose ledger keeps these choices of `"auto"`; `None` if its own configuration does not have them.
@@ -39,18 +39,18 @@ pub struct Identity {
 }
 
 /// A function from the choices of `"auto"` that an announcement names to what is read for it.
-pub type Reads = Box<dyn Fn(&str) -> Option<Reading>>;
+pub type Reads = Box<dyn Fn(&str) -> Option<ReadSettings>>;
 
 /// The settings of what is read of records, and of what windows keep of it.
 #[derive(Clone)]
-pub struct Reading {
+pub struct ReadSettings {
     /// The digest of the settings that decide it.
     pub settings: String,
     pub forms: Vec<ReleaseInput>,
 }
 
 /// The consequences of some choices of `"auto"`.
-struct Known {
+struct KnownChoices {
     choices: String,
     settings: String,
     forms: Arc<[ReleaseInput]>,
@@ -58,14 +58,14 @@ struct Known {
 
 /// A process that reads the partitions that the group gives it. It keeps nothing that a restart would lose.
 pub struct Absorber {
-    identity: Identity,
-    pulse: Arc<Pulse>,
+    identity: AbsorberIdentity,
+    pulse: Arc<AbsorberPulse>,
     topic: ScaleTopic,
-    membership: Membership,
-    absorbing: Absorbing,
+    membership: GroupMembership,
+    absorbing: PartitionAbsorber,
     ours: BTreeSet<i32>,
     /// The consequences of choices that were announced, the newest last.
-    readings: VecDeque<Known>,
+    readings: VecDeque<KnownChoices>,
     is_for_operators: bool,
     /// Announcements of other settings were told.
     is_foreign_told: bool,
@@ -82,15 +82,15 @@ impl Absorber {
     ///
     /// If a topic is missing or cannot be read.
     pub fn open(
-        params: &Params,
-        keys: Keys,
-        (identity, pulse): (Identity, Arc<Pulse>),
+        params: &ScaleParams,
+        keys: ScaleKeys,
+        (identity, pulse): (AbsorberIdentity, Arc<AbsorberPulse>),
         (input, columns): (&kafka::Params, Columns),
         (rules, forms): (Rules, Vec<ReleaseInput>),
     ) -> Result<Self, Error> {
         let stretches = PartitionRanges::open(input.clone(), columns)?;
         let topic = ScaleTopic::of_absorber(params, &input.broker, &input.topic, keys)?;
-        let membership = Membership::join(
+        let membership = GroupMembership::join_group(
             &input.broker,
             &input.topic,
             &params.group,
@@ -101,7 +101,7 @@ impl Absorber {
             pulse,
             topic,
             membership,
-            absorbing: Absorbing::new(stretches, rules, forms),
+            absorbing: PartitionAbsorber::new(stretches, rules, forms),
             ours: BTreeSet::new(),
             readings: VecDeque::new(),
             is_for_operators: params.is_for_operators,
@@ -118,39 +118,39 @@ impl Absorber {
     /// # Errors
     ///
     /// A failure that retrying cannot mend. Nothing is lost by it.
-    pub fn run(mut self, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
+    pub fn run_until(mut self, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut unknown = UnknownTopic::default();
         while !is_over() {
-            self.pulse.beat();
-            if let Some(assigned) = self.membership.changed()? {
+            self.pulse.record_heartbeat();
+            if let Some(assigned) = self.membership.changed_partitions()? {
                 info!(
                     partitions = assigned.len(),
                     "the group has assigned partitions"
                 );
                 self.ours.clone_from(assigned);
-                self.absorbing.keep(&self.ours);
+                self.absorbing.keep_partitions(&self.ours);
                 // The next repetition of an announcement asks for the new ones too.
                 self.topic.answer_again();
             }
             let until = Instant::now() + POLL;
             while Instant::now() < until
-                && let Some(message) = self.topic.next(Duration::ZERO, until)
+                && let Some(message) = self.topic.next_message(Duration::ZERO, until)
             {
-                if let Message::Announcement { announcement, .. } = message {
-                    self.take(announcement);
+                if let ScaleMessage::Announcement { announcement, .. } = message {
+                    self.take_announcement(announcement);
                 }
             }
-            match self.absorbing.step(POLL) {
+            match self.absorbing.read_step(POLL) {
                 Ok(step) => {
                     unknown.is_known();
-                    self.answer(step);
-                    self.pulse.reads(true);
+                    self.send_answers(step);
+                    self.pulse.set_reading(true);
                 }
                 Err(failure @ Error::Deleted { partition, .. }) => {
                     let in_full = failure.in_full().filter(|_| self.is_for_operators);
                     let why = in_full.unwrap_or_else(|| failure.to_string());
                     warn!("{why}; partition {partition} is left to the worker");
-                    self.absorbing.give_up(partition);
+                    self.absorbing.clear_asked(partition);
                 }
                 Err(failure)
                     if failure.is_transient()
@@ -159,7 +159,7 @@ impl Absorber {
                     if !std::mem::replace(&mut self.is_failing, true) {
                         warn!("cannot read the input: {failure}; trying again");
                     }
-                    self.pulse.reads(false);
+                    self.pulse.set_reading(false);
                     std::thread::sleep(RETRY);
                 }
                 Err(failure) => return Err(failure),
@@ -168,11 +168,11 @@ impl Absorber {
         Ok(())
     }
 
-    fn take(&mut self, announcement: Announcement) {
+    fn take_announcement(&mut self, announcement: WindowAnnouncement) {
         let is_known = announcement.version == VERSION
-            && announcement.topic == self.absorbing.topic()
-            && self.absorbing.knows(&announcement);
-        let Some(forms) = is_known.then(|| self.forms(&announcement)).flatten() else {
+            && announcement.topic == self.absorbing.topic_id()
+            && self.absorbing.matches_grid(&announcement);
+        let Some(forms) = is_known.then(|| self.inputs_for(&announcement)).flatten() else {
             if !std::mem::replace(&mut self.is_foreign_told, true) {
                 warn!(
                     "a worker announces windows for another configuration, another version of this program or another input topic, \
@@ -187,13 +187,13 @@ impl Absorber {
             .iter()
             .filter(|partition| announcement.ends.0.contains_key(partition))
         {
-            self.absorbing.ask_into(&forms, &announcement, *partition);
+            self.absorbing.ask_beside(&forms, &announcement, *partition);
         }
     }
 
     /// The inputs that windows keep for a worker that reads as this process does, with the choices of its ledger. A file that cannot be read now is
     /// read again for the next announcement.
-    fn forms(&mut self, announcement: &Announcement) -> Option<Arc<[ReleaseInput]>> {
+    fn inputs_for(&mut self, announcement: &WindowAnnouncement) -> Option<Arc<[ReleaseInput]>> {
         let choices = &announcement.choices;
         let at = self
             .readings
@@ -202,11 +202,11 @@ impl Absorber {
         let known = match at.and_then(|at| self.readings.remove(at)) {
             Some(known) => known,
             None => {
-                let Reading { settings, forms } = (self.identity.reads)(choices)?;
-                Known {
+                let ReadSettings { settings, forms } = (self.identity.reads)(choices)?;
+                KnownChoices {
                     choices: choices.clone(),
                     settings,
-                    forms: single(forms),
+                    forms: single_pane_inputs(forms),
                 }
             }
         };
@@ -218,13 +218,14 @@ impl Absorber {
         forms
     }
 
-    fn answer(&mut self, step: Step) {
+    fn send_answers(&mut self, step: AbsorbingStep) {
         if std::mem::take(&mut self.is_failing) {
             info!("reading the input again");
         }
         for partial in &step.finished {
             let name = self.identity.member.as_deref().unwrap_or(UNNAMED);
-            self.topic.send(partial, name, &|| self.pulse.beat());
+            self.topic
+                .send_partial(partial, name, &|| self.pulse.record_heartbeat());
         }
         if let Some(why) = step.skipped
             && !std::mem::replace(&mut self.is_skip_told, true)
@@ -250,8 +251,8 @@ impl Absorber {
             );
             self.stuck = Some(why);
         }
-        for partition in self.absorbing.stopped() {
-            self.absorbing.give_up(partition);
+        for partition in self.absorbing.stopped_partitions() {
+            self.absorbing.clear_asked(partition);
         }
     }
 }

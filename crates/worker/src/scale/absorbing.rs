@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use super::announcement::Announcement;
+use super::announcement::WindowAnnouncement;
 use bernstream_kafka::source::kafka::PartitionRanges;
 use bernstream_kafka::source::{Error, Event, Told};
 use bernstream_release::source::Batch;
@@ -19,18 +19,18 @@ const MOST_ASKED: usize = 8;
 
 /// The part of a window that comes from one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partial {
-    /// [`Announcement::name`].
+pub struct PartitionPartial {
+    /// [`Announcement::partial_name`].
     pub name: String,
     pub partition: i32,
-    /// [`bernstream_release::window::WindowPart::encoded`].
+    /// [`bernstream_release::window::WindowPart::canonical_bytes`].
     pub bytes: Vec<u8>,
 }
 
 /// The outcome of a step.
 #[derive(Debug, Default)]
-pub struct Step {
-    pub finished: Vec<Partial>,
+pub struct AbsorbingStep {
+    pub finished: Vec<PartitionPartial>,
     /// The reason why a partition has stopped.
     pub stuck: Option<Told>,
     /// The reason why a message was skipped.
@@ -40,30 +40,30 @@ pub struct Step {
 }
 
 /// Some partitions, and their open windows.
-pub struct Absorbing {
+pub struct PartitionAbsorber {
     stretches: PartitionRanges,
     rules: Rules,
     /// Those of this process's own settings.
     forms: Arc<[ReleaseInput]>,
-    partitions: BTreeMap<i32, Partition>,
+    partitions: BTreeMap<i32, AbsorbedPartition>,
 }
 
 #[derive(Default)]
-struct Partition {
-    open: Option<Open>,
-    asked: VecDeque<Asked>,
+struct AbsorbedPartition {
+    open: Option<OpenPartition>,
+    asked: VecDeque<AskedWindow>,
     /// The newest, in case that it is asked for again.
-    last: Option<Partial>,
+    last: Option<PartitionPartial>,
 }
 
 /// A window that is asked of a partition, and what windows keep of it for whoever asks.
-struct Asked {
-    announcement: Arc<Announcement>,
+struct AskedWindow {
+    announcement: Arc<WindowAnnouncement>,
     forms: Arc<[ReleaseInput]>,
 }
 
 /// A partition that is being read.
-struct Open {
+struct OpenPartition {
     windows: Windows,
     /// [`Announcement::settings`].
     settings: String,
@@ -80,24 +80,24 @@ struct Open {
     last: Timestamp,
 }
 
-impl Absorbing {
+impl PartitionAbsorber {
     pub fn new(stretches: PartitionRanges, rules: Rules, forms: Vec<ReleaseInput>) -> Self {
-        Absorbing {
+        PartitionAbsorber {
             stretches,
             rules,
-            forms: single(forms),
+            forms: single_pane_inputs(forms),
             partitions: BTreeMap::new(),
         }
     }
 
     /// The id of the topic that is read.
-    pub fn topic(&self) -> &str {
+    pub fn topic_id(&self) -> &str {
         self.stretches.id()
     }
 
     /// Returns whether a window is one of the grid, and closes at the announced cutoff.
-    pub fn knows(&self, announcement: &Announcement) -> bool {
-        let Announcement {
+    pub fn matches_grid(&self, announcement: &WindowAnnouncement) -> bool {
+        let WindowAnnouncement {
             window,
             cutoff,
             backfill_until,
@@ -105,11 +105,11 @@ impl Absorbing {
         } = announcement;
         self.rules.grid.span_of(window.start) == *window
             && self.rules.end.is_none_or(|end| window.end <= end)
-            && self.rules.cutoff(*window, *backfill_until) == *cutoff
+            && self.rules.window_cutoff(*window, *backfill_until) == *cutoff
     }
 
     /// Reads no partitions but these any more.
-    pub fn keep(&mut self, partitions: &BTreeSet<i32>) {
+    pub fn keep_partitions(&mut self, partitions: &BTreeSet<i32>) {
         let gone: Vec<i32> = self
             .partitions
             .keys()
@@ -118,22 +118,22 @@ impl Absorbing {
             .collect();
         for number in gone {
             self.partitions.remove(&number);
-            self.stretches.end(number);
+            self.stretches.end_partition(number);
         }
     }
 
-    /// Asks for the partial of a partition instead of what was asked before, and goes on reading it until [`Absorbing::keep`].
-    pub fn ask(&mut self, announcement: &Arc<Announcement>, partition: i32) {
-        self.give_up(partition);
+    /// Asks for the partial of a partition instead of what was asked before, and goes on reading it until [`Absorbing::keep_partitions`].
+    pub fn ask_instead(&mut self, announcement: &Arc<WindowAnnouncement>, partition: i32) {
+        self.clear_asked(partition);
         let forms = Arc::clone(&self.forms);
-        self.ask_into(&forms, announcement, partition);
+        self.ask_beside(&forms, announcement, partition);
     }
 
     /// Asks for a partial beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
-    pub fn ask_into(
+    pub fn ask_beside(
         &mut self,
         forms: &Arc<[ReleaseInput]>,
-        announcement: &Arc<Announcement>,
+        announcement: &Arc<WindowAnnouncement>,
         partition: i32,
     ) {
         let asked = &mut self.partitions.entry(partition).or_default().asked;
@@ -141,7 +141,7 @@ impl Absorbing {
             .iter()
             .any(|asked| asked.announcement == *announcement)
         {
-            asked.push_back(Asked {
+            asked.push_back(AskedWindow {
                 announcement: Arc::clone(announcement),
                 forms: Arc::clone(forms),
             });
@@ -152,7 +152,7 @@ impl Absorbing {
     }
 
     /// Answers nothing that was asked of a partition.
-    pub fn give_up(&mut self, partition: i32) {
+    pub fn clear_asked(&mut self, partition: i32) {
         if let Some(partition) = self.partitions.get_mut(&partition) {
             partition.asked.clear();
         }
@@ -164,7 +164,7 @@ impl Absorbing {
     }
 
     /// The partitions that have stopped at a broken message.
-    pub fn stopped(&self) -> Vec<i32> {
+    pub fn stopped_partitions(&self) -> Vec<i32> {
         self.partitions
             .keys()
             .copied()
@@ -177,18 +177,18 @@ impl Absorbing {
     /// # Errors
     ///
     /// If a partition cannot be read, or messages that it may need were deleted.
-    pub fn step(&mut self, timeout: Duration) -> Result<Step, Error> {
-        let mut step = Step::default();
+    pub fn read_step(&mut self, timeout: Duration) -> Result<AbsorbingStep, Error> {
+        let mut step = AbsorbingStep::default();
         let numbers: Vec<i32> = self.partitions.keys().copied().collect();
         for number in numbers {
-            self.begin(number)?;
-            step.finished.extend(self.finished(number)?);
+            self.begin_partition(number)?;
+            step.finished.extend(self.finished_partial(number)?);
         }
         if !step.finished.is_empty() {
             return Ok(step);
         }
-        match self.stretches.next(&self.until(), timeout)? {
-            Event::Batch(batch) => step.behind = self.absorb(&batch),
+        match self.stretches.next_event(&self.read_limits(), timeout)? {
+            Event::Batch(batch) => step.behind = self.absorb_batch(&batch),
             Event::Idle => {}
             Event::Skipped { why } => step.skipped = Some(why),
             Event::Stuck { why } => step.stuck = Some(why),
@@ -196,7 +196,7 @@ impl Absorbing {
                 warn!("{why}; reading again from the oldest open window");
                 for (number, partition) in &mut self.partitions {
                     partition.open = None;
-                    self.stretches.end(*number);
+                    self.stretches.end_partition(*number);
                 }
             }
         }
@@ -205,11 +205,11 @@ impl Absorbing {
 
     /// Begins to read a partition at the first record of the window that is asked for, unless it is being read for that window and
     /// has not come too far.
-    fn begin(&mut self, number: i32) -> Result<(), Error> {
+    fn begin_partition(&mut self, number: i32) -> Result<(), Error> {
         let Some(partition) = self.partitions.get_mut(&number) else {
             return Ok(());
         };
-        let Some(Asked {
+        let Some(AskedWindow {
             announcement: asked,
             forms,
         }) = partition.asked.front()
@@ -219,19 +219,19 @@ impl Absorbing {
         let is_there = partition
             .last
             .as_ref()
-            .is_some_and(|last| Some(&last.name) == asked.name(number).as_ref());
+            .is_some_and(|last| Some(&last.name) == asked.partial_name(number).as_ref());
         if let Some(open) = partition.open.as_mut().filter(|_| !is_there) {
-            open.pass_over(asked);
+            open.drop_earlier_windows(asked);
         }
         if is_there
             || partition
                 .open
                 .as_ref()
-                .is_some_and(|open| open.suits(asked, number))
+                .is_some_and(|open| open.suits_announcement(asked, number))
         {
             return Ok(());
         }
-        let Announcement {
+        let WindowAnnouncement {
             window,
             first,
             backfill_until,
@@ -247,11 +247,14 @@ impl Absorbing {
         let settings = asked.settings.clone();
         let past = asked.past.0.get(&number).copied().unwrap_or(0);
         partition.open = None;
-        if let Err(error) = self.stretches.begin(number, windows.oldest_message(), past) {
-            self.stretches.end(number);
+        if let Err(error) = self
+            .stretches
+            .begin_partition(number, windows.oldest_message(), past)
+        {
+            self.stretches.end_partition(number);
             return Err(error);
         }
-        partition.open = Some(Open {
+        partition.open = Some(OpenPartition {
             windows,
             settings,
             first,
@@ -265,18 +268,19 @@ impl Absorbing {
     }
 
     /// The partial that was asked for first, if everything before its end was read.
-    fn finished(&mut self, number: i32) -> Result<Option<Partial>, Error> {
+    fn finished_partial(&mut self, number: i32) -> Result<Option<PartitionPartial>, Error> {
         let Some(partition) = self.partitions.get_mut(&number) else {
             return Ok(None);
         };
-        let Some(Asked {
+        let Some(AskedWindow {
             announcement: asked,
             ..
         }) = partition.asked.front()
         else {
             return Ok(None);
         };
-        let (Some(name), Some(end)) = (asked.name(number), asked.ends.0.get(&number)) else {
+        let (Some(name), Some(end)) = (asked.partial_name(number), asked.ends.0.get(&number))
+        else {
             partition.asked.pop_front();
             return Ok(None);
         };
@@ -284,10 +288,11 @@ impl Absorbing {
             let Some(open) = &mut partition.open else {
                 return Ok(None);
             };
-            if !self.stretches.reached(number, *end)? || !open.suits(asked, number) {
+            if !self.stretches.has_reached(number, *end)? || !open.suits_announcement(asked, number)
+            {
                 return Ok(None);
             }
-            let bytes = open.windows.part().encoded();
+            let bytes = open.windows.close_part().canonical_bytes();
             open.closed = Some(*end);
             // Only the greatest matters to later windows.
             let later = open.behind.split_off(&asked.window.end);
@@ -296,7 +301,7 @@ impl Absorbing {
                 .max();
             open.behind
                 .extend(behind.map(|behind| (asked.window.start, behind)));
-            partition.last = Some(Partial {
+            partition.last = Some(PartitionPartial {
                 name,
                 partition: number,
                 bytes,
@@ -308,7 +313,7 @@ impl Absorbing {
 
     /// The offsets up to which to read: to the end of what is asked for. Others wait until that is answered, and do not come far ahead of the windows
     /// that will be asked for.
-    fn until(&self) -> Positions {
+    fn read_limits(&self) -> Positions {
         let is_asked = self
             .partitions
             .values()
@@ -322,7 +327,8 @@ impl Absorbing {
             let end = asked.and_then(|asked| asked.announcement.ends.0.get(number));
             if let Some(end) = end {
                 until.0.insert(*number, *end);
-            } else if is_asked || open.last >= open.windows.cutoff().plus(self.rules.grid.length())
+            } else if is_asked
+                || open.last >= open.windows.next_cutoff().plus(self.rules.grid.length())
             {
                 until.0.insert(*number, 0);
             }
@@ -331,7 +337,7 @@ impl Absorbing {
     }
 
     /// Absorbs a batch; returns how many of its records were sent in time for a window that has ended without them.
-    fn absorb(&mut self, batch: &Batch) -> u64 {
+    fn absorb_batch(&mut self, batch: &Batch) -> u64 {
         let number = batch.partition;
         let Some(open) = self
             .partitions
@@ -340,9 +346,9 @@ impl Absorbing {
         else {
             return 0;
         };
-        let mut counts = open.windows.absorb(batch);
+        let mut counts = open.windows.absorb_batch(batch);
         if counts.closed > 0 && open.closed.is_some_and(|end| batch.offset >= end) {
-            counts.set_behind(open.windows.behind(batch));
+            counts.set_behind(open.windows.count_behind(batch));
         }
         // The first window whose cutoff is later.
         let mut start = Timestamp::EARLIEST;
@@ -353,7 +359,7 @@ impl Absorbing {
             start = self.rules.grid.span_of(earliest).start;
         }
         let behind = open.behind.entry(start).or_default();
-        *behind = self.stretches.at(number).max(*behind);
+        *behind = self.stretches.returned_offset(number).max(*behind);
         if let Some(time) = batch.message_time {
             // By a producer's clock a message can be from the future, which must not end reading ahead.
             open.last = time.min(Timestamp::now());
@@ -364,17 +370,19 @@ impl Absorbing {
 }
 
 /// Windows that overlap are joined by the worker: here each is kept by itself.
-pub(super) fn single(forms: impl IntoIterator<Item = ReleaseInput>) -> Arc<[ReleaseInput]> {
+pub(super) fn single_pane_inputs(
+    forms: impl IntoIterator<Item = ReleaseInput>,
+) -> Arc<[ReleaseInput]> {
     forms
         .into_iter()
         .map(|form| ReleaseInput { panes: 1, ..form })
         .collect()
 }
 
-impl Open {
+impl OpenPartition {
     /// Drops the windows before the one that is asked for, if reading has come to it: others have sent them, and what was read since is of
     /// that one too.
-    fn pass_over(&mut self, asked: &Announcement) {
+    fn drop_earlier_windows(&mut self, asked: &WindowAnnouncement) {
         let has_come = self.newest >= self.windows.oldest_message_of(asked.window);
         while has_come
             && self.reads_for(asked)
@@ -383,20 +391,20 @@ impl Open {
                 .next()
                 .is_some_and(|next| next.start < asked.window.start)
         {
-            self.windows.part();
+            self.windows.close_part();
             self.closed = None;
         }
     }
 
     /// Returns whether it reads as whoever asks.
-    fn reads_for(&self, asked: &Announcement) -> bool {
+    fn reads_for(&self, asked: &WindowAnnouncement) -> bool {
         self.settings == asked.settings
             && self.first == asked.first
             && self.backfill_until == asked.backfill_until
     }
 
     /// Returns whether what is read can be the partial: of that window, and with nothing from behind its end.
-    fn suits(&self, asked: &Announcement, number: i32) -> bool {
+    fn suits_announcement(&self, asked: &WindowAnnouncement, number: i32) -> bool {
         let end = asked.ends.0.get(&number).copied().unwrap_or(0);
         self.reads_for(asked)
             && self.windows.next() == Some(asked.window)

@@ -9,7 +9,7 @@ use bernstream_synopsis::grid::Span;
 
 /// Everything that the partials of a window depend on, but for the log itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Announcement {
+pub struct WindowAnnouncement {
     /// The version of the form of partials: [`bernstream_release::window::VERSION`].
     pub version: u32,
     /// A digest of the settings that decide what is read of a record.
@@ -33,11 +33,11 @@ pub struct Announcement {
     pub past: Positions,
 }
 
-impl Announcement {
+impl WindowAnnouncement {
     /// The name of the partial of a partition: two partials of one name are the same bytes. `None` where nothing was announced.
-    pub fn name(&self, partition: i32) -> Option<String> {
+    pub fn partial_name(&self, partition: i32) -> Option<String> {
         let end = self.ends.0.get(&partition)?;
-        let Announcement {
+        let WindowAnnouncement {
             version,
             settings,
             topic,
@@ -58,10 +58,10 @@ impl Announcement {
             partition,
             end
         ]);
-        Some(hex(&Sha256::digest(all.to_string())))
+        Some(to_hex(&Sha256::digest(all.to_string())))
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(super) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use super::absorbing::Partial;
-use super::announcement::Announcement;
-use super::wire::{Piece, digest};
+use super::absorbing::PartitionPartial;
+use super::announcement::WindowAnnouncement;
+use super::wire::{PartialPiece, partial_digest};
 
 /// The most copies of a partial whose pieces are waited for at a time.
 const MOST_COPIES: usize = 8;
@@ -15,13 +15,13 @@ const WINDOW_LOG: u32 = 23;
 const PLACE: u64 = size_of::<Option<Vec<u8>>>() as u64;
 
 /// The partials of one announcement, as far as they are there.
-pub struct Collected {
-    partitions: BTreeMap<i32, Partition>,
+pub struct CollectedPartials {
+    partitions: BTreeMap<i32, CollectedPartition>,
     /// The most bytes of all that absorbers have sent: whoever has the key fills no more.
     most: u64,
 }
 
-struct Partition {
+struct CollectedPartition {
     name: String,
     /// The digest that the first copy stated.
     digest: Option<String>,
@@ -57,7 +57,7 @@ impl CopySize {
 
 /// The outcome of adding a piece or a partial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Added {
+pub enum AddedPiece {
     /// It belongs to something else, or does not complete anything.
     Nothing,
     /// The partition is there now.
@@ -72,47 +72,47 @@ pub enum Added {
     Full,
 }
 
-impl Collected {
+impl CollectedPartials {
     /// Keeps up to `most` bytes of what absorbers send.
-    pub fn new(announcement: &Announcement, most: u64) -> Self {
+    pub fn new(announcement: &WindowAnnouncement, most: u64) -> Self {
         let mut partitions = BTreeMap::new();
         for number in announcement.ends.0.keys() {
-            if let Some(name) = announcement.name(*number) {
-                partitions.insert(*number, Partition::new(name));
+            if let Some(name) = announcement.partial_name(*number) {
+                partitions.insert(*number, CollectedPartition::new(name));
             }
         }
-        Collected { partitions, most }
+        CollectedPartials { partitions, most }
     }
 
     /// Takes a piece that an absorber has sent.
-    pub fn add(&mut self, piece: Piece) -> Added {
+    pub fn add_piece(&mut self, piece: PartialPiece) -> AddedPiece {
         let mut others: u64 = 0;
         for (number, partition) in &self.partitions {
             if *number != piece.partition {
-                others += partition.sent();
+                others += partition.sent_bytes();
             }
         }
         let Some(partition) = self.partitions.get_mut(&piece.partition) else {
-            return Added::Nothing;
+            return AddedPiece::Nothing;
         };
         if partition.name != piece.name {
-            return Added::Nothing;
+            return AddedPiece::Nothing;
         }
         if partition.digest.get_or_insert_with(|| piece.digest.clone()) != &piece.digest {
-            return partition.dispute();
+            return partition.mark_disputed();
         }
         if partition.is_disputed || (partition.bytes.is_some() && !partition.is_own) {
-            return Added::Nothing;
+            return AddedPiece::Nothing;
         }
         if partition.is_own {
             return partition.count_known(piece, self.most.saturating_sub(others));
         }
         // It will be unpacked beside its pieces and all others, and until then there are the places of the pieces that are not there.
         let packed = partition
-            .waiting()
+            .waiting_bytes()
             .saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64);
         if others.saturating_add(packed).saturating_add(piece.size) > self.most {
-            return Added::Full;
+            return AddedPiece::Full;
         }
         if partition.copies.len() >= MOST_COPIES && !partition.copies.contains_key(&piece.copy) {
             partition.copies.pop_first();
@@ -125,29 +125,29 @@ impl Collected {
             *place = Some(piece.bytes);
         }
         if copy.iter().any(Option::is_none) {
-            return Added::Nothing;
+            return AddedPiece::Nothing;
         }
         let all = partition.copies.remove(&piece.copy).unwrap_or_default();
-        let Some(bytes) =
-            decompressed(&all, piece.size).filter(|bytes| digest(bytes) == piece.digest)
+        let Some(bytes) = decompress_pieces(&all, piece.size)
+            .filter(|bytes| partial_digest(bytes) == piece.digest)
         else {
-            return Added::Broken;
+            return AddedPiece::Broken;
         };
         partition.bytes = Some(bytes);
         partition.absorber = piece.absorber;
         partition.copies.clear();
-        Added::Complete
+        AddedPiece::Complete
     }
 
     /// Takes what this process has read itself: it is taken whatever others say.
-    pub fn add_own(&mut self, partial: Partial) -> Added {
+    pub fn add_own(&mut self, partial: PartitionPartial) -> AddedPiece {
         let Some(partition) = self.partitions.get_mut(&partial.partition) else {
-            return Added::Nothing;
+            return AddedPiece::Nothing;
         };
         if partition.name != partial.name || partition.is_own {
-            return Added::Nothing;
+            return AddedPiece::Nothing;
         }
-        let ours = digest(&partial.bytes);
+        let ours = partial_digest(&partial.bytes);
         let is_differing =
             partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
         partition.is_own = true;
@@ -160,13 +160,13 @@ impl Collected {
         }
         if is_differing {
             partition.is_disputed = true;
-            return Added::Differing;
+            return AddedPiece::Differing;
         }
-        Added::Complete
+        AddedPiece::Complete
     }
 
     /// Its bytes cannot be read, though they are what was sent: it counts as missing. Returns who has sent them.
-    pub fn refuse(&mut self, partition: i32) -> Option<String> {
+    pub fn refuse_partial(&mut self, partition: i32) -> Option<String> {
         let partition = self.partitions.get_mut(&partition)?;
         partition.is_disputed = true;
         partition.bytes = None;
@@ -174,7 +174,7 @@ impl Collected {
     }
 
     /// The partitions that are not there.
-    pub fn missing(&self) -> impl Iterator<Item = i32> {
+    pub fn missing_partitions(&self) -> impl Iterator<Item = i32> {
         self.partitions
             .iter()
             .filter(|(_, partition)| partition.bytes.is_none())
@@ -182,14 +182,14 @@ impl Collected {
     }
 
     /// The canonical bytes of each partition that is there.
-    pub fn partials(&self) -> impl Iterator<Item = (i32, &[u8])> {
+    pub fn complete_partials(&self) -> impl Iterator<Item = (i32, &[u8])> {
         self.partitions
             .iter()
             .filter_map(|(number, partition)| Some((*number, partition.bytes.as_deref()?)))
     }
 
     /// Forgets the bytes; copies that come later are still compared with what was taken, and known where this process was faster.
-    pub fn close(&mut self) {
+    pub fn forget_bytes(&mut self) {
         for partition in self.partitions.values_mut() {
             partition.bytes = Some(Vec::new());
             partition.copies.clear();
@@ -198,16 +198,16 @@ impl Collected {
     }
 
     /// Returns whether a piece is of one of these partials.
-    pub fn names(&self, piece: &Piece) -> bool {
+    pub fn is_named(&self, piece: &PartialPiece) -> bool {
         self.partitions
             .get(&piece.partition)
             .is_some_and(|partition| partition.name == piece.name)
     }
 }
 
-impl Partition {
+impl CollectedPartition {
     fn new(name: String) -> Self {
-        Partition {
+        CollectedPartition {
             name,
             digest: None,
             is_disputed: false,
@@ -220,16 +220,16 @@ impl Partition {
     }
 
     /// The bytes of what absorbers have sent.
-    fn sent(&self) -> u64 {
+    fn sent_bytes(&self) -> u64 {
         let whole = match &self.bytes {
             Some(bytes) if !self.is_own => bytes.len() as u64,
             _ => 0,
         };
-        whole.saturating_add(self.waiting())
+        whole.saturating_add(self.waiting_bytes())
     }
 
     /// The bytes of the pieces that wait for others, and of the places of those.
-    fn waiting(&self) -> u64 {
+    fn waiting_bytes(&self) -> u64 {
         let mut waiting = 0;
         for piece in self.copies.values().flatten() {
             waiting += PLACE + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
@@ -239,41 +239,41 @@ impl Partition {
 
     /// Counts a piece of what is there already: all of a copy have come, one after the other as absorbers write them, or not yet. What
     /// would not have fitted into the `room` has none.
-    fn count_known(&mut self, piece: Piece, room: u64) -> Added {
+    fn count_known(&mut self, piece: PartialPiece, room: u64) -> AddedPiece {
         if self.known_copies.len() >= MOST_COPIES && !self.known_copies.contains_key(&piece.copy) {
             self.known_copies.pop_first();
         }
         let come = self.known_copies.entry(piece.copy).or_default();
         if piece.number != come.pieces {
-            return Added::Nothing;
+            return AddedPiece::Nothing;
         }
         come.pieces += 1;
         come.bytes += piece.bytes.len() as u64;
         if come.pieces != piece.of {
-            Added::Nothing
+            AddedPiece::Nothing
         } else if come.bytes.saturating_add(piece.size) > room {
-            Added::Full
+            AddedPiece::Full
         } else {
-            Added::Known
+            AddedPiece::Known
         }
     }
 
-    fn dispute(&mut self) -> Added {
+    fn mark_disputed(&mut self) -> AddedPiece {
         if !self.is_own {
             self.bytes = None;
         }
         self.copies.clear();
         if std::mem::replace(&mut self.is_disputed, true) {
-            Added::Nothing
+            AddedPiece::Nothing
         } else {
-            Added::Differing
+            AddedPiece::Differing
         }
     }
 }
 
 /// The bytes of a compressed partial, exactly `size` of them.
-fn decompressed(pieces: &[Option<Vec<u8>>], size: u64) -> Option<Vec<u8>> {
-    let pieces = Pieces {
+fn decompress_pieces(pieces: &[Option<Vec<u8>>], size: u64) -> Option<Vec<u8>> {
+    let pieces = PieceReader {
         piece: &[],
         rest: pieces.iter().flatten(),
     };
@@ -289,12 +289,12 @@ fn decompressed(pieces: &[Option<Vec<u8>>], size: u64) -> Option<Vec<u8>> {
 }
 
 /// Pieces as one reader: without a copy of all of them.
-struct Pieces<'a, I> {
+struct PieceReader<'a, I> {
     piece: &'a [u8],
     rest: I,
 }
 
-impl<'a, I: Iterator<Item = &'a Vec<u8>>> Read for Pieces<'a, I> {
+impl<'a, I: Iterator<Item = &'a Vec<u8>>> Read for PieceReader<'a, I> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty()
             && let Some(next) = self.rest.next()

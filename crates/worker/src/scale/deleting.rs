@@ -9,27 +9,27 @@ use bernstream_kafka::{Broker, topic};
 use bernstream_synopsis::Positions;
 
 /// A thread that deletes, so that nobody waits for brokers that are down.
-pub(super) struct Deleting(SyncSender<Positions>);
+pub(super) struct DeletingThread(SyncSender<Positions>);
 
-impl Deleting {
+impl DeletingThread {
     pub fn start(broker: &Broker, name: &str) -> Self {
         let (sender, queue) = sync_channel::<Positions>(1);
         let broker = broker.clone();
         let name = name.to_owned();
         let log = tracing::dispatcher::get_default(tracing::Dispatch::clone);
         thread::spawn(move || {
-            tracing::dispatcher::with_default(&log, || delete(&broker, &name, queue))
+            tracing::dispatcher::with_default(&log, || delete_queued(&broker, &name, queue))
         });
-        Deleting(sender)
+        DeletingThread(sender)
     }
 
     /// Deletes everything before, unless two deletions have not ended yet: then the next one will.
-    pub fn before(&self, positions: Positions) {
+    pub fn delete_before(&self, positions: Positions) {
         let _ = self.0.try_send(positions);
     }
 }
 
-fn delete(broker: &Broker, name: &str, queue: impl IntoIterator<Item = Positions>) {
+fn delete_queued(broker: &Broker, name: &str, queue: impl IntoIterator<Item = Positions>) {
     let mut is_failing = false;
     for before in queue {
         match topic::delete_before(broker, name, &before.0) {

@@ -26,7 +26,7 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 /// A member of the group. It reads nothing: what is assigned is paused at once.
-pub(super) struct Membership {
+pub(super) struct GroupMembership {
     broker: Broker,
     topic: String,
     /// The settings of every client that joins.
@@ -38,13 +38,13 @@ pub(super) struct Membership {
     empty_since: Option<Instant>,
 }
 
-impl Membership {
+impl GroupMembership {
     /// Joins `group`; as `member`, if it has a name that it keeps over a restart: then nobody takes its partitions meanwhile.
     ///
     /// # Errors
     ///
     /// If the client cannot be created.
-    pub fn join(
+    pub fn join_group(
         broker: &Broker,
         topic: &str,
         group: &str,
@@ -52,11 +52,11 @@ impl Membership {
     ) -> Result<Self, Error> {
         let mut settings = vec![("group.id", group.to_owned())];
         settings.extend(member.map(|member| ("group.instance.id", member.to_owned())));
-        Ok(Membership {
+        Ok(GroupMembership {
             broker: broker.clone(),
             topic: topic.to_owned(),
-            consumer: joined(broker, topic, &settings)
-                .map_err(|error| broker.failed(topic, &error))?,
+            consumer: joined_consumer(broker, topic, &settings)
+                .map_err(|error| broker.error_about(topic, &error))?,
             settings,
             watch: LostClientWatch::start(),
             assigned: BTreeSet::new(),
@@ -69,28 +69,28 @@ impl Membership {
     /// # Errors
     ///
     /// If the group refuses the member, or another process has joined under its name.
-    pub fn changed(&mut self) -> Result<Option<&BTreeSet<i32>>, Error> {
+    pub fn changed_partitions(&mut self) -> Result<Option<&BTreeSet<i32>>, Error> {
         while let Some(polled) = self.consumer.poll(Duration::ZERO) {
             match polled {
                 Err(error @ KafkaError::MessageConsumptionFatal(_)) => {
                     let why = format!(
                         "the group does not take this absorber ({error}); give each one a --member of its own"
                     );
-                    return Err(self.broker.refused(&self.topic, &why));
+                    return Err(self.broker.refused_request(&self.topic, &why));
                 }
                 Err(
                     error @ KafkaError::MessageConsumption(
                         RDKafkaErrorCode::GroupAuthorizationFailed
                         | RDKafkaErrorCode::TopicAuthorizationFailed,
                     ),
-                ) => return Err(self.broker.failed(&self.topic, &error)),
+                ) => return Err(self.broker.error_about(&self.topic, &error)),
                 _ => {}
             }
         }
         if self
             .watch
             .is_lost(&self.broker, &self.consumer, &self.topic)
-            && let Ok(new) = joined(&self.broker, &self.topic, &self.settings)
+            && let Ok(new) = joined_consumer(&self.broker, &self.topic, &self.settings)
         {
             close_client(std::mem::replace(&mut self.consumer, new));
             self.watch = LostClientWatch::start();
@@ -98,7 +98,7 @@ impl Membership {
         let assignment = self
             .consumer
             .assignment()
-            .map_err(|error| self.broker.failed(&self.topic, &error))?;
+            .map_err(|error| self.broker.error_about(&self.topic, &error))?;
         let now: BTreeSet<i32> = assignment
             .elements()
             .iter()
@@ -113,7 +113,7 @@ impl Membership {
         self.empty_since = None;
         self.consumer
             .pause(&assignment)
-            .map_err(|error| self.broker.failed(&self.topic, &error))?;
+            .map_err(|error| self.broker.error_about(&self.topic, &error))?;
         let has_changed = self.assigned != now;
         self.assigned = now;
         Ok(has_changed.then_some(&self.assigned))
@@ -121,7 +121,7 @@ impl Membership {
 }
 
 /// A client that has joined.
-fn joined(
+fn joined_consumer(
     broker: &Broker,
     topic: &str,
     settings: &[(&'static str, String)],

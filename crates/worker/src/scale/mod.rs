@@ -18,18 +18,20 @@ mod wire;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use self::absorber::{Absorber, Identity, Reading, Reads};
-pub use self::absorbing::{Absorbing, Partial, Step};
-pub use self::announcement::Announcement;
-pub use self::collected::{Added, Collected};
-pub use self::pulse::Pulse;
-pub use self::topic::{LARGEST, ScaleTopic, too_small, unfolds};
-pub use self::wire::{Head, Keys, LONGEST, Message, Piece, pieces};
+pub use self::absorber::{Absorber, AbsorberIdentity, ReadSettings, Reads};
+pub use self::absorbing::{AbsorbingStep, PartitionAbsorber, PartitionPartial};
+pub use self::announcement::WindowAnnouncement;
+pub use self::collected::{AddedPiece, CollectedPartials};
+pub use self::pulse::AbsorberPulse;
+pub use self::topic::{LARGEST, ScaleTopic, message_limit_below, takes_compressed};
+pub use self::wire::{
+    AnnouncementHead, LONGEST, PartialPiece, ScaleKeys, ScaleMessage, split_into_pieces,
+};
 use bernstream_ledger::sealing;
 
 /// The settings of reading that is split over processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Params {
+pub struct ScaleParams {
     /// A topic of the input's cluster for announcements and partials.
     pub topic: String,
     /// The file of the secret that they are encrypted with.
@@ -44,9 +46,9 @@ pub struct Params {
     pub is_for_operators: bool,
 }
 
-impl Params {
+impl ScaleParams {
     /// A warning if everyone can read the key.
-    pub fn warning(&self) -> Option<String> {
-        sealing::warning(&self.key_file, "absorbers")
+    pub fn key_file_warning(&self) -> Option<String> {
+        sealing::key_file_warning(&self.key_file, "absorbers")
     }
 }

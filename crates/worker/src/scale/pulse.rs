@@ -10,19 +10,19 @@ const HANGS_AFTER: Duration = Duration::from_secs(180);
 
 /// Shared between the loop of an absorber, which sets it, and the endpoints, which read it.
 #[derive(Debug, Default)]
-pub struct Pulse {
+pub struct AbsorberPulse {
     last: AtomicI64,
     is_reading: AtomicBool,
 }
 
-impl Pulse {
+impl AbsorberPulse {
     /// Records a heartbeat.
-    pub fn beat(&self) {
+    pub fn record_heartbeat(&self) {
         self.last.store(Timestamp::now().micros(), Relaxed);
     }
 
     /// Records whether the input can be read.
-    pub fn reads(&self, is_reading: bool) {
+    pub fn set_reading(&self, is_reading: bool) {
         self.is_reading.store(is_reading, Relaxed);
     }
 
@@ -44,12 +44,12 @@ mod tests {
 
     #[test]
     fn a_loop_that_waits_for_brokers_is_alive_and_not_ready_and_one_that_hangs_is_neither() {
-        let pulse = Pulse::default();
+        let pulse = AbsorberPulse::default();
         assert_eq!((pulse.is_alive(), pulse.is_ready()), (true, false));
-        pulse.beat();
-        pulse.reads(true);
+        pulse.record_heartbeat();
+        pulse.set_reading(true);
         assert_eq!((pulse.is_alive(), pulse.is_ready()), (true, true));
-        pulse.reads(false);
+        pulse.set_reading(false);
         assert_eq!((pulse.is_alive(), pulse.is_ready()), (true, false));
         pulse.last.store(
             Timestamp::now()

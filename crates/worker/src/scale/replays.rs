@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::wire::Head;
+use super::wire::AnnouncementHead;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The greatest age of an announcement, and how much the clocks of worker and absorber may differ.
@@ -15,32 +15,32 @@ const MOST: usize = 4_096;
 
 /// The announcements of the last minutes.
 #[derive(Debug)]
-pub(super) struct Replays {
-    known: HashMap<String, Known>,
+pub(super) struct ReplayFilter {
+    known: HashMap<String, KnownAnnouncement>,
     /// The time until which all that was sent is dropped: of it not everything is remembered any more.
     forgotten: Timestamp,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownAnnouncement {
     /// The time at which it was sent last: workers repeat announcements.
     sent: Timestamp,
     is_answered: bool,
 }
 
-impl Default for Replays {
+impl Default for ReplayFilter {
     fn default() -> Self {
-        Replays {
+        ReplayFilter {
             known: HashMap::new(),
             forgotten: Timestamp::EARLIEST,
         }
     }
 }
 
-impl Replays {
+impl ReplayFilter {
     /// Returns whether a worker can have sent it just now. It costs nothing, so that a flood of old ones does not either: what else `head` says
     /// is not proved yet.
-    pub fn could_be_new(&self, head: &Head, now: Timestamp) -> bool {
+    pub fn could_be_new(&self, head: &AnnouncementHead, now: Timestamp) -> bool {
         is_fresh(head, now)
             && head.sent > self.forgotten
             && self
@@ -51,7 +51,7 @@ impl Replays {
 
     /// Remembers an announcement that is proved and [could be new](Replays::could_be_new); returns whether it is to be answered: it was
     /// not, and this one counts as answered then.
-    pub fn take(&mut self, head: &Head, now: Timestamp) -> bool {
+    pub fn take_announcement(&mut self, head: &AnnouncementHead, now: Timestamp) -> bool {
         if let Some(known) = self.known.get_mut(&head.id) {
             known.sent = head.sent;
             return !std::mem::replace(&mut known.is_answered, true);
@@ -69,7 +69,7 @@ impl Replays {
         }
         self.known.insert(
             head.id.clone(),
-            Known {
+            KnownAnnouncement {
                 sent: head.sent,
                 is_answered: true,
             },
@@ -86,7 +86,7 @@ impl Replays {
 }
 
 /// Returns whether it was sent lately, by the clock of its worker.
-pub(super) fn is_fresh(head: &Head, now: Timestamp) -> bool {
+pub(super) fn is_fresh(head: &AnnouncementHead, now: Timestamp) -> bool {
     now.since(head.sent).max(head.sent.since(now)) < FRESH
 }
 
@@ -94,8 +94,8 @@ pub(super) fn is_fresh(head: &Head, now: Timestamp) -> bool {
 mod tests {
     use super::*;
 
-    fn head(id: usize, second: i64) -> Head {
-        Head {
+    fn head(id: usize, second: i64) -> AnnouncementHead {
+        AnnouncementHead {
             id: id.to_string(),
             sent: at(second),
         }
@@ -106,14 +106,14 @@ mod tests {
     }
 
     /// What an absorber makes of a message: whether it opens it, and whether it answers.
-    fn take(replays: &mut Replays, head: &Head, now: Timestamp) -> (bool, bool) {
+    fn take(replays: &mut ReplayFilter, head: &AnnouncementHead, now: Timestamp) -> (bool, bool) {
         let opens = replays.could_be_new(head, now);
-        (opens, opens && replays.take(head, now))
+        (opens, opens && replays.take_announcement(head, now))
     }
 
     #[test]
     fn an_announcement_is_answered_once_and_repetitions_when_there_is_a_reason() {
-        let mut replays = Replays::default();
+        let mut replays = ReplayFilter::default();
         assert_eq!(take(&mut replays, &head(1, 0), at(0)), (true, true));
         assert_eq!(
             take(&mut replays, &head(1, 0), at(1)),
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_was_sent_long_ago_is_dropped_and_clocks_may_differ_by_less() {
-        let mut replays = Replays::default();
+        let mut replays = ReplayFilter::default();
         for (id, (now, is_taken)) in [(300, false), (299, true), (-299, true), (-300, false)]
             .into_iter()
             .enumerate()
@@ -153,7 +153,7 @@ mod tests {
     /// However many there are, none is answered twice, and a new one always is.
     #[test]
     fn what_is_remembered_is_bounded_and_nothing_comes_twice() {
-        let mut replays = Replays::default();
+        let mut replays = ReplayFilter::default();
         let sent = |id: usize| head(id, id as i64 / 50);
         let all = 3 * MOST;
         for id in 0..all {

@@ -9,21 +9,23 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message as _, Offset, TopicPartitionList};
 use tracing::warn;
 
-use super::Params;
-use super::absorbing::Partial;
-use super::announcement::Announcement;
-use super::deleting::Deleting;
-use super::replays::{FRESH, Replays, is_fresh};
-use super::wire::{Head, Keys, Message, is_piece, pieces, random_id};
+use super::ScaleParams;
+use super::absorbing::PartitionPartial;
+use super::announcement::WindowAnnouncement;
+use super::deleting::DeletingThread;
+use super::replays::{FRESH, ReplayFilter, is_fresh};
+use super::wire::{
+    AnnouncementHead, ScaleKeys, ScaleMessage, is_piece, random_id, split_into_pieces,
+};
 use bernstream_kafka::broker::{REQUEST_TIMEOUT, close_client};
-use bernstream_kafka::check::setting;
+use bernstream_kafka::check::topic_setting;
 use bernstream_kafka::lost_client::LostClientWatch;
 use bernstream_kafka::producer::{Producer, Record};
 use bernstream_kafka::topic;
 use bernstream_kafka::topic::Topic;
 use bernstream_kafka::{Broker, Error, ErrorContext};
 use bernstream_synopsis::Positions;
-use bernstream_synopsis::clock::{Timestamp, show};
+use bernstream_synopsis::clock::{Timestamp, format_duration};
 
 /// Number of partitions of a topic that is created here: partition 0, and those over which partials are spread.
 const PARTITIONS: i32 = 9;
@@ -52,7 +54,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// The side that reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum TopicSide {
     /// Reads partials, and passes over announcements: what was read of a window can be deleted when that is accepted.
     Worker,
     /// Reads announcements.
@@ -67,18 +69,18 @@ struct OutgoingMessage {
 
 /// The topic, from the end that it has when it is opened.
 pub struct ScaleTopic {
-    keys: Keys,
-    side: Side,
+    keys: ScaleKeys,
+    side: TopicSide,
     broker: Broker,
     name: String,
     consumer: BaseConsumer<ErrorContext>,
     watch: LostClientWatch,
     outgoing: SyncSender<OutgoingMessage>,
-    deleting: Deleting,
+    deleting: DeletingThread,
     /// Number of partitions that can be used: those that it had when this was opened, of an absorber no more than its workers read.
     partitions: i32,
     /// Announcements that were read.
-    replays: Replays,
+    replays: ReplayFilter,
     is_stale_told: bool,
 }
 
@@ -89,12 +91,12 @@ impl ScaleTopic {
     ///
     /// If it cannot be created, or if the cluster does not answer or refuses.
     pub fn of_worker(
-        params: &Params,
+        params: &ScaleParams,
         broker: &Broker,
         like: &str,
-        keys: Keys,
+        keys: ScaleKeys,
     ) -> Result<Self, Error> {
-        ScaleTopic::open(params, broker, like, keys, Side::Worker)
+        ScaleTopic::open(params, broker, like, keys, TopicSide::Worker)
     }
 
     /// For an absorber, which reads announcements.
@@ -103,33 +105,33 @@ impl ScaleTopic {
     ///
     /// As for [`ScaleTopic::of_worker`].
     pub fn of_absorber(
-        params: &Params,
+        params: &ScaleParams,
         broker: &Broker,
         like: &str,
-        keys: Keys,
+        keys: ScaleKeys,
     ) -> Result<Self, Error> {
-        ScaleTopic::open(params, broker, like, keys, Side::Absorber)
+        ScaleTopic::open(params, broker, like, keys, TopicSide::Absorber)
     }
 
     fn open(
-        params: &Params,
+        params: &ScaleParams,
         broker: &Broker,
         like: &str,
-        keys: Keys,
-        side: Side,
+        keys: ScaleKeys,
+        side: TopicSide,
     ) -> Result<Self, Error> {
         let name = &params.topic;
         check_or_create(broker, name, like)?;
         let consumer = broker
             .consumer(&SETTINGS_OF_CLIENT)
-            .map_err(|error| broker.failed(name, &error))?;
+            .map_err(|error| broker.error_about(name, &error))?;
         let all = topic::partitions(broker, &consumer, name)?;
         let partitions = i32::try_from(all.len()).unwrap_or(i32::MAX);
         let mut read = all;
-        read.retain(|number| side == Side::Worker || *number == 0);
-        begin_at_ends(&consumer, name, read).map_err(|error| broker.failed(name, &error))?;
+        read.retain(|number| side == TopicSide::Worker || *number == 0);
+        begin_at_ends(&consumer, name, read).map_err(|error| broker.error_about(name, &error))?;
         let outgoing = start_sending(params, broker);
-        let deleting = Deleting::start(broker, name);
+        let deleting = DeletingThread::start(broker, name);
         Ok(ScaleTopic {
             keys,
             side,
@@ -140,7 +142,7 @@ impl ScaleTopic {
             outgoing,
             deleting,
             partitions,
-            replays: Replays::default(),
+            replays: ReplayFilter::default(),
             is_stale_told: false,
         })
     }
@@ -177,7 +179,7 @@ impl ScaleTopic {
     /// The next message that can be opened: for a worker a piece of a partial, for an absorber an announcement that is to be answered.
     /// Others are passed over until `until`, one at least, so that no flood of them keeps the caller from the rest, and that a flood of what
     /// costs nothing to pass over is over soon. `None` if there is none then, or if nothing comes for as long as `timeout`.
-    pub fn next(&mut self, timeout: Duration, until: Instant) -> Option<Message> {
+    pub fn next_message(&mut self, timeout: Duration, until: Instant) -> Option<ScaleMessage> {
         let mut timeout = timeout;
         loop {
             let Some(polled) = self.consumer.poll(timeout) else {
@@ -186,20 +188,20 @@ impl ScaleTopic {
             };
             match polled {
                 Ok(message) => {
-                    self.watch.hear();
+                    self.watch.note_message();
                     let payload = message.payload().unwrap_or_default();
                     let opened = match self.side {
-                        Side::Worker => is_piece(payload)
-                            .then(|| self.keys.opened(payload))
+                        TopicSide::Worker => is_piece(payload)
+                            .then(|| self.keys.open_message(payload))
                             .flatten(),
-                        Side::Absorber => announced(
+                        TopicSide::Absorber => new_announcement(
                             &self.keys,
                             &mut self.replays,
                             &mut self.is_stale_told,
                             payload,
                         ),
                     };
-                    if let Some(Message::Announcement { read, .. }) = &opened {
+                    if let Some(ScaleMessage::Announcement { read, .. }) = &opened {
                         // Partitions that were added since a worker has started are not read by it.
                         self.partitions = self.partitions.min((*read).max(1));
                     }
@@ -216,7 +218,7 @@ impl ScaleTopic {
         }
     }
 
-    /// The next time that workers repeat their announcements, [`ScaleTopic::next`] returns them again.
+    /// The next time that workers repeat their announcements, [`ScaleTopic::next_message`] returns them again.
     pub fn answer_again(&mut self) {
         self.replays.answer_again();
     }
@@ -238,22 +240,22 @@ impl ScaleTopic {
     /// Has everything before these positions deleted, soon: all of it belongs to windows that are accepted.
     pub fn delete_before(&self, positions: Positions) {
         if !positions.0.is_empty() {
-            self.deleting.before(positions);
+            self.deleting.delete_before(positions);
         }
     }
 
     /// Announces a window, or announces it again, unless too much waits to be sent: it is announced again anyway.
-    pub fn announce(&self, id: &str, announcement: &Announcement) {
-        let head = Head {
+    pub fn send_announcement(&self, id: &str, announcement: &WindowAnnouncement) {
+        let head = AnnouncementHead {
             id: id.to_owned(),
             sent: Timestamp::now(),
         };
-        let message = Message::Announcement {
+        let message = ScaleMessage::Announcement {
             head,
             read: self.partitions,
             announcement: announcement.clone(),
         };
-        if let Some(sealed) = self.keys.sealed(&message) {
+        if let Some(sealed) = self.keys.seal_message(&message) {
             let _ = self.outgoing.try_send(OutgoingMessage {
                 partition: 0,
                 payload: sealed,
@@ -262,19 +264,19 @@ impl ScaleTopic {
     }
 
     /// Sends a partial as `absorber`; waits while too much waits to be sent, and calls `beat` meanwhile.
-    pub fn send(&self, partial: &Partial, absorber: &str, beat: &dyn Fn()) {
+    pub fn send_partial(&self, partial: &PartitionPartial, absorber: &str, beat: &dyn Fn()) {
         let partition = if self.partitions == 1 {
             0
         } else {
             1 + partial.partition.rem_euclid(self.partitions - 1)
         };
-        let Some(pieces) = pieces(partial) else {
+        let Some(pieces) = split_into_pieces(partial) else {
             // How long it is shows how much was recorded: the worker says only that nobody sent it.
             return;
         };
         for mut piece in pieces {
             piece.absorber = absorber.to_owned();
-            let Some(sealed) = self.keys.sealed(&Message::Piece(piece)) else {
+            let Some(sealed) = self.keys.seal_message(&ScaleMessage::Piece(piece)) else {
                 return;
             };
             beat();
@@ -294,15 +296,15 @@ impl ScaleTopic {
 
 /// Warns of settings under which the topic does not work well; creates it if there is none, with as many replicas as topic `like`.
 fn check_or_create(broker: &Broker, name: &str, like: &str) -> Result<(), Error> {
-    match topic::describe(broker, name) {
+    match topic::describe_topic(broker, name) {
         Ok(topic) => {
-            if let Some(most) = too_small(&topic) {
+            if let Some(most) = message_limit_below(&topic) {
                 warn!(
                     "topic '{name}' takes no message above {most} bytes (max.message.bytes), so larger partials are lost and the worker \
                      reads what they are of: raise it to {LARGEST} or more"
                 );
             }
-            if unfolds(&topic) {
+            if takes_compressed(&topic) {
                 warn!(
                     "topic '{name}' takes compressed batches, which can unfold into more than the memory of this process: set \
                      compression.type=uncompressed"
@@ -310,11 +312,11 @@ fn check_or_create(broker: &Broker, name: &str, like: &str) -> Result<(), Error>
             }
         }
         Err(Error::NoTopic { .. }) => {
-            let replicas = topic::replicas(broker, like)?;
-            let created = topic::create(broker, name, PARTITIONS, replicas, &SETTINGS);
+            let replicas = topic::replica_count(broker, like)?;
+            let created = topic::create_topic(broker, name, PARTITIONS, replicas, &SETTINGS);
             // Another process may have been faster.
             if let Err(error) = created
-                && topic::describe(broker, name).is_err()
+                && topic::describe_topic(broker, name).is_err()
             {
                 return Err(error);
             }
@@ -339,32 +341,33 @@ fn begin_at_ends(
 }
 
 /// An announcement that is to be answered. One that comes again is dropped before it is opened.
-fn announced(
-    keys: &Keys,
-    replays: &mut Replays,
+fn new_announcement(
+    keys: &ScaleKeys,
+    replays: &mut ReplayFilter,
     is_stale_told: &mut bool,
     payload: &[u8],
-) -> Option<Message> {
-    let head = Head::of(payload)?;
+) -> Option<ScaleMessage> {
+    let head = AnnouncementHead::from_sealed(payload)?;
     let now = Timestamp::now();
     if !replays.could_be_new(&head, now) {
         let is_stale = !*is_stale_told && !is_fresh(&head, now);
-        if is_stale && keys.opened(payload).is_some() {
+        if is_stale && keys.open_message(payload).is_some() {
             *is_stale_told = true;
             warn!(
                 "an announcement that was sent at {} is not answered, because that is {} or more from this machine's time: set the clocks \
                  of worker and absorber; if they are right, somebody writes old messages to scale.topic again, or this process was stopped",
                 head.sent,
-                show(FRESH)
+                format_duration(FRESH)
             );
         }
         return None;
     }
-    keys.opened(payload).filter(|_| replays.take(&head, now))
+    keys.open_message(payload)
+        .filter(|_| replays.take_announcement(&head, now))
 }
 
 /// A thread that sends messages in order, so that nobody waits for brokers that are down.
-fn start_sending(params: &Params, broker: &Broker) -> SyncSender<OutgoingMessage> {
+fn start_sending(params: &ScaleParams, broker: &Broker) -> SyncSender<OutgoingMessage> {
     let (sender, queue) = sync_channel::<OutgoingMessage>(QUEUE);
     let broker = broker.clone();
     let topic = params.topic.clone();
@@ -407,13 +410,16 @@ fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
 }
 
 /// Returns whether a topic takes batches that unfold: what sends a small one can then fill the memory of whoever reads.
-pub fn unfolds(topic: &Topic) -> bool {
-    !matches!(setting(topic, "compression.type"), "uncompressed" | "")
+pub fn takes_compressed(topic: &Topic) -> bool {
+    !matches!(
+        topic_setting(topic, "compression.type"),
+        "uncompressed" | ""
+    )
 }
 
 /// The most bytes of a message that a topic takes, where a piece of a partial can be longer.
-pub fn too_small(topic: &Topic) -> Option<u64> {
-    setting(topic, "max.message.bytes")
+pub fn message_limit_below(topic: &Topic) -> Option<u64> {
+    topic_setting(topic, "max.message.bytes")
         .parse()
         .ok()
         .filter(|most| *most < LARGEST)
@@ -432,8 +438,8 @@ mod tests {
     fn what_comes_before_a_client_is_replaced_is_read_by_the_next() {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("scale", 2, 1).unwrap();
-        let broker = Broker::mock(cluster.bootstrap_servers());
-        let params = Params {
+        let broker = Broker::mock_cluster(cluster.bootstrap_servers());
+        let params = ScaleParams {
             topic: "scale".to_owned(),
             key_file: PathBuf::new(),
             group: String::new(),
@@ -441,15 +447,17 @@ mod tests {
             most: 0,
             is_for_operators: false,
         };
-        let keys = Keys::new(&Secret::new([1; 32]));
+        let keys = ScaleKeys::new(&Secret::new([1; 32]));
         let mut topic = ScaleTopic::of_worker(&params, &broker, "scale", keys.clone()).unwrap();
-        let partial = Partial {
+        let partial = PartitionPartial {
             name: String::new(),
             partition: 0,
             bytes: Vec::new(),
         };
         let piece = keys
-            .sealed(&Message::Piece(pieces(&partial).unwrap().remove(0)))
+            .seal_message(&ScaleMessage::Piece(
+                split_into_pieces(&partial).unwrap().remove(0),
+            ))
             .unwrap();
         let mut producer = Producer::new(broker, params.topic);
         let mut send = || {
@@ -467,10 +475,10 @@ mod tests {
             topic.consumer = topic.consumer_from_here().unwrap();
         }
         let until = Instant::now() + REQUEST_TIMEOUT;
-        assert!(topic.next(REQUEST_TIMEOUT, until).is_some());
+        assert!(topic.next_message(REQUEST_TIMEOUT, until).is_some());
         send();
         topic.consumer = topic.consumer_from_here().unwrap();
-        assert!(topic.next(REQUEST_TIMEOUT, until).is_some());
+        assert!(topic.next_message(REQUEST_TIMEOUT, until).is_some());
         assert_eq!(
             topic.read_to(),
             Positions([(1, 2)].into()),
@@ -482,14 +490,16 @@ mod tests {
     fn that_a_partial_is_too_long_is_told_to_operators_only() {
         let too_long = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
         let refused = KafkaError::MessageProduction(RDKafkaErrorCode::TopicAuthorizationFailed);
-        let keys = Keys::new(&Secret::new([1; 32]));
-        let partial = Partial {
+        let keys = ScaleKeys::new(&Secret::new([1; 32]));
+        let partial = PartitionPartial {
             name: String::new(),
             partition: 0,
             bytes: Vec::new(),
         };
         let piece = keys
-            .sealed(&Message::Piece(pieces(&partial).unwrap().remove(0)))
+            .seal_message(&ScaleMessage::Piece(
+                split_into_pieces(&partial).unwrap().remove(0),
+            ))
             .unwrap();
         assert!(shows_records(&piece, &too_long) && !shows_records(&piece, &refused));
         // How long an announcement is follows from the number of partitions.

@@ -6,8 +6,8 @@ use rand::rngs::SysRng;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::absorbing::Partial;
-use super::announcement::{Announcement, hex};
+use super::absorbing::PartitionPartial;
+use super::announcement::{WindowAnnouncement, to_hex};
 use bernstream_ledger::sealing::{Key, Secret};
 use bernstream_synopsis::clock::Timestamp;
 
@@ -30,28 +30,28 @@ const HEAD: usize = 1 + 8 + ID;
 
 /// A message of the topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum ScaleMessage {
     Announcement {
-        head: Head,
+        head: AnnouncementHead,
         /// Number of partitions of the topic that its worker reads: what is sent to others does not arrive.
         read: i32,
-        announcement: Announcement,
+        announcement: WindowAnnouncement,
     },
-    Piece(Piece),
+    Piece(PartialPiece),
 }
 
 /// The head before a sealed announcement, which is sealed with it: it can be read without the key, and not be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct AnnouncementHead {
     /// Differs from one window and worker to the next, and is the same when an announcement is repeated.
     pub id: String,
     /// By the clock of the worker; later when it is repeated.
     pub sent: Timestamp,
 }
 
-impl Head {
+impl AnnouncementHead {
     /// The head of the bytes of an announcement; `None` of other messages.
-    pub fn of(sealed: &[u8]) -> Option<Self> {
+    pub fn from_sealed(sealed: &[u8]) -> Option<Self> {
         let (clear, _) = sealed.split_first_chunk::<HEAD>()?;
         let (&ANNOUNCEMENT, rest) = clear.split_first()? else {
             return None;
@@ -59,11 +59,11 @@ impl Head {
         let (sent, id) = rest.split_first_chunk::<8>()?;
         let id = String::from_utf8(id.to_vec()).ok()?;
         let sent = Timestamp::from_micros(i64::from_le_bytes(*sent));
-        Some(Head { id, sent })
+        Some(AnnouncementHead { id, sent })
     }
 
     /// `None` with an id that is none.
-    fn bytes(&self) -> Option<[u8; HEAD]> {
+    fn to_bytes(&self) -> Option<[u8; HEAD]> {
         [
             [ANNOUNCEMENT].as_slice(),
             &self.sent.micros().to_le_bytes(),
@@ -82,8 +82,8 @@ pub(super) fn is_piece(sealed: &[u8]) -> bool {
 
 /// A piece of the compressed bytes of a partial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
-    /// [`Announcement::name`].
+pub struct PartialPiece {
+    /// [`Announcement::partial_name`].
     pub name: String,
     pub partition: i32,
     /// The id of the copy of the partial that it is a piece of.
@@ -100,7 +100,7 @@ pub struct Piece {
     pub bytes: Vec<u8>,
 }
 
-impl Piece {
+impl PartialPiece {
     /// Returns whether an absorber could have sent it.
     fn is_possible(&self) -> bool {
         let is_named =
@@ -112,31 +112,31 @@ impl Piece {
 
 /// One key for each purpose.
 #[derive(Clone, Debug)]
-pub struct Keys {
+pub struct ScaleKeys {
     announcements: Key,
     partials: Key,
 }
 
-impl Keys {
+impl ScaleKeys {
     pub fn new(secret: &Secret) -> Self {
-        Keys {
+        ScaleKeys {
             announcements: secret.key("scale announcements"),
             partials: secret.key("scale partials"),
         }
     }
 
     /// A message as it is sent; `None` without randomness.
-    pub fn sealed(&self, message: &Message) -> Option<Vec<u8>> {
+    pub fn seal_message(&self, message: &ScaleMessage) -> Option<Vec<u8>> {
         match message {
-            Message::Announcement {
+            ScaleMessage::Announcement {
                 head,
                 read,
                 announcement,
             } => {
                 let text = serde_json::to_vec(&(read, announcement)).ok()?;
-                sealed_behind(&head.bytes()?, &self.announcements, &text)
+                sealed_behind(&head.to_bytes()?, &self.announcements, &text)
             }
-            Message::Piece(piece) => {
+            ScaleMessage::Piece(piece) => {
                 let head = serde_json::to_vec(piece).ok()?;
                 let length = u32::try_from(head.len()).ok()?.to_le_bytes();
                 let text = [length.as_slice(), &head, &piece.bytes].concat();
@@ -147,32 +147,32 @@ impl Keys {
 
     /// A message that somebody with the same key has sealed; `None` if it is none, and for a piece that no absorber could have sent: of
     /// that nothing is kept, whatever sizes and names it claims.
-    pub fn opened(&self, sealed: &[u8]) -> Option<Message> {
+    pub fn open_message(&self, sealed: &[u8]) -> Option<ScaleMessage> {
         match *sealed.first()? {
             ANNOUNCEMENT => self.opened_announcement(sealed),
-            PARTIAL => self.opened_piece(sealed.get(1..)?).map(Message::Piece),
+            PARTIAL => self.opened_piece(sealed.get(1..)?).map(ScaleMessage::Piece),
             _ => None,
         }
     }
 
-    fn opened_announcement(&self, sealed: &[u8]) -> Option<Message> {
-        let head = Head::of(sealed)?;
+    fn opened_announcement(&self, sealed: &[u8]) -> Option<ScaleMessage> {
+        let head = AnnouncementHead::from_sealed(sealed)?;
         let (clear, rest) = sealed.split_at_checked(HEAD)?;
         let (read, announcement) =
             serde_json::from_slice(&self.announcements.open(clear, rest)?).ok()?;
-        Some(Message::Announcement {
+        Some(ScaleMessage::Announcement {
             head,
             read,
             announcement,
         })
     }
 
-    fn opened_piece(&self, sealed: &[u8]) -> Option<Piece> {
+    fn opened_piece(&self, sealed: &[u8]) -> Option<PartialPiece> {
         let text = self.partials.open(&[PARTIAL], sealed)?;
         let (length, rest) = text.split_first_chunk::<4>()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
         let (head, bytes) = rest.split_at_checked(length)?;
-        let mut piece: Piece = serde_json::from_slice(head).ok()?;
+        let mut piece: PartialPiece = serde_json::from_slice(head).ok()?;
         piece.bytes = bytes.to_vec();
         piece.is_possible().then_some(piece)
     }
@@ -185,7 +185,7 @@ fn sealed_behind(clear: &[u8], key: &Key, text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A new copy of a partial, in pieces; `None` if it is too long, or without randomness.
-pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
+pub fn split_into_pieces(partial: &PartitionPartial) -> Option<Vec<PartialPiece>> {
     if partial.bytes.len() as u64 > LONGEST {
         return None;
     }
@@ -193,11 +193,11 @@ pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
     // Even of nothing there is something to send: a frame of zstd is never empty.
     let chunks = compressed.chunks(PIECE);
     let copy = random_id()?;
-    let digest = digest(&partial.bytes);
+    let digest = partial_digest(&partial.bytes);
     let of = u32::try_from(chunks.len()).ok()?;
     let mut pieces = Vec::new();
     for (number, bytes) in (0..).zip(chunks) {
-        pieces.push(Piece {
+        pieces.push(PartialPiece {
             name: partial.name.clone(),
             partition: partial.partition,
             copy: copy.clone(),
@@ -213,15 +213,15 @@ pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
 }
 
 /// The digest of the canonical bytes of a partial.
-pub(super) fn digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+pub(super) fn partial_digest(bytes: &[u8]) -> String {
+    to_hex(&Sha256::digest(bytes))
 }
 
 /// An id that nothing else has; `None` without randomness.
 pub(super) fn random_id() -> Option<String> {
     let mut bytes = [0; 16];
     SysRng.try_fill_bytes(&mut bytes).ok()?;
-    Some(hex(&bytes))
+    Some(to_hex(&bytes))
 }
 
 #[cfg(test)]
@@ -230,10 +230,10 @@ mod tests {
 
     #[test]
     fn each_purpose_has_a_key_of_its_own() {
-        let Keys {
+        let ScaleKeys {
             announcements,
             partials,
-        } = Keys::new(&Secret::new([1; 32]));
+        } = ScaleKeys::new(&Secret::new([1; 32]));
         let sealed = announcements.seal(b"a", b"text").unwrap();
         assert_eq!(
             announcements.open(b"a", &sealed).as_deref(),

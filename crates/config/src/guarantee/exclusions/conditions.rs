@@ -8,14 +8,14 @@ use bernstream_kafka::source::kafka::OnBadMessage;
 use bernstream_release::window::accumulator::AccumulatorSpec;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::description::Definition;
-use bernstream_worker::metrics::Detail;
+use bernstream_worker::metrics::MetricsDetail;
 
-pub fn always(_: &Settings) -> bool {
+pub fn always_applies(_: &Settings) -> bool {
     true
 }
 
 /// The settings of the input topic; none for files.
-pub fn kafka(settings: &Settings) -> Option<&source::kafka::Params> {
+pub fn kafka_input(settings: &Settings) -> Option<&source::kafka::Params> {
     match &settings.input {
         Input::Kafka(kafka) => Some(kafka),
         Input::Files(_) => None,
@@ -23,28 +23,28 @@ pub fn kafka(settings: &Settings) -> Option<&source::kafka::Params> {
 }
 
 pub fn reads_a_topic(settings: &Settings) -> bool {
-    kafka(settings).is_some()
+    kafka_input(settings).is_some()
 }
 
 pub fn reads_files(settings: &Settings) -> bool {
-    kafka(settings).is_none()
+    kafka_input(settings).is_none()
 }
 
 pub fn trusts_producers(settings: &Settings) -> bool {
-    kafka(settings).is_some_and(|kafka| kafka.trust_producer_time)
+    kafka_input(settings).is_some_and(|kafka| kafka.trust_producer_time)
 }
 
 pub fn relies_on_brokers_clocks(settings: &Settings) -> bool {
-    kafka(settings).is_some_and(|kafka| !kafka.trust_producer_time)
+    kafka_input(settings).is_some_and(|kafka| !kafka.trust_producer_time)
 }
 
 pub fn skips_messages(settings: &Settings) -> bool {
-    kafka(settings)
+    kafka_input(settings)
         .is_some_and(|kafka| kafka.on_bad_message == OnBadMessage::Skip || !kafka.skip.is_empty())
 }
 
 pub fn accepts_loss(settings: &Settings) -> bool {
-    kafka(settings).is_some_and(|kafka| !kafka.lost.is_empty())
+    kafka_input(settings).is_some_and(|kafka| !kafka.lost.is_empty())
 }
 
 pub fn asks_a_registry(settings: &Settings) -> bool {
@@ -61,7 +61,7 @@ pub fn does_not_flush(settings: &Settings) -> bool {
 }
 
 /// A function of kept records is solved for, which takes a time that depends on them.
-pub fn solves(settings: &Settings) -> bool {
+pub fn solves_for_function(settings: &Settings) -> bool {
     settings.releases.iter().any(|release| {
         let accumulator = release.function.target.accumulator();
         matches!(accumulator, AccumulatorSpec::Records { .. })
@@ -99,7 +99,7 @@ pub fn shares_a_budget(settings: &Settings) -> bool {
 }
 
 pub fn shows_operators(settings: &Settings) -> bool {
-    settings.detail == Detail::Operator
+    settings.detail == MetricsDetail::Operator
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn only_functions_that_are_solved_for_show_how_long_that_took() {
-        let shows = |text: &str| solves(&Settings::parse(text, "test").unwrap());
+        let shows = |text: &str| solves_for_function(&Settings::parse(text, "test").unwrap());
         assert!(!shows(USERS));
         let (before, _) = USERS.split_once("[release.density]").unwrap();
         let (_, after) = USERS.split_once("[output.kafka]").unwrap();

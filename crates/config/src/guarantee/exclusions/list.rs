@@ -25,7 +25,7 @@ pub const ALL: &[Exclusion] = &[
     Exclusion {
         title: "Whoever can read more than the output",
         applies_to: "always",
-        applies: conditions::always,
+        applies: conditions::always_applies,
         clause: "records, ledger, keys and the worker's memory, core dumps too: whoever can read these is trusted",
         details: "The input topic, the ledger, its witness topic, the process and its host are trusted. A ledger has exact counts (how far \
             the input was read for each window), which `ledger export` leaves out. The ledger of a running sum also holds noise that \
@@ -43,7 +43,7 @@ pub const ALL: &[Exclusion] = &[
     Exclusion {
         title: "A ledger lost or copied with its witness",
         applies_to: "always",
-        applies: conditions::always,
+        applies: conditions::always_applies,
         clause: "a ledger that is lost or copied together with its witness: nothing then knows what was spent",
         details: "A witness shows that a ledger is missing or an older copy, and the worker stops. If the disk or the machine of a ledger \
             is copied as a whole, with its witness and a folder of synopses, the copies publish windows in several versions, and nothing \
@@ -141,7 +141,7 @@ pub const ALL: &[Exclusion] = &[
     Exclusion {
         title: "Copies of a record",
         applies_to: "always",
-        applies: conditions::always,
+        applies: conditions::always_applies,
         clause: "copies of one row that a producer wrote twice: use idempotent producers",
         details: "A row that is in the input twice is two records. Let producers be idempotent (`enable.idempotence`), and do not copy \
             files within the input. In CSV and JSON lines each line is a record: a field with a line break in it would be several, so \
@@ -151,7 +151,7 @@ pub const ALL: &[Exclusion] = &[
     Exclusion {
         title: "Types that depend on rows",
         applies_to: "always",
-        applies: conditions::always,
+        applies: conditions::always_applies,
         clause: "columns whose type depends on rows: producers must declare types, not infer them",
         details: "A program that infers the type of a column from its rows lets one row change how the others are written: one row \
             without a user makes integers floats in pandas, which rounds ids beyond 2^53, and what was rounded before it was sent nobody \
@@ -162,7 +162,7 @@ pub const ALL: &[Exclusion] = &[
     Exclusion {
         title: "Fields that change their meaning",
         applies_to: "always",
-        applies: conditions::always,
+        applies: conditions::always_applies,
         clause: "a field that changes its meaning and keeps its name, above all the time and the user",
         details: "A record is charged to the block of its event time and its user. If producers begin to write something else into these \
             fields, such as the time of arrival, one record, or one user, is charged in two blocks and spends two totals. To change what a \
@@ -173,7 +173,7 @@ pub const ALL: &[Exclusion] = &[
     Exclusion {
         title: "When a synopsis appears",
         applies_to: "always",
-        applies: conditions::always,
+        applies: conditions::always_applies,
         clause: "exact publication times when the worker is late, and that it has stopped",
         details: "Synopses are due at times that the configuration fixes. When they are really published can depend on the records if the \
             worker is late, and whether it has stopped is open to all. A busy worker is slower, which anyone who opens a page that it \
@@ -205,7 +205,7 @@ pub const ALL: &[Exclusion] = &[
     Exclusion {
         title: "How long computing takes",
         applies_to: "where a function is solved for",
-        applies: conditions::solves,
+        applies: conditions::solves_for_function,
         clause: "how long a window takes to compute, which depends on its records: it shows where a synopsis falls due meanwhile",
         details: "The running time of solvers depends on the records. It shows if a synopsis, or its report in metrics and log, falls due \
             meanwhile; `check` says when that can happen. Windows of files are all due at once, so the computing time shows in the \

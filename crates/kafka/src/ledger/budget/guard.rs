@@ -6,7 +6,7 @@ use bernstream_ledger::budget::error::Error;
 use bernstream_ledger::budget::fold::ActiveShare;
 use bernstream_ledger::chain::Head;
 use bernstream_ledger::witness;
-use bernstream_ledger::witness::{Claim, Strays, Witness};
+use bernstream_ledger::witness::{StrayCounts, Witness, WitnessClaim};
 
 /// The witness of a ledger that holds a share.
 ///
@@ -29,7 +29,7 @@ impl GuardedWitness {
 }
 
 impl Witness for GuardedWitness {
-    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
         self.witness.read()
     }
 
@@ -37,8 +37,8 @@ impl Witness for GuardedWitness {
         self.witness.identity()
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
-        let held = standing(&mut self.topic, &self.holder)?;
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+        let held = current_share(&mut self.topic, &self.holder)?;
         if let Some(until) = held.until.filter(|until| claim.last_block_end > *until) {
             return Err(Error::Ended {
                 name: self.topic.name().to_owned(),
@@ -57,9 +57,9 @@ impl Witness for GuardedWitness {
         self.witness.settle();
     }
 
-    fn strays(&self) -> Strays {
-        Strays {
-            budget: self.topic.strays(),
+    fn strays(&self) -> StrayCounts {
+        StrayCounts {
+            budget: self.topic.count_strays(),
             ..self.witness.strays()
         }
     }
@@ -70,8 +70,8 @@ impl Witness for GuardedWitness {
 /// # Errors
 ///
 /// [`Error::Unheld`] if the topic does not know it, or if it cannot be read.
-pub fn standing(topic: &mut BudgetTopic, holder: &Holder) -> Result<ActiveShare, Error> {
-    let held = topic.read()?.of(holder).cloned();
+pub fn current_share(topic: &mut BudgetTopic, holder: &Holder) -> Result<ActiveShare, Error> {
+    let held = topic.read_shares()?.share_of(holder).cloned();
     held.ok_or_else(|| Error::Unheld {
         name: topic.name().to_owned(),
     })

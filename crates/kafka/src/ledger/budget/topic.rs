@@ -6,7 +6,7 @@ use crate::topic::Topic;
 use bernstream_ledger::budget::entry::{End, Holder, Record};
 use bernstream_ledger::budget::error::Error;
 use bernstream_ledger::budget::fold::{Rejection, Shares};
-use bernstream_ledger::budget::join::{Next, Wanted, next};
+use bernstream_ledger::budget::join::{JoinStep, WantedShare, next_step};
 use bernstream_ledger::fault::Fault;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -35,10 +35,10 @@ impl BudgetTopic {
     /// If the topic is missing, is not set up as it must be, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
         let topic = OrderedTopic::open(params, "bernstream-budget")
-            .map_err(|fault| Error::of(&params.topic, fault))?;
+            .map_err(|fault| Error::from_fault(&params.topic, fault))?;
         let id = topic
-            .identity()
-            .map_err(|fault| Error::of(&params.topic, fault))?;
+            .topic_id()
+            .map_err(|fault| Error::from_fault(&params.topic, fault))?;
         Ok(BudgetTopic {
             topic,
             id,
@@ -54,7 +54,8 @@ impl BudgetTopic {
     ///
     /// If the cluster cannot be reached or refuses.
     pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
-        ordered::create(params, replication).map_err(|fault| Error::of(&params.topic, fault))
+        ordered::create_topic(params, replication)
+            .map_err(|fault| Error::from_fault(&params.topic, fault))
     }
 
     pub fn name(&self) -> &str {
@@ -66,12 +67,12 @@ impl BudgetTopic {
     }
 
     /// The records that were read and changed nothing.
-    pub fn void(&self) -> &[(i64, Rejection)] {
+    pub fn void_records(&self) -> &[(i64, Rejection)] {
         &self.void
     }
 
     /// Number of records that were read and somebody else has written.
-    pub fn strays(&self) -> u64 {
+    pub fn count_strays(&self) -> u64 {
         self.void
             .iter()
             .filter(|(_, void)| *void == Rejection::Stray)
@@ -86,11 +87,14 @@ impl BudgetTopic {
     /// # Errors
     ///
     /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one of another version.
-    pub fn read(&mut self) -> Result<&Shares, Error> {
-        let end = self.topic.end().map_err(|fault| self.budget_error(fault))?;
+    pub fn read_shares(&mut self) -> Result<&Shares, Error> {
+        let end = self
+            .topic
+            .end_offset()
+            .map_err(|fault| self.budget_error(fault))?;
         let id = self
             .topic
-            .identity()
+            .topic_id()
             .map_err(|fault| self.budget_error(fault))?;
         if id != self.id {
             return Err(Error::Remade {
@@ -107,12 +111,12 @@ impl BudgetTopic {
         self.shares = Shares::default();
         self.void.clear();
         loop {
-            let read = self.topic.read(end);
+            let read = self.topic.read_record(end);
             let Some(stored) = read.map_err(|fault| self.budget_error(fault))? else {
                 return Ok(&self.shares);
             };
             let taken = match Record::decode(&stored.payload) {
-                Some(record) => self.shares.take(record),
+                Some(record) => self.shares.apply_record(record),
                 // It may be a share.
                 None if Record::is_of_another_version(&stored.payload) => {
                     return Err(Error::OfAnotherVersion {
@@ -134,12 +138,12 @@ impl BudgetTopic {
     ///
     /// If the share does not fit, or if the topic cannot be read or written: after a transient error the entry may be there, and the
     /// next call finds it.
-    pub fn join(&mut self, wanted: &Wanted) -> Result<(Holder, Timestamp), Error> {
+    pub fn join(&mut self, wanted: &WantedShare) -> Result<(Holder, Timestamp), Error> {
         let mut ours = None;
         for _ in 0..TRIES {
-            match next(self.read()?, wanted, ours.as_ref())? {
-                Next::Begin { holder, from } => return Ok((holder, from)),
-                Next::Write(entry) => {
+            match next_step(self.read_shares()?, wanted, ours.as_ref())? {
+                JoinStep::Begin { holder, from } => return Ok((holder, from)),
+                JoinStep::Write(entry) => {
                     self.append_record(&Record::Share(entry.clone()))?;
                     ours = Some(entry.holder);
                 }
@@ -157,8 +161,8 @@ impl BudgetTopic {
     /// [`Error::TakenOver`] by a newer ledger; or if the topic cannot be read or written, or does not know the share.
     pub fn end(&mut self, holder: &Holder, from: Timestamp) -> Result<Timestamp, Error> {
         for _ in 0..TRIES {
-            let shares = self.read()?;
-            let held = shares.of(holder).cloned();
+            let shares = self.read_shares()?;
+            let held = shares.share_of(holder).cloned();
             let newest = shares
                 .newest_of(&holder.owner)
                 .map(|newest| newest.entry.clone());
@@ -192,12 +196,12 @@ impl BudgetTopic {
     }
 
     fn append_record(&mut self, record: &Record) -> Result<(), Error> {
-        let written = self.topic.append(record.encode().as_bytes());
+        let written = self.topic.append_record(record.encode().as_bytes());
         written.map_err(|fault| self.budget_error(fault))
     }
 
     fn budget_error(&self, fault: Fault) -> Error {
-        Error::of(self.name(), fault)
+        Error::from_fault(self.name(), fault)
     }
 }
 
@@ -206,6 +210,6 @@ impl BudgetTopic {
 /// # Errors
 ///
 /// If it has not the one partition or not the settings of a budget.
-pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
-    ordered::check(params, topic).map_err(|fault| Error::of(&params.topic, fault))
+pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
+    ordered::check_topic(params, topic).map_err(|fault| Error::from_fault(&params.topic, fault))
 }

@@ -4,5 +4,5 @@ mod topic;
 
 pub use self::topic::KafkaLog;
 pub use self::topic::Params;
-pub use self::topic::check;
+pub use self::topic::check_topic;
 pub use self::topic::open_log;

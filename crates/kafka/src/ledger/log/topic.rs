@@ -37,8 +37,8 @@ pub struct Params {
 
 impl Params {
     /// A warning where everyone can read the key.
-    pub fn warning(&self) -> Option<String> {
-        sealing::warning(&self.key_file, "the ledger log")
+    pub fn key_warning(&self) -> Option<String> {
+        sealing::key_file_warning(&self.key_file, "the ledger log")
     }
 }
 
@@ -74,11 +74,11 @@ impl KafkaLog {
     pub fn open(params: &Params) -> Result<Self, Error> {
         let records = params.records.clone();
         let ordered::Params { broker, topic, .. } = &params.records;
-        let found =
-            topic::describe(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
-        check(params, &found)?;
-        let inspector =
-            MetadataClient::new(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
+        let found = topic::describe_topic(broker, topic)
+            .map_err(|error| Error::from_fault(topic, error.into()))?;
+        check_topic(params, &found)?;
+        let inspector = MetadataClient::new(broker, topic)
+            .map_err(|error| Error::from_fault(topic, error.into()))?;
         let limit = found
             .settings
             .get("max.message.bytes")
@@ -101,8 +101,8 @@ impl KafkaLog {
     ///
     /// If the cluster cannot be reached or refuses.
     pub fn create(params: &Params) -> Result<(), Error> {
-        let made = ordered::create(&params.records, params.records.replication());
-        made.map_err(|fault| Error::of(&params.records.topic, fault))
+        let made = ordered::create_topic(&params.records, params.records.new_replicas());
+        made.map_err(|fault| Error::from_fault(&params.records.topic, fault))
     }
 
     fn failed(&self, error: &KafkaError) -> Error {
@@ -119,8 +119,8 @@ impl KafkaLog {
 
     /// The id that the topic has now.
     fn topic_id(&self) -> Result<String, Error> {
-        let id = ordered::identity(&self.records, &self.inspector);
-        id.map_err(|fault| Error::of(&self.records.topic, fault))
+        let id = ordered::topic_id(&self.records, &self.inspector);
+        id.map_err(|fault| Error::from_fault(&self.records.topic, fault))
     }
 
     /// Reads on to `end`.
@@ -137,17 +137,17 @@ impl KafkaLog {
         let topic = &records.topic;
         let mut asked = Instant::now();
         while *next < end {
-            match records.broker.poll(consumer, WAIT) {
+            match records.broker.poll_message(consumer, WAIT) {
                 Some(Ok(message)) => {
                     *next = message.offset() + 1;
                     *patience = broker::patience_after(asked.elapsed());
                     reader.take(message.offset(), message.payload().unwrap_or_default());
                     asked = Instant::now();
                 }
-                Some(Err(error)) => return Err(Error::of(topic, records.fault_of(&error))),
+                Some(Err(error)) => return Err(Error::from_fault(topic, records.fault_of(&error))),
                 None => {
                     // The client passes over transaction markers.
-                    let passed = offsets::position(topic, consumer)
+                    let passed = offsets::passed_offset(topic, consumer)
                         .map_err(|error| failed(records, &error))?;
                     *next = passed.unwrap_or(*next).max(*next);
                     if *next < end && asked.elapsed() > *patience {
@@ -234,14 +234,14 @@ impl Log for KafkaLog {
             return Err(self.rewind_remade());
         }
         topic::delete_before(broker, name, &BTreeMap::from([(PARTITION, offset)]))
-            .map_err(|error| Error::of(name, error.into()))
+            .map_err(|error| Error::from_fault(name, error.into()))
     }
 }
 
 fn failed(records: &ordered::Params, error: &KafkaError) -> Error {
-    Error::of(
+    Error::from_fault(
         &records.topic,
-        records.broker.failed(&records.topic, error).into(),
+        records.broker.error_about(&records.topic, error).into(),
     )
 }
 
@@ -250,8 +250,9 @@ fn failed(records: &ordered::Params, error: &KafkaError) -> Error {
 /// # Errors
 ///
 /// If it has not the one partition or not the settings of a log.
-pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
-    ordered::check(&params.records, topic).map_err(|fault| Error::of(&params.records.topic, fault))
+pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
+    ordered::check_topic(&params.records, topic)
+        .map_err(|fault| Error::from_fault(&params.records.topic, fault))
 }
 
 /// Reads the key, and checks the topic.

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::ordered;
-use crate::ordered::{OrderedTopic, Stored};
+use crate::ordered::{OrderedTopic, StoredRecord};
 use crate::topic::Topic;
 use bernstream_ledger::chain::Head;
 use bernstream_ledger::fault::Fault;
-use bernstream_ledger::witness::place::{Memory, Place};
-use bernstream_ledger::witness::{Claim, Error, Record, Strays, Witness, fold};
+use bernstream_ledger::witness::place::{ClaimPlace, PlaceMemory};
+use bernstream_ledger::witness::{Error, Record, StrayCounts, Witness, WitnessClaim, fold_claim};
 
 pub use crate::ordered::Params;
 
@@ -23,12 +23,12 @@ const SILENCE: Duration = Duration::from_secs(10);
 pub struct KafkaWitness {
     /// Everything before its next offset is folded.
     topic: OrderedTopic,
-    accepted: Option<Claim>,
+    accepted: Option<WitnessClaim>,
     /// The accepted record, as it is in the topic.
-    place: Option<Place>,
+    place: Option<ClaimPlace>,
     /// The topic that is read, by its id; a topic of the same name that was made anew has another.
     identity: String,
-    memory: Option<Memory>,
+    memory: Option<PlaceMemory>,
     /// The newest head that it had accepted and may have lost.
     remembered: Option<Head>,
     /// When it was last read to its end, if nothing has failed since.
@@ -66,8 +66,8 @@ impl KafkaWitness {
     /// # Errors
     ///
     /// If it is there and cannot be read.
-    pub fn remembering(mut self, path: &Path) -> Result<Self, Error> {
-        let (memory, place) = Memory::load(path.into(), self.topic.name())?;
+    pub fn with_memory(mut self, path: &Path) -> Result<Self, Error> {
+        let (memory, place) = PlaceMemory::load(path.into(), self.topic.name())?;
         self.memory = Some(memory);
         // A place in another topic says nothing of this one.
         let Some(place) = place.filter(|place| place.identity == self.identity) else {
@@ -102,7 +102,7 @@ impl KafkaWitness {
     /// Has the next read begin at offset 0: the accepted record is not where it was.
     fn begin_anew(&mut self) {
         if let Some(place) = self.place.take()
-            && let Some(lost) = Claim::decode(place.record.as_bytes())
+            && let Some(lost) = WitnessClaim::decode(place.record.as_bytes())
             && self
                 .remembered
                 .is_none_or(|remembered| lost.head.sequence > remembered.sequence)
@@ -114,9 +114,9 @@ impl KafkaWitness {
 
     /// Reads to the end of the topic.
     fn read_on(&mut self) -> Result<(), Fault> {
-        let end = self.topic.end()?;
+        let end = self.topic.end_offset()?;
         // The accepted record is read again, the others were read.
-        let next = self.topic.next();
+        let next = self.topic.next_offset();
         let read = if self.topic.is_begun() || self.place.is_none() {
             next
         } else {
@@ -125,7 +125,7 @@ impl KafkaWitness {
         if end < read {
             return Err(Fault::Cut);
         }
-        while let Some(stored) = self.topic.read(end)? {
+        while let Some(stored) = self.topic.read_record(end)? {
             self.fold_record(&stored)?;
         }
         Ok(())
@@ -138,12 +138,12 @@ impl KafkaWitness {
         };
         let remembered = self.remembered;
         let place = match self.place.clone() {
-            Some(place) => Place {
+            Some(place) => ClaimPlace {
                 remembered,
                 ..place
             },
             None if remembered.is_none() => return Ok(()),
-            None => Place {
+            None => ClaimPlace {
                 identity: self.identity.clone(),
                 offset: 0,
                 record: String::new(),
@@ -170,7 +170,7 @@ impl KafkaWitness {
     ///
     /// One that is no claim counts for nothing, here and for everyone else who reads it: a stray byte, an empty record, what an aborted
     /// transaction has left. What fits into the fold is a claim, whether a transaction has written it or not.
-    fn fold_record(&mut self, stored: &Stored) -> Result<(), Fault> {
+    fn fold_record(&mut self, stored: &StoredRecord) -> Result<(), Fault> {
         let place = self.place.as_ref().filter(|_| self.accepted.is_none());
         if place.is_some_and(|place| !is_at_place(stored, place)) {
             return Err(Fault::Cut);
@@ -186,10 +186,10 @@ impl KafkaWitness {
         let accepted = if place.is_some() {
             Some(claim)
         } else {
-            fold(self.accepted, claim)
+            fold_claim(self.accepted, claim)
         };
         if accepted != self.accepted {
-            self.place = Some(Place {
+            self.place = Some(ClaimPlace {
                 identity: self.identity.clone(),
                 offset: stored.offset.unsigned_abs(),
                 record: String::from_utf8_lossy(&stored.payload).into_owned(),
@@ -207,7 +207,8 @@ impl KafkaWitness {
     ///
     /// If the cluster cannot be reached or refuses.
     pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
-        ordered::create(params, replication).map_err(|fault| witness_error(&params.topic, fault))
+        ordered::create_topic(params, replication)
+            .map_err(|fault| witness_error(&params.topic, fault))
     }
 
     fn own_error(&self, fault: Fault) -> Error {
@@ -216,7 +217,7 @@ impl KafkaWitness {
 }
 
 /// Returns whether a record is the accepted one, as it was read before.
-fn is_at_place(stored: &Stored, place: &Place) -> bool {
+fn is_at_place(stored: &StoredRecord, place: &ClaimPlace) -> bool {
     i64::try_from(place.offset).ok() == Some(stored.offset)
         && place.written.is_some()
         && place.written == stored.written
@@ -224,7 +225,7 @@ fn is_at_place(stored: &Stored, place: &Place) -> bool {
 }
 
 impl Witness for KafkaWitness {
-    fn read(&mut self) -> Result<Option<Claim>, Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, Error> {
         match self.answered.take() {
             Some(answered) if answered.elapsed() <= SILENCE => {}
             _ => self.begin_at_place(),
@@ -246,11 +247,11 @@ impl Witness for KafkaWitness {
     }
 
     fn identity(&mut self) -> Result<String, Error> {
-        self.topic.identity().map_err(|fault| self.own_error(fault))
+        self.topic.topic_id().map_err(|fault| self.own_error(fault))
     }
 
-    fn append(&mut self, claim: &Claim) -> Result<(), Error> {
-        let appended = self.topic.append(claim.encode().as_bytes());
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), Error> {
+        let appended = self.topic.append_record(claim.encode().as_bytes());
         self.answered = self.answered.filter(|_| appended.is_ok());
         appended.map_err(|fault| self.own_error(fault))
     }
@@ -264,8 +265,8 @@ impl Witness for KafkaWitness {
         self.remembered = None;
     }
 
-    fn strays(&self) -> Strays {
-        Strays {
+    fn strays(&self) -> StrayCounts {
+        StrayCounts {
             witness: self.strays.len() as u64,
             budget: 0,
         }
@@ -277,8 +278,8 @@ impl Witness for KafkaWitness {
 /// # Errors
 ///
 /// If it has not the one partition or not the settings of a witness.
-pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
-    ordered::check(params, topic).map_err(|fault| witness_error(&params.topic, fault))
+pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
+    ordered::check_topic(params, topic).map_err(|fault| witness_error(&params.topic, fault))
 }
 
 fn witness_error(name: &str, fault: Fault) -> Error {

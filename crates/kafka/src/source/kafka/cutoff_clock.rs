@@ -53,7 +53,7 @@ impl Brokers {
         schedule: ScheduleClock,
     ) -> Result<Self, Error> {
         let before = worker();
-        let last = clock.ask()?;
+        let last = clock.ask_time()?;
         let mut brokers = Brokers {
             clock,
             worker,
@@ -76,7 +76,7 @@ impl Brokers {
 
     fn ask_brokers(&mut self) -> Result<(), Error> {
         let before = (self.worker)();
-        self.last = self.clock.ask()?;
+        self.last = self.clock.ask_time()?;
         self.compare_clocks(before);
         Ok(())
     }
@@ -85,10 +85,11 @@ impl Brokers {
     fn compare_clocks(&mut self, before: Timestamp) {
         let stamp = self.last.stamp;
         let after = (self.worker)();
-        self.schedule.told(stamp, self.last.acknowledged);
+        self.schedule.set_broker_time(stamp, self.last.acknowledged);
         self.ahead = after.micros().saturating_sub(stamp.micros());
         // The record was stamped between the two.
-        self.off = clock::micros(before.since(stamp)) - clock::micros(stamp.since(after));
+        self.off = clock::saturating_micros(before.since(stamp))
+            - clock::saturating_micros(stamp.since(after));
     }
 
     /// Tells if the clocks disagree, and if no more; of a worker that is behind, and so publishes too late, again and again.
@@ -98,7 +99,7 @@ impl Brokers {
             return;
         }
         if off <= TOLERANCE {
-            self.reminder.end();
+            self.reminder.forget_reminder();
             if std::mem::take(&mut self.is_told) {
                 info!("the clock of this machine agrees with the brokers' again");
             }
@@ -108,7 +109,7 @@ impl Brokers {
         let is_news = !std::mem::replace(&mut self.is_told, true);
         let is_due = self.reminder.is_due(Instant::now());
         if is_news || (self.off < 0 && is_due) {
-            let off = clock::show(Duration::from_millis(
+            let off = clock::format_duration(Duration::from_millis(
                 u64::try_from(off.as_millis()).unwrap_or(u64::MAX),
             ));
             warn!(
@@ -163,7 +164,7 @@ impl CutoffClock {
     /// # Errors
     ///
     /// If the brokers do not tell their time.
-    pub fn reached(&mut self, wanted: Option<Timestamp>) -> Result<Timestamp, Error> {
+    pub fn reached_time(&mut self, wanted: Option<Timestamp>) -> Result<Timestamp, Error> {
         match self {
             CutoffClock::Brokers(brokers) => {
                 if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.is_doubtful()

@@ -159,7 +159,7 @@ impl EndOffsetTracker {
     }
 
     /// The end offsets at `cutoff`, once they are known; the first call requests them.
-    pub fn ends(&self, cutoff: Timestamp) -> Option<Positions> {
+    pub fn end_offsets(&self, cutoff: Timestamp) -> Option<Positions> {
         let mut state = self.state();
         let known = state.known.get(&cutoff).map(|known| known.ends.clone());
         if known.is_none() && state.pending.insert(cutoff) {
@@ -169,7 +169,7 @@ impl EndOffsetTracker {
     }
 
     /// The end offsets of the last cutoff with no message before them that has a timestamp of `since` or later, where brokers stamp them.
-    pub fn past(&self, since: Timestamp) -> Option<Positions> {
+    pub fn past_offsets(&self, since: Timestamp) -> Option<Positions> {
         let state = self.state();
         for (_, known) in state.known.range(..since).rev() {
             if known.newest < since {
@@ -199,7 +199,7 @@ impl EndOffsetTracker {
     /// # Errors
     ///
     /// If the topic was created again.
-    pub fn changed(&self, then: &[i32]) -> Result<Option<String>, Error> {
+    pub fn changed_partitions(&self, then: &[i32]) -> Result<Option<String>, Error> {
         let mut state = self.state();
         if let Some(fault) = state.fault.take() {
             return Err(fault);
@@ -254,7 +254,7 @@ impl TrackerThread {
             self.shared.lock().asked = None;
             match checked {
                 Ok(checked) => {
-                    self.lag_reminder.end();
+                    self.lag_reminder.forget_reminder();
                     self.shared.lock().record_ends(checked);
                     pause = CHECK_INTERVAL;
                 }
@@ -288,11 +288,11 @@ impl TrackerThread {
     fn warn_of_lag(&self) {
         let TopicInspector { broker, topic, .. } = &self.inspector;
         // Without an answer `bernstream check` says what to look at.
-        if let Ok(Some(lag)) = replica_lag::longest(broker, topic)
+        if let Ok(Some(lag)) = replica_lag::longest_lag(broker, topic)
             && self.slack <= lag
         {
-            let slack = clock::show(self.slack);
-            let lag = clock::show(lag);
+            let slack = clock::format_duration(self.slack);
+            let lag = clock::format_duration(lag);
             warn!(
                 "clock_slack, {slack}, is not above {} of the brokers, {lag}: records that are stamped before a cutoff can turn up \
                  when their window has closed, and are then lost",
@@ -332,12 +332,12 @@ impl TrackerThread {
         let seen = self.shared.lock().partitions.clone();
         let partitions = self.inspector.partitions(&self.id, seen)?;
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
-        let reached = self.clock.reached(wanted).inspect_err(|error| {
+        let reached = self.clock.reached_time(wanted).inspect_err(|error| {
             if self.clock_reminder.is_due(Instant::now()) {
                 warn!("the brokers' clock cannot be asked, and no window closes meanwhile: {error}; trying again");
             }
         })?;
-        self.clock_reminder.end();
+        self.clock_reminder.forget_reminder();
         let mut ends = Vec::new();
         for &cutoff in due {
             if cutoff.plus(self.slack) <= reached {
@@ -355,7 +355,7 @@ impl TrackerThread {
     fn take_ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
         let time = cutoff.plus(self.slack);
         let was_late = self.is_late(time, LATE);
-        let mut ends = self.inspector.ends(partitions)?;
+        let mut ends = self.inspector.end_offsets(partitions)?;
         // The worker was stopped, or its clock is behind. High watermarks would also be correct, but every window would stay open until they
         // are reached. They were taken before, so that what comes in between is behind them.
         if was_late {

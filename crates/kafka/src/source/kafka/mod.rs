@@ -25,10 +25,10 @@ use rdkafka::error::KafkaError;
 use self::cutoff_clock::{Brokers, CutoffClock};
 use self::end_offset_tracker::{EndOffsetTracker, TAKEN};
 use self::params::is_stamped_by_broker;
-pub use self::params::{Lost, OnBadMessage, Params, check};
-use self::partition_consumer::{Found, Partition, PartitionConsumer};
+pub use self::params::{Lost, OnBadMessage, Params, check_topic};
+use self::partition_consumer::{Partition, PartitionConsumer, ReadOutcome};
 use self::records::Records;
-pub use self::sample::{Sample, sample};
+pub use self::sample::{Sample, sample_topic};
 use self::share::Share;
 pub use self::stamps::{OlderStamps, older_stamps};
 use self::start::{PartitionFacts, start_offset};
@@ -78,8 +78,8 @@ impl Kafka {
     /// If the topic does not exist, is compacted, has untrusted timestamps, if the clock topic is not one, if a type that records
     /// need is not declared, or if the cluster does not answer or refuses.
     pub fn open(params: Params, columns: Columns, clock: fn() -> Timestamp) -> Result<Self, Error> {
-        let topic = topic::describe(&params.broker, &params.topic)?;
-        check(&params, &topic)?;
+        let topic = topic::describe_topic(&params.broker, &params.topic)?;
+        check_topic(&params, &topic)?;
         Records::new(&params.format, &columns)?;
         let stamped_by_broker = is_stamped_by_broker(&topic);
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
@@ -130,7 +130,7 @@ impl Kafka {
 
     /// This topic for as many readers as the parameters say, but no more than it has partitions now. Together they read all of
     /// it, and partitions that are added later as well.
-    pub fn shared(self) -> Vec<Kafka> {
+    pub fn shared_readers(self) -> Vec<Kafka> {
         let readers = self.params.readers_of(self.topic.partitions.len());
         let mut shared = Vec::new();
         for share in Share::each(readers) {
@@ -164,7 +164,7 @@ impl Kafka {
             return Event::Stuck { why };
         };
         // Without an answer there is what is known.
-        let Ok(found) = sample::following(
+        let Ok(found) = sample::sample_following(
             &self.params,
             &self.columns,
             &self.inspector,
@@ -199,7 +199,7 @@ impl Kafka {
         let Some(consumer) = &mut self.consumer else {
             return Ok(Event::Idle);
         };
-        match unreadable::find(&self.params, &self.inspector, &consumer.next_offsets()) {
+        match unreadable::find_unreadable(&self.params, &self.inspector, &consumer.next_offsets()) {
             Ok(Some(found)) => {
                 let why = found.explain(&self.params.topic);
                 consumer.stop(found.partition, found.from, why.clone());
@@ -223,12 +223,12 @@ impl Kafka {
     }
 
     /// Offsets before which every message has a timestamp before `since`, as far as is known from windows that have closed.
-    pub fn past(&self, since: Timestamp, recorded: &Recorded) -> Positions {
+    pub fn past_offsets(&self, since: Timestamp, recorded: &Recorded) -> Positions {
         // What producers stamp need not be in the order of offsets, and not of the time when end offsets were taken.
         if self.params.trust_producer_time {
             return Positions::default();
         }
-        if let Some(past) = self.tracker.past(since) {
+        if let Some(past) = self.tracker.past_offsets(since) {
             return past;
         }
         let margin = TAKEN + self.params.clock_slack * 2;
@@ -238,13 +238,13 @@ impl Kafka {
         }
     }
 
-    /// Begins for whoever leaves reading to others and asks for [`Source::ends`] only: checks that the topic is the one that was opened and,
+    /// Begins for whoever leaves reading to others and asks for [`Source::end_offsets`] only: checks that the topic is the one that was opened and,
     /// as far as is known, was read up to the `recorded` ends.
     ///
     /// # Errors
     ///
     /// If it is not, or if the cluster does not answer or refuses.
-    pub fn begin(&self, recorded: &Positions) -> Result<(), Error> {
+    pub fn begin_following(&self, recorded: &Positions) -> Result<(), Error> {
         let numbers = self.current_partitions(recorded)?;
         for (&partition, &end) in &recorded.0 {
             self.check_follows(partition, end, self.inspector.watermarks(partition)?)?;
@@ -279,7 +279,7 @@ impl Kafka {
         self.tracker.add_partitions(numbers);
         // One of the readers is enough.
         if self.share.has(0) && !self.params.trust_producer_time {
-            self.tracker.ends(self.schedule.now());
+            self.tracker.end_offsets(self.schedule.now());
         }
     }
 
@@ -336,7 +336,7 @@ impl Kafka {
                 servers: broker.servers.clone(),
             });
         }
-        self.tracker.changed(then)
+        self.tracker.changed_partitions(then)
     }
 
     fn recreated_error(&self, why: Told) -> Error {
@@ -368,7 +368,7 @@ impl Source for Kafka {
             .filter(|partition| self.share.has(*partition))
             .collect();
         // What comes before the first that is late enough is looked for is behind these, and what is deleted until then counts as deleted.
-        let ends = Positions(self.inspector.ends(&ours)?);
+        let ends = Positions(self.inspector.end_offsets(&ours)?);
         let first = self.inspector.first_since(since, &ours)?;
         // With broker timestamps, no message that exists or existed can be later than the clock of the broker. A clock that is
         // behind, or stood still, must not excuse a message that is gone.
@@ -378,7 +378,7 @@ impl Source for Kafka {
         }
         let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
         let mut partitions = BTreeMap::new();
-        let past = self.past(since, recorded);
+        let past = self.past_offsets(since, recorded);
         for &partition in &ours {
             let watermarks = self.inspector.watermarks(partition)?;
             if let Some(end) = recorded.ends.0.get(&partition) {
@@ -406,7 +406,7 @@ impl Source for Kafka {
         Ok(())
     }
 
-    fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
+    fn next_event(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
         if let Some(why) = self.changed_partitions(&self.partitions)? {
             return Ok(Event::Reset { why: why.into() });
         }
@@ -421,22 +421,24 @@ impl Source for Kafka {
                 why: "reading has not started".to_owned().into(),
             });
         };
-        match consumer.next(&self.params, until, timeout)? {
-            Found::Event(Event::Stuck { why }) if self.lists_broken => Ok(self.stuck_event(why)),
-            Found::Event(event) => Ok(event),
-            Found::Unreadable(error) => self.stop_unreadable(&error),
+        match consumer.next_event(&self.params, until, timeout)? {
+            ReadOutcome::Event(Event::Stuck { why }) if self.lists_broken => {
+                Ok(self.stuck_event(why))
+            }
+            ReadOutcome::Event(event) => Ok(event),
+            ReadOutcome::Unreadable(error) => self.stop_unreadable(&error),
         }
     }
 
-    fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error> {
-        let mut ends = self.tracker.ends(cutoff);
+    fn end_offsets(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error> {
+        let mut ends = self.tracker.end_offsets(cutoff);
         if let Some(ends) = &mut ends {
             ends.0.retain(|partition, _| self.share.has(*partition));
         }
         Ok(ends)
     }
 
-    fn reached(&self, ends: &Positions) -> Result<bool, Error> {
+    fn has_reached(&self, ends: &Positions) -> Result<bool, Error> {
         let Some(consumer) = &self.consumer else {
             return Ok(false);
         };
@@ -445,7 +447,7 @@ impl Source for Kafka {
         }
         let is_past = ends.0.iter().all(|(number, end)| {
             let partition = consumer.partitions.get(number);
-            partition.is_some_and(|partition| partition.at() >= *end)
+            partition.is_some_and(|partition| partition.next_offset() >= *end)
         });
         // The client is asked only when it is idle: the rest may be transaction markers, which are never returned.
         if !consumer.is_idle || is_past {
@@ -480,7 +482,7 @@ mod tests {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("input", 2, 1).unwrap();
         let params = Params {
-            broker: Broker::mock(cluster.bootstrap_servers()),
+            broker: Broker::mock_cluster(cluster.bootstrap_servers()),
             topic: "input".to_owned(),
             clock: String::new(),
             clock_slack: Duration::ZERO,
@@ -496,8 +498,9 @@ mod tests {
             ..Columns::default()
         };
         let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
-        let ends =
-            |source: &mut Kafka, cutoff: i64| source.ends(Timestamp::from_micros(cutoff)).unwrap();
+        let ends = |source: &mut Kafka, cutoff: i64| {
+            source.end_offsets(Timestamp::from_micros(cutoff)).unwrap()
+        };
         let started = Instant::now();
         while ends(&mut source, 0).is_none() {
             assert!(
@@ -519,7 +522,7 @@ mod tests {
         // The ledger knows it, from before a restart.
         let recorded = Positions([(2, 1)].into());
         let failures = [
-            source.begin(&recorded),
+            source.begin_following(&recorded),
             source.rewind(
                 cutoff,
                 &Recorded {
@@ -538,7 +541,7 @@ mod tests {
 
         let failures = [
             source.rewind(cutoff, &Recorded::default()),
-            source.begin(&Positions::default()),
+            source.begin_following(&Positions::default()),
         ];
         failures
             .map(Result::unwrap_err)
@@ -556,7 +559,7 @@ mod tests {
         assert_eq!(ends(&mut source, 1), None);
         // One that was made anew has not even what was read of the partitions that are there.
         let made_anew = source
-            .begin(&Positions([(0, 5), (2, 1)].into()))
+            .begin_following(&Positions([(0, 5), (2, 1)].into()))
             .unwrap_err();
         assert!(matches!(made_anew, Error::Recreated { .. }), "{made_anew}");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdkafka::error::KafkaResult;
 
 use crate::Broker;
-use crate::check::setting;
+use crate::check::topic_setting;
 use crate::source::Error;
 use crate::source::record::Format;
 use crate::topic::Topic;
@@ -42,7 +42,7 @@ impl Params {
 
     /// The answer of a client of the topic; an error becomes one about the topic.
     pub(super) fn checked<T>(&self, answer: KafkaResult<T>) -> Result<T, crate::Error> {
-        answer.map_err(|error| self.broker.failed(&self.topic, &error))
+        answer.map_err(|error| self.broker.error_about(&self.topic, &error))
     }
 
     /// Number of threads that read a topic of so many partitions.
@@ -85,7 +85,7 @@ fn processors() -> u32 {
 }
 
 pub(super) fn is_stamped_by_broker(topic: &Topic) -> bool {
-    setting(topic, "message.timestamp.type") == "LogAppendTime"
+    topic_setting(topic, "message.timestamp.type") == "LogAppendTime"
 }
 
 /// Checks that the topic can be an input.
@@ -93,13 +93,13 @@ pub(super) fn is_stamped_by_broker(topic: &Topic) -> bool {
 /// # Errors
 ///
 /// If it is compacted, or its timestamps are not trusted.
-pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
     if !is_stamped_by_broker(topic) && !params.trust_producer_time {
         return Err(Error::ProducerTime {
             topic: params.topic.clone(),
         });
     }
-    if setting(topic, "cleanup.policy").contains("compact") {
+    if topic_setting(topic, "cleanup.policy").contains("compact") {
         return Err(Error::Compacted {
             topic: params.topic.clone(),
         });

@@ -8,7 +8,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
-use super::params::{OnBadMessage, Params, check};
+use super::params::{OnBadMessage, Params, check_topic};
 use super::records::Records;
 use crate::broker::REQUEST_TIMEOUT;
 use crate::lost_client::LostClientWatch;
@@ -48,7 +48,7 @@ const QUEUED_KBYTES: u32 = 65_536;
 const LEAST_QUEUED_KBYTES: u32 = 8192;
 
 /// Outcome of reading.
-pub(super) enum Found {
+pub(super) enum ReadOutcome {
     Event(Event),
     /// One of the partitions has a batch that the client cannot unpack; which one it does not say.
     Unreadable(KafkaError),
@@ -147,12 +147,12 @@ impl PartitionConsumer {
     /// # Errors
     ///
     /// If reading the topic is not allowed, or its messages have untrusted timestamps.
-    pub fn next(
+    pub fn next_event(
         &mut self,
         params: &Params,
         until: Option<&Positions>,
         timeout: Duration,
-    ) -> Result<Found, Error> {
+    ) -> Result<ReadOutcome, Error> {
         params.checked(self.pause_and_resume(&params.topic, until))?;
         let deadline = Instant::now() + timeout;
         loop {
@@ -160,7 +160,7 @@ impl PartitionConsumer {
             let Some(found) = self.poll_once(params, until, deadline)? else {
                 continue;
             };
-            if matches!(found, Found::Event(Event::Stuck { .. })) {
+            if matches!(found, ReadOutcome::Event(Event::Stuck { .. })) {
                 params.checked(self.pause_and_resume(&params.topic, until))?;
             }
             return Ok(found);
@@ -173,7 +173,7 @@ impl PartitionConsumer {
         params: &Params,
         until: Option<&Positions>,
         deadline: Instant,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Option<ReadOutcome>, Error> {
         self.has_just_stopped = None;
         // What was gathered waits for no more than is there already.
         let wait = if self.has_gathered() {
@@ -186,9 +186,9 @@ impl PartitionConsumer {
         let message = match polled {
             Some(Ok(message)) => message,
             Some(Err(error)) if is_unreadable(&error) => {
-                return Ok(Some(Found::Unreadable(error)));
+                return Ok(Some(ReadOutcome::Unreadable(error)));
             }
-            Some(Err(error)) => return Ok(interpret_error(&error, params)?.map(Found::Event)),
+            Some(Err(error)) => return Ok(interpret_error(&error, params)?.map(ReadOutcome::Event)),
             None => {
                 let records = &mut self.records;
                 let event = if let Some(batch) = records.as_mut().and_then(Records::flush) {
@@ -203,10 +203,10 @@ impl PartitionConsumer {
                     let stuck = partitions.find_map(Partition::stuck_event);
                     stuck.unwrap_or(Event::Idle)
                 };
-                return Ok(Some(Found::Event(event)));
+                return Ok(Some(ReadOutcome::Event(event)));
             }
         };
-        self.watch.hear();
+        self.watch.note_message();
         let number = message.partition();
         let Some(partition) = self.partitions.get_mut(&number) else {
             return Ok(None);
@@ -226,7 +226,7 @@ impl PartitionConsumer {
         {
             event = records.flush().map(Event::Batch);
         }
-        Ok(event.map(Found::Event))
+        Ok(event.map(ReadOutcome::Event))
     }
 
     /// Seeks past what the configuration gives up as lost, where a partition has come to it.
@@ -267,7 +267,7 @@ impl PartitionConsumer {
         let mut going_on = BTreeMap::new();
         for (number, partition) in &self.partitions {
             if *number == stopped || !partition.has_stopped() {
-                going_on.insert(*number, partition.at());
+                going_on.insert(*number, partition.next_offset());
             }
         }
         Some(JustStopped {
@@ -351,11 +351,11 @@ impl Partition {
 
     /// This partition for a new client, which begins behind everything that was returned.
     pub fn again(&self) -> Self {
-        Partition::new(self.at(), self.since)
+        Partition::new(self.next_offset(), self.since)
     }
 
     /// The offset before which everything was returned.
-    pub fn at(&self) -> i64 {
+    pub fn next_offset(&self) -> i64 {
         self.stuck.as_ref().map_or(self.next, |stop| stop.offset)
     }
 
@@ -408,7 +408,7 @@ impl Partition {
         }
         let batch = stamped_payload(message, time).and_then(|payload| {
             arrow
-                .decode(payload, number, offset, time)
+                .decode_message(payload, number, offset, time)
                 .map_err(|broken| broken.to_string())
         });
         match batch {
@@ -483,9 +483,9 @@ fn lost_client_event(topic: &str) -> Event {
 
 /// Why reading ends at such a message: the topic may have been set back since it was opened.
 pub(super) fn stamped_by_producer(params: &Params, partition: i32, offset: i64) -> Error {
-    let now = topic::describe(&params.broker, &params.topic)
+    let now = topic::describe_topic(&params.broker, &params.topic)
         .ok()
-        .and_then(|topic| check(params, &topic).err());
+        .and_then(|topic| check_topic(params, &topic).err());
     now.unwrap_or_else(|| Error::OlderStamp {
         topic: params.topic.clone(),
         partition,
@@ -568,17 +568,19 @@ mod tests {
     fn reading_starts_again_where_the_client_is_lost_and_others_are_answered() {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("in", 1, 1).unwrap();
-        let params = params(Broker::mock(cluster.bootstrap_servers()));
+        let params = params(Broker::mock_cluster(cluster.bootstrap_servers()));
         let partitions = [(0, Partition::new(0, Timestamp::EARLIEST))].into();
         let mut reader =
             PartitionConsumer::start(&params, &Columns::default(), 1, partitions).unwrap();
-        reader.consumer = Broker::mock("127.0.0.1:1").consumer(&SETTINGS).unwrap();
+        reader.consumer = Broker::mock_cluster("127.0.0.1:1")
+            .consumer(&SETTINGS)
+            .unwrap();
         let begun = Instant::now();
         while !matches!(
             reader
-                .next(&params, None, Duration::from_millis(100))
+                .next_event(&params, None, Duration::from_millis(100))
                 .unwrap(),
-            Found::Event(Event::Reset { .. })
+            ReadOutcome::Event(Event::Reset { .. })
         ) {
             assert!(
                 begun.elapsed() < Duration::from_secs(60),
@@ -589,7 +591,7 @@ mod tests {
 
     #[test]
     fn a_right_that_was_taken_away_is_named() {
-        let params = params(Broker::plain("a:1"));
+        let params = params(Broker::without_security("a:1"));
         let error = KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed);
         let told = interpret_error(&error, &params).unwrap_err();
         assert!(

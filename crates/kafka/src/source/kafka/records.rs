@@ -43,11 +43,11 @@ impl Records {
     ) -> Option<Batch> {
         let payload = payload.filter(|_| time.is_some());
         let row = payload.and_then(|payload| self.reader.read(payload).ok());
-        self.gather.push(partition, offset, time, row)
+        self.gather.push_row(partition, offset, time, row)
     }
 
     /// Returns what was gathered, if there is anything.
     pub fn flush(&mut self) -> Option<Batch> {
-        self.gather.take()
+        self.gather.take_batch()
     }
 }

@@ -56,14 +56,14 @@ type Ranges = BTreeMap<i32, Range<i64>>;
 /// # Errors
 ///
 /// If a type that records need is not declared, or the cluster does not answer or refuses.
-pub fn sample(
+pub fn sample_topic(
     params: &Params,
     columns: &Columns,
     most: u32,
     take: &mut dyn FnMut(&Batch),
     told: &mut dyn FnMut(u64, u64),
 ) -> Result<Sample, Error> {
-    let topic = topic::describe(&params.broker, &params.topic)?;
+    let topic = topic::describe_topic(&params.broker, &params.topic)?;
     let inspector = TopicInspector::new(&params.broker, &params.topic)?;
     let mut oldest = BTreeMap::new();
     let mut newest = BTreeMap::new();
@@ -81,7 +81,7 @@ pub fn sample(
 /// # Errors
 ///
 /// As [`sample`].
-pub(super) fn following(
+pub(super) fn sample_following(
     params: &Params,
     columns: &Columns,
     inspector: &TopicInspector,
@@ -279,12 +279,12 @@ impl Trial<'_> {
         let time = message.timestamp().to_millis().map(timestamp_of_millis);
         let payload = stamped_payload(message, time)?;
         let Some(reader) = &mut self.reader else {
-            let batch = self.arrow.decode(payload, partition, offset, time);
+            let batch = self.arrow.decode_message(payload, partition, offset, time);
             return batch.map(Some).map_err(|broken| broken.to_string());
         };
         let row = reader.read(payload).map_err(|broken| broken.to_string())?;
         let mut gather = Gather::new(self.columns);
-        gather.push(partition, offset, time, Some(row));
-        Ok(gather.take())
+        gather.push_row(partition, offset, time, Some(row));
+        Ok(gather.take_batch())
     }
 }

@@ -57,7 +57,7 @@ pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps
     if params.trust_producer_time || params.broker.is_mock {
         return Ok(Vec::new());
     }
-    let topic = topic::describe(&params.broker, &params.topic)?;
+    let topic = topic::describe_topic(&params.broker, &params.topic)?;
     let inspector = TopicInspector::new(&params.broker, &params.topic)?;
     let numbers = inspector.partitions(&topic.id, topic.partitions.iter().copied())?;
     let mut first = BTreeMap::new();
@@ -196,7 +196,7 @@ impl<'a> StampReader<'a> {
                 // Of which partition it is the client does not say.
                 Some(Err(error)) if is_unreadable(&error) => left.clear(),
                 Some(Err(error)) => {
-                    let error = broker.failed(topic, &error);
+                    let error = broker.error_about(topic, &error);
                     if !error.is_transient() {
                         return Err(error);
                     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::params::{Params, check};
-use super::partition_consumer::{Found, Partition, PartitionConsumer};
+use super::params::{Params, check_topic};
+use super::partition_consumer::{Partition, PartitionConsumer, ReadOutcome};
 use super::start::{PartitionFacts, start_offset};
 use super::topic_inspector::TopicInspector;
 use super::{stamps, unreadable};
@@ -34,14 +34,14 @@ pub struct PartitionRanges {
 }
 
 impl PartitionRanges {
-    /// Checks the topic. Nothing is read before [`PartitionRanges::begin`].
+    /// Checks the topic. Nothing is read before [`PartitionRanges::begin_partition`].
     ///
     /// # Errors
     ///
     /// If the topic cannot be an input, or the cluster does not answer or refuses.
     pub fn open(params: Params, columns: Columns) -> Result<Self, Error> {
-        let topic = topic::describe(&params.broker, &params.topic)?;
-        check(&params, &topic)?;
+        let topic = topic::describe_topic(&params.broker, &params.topic)?;
+        check_topic(&params, &topic)?;
         let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
         Ok(PartitionRanges {
             params,
@@ -57,7 +57,7 @@ impl PartitionRanges {
     }
 
     /// This topic for as many threads as the parameters say, but no more than it has partitions now.
-    pub fn shared(self) -> Vec<PartitionRanges> {
+    pub fn shared_readers(self) -> Vec<PartitionRanges> {
         let readers = self.params.readers_of(self.partitions);
         let mut shared = Vec::new();
         for _ in 0..readers {
@@ -87,7 +87,12 @@ impl PartitionRanges {
     /// # Errors
     ///
     /// If messages that may be needed were deleted, if the topic was created again, or if the cluster does not answer or refuses.
-    pub fn begin(&mut self, partition: i32, since: Timestamp, past: i64) -> Result<(), Error> {
+    pub fn begin_partition(
+        &mut self,
+        partition: i32,
+        since: Timestamp,
+        past: i64,
+    ) -> Result<(), Error> {
         self.inspector.partitions(&self.id, [partition])?;
         // What comes before the first that is late enough is looked for is behind it, and what is deleted until then counts as deleted.
         let end = self.inspector.watermarks(partition)?.high;
@@ -108,7 +113,7 @@ impl PartitionRanges {
     }
 
     /// Reads `partition` no more, if it was read.
-    pub fn end(&mut self, partition: i32) {
+    pub fn end_partition(&mut self, partition: i32) {
         // Whatever changes ends the client, which reads others too.
         if self.partition(partition).is_some() {
             self.next_partitions().remove(&partition);
@@ -145,7 +150,7 @@ impl PartitionRanges {
     /// # Errors
     ///
     /// If the topic cannot be read on.
-    pub fn next(&mut self, until: &Positions, timeout: Duration) -> Result<Event, Error> {
+    pub fn next_event(&mut self, until: &Positions, timeout: Duration) -> Result<Event, Error> {
         if let Some(batch) = self.left.pop_front() {
             return Ok(Event::Batch(batch));
         }
@@ -166,11 +171,12 @@ impl PartitionRanges {
             std::thread::sleep(timeout);
             return Ok(Event::Idle);
         };
-        let failed = match consumer.next(&self.params, Some(until), timeout)? {
-            Found::Event(event) => return Ok(event),
-            Found::Unreadable(error) => error,
+        let failed = match consumer.next_event(&self.params, Some(until), timeout)? {
+            ReadOutcome::Event(event) => return Ok(event),
+            ReadOutcome::Unreadable(error) => error,
         };
-        let found = unreadable::find(&self.params, &self.inspector, &consumer.next_offsets());
+        let found =
+            unreadable::find_unreadable(&self.params, &self.inspector, &consumer.next_offsets());
         if let Ok(Some(found)) = found {
             let why = found.explain(&self.params.topic);
             consumer.stop(found.partition, found.from, why.clone());
@@ -200,8 +206,8 @@ impl PartitionRanges {
     }
 
     /// An offset behind everything of a partition that was returned.
-    pub fn at(&self, partition: i32) -> i64 {
-        self.partition(partition).map_or(0, Partition::at)
+    pub fn returned_offset(&self, partition: i32) -> i64 {
+        self.partition(partition).map_or(0, Partition::next_offset)
     }
 
     /// Returns whether everything of a partition before `end` was returned.
@@ -209,11 +215,15 @@ impl PartitionRanges {
     /// # Errors
     ///
     /// If the position of the client cannot be read.
-    pub fn reached(&self, partition: i32, end: i64) -> Result<bool, Error> {
+    pub fn has_reached(&self, partition: i32, end: i64) -> Result<bool, Error> {
         let Some(consumer) = self.consumer.as_ref().filter(|_| self.changed.is_none()) else {
             return Ok(false);
         };
-        let Some(at) = consumer.partitions.get(&partition).map(Partition::at) else {
+        let Some(at) = consumer
+            .partitions
+            .get(&partition)
+            .map(Partition::next_offset)
+        else {
             return Ok(false);
         };
         if consumer.has_gathered() || self.left.iter().any(|batch| batch.partition == partition) {

@@ -8,7 +8,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::offsets::known_offset;
 use crate::source::Error;
-use crate::topic::Described;
+use crate::topic::TopicDescription;
 use crate::{Broker, MetadataClient, topic};
 use bernstream_synopsis::clock::Timestamp;
 
@@ -55,12 +55,12 @@ impl TopicInspector {
         let partitions = self.inspector.ask(|client, timeout| {
             topic::partitions_within(&self.broker, client, &self.topic, timeout)
         })?;
-        let Described {
+        let TopicDescription {
             id: found,
             partitions: count,
             ..
         } = self.inspector.ask(|client, timeout| {
-            topic::described(&self.broker, client.client(), &self.topic, timeout)
+            topic::describe_partitions(&self.broker, client.client(), &self.topic, timeout)
         })?;
         if found != id {
             let why = format!("its id was {id} and is {found}");
@@ -101,7 +101,7 @@ impl TopicInspector {
     }
 
     fn checked<T>(&self, answer: KafkaResult<T>) -> Result<T, crate::Error> {
-        answer.map_err(|error| self.broker.failed(&self.topic, &error))
+        answer.map_err(|error| self.broker.error_about(&self.topic, &error))
     }
 
     /// The offset after the last of each partition.
@@ -109,7 +109,7 @@ impl TopicInspector {
     /// # Errors
     ///
     /// If the cluster does not answer or refuses.
-    pub fn ends(&self, partitions: &[i32]) -> Result<BTreeMap<i32, i64>, crate::Error> {
+    pub fn end_offsets(&self, partitions: &[i32]) -> Result<BTreeMap<i32, i64>, crate::Error> {
         let mut ends = BTreeMap::new();
         for partition in partitions {
             ends.insert(*partition, self.watermarks(*partition)?.high);

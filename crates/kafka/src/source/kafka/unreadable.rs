@@ -22,17 +22,17 @@ const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Offsets `from..to` of a partition that cannot be read.
-pub(super) struct Unreadable {
+pub(super) struct UnreadableBatch {
     pub partition: i32,
     pub from: i64,
     to: i64,
     why: KafkaError,
 }
 
-impl Unreadable {
+impl UnreadableBatch {
     /// Explains what happened and what to do.
     pub fn explain(&self, topic: &str) -> Told {
-        let Unreadable {
+        let UnreadableBatch {
             partition,
             from,
             to,
@@ -57,11 +57,11 @@ impl Unreadable {
 /// # Errors
 ///
 /// If the cluster does not answer or refuses.
-pub(super) fn find(
+pub(super) fn find_unreadable(
     params: &Params,
     inspector: &TopicInspector,
     next: &BTreeMap<i32, i64>,
-) -> Result<Option<Unreadable>, Error> {
+) -> Result<Option<UnreadableBatch>, Error> {
     for (&partition, &from) in next {
         let Watermarks { low, high } = inspector.watermarks(partition)?;
         // Messages that are gone are no messages that cannot be read.
@@ -78,7 +78,7 @@ pub(super) fn find(
         }
         if let Some(why) = found {
             let to = batch_end(params, partition, from, high)?;
-            return Ok(Some(Unreadable {
+            return Ok(Some(UnreadableBatch {
                 partition,
                 from,
                 to,

@@ -5,7 +5,7 @@
 use super::declared::Declared;
 use super::fields::{Row, Scalar};
 use super::reader::LARGEST_RECORD;
-use super::tree::{Tree, whole};
+use super::tree::{FieldTree, whole_name};
 use bernstream_release::source::broken::Broken;
 use bernstream_release::source::columns::Columns;
 
@@ -13,7 +13,7 @@ use bernstream_release::source::columns::Columns;
 pub struct CsvReader {
     /// The node of each column that is needed.
     nodes: Vec<Option<usize>>,
-    tree: Tree,
+    tree: FieldTree,
     row: Row,
 }
 
@@ -24,7 +24,7 @@ impl CsvReader {
     ///
     /// If the header has a needed column twice, or the type of a key or a user is not declared.
     pub fn new(header: &[String], columns: &Columns, declared: &Declared) -> Result<Self, Broken> {
-        let tree = Tree::new(columns, declared, whole).map_err(Broken::new)?;
+        let tree = FieldTree::new(columns, declared, whole_name).map_err(Broken::new)?;
         let nodes: Vec<Option<usize>> = header.iter().map(|name| tree.child(0, name)).collect();
         for node in tree.children(0) {
             if nodes.iter().filter(|found| **found == Some(node)).count() > 1 {
@@ -47,7 +47,7 @@ impl CsvReader {
     ///
     /// If the line cannot be read. It is then to be dropped, and nothing else.
     pub fn read(&mut self, line: &[u8]) -> Result<&Row, Broken> {
-        let fields = split(line)?;
+        let fields = split_line(line)?;
         if fields.len() != self.nodes.len() {
             let found = fields.len();
             let wanted = self.nodes.len();
@@ -71,7 +71,7 @@ impl CsvReader {
 /// # Errors
 ///
 /// If it is too long, not UTF-8, or has a quote where none can be.
-pub fn split(line: &[u8]) -> Result<Vec<String>, Broken> {
+pub fn split_line(line: &[u8]) -> Result<Vec<String>, Broken> {
     if line.len() > LARGEST_RECORD {
         return Err(Broken::new(format_args!(
             "it has more than {LARGEST_RECORD} bytes"
@@ -133,11 +133,11 @@ mod tests {
             ("\"say \"\"a\"\"\"", vec!["say \"a\""]),
             (" a , b", vec![" a ", " b"]),
         ] {
-            assert_eq!(split(line.as_bytes()).unwrap(), expected, "{line}");
+            assert_eq!(split_line(line.as_bytes()).unwrap(), expected, "{line}");
         }
         for wrong in ["\"a", "\"a\"b", "a\"b", "\"a\"\"", "a,\"b\nc"] {
-            assert!(split(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(split_line(wrong.as_bytes()).is_err(), "{wrong}");
         }
-        assert!(split(&[b'a', 0xff]).is_err());
+        assert!(split_line(&[b'a', 0xff]).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use super::declared::IdType;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::scalar::{
-    OF_DOUBLE, OF_SINGLE, integer, integer_of, integer_part, number,
+    OF_DOUBLE, OF_SINGLE, integer_of, integer_part, parse_integer, parse_number,
 };
 use bernstream_synopsis::times::TimeFormat;
 
@@ -166,14 +166,14 @@ impl Row {
     }
 
     /// Notes that a node of the tree was met; returns whether it was before.
-    pub(super) fn meets(&mut self, node: usize) -> bool {
+    pub(super) fn meet_node(&mut self, node: usize) -> bool {
         self.seen
             .get_mut(node)
             .is_none_or(|seen| std::mem::replace(seen, true))
     }
 
     /// Takes a value for a role; one of another type counts as missing.
-    pub(super) fn set(&mut self, role: Role, scalar: Scalar<'_>) {
+    pub(super) fn set_role(&mut self, role: Role, scalar: Scalar<'_>) {
         match role {
             Role::Time(format) => self.time = micros_of(format, scalar),
             Role::Key(kind) => self.key.set(kind, scalar),
@@ -189,14 +189,14 @@ impl Row {
     /// Takes a value for all of these roles.
     pub(super) fn set_all(&mut self, roles: &[Role], scalar: Scalar<'_>) {
         for role in roles {
-            self.set(*role, scalar);
+            self.set_role(*role, scalar);
         }
     }
 }
 
 fn micros_of(format: TimeFormat, scalar: Scalar<'_>) -> Option<i64> {
     match scalar {
-        Scalar::Text(text) => format.of_text(text),
+        Scalar::Text(text) => format.parse_micros(text),
         number => format.micros(number.integer()?),
     }
 }
@@ -208,14 +208,14 @@ fn value_of(scalar: Scalar<'_>) -> Option<f64> {
         Scalar::Integer(integer) => Some(integer as f64),
         Scalar::Float(number) => Some(number),
         Scalar::Single(number) => Some(number.into()),
-        Scalar::Text(text) => number(text),
+        Scalar::Text(text) => parse_number(text),
         Scalar::Bytes(_) => None,
     }
 }
 
 /// Returns whether a text is an integer in its one form, in which a key of that type is compared.
 pub fn is_integer(text: &str) -> bool {
-    integer(text).is_some()
+    parse_integer(text).is_some()
 }
 
 #[cfg(test)]
@@ -227,7 +227,7 @@ mod tests {
         scalars.iter().any(|scalar| {
             let mut row = Row::default();
             row.clear(1, 0);
-            row.set(role, *scalar);
+            row.set_role(role, *scalar);
             row.time.is_some()
                 || row.key.is_there
                 || row.unit.is_there

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::avro::Schemas;
 use super::declared::Declared;
 use super::protobuf::MessageType;
-use super::tree::{NeededField, Undeclared, needed_fields, steps};
+use super::tree::{NeededField, Undeclared, needed_fields, path_steps};
 use bernstream_release::source::columns::Columns;
 
 /// Format of the messages of a topic.
@@ -48,20 +48,20 @@ impl RecordForm {
     /// # Errors
     ///
     /// If the type of a key or a user is not declared.
-    pub fn impossible(
+    pub fn impossible_fields(
         &self,
         columns: &Columns,
         declared: &Declared,
-    ) -> Result<Vec<Impossible>, Undeclared> {
+    ) -> Result<Vec<ImpossibleField>, Undeclared> {
         let mut found = Vec::new();
         for NeededField { path, role } in needed_fields(columns, declared)? {
             let types = match self {
                 RecordForm::Json => continue,
-                RecordForm::Avro(schemas) => schemas.field_types(&steps(path)),
+                RecordForm::Avro(schemas) => schemas.field_types(&path_steps(path)),
                 RecordForm::Protobuf(kind) => kind.field_type(path).into_iter().collect(),
             };
             if !types.iter().any(|kind| role.can_take(kind.content)) {
-                found.push(Impossible {
+                found.push(ImpossibleField {
                     field: path.to_owned(),
                     types: types.into_iter().map(|kind| kind.name).collect(),
                     requirement: role.requirement(),
@@ -74,7 +74,7 @@ impl RecordForm {
 
 /// A needed field that no record can have.
 #[derive(Clone, Debug)]
-pub struct Impossible {
+pub struct ImpossibleField {
     pub field: String,
     /// The types that schemas have it with, for people; none if no schema has it.
     pub types: BTreeSet<String>,

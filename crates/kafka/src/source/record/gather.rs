@@ -52,7 +52,7 @@ impl Gather {
 
     /// Adds the row of the record at an offset, `None` for a record that could not be read: it stands in its place without a time, so that it is dropped.
     /// Returns the batch before it where it does not belong to that.
-    pub fn push(
+    pub fn push_row(
         &mut self,
         partition: i32,
         offset: i64,
@@ -64,7 +64,7 @@ impl Gather {
             && self.origin.is_some_and(|first| {
                 first.partition == partition && first.message_time == message_time
             });
-        let before = if goes_on { None } else { self.take() };
+        let before = if goes_on { None } else { self.take_batch() };
         self.origin.get_or_insert(BatchOrigin {
             partition,
             offset,
@@ -82,7 +82,7 @@ impl Gather {
     }
 
     /// The rows so far as a batch, if there are any.
-    pub fn take(&mut self) -> Option<Batch> {
+    pub fn take_batch(&mut self) -> Option<Batch> {
         let origin = self.origin.take()?;
         self.rows = 0;
         self.bytes = 0;

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::fields::{Row, Scalar};
-use super::tree::Tree;
+use super::tree::FieldTree;
 use bernstream_release::source::broken::Broken;
 
 /// Reads the needed fields.
@@ -15,7 +15,7 @@ use bernstream_release::source::broken::Broken;
 /// # Errors
 ///
 /// If it is not one JSON object in UTF-8, or has a needed name twice.
-pub(super) fn read(payload: &[u8], tree: &Tree, row: &mut Row) -> Result<(), Broken> {
+pub(super) fn read_object(payload: &[u8], tree: &FieldTree, row: &mut Row) -> Result<(), Broken> {
     let text = std::str::from_utf8(payload).map_err(|_| Broken::new("it is not UTF-8"))?;
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Broken::new("it is not a JSON object"));
@@ -29,7 +29,7 @@ pub(super) fn read(payload: &[u8], tree: &Tree, row: &mut Row) -> Result<(), Bro
 
 /// The value at a node of the tree.
 struct Value<'t> {
-    tree: &'t Tree,
+    tree: &'t FieldTree,
     node: usize,
     row: &'t mut Row,
 }
@@ -95,7 +95,7 @@ impl<'de> Visitor<'de> for Value<'_> {
                 None => {
                     fields.next_value::<IgnoredAny>()?;
                 }
-                Some(child) if row.meets(child) => {
+                Some(child) if row.meet_node(child) => {
                     return Err(A::Error::custom("a needed name is there twice"));
                 }
                 Some(node) => fields.next_value_seed(Value { tree, node, row })?,
@@ -107,7 +107,7 @@ impl<'de> Visitor<'de> for Value<'_> {
 
 /// The name of a field of the object at a node: its own node, if it is needed.
 struct Name<'t> {
-    tree: &'t Tree,
+    tree: &'t FieldTree,
     node: usize,
 }
 

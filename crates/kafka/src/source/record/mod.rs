@@ -15,10 +15,10 @@ mod protobuf;
 mod reader;
 mod tree;
 
-pub use self::csv::{CsvReader, split};
+pub use self::csv::{CsvReader, split_line};
 pub use self::declared::{Declared, IdType, TimeFormat};
 pub use self::fields::is_integer;
-pub use self::form::{Format, Impossible, RecordForm};
+pub use self::form::{Format, ImpossibleField, RecordForm};
 pub use self::gather::Gather;
 pub use self::protobuf::{MessageType, WireField};
 pub use self::reader::{LARGEST_RECORD, RecordReader};

@@ -10,7 +10,7 @@ use prost_reflect::{
 use serde::Serialize;
 
 use super::fields::{Content, FieldType, Role, Row, Scalar};
-use super::tree::{Tree, steps};
+use super::tree::{FieldTree, path_steps};
 use bernstream_release::source::broken::Broken;
 use bernstream_release::source::decode::catch_panic;
 use bernstream_synopsis::clock::Timestamp;
@@ -180,7 +180,7 @@ impl MessageType {
     fn fields_along(&self, path: &str) -> Option<Vec<FieldDescriptor>> {
         let mut message = Some(self.descriptor.clone());
         let mut found = Vec::new();
-        for step in steps(path) {
+        for step in path_steps(path) {
             let field = message.take()?.get_field_by_name(step)?;
             message = field.kind().as_message().cloned();
             found.push(field);
@@ -193,7 +193,12 @@ impl MessageType {
     /// # Errors
     ///
     /// If it is not a message of this type.
-    pub(super) fn read(&self, payload: &[u8], tree: &Tree, row: &mut Row) -> Result<(), Broken> {
+    pub(super) fn read(
+        &self,
+        payload: &[u8],
+        tree: &FieldTree,
+        row: &mut Row,
+    ) -> Result<(), Broken> {
         catch_panic(|| {
             let message =
                 DynamicMessage::decode(self.descriptor.clone(), payload).map_err(Broken::new)?;
@@ -204,7 +209,7 @@ impl MessageType {
 }
 
 /// Reads the needed fields of the message at a node. The recursion is that of the tree.
-fn read_fields(message: &DynamicMessage, node: usize, tree: &Tree, row: &mut Row) {
+fn read_fields(message: &DynamicMessage, node: usize, tree: &FieldTree, row: &mut Row) {
     for child in tree.children(node) {
         let Some(field) = message.descriptor().get_field_by_name(tree.name(child)) else {
             continue;
@@ -235,7 +240,7 @@ fn read_fields(message: &DynamicMessage, node: usize, tree: &Tree, row: &mut Row
                 if let Some(time) = timestamp(inner) {
                     for role in roles {
                         if matches!(role, Role::Time(_)) {
-                            row.set(*role, Scalar::Text(&time));
+                            row.set_role(*role, Scalar::Text(&time));
                         }
                     }
                 }

@@ -4,7 +4,7 @@ use super::declared::Declared;
 use super::fields::Row;
 use super::form::RecordForm;
 use super::json;
-use super::tree::{Tree, Undeclared, steps};
+use super::tree::{FieldTree, Undeclared, path_steps};
 use bernstream_release::source::broken::Broken;
 use bernstream_release::source::columns::Columns;
 
@@ -14,7 +14,7 @@ pub const LARGEST_RECORD: usize = 1 << 20;
 /// Reads records of one form. Time and memory are in proportion to the record.
 pub struct RecordReader {
     form: RecordForm,
-    tree: Tree,
+    tree: FieldTree,
     row: Row,
 }
 
@@ -27,7 +27,7 @@ impl RecordReader {
         columns: &Columns,
         declared: &Declared,
     ) -> Result<Self, Undeclared> {
-        let tree = Tree::new(columns, declared, steps)?;
+        let tree = FieldTree::new(columns, declared, path_steps)?;
         Ok(RecordReader {
             form: form.clone(),
             tree,
@@ -49,7 +49,7 @@ impl RecordReader {
         }
         self.row.clear(self.tree.values, self.tree.len());
         match &self.form {
-            RecordForm::Json => json::read(payload, &self.tree, &mut self.row)?,
+            RecordForm::Json => json::read_object(payload, &self.tree, &mut self.row)?,
             RecordForm::Avro(schemas) => schemas.read(payload, &self.tree, &mut self.row)?,
             RecordForm::Protobuf(kind) => kind.read(payload, &self.tree, &mut self.row)?,
         }

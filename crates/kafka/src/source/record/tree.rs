@@ -5,7 +5,7 @@ use super::fields::Role;
 use bernstream_release::source::columns::Columns;
 
 /// The names of the needed fields as a tree of objects in objects; the first node is the record.
-pub(super) struct Tree {
+pub(super) struct FieldTree {
     nodes: Vec<Node>,
     /// Number of values of a record.
     pub values: usize,
@@ -32,12 +32,12 @@ pub enum Undeclared {
 }
 
 /// The steps of a path such as `after.amount`.
-pub(super) fn steps(path: &str) -> Vec<&str> {
+pub(super) fn path_steps(path: &str) -> Vec<&str> {
     path.split('.').collect()
 }
 
 /// A name as one step.
-pub(super) fn whole(name: &str) -> Vec<&str> {
+pub(super) fn whole_name(name: &str) -> Vec<&str> {
     vec![name]
 }
 
@@ -76,7 +76,7 @@ pub(super) fn needed_fields<'a>(
     Ok(needed)
 }
 
-impl Tree {
+impl FieldTree {
     /// # Errors
     ///
     /// If the type of a key or a user is not declared.
@@ -85,7 +85,7 @@ impl Tree {
         declared: &Declared,
         split: impl Fn(&str) -> Vec<&str>,
     ) -> Result<Self, Undeclared> {
-        let mut tree = Tree {
+        let mut tree = FieldTree {
             nodes: vec![Node::default()],
             values: columns.values.len(),
         };

@@ -3,7 +3,7 @@
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
-use super::grid::{Bounds, Grid, MOST_POINTS, Pmf, RELATIVE, TAIL, bounds};
+use super::grid::{Bounds, Grid, MOST_POINTS, Pmf, RELATIVE, TAIL, tilted_bounds};
 use super::privacy_loss::RepeatedLoss;
 
 /// The sum of many losses, its law tilted by `exp(tilt L)`: what matters is then of the size of 1, and rounding too.
@@ -62,7 +62,7 @@ impl Composed {
             .iter()
             .map(|loss| i128::from(loss.pmf.highest()) * i128::from(loss.count))
             .sum();
-        let Bounds { low, high } = bounds(parts, tilt, |shift| {
+        let Bounds { low, high } = tilted_bounds(parts, tilt, |shift| {
             total_log_moment(&losses, tilt + shift, step) - log_moment
         });
         let highest = last.min(libm::ceil(high / step) as i128);
@@ -80,7 +80,7 @@ impl Composed {
             return None;
         }
         let length = length.next_power_of_two();
-        let Transformed { sum, norm } = transform(&losses, step, tilt, length)?;
+        let Transformed { sum, norm } = transform_losses(&losses, step, tilt, length)?;
         // Index 0 of the transform is the point `first`; the window ends with `highest`.
         let lowest = highest - length as i128 + 1;
         let start = usize::try_from((lowest - first).rem_euclid(length as i128)).ok()?;
@@ -188,7 +188,12 @@ struct Transformed {
     norm: f64,
 }
 
-fn transform(losses: &[GridLoss], step: f64, tilt: f64, length: usize) -> Option<Transformed> {
+fn transform_losses(
+    losses: &[GridLoss],
+    step: f64,
+    tilt: f64,
+    length: usize,
+) -> Option<Transformed> {
     let mut planner = RealFftPlanner::<f64>::new();
     let forward = planner.plan_fft_forward(length);
     let inverse = planner.plan_fft_inverse(length);
@@ -203,7 +208,7 @@ fn transform(losses: &[GridLoss], step: f64, tilt: f64, length: usize) -> Option
         let mut spectrum = forward.make_output_vec();
         forward.process(&mut tilted, &mut spectrum).ok()?;
         for (to, value) in product.iter_mut().zip(spectrum) {
-            *to *= power(value, *count);
+            *to *= complex_power(value, *count);
         }
     }
     // Of a real law these are real.
@@ -218,7 +223,7 @@ fn transform(losses: &[GridLoss], step: f64, tilt: f64, length: usize) -> Option
     Some(Transformed { sum, norm: largest })
 }
 
-fn power(mut base: Complex<f64>, mut exponent: u64) -> Complex<f64> {
+fn complex_power(mut base: Complex<f64>, mut exponent: u64) -> Complex<f64> {
     let mut result = Complex::new(1.0, 0.0);
     while exponent > 0 {
         if exponent & 1 == 1 {

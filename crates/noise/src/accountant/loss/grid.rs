@@ -71,7 +71,7 @@ impl Grid {
         }
         let mut step = square.sqrt().clamp(1e-7, 0.5).min(finest / 4.0);
         // The steps of the tilted sum that matter, as with the exact bounds later.
-        let Bounds { low, high } = bounds(parts, tilt, |s| {
+        let Bounds { low, high } = tilted_bounds(parts, tilt, |s| {
             log_moment(parts, tilt + s) - log_moment(parts, tilt)
         });
         let width = (high - low).max(longest);
@@ -102,7 +102,11 @@ pub(super) struct Bounds {
 }
 
 /// Bounds of the tilted sum by Chernoff's bound; `growth(s)` is how much the log moment grows from the tilt to `tilt + s`.
-pub(super) fn bounds(parts: &[RepeatedLoss], tilt: f64, growth: impl Fn(f64) -> f64) -> Bounds {
+pub(super) fn tilted_bounds(
+    parts: &[RepeatedLoss],
+    tilt: f64,
+    growth: impl Fn(f64) -> f64,
+) -> Bounds {
     let down = best_shift(parts, tilt, -1.0);
     let up = best_shift(parts, tilt, 1.0);
     Bounds {
@@ -138,17 +142,17 @@ impl Pmf {
     pub fn new(law: PrivacyLoss, grid: Grid) -> Pmf {
         let Grid { step } = grid;
         match law {
-            PrivacyLoss::Gaussian(mu) => gaussian(mu, step),
+            PrivacyLoss::Gaussian(mu) => gaussian_masses(mu, step),
             PrivacyLoss::Laplace(t) | PrivacyLoss::Response(t) if t > LARGEST_LOSS => Pmf {
                 lowest: point_above(t, step) as i64,
                 masses: vec![1.0],
                 beyond: 0.0,
             },
-            PrivacyLoss::Laplace(t) => mirrored(&laplace(t, step), step),
+            PrivacyLoss::Laplace(t) => mirrored_law(&laplace_masses(t, step), step),
             PrivacyLoss::Response(t) => {
                 let mut upper = vec![0.0; point_above(t, step) + 1];
-                split(&mut upper, t, 1.0 / (1.0 + libm::exp(-t)), step);
-                mirrored(&upper, step)
+                split_mass(&mut upper, t, 1.0 / (1.0 + libm::exp(-t)), step);
+                mirrored_law(&upper, step)
             }
         }
     }
@@ -202,7 +206,7 @@ fn point_above(loss: f64, step: f64) -> usize {
 
 /// Adds a mass at `loss`, on the ends of its cell; what is above is never less than it should be.
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-fn split(upper: &mut [f64], loss: f64, mass: f64, step: f64) {
+fn split_mass(upper: &mut [f64], loss: f64, mass: f64, step: f64) {
     let above = point_above(loss, step);
     // Rounding may put a loss on a point one cell too high.
     let share = (libm::expm1(above as f64 * step - loss) / libm::expm1(step)).min(1.0);
@@ -216,7 +220,7 @@ fn split(upper: &mut [f64], loss: f64, mass: f64, step: f64) {
     clippy::cast_possible_wrap,
     reason = "far below 2^53"
 )]
-fn mirrored(upper: &[f64], step: f64) -> Pmf {
+fn mirrored_law(upper: &[f64], step: f64) -> Pmf {
     let below = upper
         .iter()
         .enumerate()
@@ -236,7 +240,7 @@ fn mirrored(upper: &[f64], step: f64) -> Pmf {
 
 /// Every term is positive: a full cell leaves `tanh(h/4)/2 exp((i h - t)/2)` at each end, without cancellation.
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-fn laplace(t: f64, step: f64) -> Vec<f64> {
+fn laplace_masses(t: f64, step: f64) -> Vec<f64> {
     let above = point_above(t, step);
     let mut upper = vec![0.0; above + 1];
     let half = libm::tanh(step / 4.0) / 2.0;
@@ -252,7 +256,7 @@ fn laplace(t: f64, step: f64) -> Vec<f64> {
     let share = (libm::expm1(high - t + part) / libm::expm1(step)).min(1.0);
     upper[above - 1] += density * share;
     upper[above] += density * ((1.0 - share) + 2.0 * f64::EPSILON);
-    split(&mut upper, t, 0.5, step);
+    split_mass(&mut upper, t, 0.5, step);
     upper
 }
 
@@ -263,7 +267,7 @@ fn laplace(t: f64, step: f64) -> Vec<f64> {
     clippy::cast_possible_truncation,
     reason = "far below 2^53"
 )]
-fn gaussian(mu: f64, step: f64) -> Pmf {
+fn gaussian_masses(mu: f64, step: f64) -> Pmf {
     const MARGIN: f64 = 1.0 / (1_u64 << 36) as f64;
     let mean = mu * mu / 2.0;
     let lowest = libm::floor((mean - DEVIATIONS * mu) / step) as i64;

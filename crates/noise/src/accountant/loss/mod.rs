@@ -57,7 +57,7 @@ impl Losses {
     /// The laws meant are within this total variation of those given, all together: `(1 + exp(epsilon))` times it is added to
     /// delta.
     #[must_use]
-    pub fn but_for(self, apart: f64) -> Self {
+    pub fn with_variation(self, apart: f64) -> Self {
         Losses { apart, ..self }
     }
 
@@ -74,7 +74,7 @@ impl Losses {
         if !self.is_usable() || !epsilon.is_finite() {
             return 1.0;
         }
-        let tilt = self.least(epsilon, |tilt| self.log_moment(tilt) - tilt * epsilon);
+        let tilt = self.least_tilt(epsilon, |tilt| self.log_moment(tilt) - tilt * epsilon);
         let delta = Grid::new(&self.parts, tilt, epsilon)
             .and_then(|grid| Composed::new(&self.parts, grid, tilt, epsilon))
             .map_or(1.0, |composed| composed.delta(epsilon));
@@ -90,11 +90,11 @@ impl Losses {
         if !self.is_usable() || delta <= 0.0 {
             return f64::INFINITY;
         }
-        let tilt = golden(|tilt| self.renyi_epsilon(tilt, delta), -12.0, 18.0);
+        let tilt = golden_section(|tilt| self.renyi_epsilon(tilt, delta), -12.0, 18.0);
         // Never more than what is lost at worst.
         let near = self
             .renyi_epsilon(tilt, delta)
-            .min(self.worst())
+            .min(self.largest_loss())
             .max(self.spread() / 1000.0);
         let tilt = tilt.min(LARGEST_TILT / near);
         let composed = Grid::new(&self.parts, tilt, near)
@@ -174,7 +174,7 @@ impl Losses {
 
     /// The largest loss.
     #[expect(clippy::cast_precision_loss, reason = "a guide")]
-    fn worst(&self) -> f64 {
+    fn largest_loss(&self) -> f64 {
         self.parts
             .iter()
             .map(|part| part.law.largest() * part.count as f64)
@@ -182,9 +182,9 @@ impl Losses {
     }
 
     /// The tilt for which `of` is least, as far as a tilt is of use near `epsilon`.
-    fn least(&self, epsilon: f64, of: impl Fn(f64) -> f64) -> f64 {
+    fn least_tilt(&self, epsilon: f64, of: impl Fn(f64) -> f64) -> f64 {
         let largest = LARGEST_TILT / epsilon.max(self.spread());
-        golden(of, -12.0, largest.ln().max(-11.0))
+        golden_section(of, -12.0, largest.ln().max(-11.0))
     }
 }
 
@@ -192,7 +192,7 @@ impl Losses {
 const LARGEST_TILT: f64 = 200.0;
 
 /// Place between `exp(low)` and `exp(high)` at which a function with one valley is least, about; by golden section.
-fn golden(of: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+fn golden_section(of: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     const RATIO: f64 = 0.618_033_988_749_894_9;
     let mut a = high - RATIO * (high - low);
     let mut b = low + RATIO * (high - low);

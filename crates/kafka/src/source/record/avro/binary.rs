@@ -2,8 +2,8 @@
 
 use super::schema::{Schema, Type};
 use crate::source::record::fields::{Row, Scalar};
-use crate::source::record::tree::Tree;
-use bernstream_release::source::broken::{Broken, truncated};
+use crate::source::record::tree::FieldTree;
+use bernstream_release::source::broken::{Broken, truncated_input};
 
 /// Greatest depth at which values may lie in one another: a recursive schema would let a short message fill the stack.
 const DEEPEST: usize = 128;
@@ -21,7 +21,7 @@ pub(super) struct Input<'a> {
 #[derive(Clone, Copy)]
 struct ValuePlace<'t> {
     schema: &'t Schema,
-    tree: &'t Tree,
+    tree: &'t FieldTree,
     /// `None` where nothing is needed.
     node: Option<usize>,
     depth: usize,
@@ -43,7 +43,7 @@ impl<'a> Input<'a> {
     pub fn read_record(
         mut self,
         schema: &Schema,
-        tree: &Tree,
+        tree: &FieldTree,
         row: &mut Row,
     ) -> Result<(), Broken> {
         let place = ValuePlace {
@@ -188,7 +188,7 @@ impl<'a> Input<'a> {
         let (taken, rest) = self
             .rest
             .split_at_checked(length)
-            .ok_or_else(|| truncated("a value"))?;
+            .ok_or_else(|| truncated_input("a value"))?;
         self.rest = rest;
         Ok(taken)
     }
@@ -197,7 +197,7 @@ impl<'a> Input<'a> {
         let (taken, rest) = self
             .rest
             .split_first_chunk()
-            .ok_or_else(|| truncated("a value"))?;
+            .ok_or_else(|| truncated_input("a value"))?;
         self.rest = rest;
         Ok(*taken)
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use self::binary::Input;
 pub use self::schema::Schema;
 use super::fields::{FieldType, Row};
-use super::tree::Tree;
+use super::tree::FieldTree;
 use bernstream_release::source::broken::Broken;
 
 /// The schemas of a topic by their ids in the registry.
@@ -34,7 +34,12 @@ impl Schemas {
     /// # Errors
     ///
     /// If it is not one record of one of these schemas.
-    pub(super) fn read(&self, payload: &[u8], tree: &Tree, row: &mut Row) -> Result<(), Broken> {
+    pub(super) fn read(
+        &self,
+        payload: &[u8],
+        tree: &FieldTree,
+        row: &mut Row,
+    ) -> Result<(), Broken> {
         let [0, i0, i1, i2, i3, record @ ..] = payload else {
             return Err(Broken::new(
                 "it does not begin with a zero and the id of a schema",
