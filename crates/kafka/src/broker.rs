@@ -180,7 +180,7 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// As for [`consumer`](Self::consumer).
+    /// The client cannot be made, as in [`consumer`](Self::consumer).
     pub(crate) fn client_for(&self, topic: &str) -> Result<BaseConsumer<ErrorContext>, Error> {
         self.consumer(&[])
             .map_err(|error| self.error_about(topic, &error))

@@ -14,7 +14,7 @@ use crate::text::{Key, KnownKeys};
 
 /// Every key, in the order of the types.
 pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
-    // What is written has every field, so that `required` has their order. `properties` are sorted by name.
+    // The serialized form has every field, so that `required` has their order. `properties` are sorted by name.
     let schema = generated(Contract::Serialize);
     let mut keys = Vec::new();
     add_keys(&mut keys, "", &schema, &schema["definitions"]["release"]);
