@@ -67,7 +67,6 @@ mod progress;
 mod proofs;
 mod publication;
 mod readers;
-#[cfg(feature = "tls")]
 mod rights;
 mod running_sums;
 mod sample;
@@ -83,7 +82,6 @@ mod standby;
 mod standby_faults;
 mod strays;
 mod telemetry;
-#[cfg(feature = "tls")]
 mod tls;
 mod topics;
 mod unreadable;

@@ -38,7 +38,8 @@ fn rights_of_the_table() -> Vec<(String, Vec<String>)> {
 fn create_topics(setup: &Setup) -> [(&'static str, String); 5] {
     let broker = kafka::at(&setup.servers);
     let log = log_topic(setup);
-    topic::create(&broker, &setup.output, 1, 1, &[("retention.ms", "-1")]).expect("the output");
+    topic::create_topic(&broker, &setup.output, 1, 1, &[("retention.ms", "-1")])
+        .expect("the output");
     for name in [&setup.witness, &log] {
         let power_loss = PowerLoss::Together;
         let params = ordered::Params {
@@ -47,7 +48,7 @@ fn create_topics(setup: &Setup) -> [(&'static str, String); 5] {
             min_insync_replicas: 1,
             power_loss,
         };
-        ordered::create(&params, 1).expect("a topic that loses nothing");
+        ordered::create_topic(&params, 1).expect("a topic that loses nothing");
     }
     let clock = format!("{}-clock", setup.input);
     broker_clock::create_missing(&broker, &clock, &setup.input).expect("the clock");
@@ -61,6 +62,7 @@ fn create_topics(setup: &Setup) -> [(&'static str, String); 5] {
 }
 
 #[test]
+#[cfg_attr(not(feature = "tls"), ignore = "built without the feature `tls`")]
 fn check_names_each_right_that_is_missing_and_those_of_the_table_suffice() {
     if kafka::broker().is_none() {
         return;

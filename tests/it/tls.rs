@@ -168,6 +168,7 @@ fn run(setup: &Setup, arguments: &[&str], way: &Way<'_>) -> Output {
 }
 
 #[test]
+#[cfg_attr(not(feature = "tls"), ignore = "built without the feature `tls`")]
 fn rows_become_a_curve_over_tls_and_a_password() {
     let Some(secure) = secure() else { return };
     let way = secure.right();
@@ -247,6 +248,7 @@ fn rows_become_a_curve_over_tls_and_a_password() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "tls"), ignore = "built without the feature `tls`")]
 fn plain_passwords_and_other_mechanisms_are_taken_where_the_broker_takes_them() {
     let Some(secure) = secure() else { return };
     let ask = |mechanism| {
@@ -267,6 +269,7 @@ fn plain_passwords_and_other_mechanisms_are_taken_where_the_broker_takes_them() 
 }
 
 #[test]
+#[cfg_attr(not(feature = "tls"), ignore = "built without the feature `tls`")]
 fn what_is_wrong_is_told_in_words_by_every_command() {
     let Some(secure) = secure() else { return };
     let folder = tempfile::tempdir().expect("a folder");
@@ -454,6 +457,7 @@ fn refused(secure: &Secure, case: &str, way: &Way<'_>, words: &[&str], code: Opt
 }
 
 #[test]
+#[cfg_attr(not(feature = "tls"), ignore = "built without the feature `tls`")]
 fn a_password_that_every_user_can_read_is_warned_of() {
     let Some(secure) = secure() else { return };
     let folder = tempfile::tempdir().expect("a folder");
