@@ -22,7 +22,7 @@
 //!
 //! // For many points, and for a density instead of an intensity:
 //! let evaluator = synopsis.evaluator(synopsis.description().order)?;
-//! let density = evaluator.evaluate(&delay)? / evaluator.mass();
+//! let density = evaluator.evaluate(&delay)? / evaluator.total_mass();
 //! # assert!((density - 1.0 / 210.0).abs() < 1e-12);
 //!
 //! // Smoothed by the known distribution of its noise, with the uncertainty that remains:

@@ -2,14 +2,14 @@
 //!
 //! | step | from | to | where |
 //! |---|---|---|---|
-//! | read and absorb | messages | sums over open windows | `ReaderTask::step` |
+//! | read and absorb | messages | sums over open windows | `ReaderTask::read_once` |
 //! | close | sums | a reader's share of the next window | `ReaderTask::close_window` |
 //! | join | shares of all readers | the window, with its caps decided | `PartialMerger::next_window` in `joining.rs` |
-//! | price | the window's place in time | what each block is charged | `ReleaseTask::terms_of_window`, by `Plan::quote_window` in `terms.rs` |
-//! | evaluate, draw, describe | the window | noisy values and what they mean | [`Plan::release_window`] |
-//! | seal | noisy values | the bytes of a message | `Plan::seal_window` |
+//! | price | the window's place in time | what each block is charged | `ReleaseTask::terms_of_window`, by `ReleasePlan::quote_window` in `terms.rs` |
+//! | evaluate, draw, describe | the window | noisy values and what they mean | [`ReleasePlan::release_window`] |
+//! | seal | noisy values | the bytes of a message | `ReleasePlan::seal_window` |
 //! | pay | bytes and charges | one row of the ledger | `ReleaseTask::release_window` |
-//! | claim | the row | the witness has accepted it | `deliver::act`, called by `ReleaseTask::deliver_step` in `releasing.rs` |
+//! | claim | the row | the witness has accepted it | `deliver::publish_and_claim`, called by `ReleaseTask::deliver_step` in `releasing.rs` |
 //! | publish | what is accepted and due | a message in the output | the same, one step later |
 //!
 //! Reading and releasing are loops of their own, in threads that `loops.rs` starts, so that publishing never holds up reading. Windows

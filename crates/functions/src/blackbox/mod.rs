@@ -25,7 +25,7 @@
 //! The mean of the labels, the largest and the smallest `cut` left out, as a function that is the same everywhere.
 //!
 //! ```
-//! use bernstream_functions::blackbox::{BlackBox, Declared, DeclaredChange, Fitted, Function};
+//! use bernstream_functions::blackbox::{BlackBox, LatticeDeclaration, DeclaredChange, Fitted, Function};
 //! use bernstream_synopsis::Adjacency;
 //! use bernstream_release::Target;
 //! use bernstream_release::window::accumulator::Record;
@@ -50,10 +50,10 @@
 //! // away. The error is that of 100 sums of at most 100 and of a quotient, each correctly rounded.
 //! let mean = TrimmedMean { cut: 5, records: 100 };
 //! let replaced = DeclaredChange { sup: 0.02, sum: Some(0.04) };
-//! let declared = Declared { replaced, added: None, error: 1e-12, range: [-1.0, 1.0] };
+//! let declared = LatticeDeclaration { replaced, added: None, error: 1e-12, range: [-1.0, 1.0] };
 //! let target = BlackBox::with_declaration(mean, 1, 1, 100, declared)?;
 //! let records = (0..100).map(|i| Record::new(&[0.5], f64::from(i) / 100.0));
-//! let exact = target.evaluate(&target.accumulator().filled(records));
+//! let exact = target.evaluate(&target.accumulator().filled_accumulator(records));
 //! assert!(target.sensitivity(Adjacency::ReplaceOne, 1).is_ok());
 //! assert!(target.sensitivity(Adjacency::AddRemove, 1).is_err(), "it was not declared");
 //! # let cannot_be_shown = format!("{exact:?}");

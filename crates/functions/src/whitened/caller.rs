@@ -100,7 +100,7 @@ impl<F: Function> KernelBlackBox<F> {
     ///
     /// ```
     /// use bernstream_synopsis::machine::Kernel;
-    /// use bernstream_functions::whitened::caller::{Closure, Declared, KernelBlackBox, sobolev};
+    /// use bernstream_functions::whitened::caller::{Closure, KernelBlackBox, KernelDeclaration, sobolev_norm};
     /// use bernstream_synopsis::{Adjacency, PointKernel};
     /// use bernstream_release::Target;
     /// use bernstream_release::window::accumulator::Record;
@@ -110,8 +110,8 @@ impl<F: Function> KernelBlackBox<F> {
     /// };
     /// // The slope of a triangle is 5/n on 0.4 of the line at most: in the mean of squares, sqrt(0.4) 5/n. A replacement
     /// // is a record less and one more.
-    /// let added = sobolev(0.2, 0.01, 0.4_f64.sqrt() * 0.05);
-    /// let declared = Declared { replaced: 2.0 * added, added: Some(added), error: 1e-14, longest: 3.0 };
+    /// let added = sobolev_norm(0.2, 0.01, 0.4_f64.sqrt() * 0.05);
+    /// let declared = KernelDeclaration { replaced: 2.0 * added, added: Some(added), error: 1e-14, longest: 3.0 };
     /// let kernel = PointKernel::Machine(Kernel::Laplacian { bandwidth: 0.2 });
     /// let target = KernelBlackBox::with_declaration(Closure(near), kernel, 1, 40, 100, declared)?;
     /// let change = target.euclidean_sensitivity(Adjacency::AddRemove, 1)? as f64 * target.unit();

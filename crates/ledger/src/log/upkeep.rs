@@ -268,7 +268,7 @@ impl LedgerLog {
             let first = first.head;
             let last = last.head;
             let mut records = Vec::new();
-            for row in &missing {
+            for row in missing {
                 records.extend(split_body(&row.sealed, self.topic.largest()));
             }
             self.topic.append(&records)?;

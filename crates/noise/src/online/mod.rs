@@ -92,11 +92,11 @@ const SLACK: u64 = 20;
 /// let price = Price::Concentrated("0.5".parse().unwrap());
 /// let mut online = Online::new(kernel, 1, Sensitivity(1 << 24), 1.0, price)?;
 /// let mut generator = Generator::from_entropy()?;
-/// let first = online.ask(&[0.5], &exact(0.5), &mut generator)?;
+/// let first = online.answer_point(&[0.5], &exact(0.5), &mut generator)?;
 /// let next = if first.value > 3.0 * grid { 0.4 } else { 0.9 };
-/// let second = online.ask(&[next], &exact(next), &mut generator)?;
+/// let second = online.answer_point(&[next], &exact(next), &mut generator)?;
 /// assert!(second.power.is_none(), "noise of its own");
-/// let again = online.ask(&[0.5], &exact(0.5), &mut generator)?;
+/// let again = online.answer_point(&[0.5], &exact(0.5), &mut generator)?;
 /// assert_eq!((again.value, again.power), (first.value, Some(0.0)));
 /// # Ok::<(), bernstream_noise::Error>(())
 /// ```
