@@ -1,7 +1,7 @@
 //! The cost of accounting for a declared plan.
 
 use bernstream_noise::accountant::gaussian::DrawnNoise;
-use bernstream_noise::accountant::plan::{Plan, ReleaseClass, longest_horizon};
+use bernstream_noise::accountant::plan::{AccountantPlan, ReleaseClass, longest_horizon};
 use bernstream_noise::calibrate::Scale;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
@@ -28,11 +28,11 @@ fn plans(c: &mut Criterion) {
     let mut group = c.benchmark_group("plan");
     group.sample_size(10);
     for count in [10, 1000, 100_000] {
-        let one = Plan::new([(laplace, count)]);
+        let one = AccountantPlan::new([(laplace, count)]);
         group.bench_function(BenchmarkId::new("epsilon, Laplace", count), |b| {
             b.iter(|| one.epsilon(delta))
         });
-        let mixed = Plan::new([(laplace, count), (pure, count), (gaussian, count)]);
+        let mixed = AccountantPlan::new([(laplace, count), (pure, count), (gaussian, count)]);
         group.bench_function(BenchmarkId::new("epsilon, three classes", count), |b| {
             b.iter(|| mixed.epsilon(delta))
         });

@@ -2,7 +2,7 @@
 
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
-use bernstream_noise::continual::{Series, WindowKind};
+use bernstream_noise::continual::{CalibratedSeries, SeriesKind};
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Sensitivity;
@@ -28,12 +28,19 @@ fn panes(c: &mut Criterion) {
             b.iter(|| plain.release_noisy(&pane, &mut generator))
         });
         for (name, over) in [
-            ("cumulative", WindowKind::Cumulative),
-            ("24 panes", WindowKind::Hopping { panes: 24 }),
-            ("128 panes", WindowKind::Hopping { panes: 128 }),
+            ("cumulative", SeriesKind::Cumulative),
+            ("24 panes", SeriesKind::Hopping { panes: 24 }),
+            ("128 panes", SeriesKind::Hopping { panes: 128 }),
         ] {
-            let series =
-                Series::calibrated(over, law, Sensitivity(1 << 30), VALUES, 1, price, 4096);
+            let series = CalibratedSeries::calibrated(
+                over,
+                law,
+                Sensitivity(1 << 30),
+                VALUES,
+                1,
+                price,
+                4096,
+            );
             let series = series.expect("a price that pays");
             let mut state = series.begin_state(VALUES);
             group.bench_function(BenchmarkId::new(name, law), |b| {
@@ -43,7 +50,7 @@ fn panes(c: &mut Criterion) {
                 BenchmarkId::new(format!("{name}, state written and read"), law),
                 |b| {
                     b.iter(|| {
-                        bernstream_noise::continual::State::from_bytes(
+                        bernstream_noise::continual::SeriesState::from_bytes(
                             &series,
                             &state.to_bytes(&series),
                         )

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_synopsis::histogram::Histogram;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
@@ -31,7 +31,7 @@ fn deposits(c: &mut Criterion) {
             });
         });
         for degree in [20, 50, 200] {
-            let density = Density::new(&[0.05, 0.05][..axes], degree).expect("a density");
+            let density = LatticeDensity::new(&[0.05, 0.05][..axes], degree).expect("a density");
             let nodes = density.nodes();
             let mut histogram = Histogram::new(nodes);
             group.bench_function(BenchmarkId::new("k", degree), |b| {
@@ -56,7 +56,7 @@ fn cutoffs(c: &mut Criterion) {
         ("2-D, k = 99", &[0.05; 2], 99),
         ("3-D, k = 20", &[0.1; 3], 20),
     ] {
-        let density = Density::new(bandwidths, degree).expect("a density");
+        let density = LatticeDensity::new(bandwidths, degree).expect("a density");
         let histogram = Histogram::new(density.nodes());
         c.bench_function(&format!("evaluate, {name}"), |b| {
             b.iter(|| density.exact_intensity(black_box(&histogram)))

@@ -15,15 +15,16 @@ use arrow_array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow_ipc::writer::StreamWriter;
-use bernstream_kafka::source::kafka::{Kafka, OnBadMessage, Params};
-use bernstream_kafka::source::record::avro::{Schema, Schemas};
+use bernstream_kafka::source::kafka::{BadMessageRule, KafkaSource, KafkaSourceParams};
+use bernstream_kafka::source::record::avro::{RecordSchema, RegistrySchemas};
 use bernstream_kafka::source::record::{
-    Declared, Format, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat,
+    BatchBuilder, DeclaredTypes, IdType, MessageType, RecordForm, RecordReader, TimeFormat,
+    TopicFormat,
 };
-use bernstream_kafka::source::{Event, Source};
+use bernstream_kafka::source::{RecordSource, SourceEvent};
 use bernstream_release::source::Columns;
 use bernstream_release::source::decode::ArrowDecoder;
-use bernstream_synopsis::Recorded;
+use bernstream_synopsis::RecordedPositions;
 use bernstream_synopsis::clock::Timestamp;
 use harness::kafka;
 use prost_reflect::prost::Message as _;
@@ -45,7 +46,7 @@ const ROUNDS: usize = 3;
 /// A form with its messages, and how many rows each has.
 struct Case {
     name: &'static str,
-    format: Format,
+    format: TopicFormat,
     messages: Vec<Vec<u8>>,
     rows: usize,
 }
@@ -76,27 +77,27 @@ fn columns() -> Columns {
 }
 
 fn cases() -> Vec<Case> {
-    let declared = Declared {
+    let declared = DeclaredTypes {
         time: TimeFormat::Microseconds,
         key: Some(IdType::Text),
         unit: Some(IdType::Integer),
     };
     let records = |name, form, encode: fn(i64) -> Vec<u8>| Case {
         name,
-        format: Format::Records { form, declared },
+        format: TopicFormat::Records { form, declared },
         messages: (0..RECORDS as i64).map(encode).collect(),
         rows: 1,
     };
     let schema = r#"{"type": "record", "name": "Row", "fields": [{"name": "time", "type": "long"}, {"name": "note", "type": "string"},
         {"name": "key", "type": "string"}, {"name": "user", "type": "long"}, {"name": "value", "type": "double"}]}"#;
-    let schemas = Schemas(BTreeMap::from([(
+    let schemas = RegistrySchemas(BTreeMap::from([(
         7,
-        Schema::parse(schema).expect("a schema"),
+        RecordSchema::parse(schema).expect("a schema"),
     )]));
     let kind = MessageType::parse(descriptor(), "Row").expect("a message type");
     let arrow = |name, rows: usize| Case {
         name,
-        format: Format::Arrow,
+        format: TopicFormat::Arrow,
         messages: (0..RECORDS / rows)
             .map(|at| arrow((at * rows) as i64, rows as i64))
             .collect(),
@@ -117,9 +118,9 @@ fn in_memory(case: &Case) {
     let each = |duration: Duration| duration.as_nanos() as f64 / (rounds * RECORDS) as f64;
     let start = Instant::now();
     match &case.format {
-        Format::Records { form, declared } => {
+        TopicFormat::Records { form, declared } => {
             let mut reader = RecordReader::new(form, &columns, declared).expect("all is declared");
-            let mut gather = Gather::new(&columns);
+            let mut gather = BatchBuilder::new(&columns);
             for _ in 0..rounds {
                 for (offset, message) in case.messages.iter().enumerate() {
                     let row = Some(reader.read(message).expect("a record"));
@@ -132,7 +133,7 @@ fn in_memory(case: &Case) {
                 each(start.elapsed())
             );
         }
-        Format::Arrow => {
+        TopicFormat::Arrow => {
             let mut decoder = ArrowDecoder::new(columns.clone());
             for _ in 0..rounds {
                 for message in &case.messages {
@@ -240,7 +241,7 @@ fn consume(servers: &str, topic: &str, messages: usize) -> Duration {
 
 /// As a worker reads: up to batches that windows take.
 fn source(servers: &str, topic: &str, case: &Case, messages: usize) -> Duration {
-    let params = Params {
+    let params = KafkaSourceParams {
         broker: kafka::at(servers),
         topic: topic.to_owned(),
         clock: kafka::fresh_name("clock"),
@@ -248,14 +249,14 @@ fn source(servers: &str, topic: &str, case: &Case, messages: usize) -> Duration 
         readers: Some(1),
         trust_producer_time: false,
         format: case.format.clone(),
-        on_bad_message: OnBadMessage::Stop,
+        on_bad_message: BadMessageRule::Stop,
         skip: BTreeSet::new(),
         lost: Vec::new(),
     };
-    let mut source = Kafka::open(params, columns(), Timestamp::now).expect("it opens");
+    let mut source = KafkaSource::open(params, columns(), Timestamp::now).expect("it opens");
     let start = Instant::now();
     source
-        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
         .expect("it goes back");
     let mut rows = 0;
     while rows < messages * case.rows {
@@ -263,8 +264,8 @@ fn source(servers: &str, topic: &str, case: &Case, messages: usize) -> Duration 
             .next_event(None, Duration::from_secs(1))
             .expect("it reads")
         {
-            Event::Batch(batch) => rows += black_box(batch).times.len(),
-            Event::Idle => {}
+            SourceEvent::Batch(batch) => rows += black_box(batch).times.len(),
+            SourceEvent::Idle => {}
             other => panic!("{other:?}"),
         }
     }

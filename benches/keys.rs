@@ -17,7 +17,7 @@ use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
 use bernstream::cli::run::noise_bands;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_ledger::bootstrap::StartMode;
@@ -93,7 +93,7 @@ impl Sink for Timed {
         Ok(())
     }
 
-    fn confirm_place(&mut self) -> Result<(), sink::Error> {
+    fn confirm_place(&mut self) -> Result<(), sink::SinkError> {
         self.inner.confirm_place()
     }
 }
@@ -102,7 +102,7 @@ fn measure(broker: Option<&str>, keys: usize, releases: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     write_input(folder.path(), keys);
     let text = configuration(broker, folder.path(), releases);
-    let settings = Settings::parse(&text, "bench").expect("a sound configuration");
+    let settings = WorkerSettings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
     settings
         .output

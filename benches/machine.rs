@@ -10,15 +10,15 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 
-use bernstream_functions::machine::{Machine, Settings};
+use bernstream_functions::machine::{Machine, MachineSettings};
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::{Accumulator, Record};
-use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_synopsis::machine::{CubeKernel, Loss};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
-const KERNEL: Kernel = Kernel::Gaussian { bandwidth: 0.2 };
+const KERNEL: CubeKernel = CubeKernel::Gaussian { bandwidth: 0.2 };
 
 /// A class that depends on a circle, one label in ten wrong.
 fn records(n: u32) -> Vec<([f64; 2], f64)> {
@@ -39,7 +39,7 @@ fn records(n: u32) -> Vec<([f64; 2], f64)> {
 }
 
 fn machine(loss: Loss, c: f64, n: u32, landmarks: Option<u32>) -> Machine {
-    let settings = Settings {
+    let settings = MachineSettings {
         kernel: KERNEL,
         loss,
         c,

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use bernstream_functions::regression::Regression;
+use bernstream_functions::regression::LatticeRegression;
 use bernstream_release::Target;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
@@ -19,7 +19,7 @@ fn cutoffs(c: &mut Criterion) {
         (10_000, 100),
         (10_000, 1_000),
     ] {
-        let regression = Regression::new(0.05, k, 0.001, 100_000).expect("a regression");
+        let regression = LatticeRegression::new(0.05, k, 0.001, 100_000).expect("a regression");
         let spec = regression.accumulator();
         let state = spec.filled_accumulator(
             (0..n).map(|_| spec.record(&[rng.random()], rng.random_range(-1.0..1.0))),

@@ -6,14 +6,14 @@ use bernstream_synopsis::Shape;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::bernstein::Operator;
-use bernstream_synopsis::description::{Axis, Basis, Description, NoiseDistribution};
+use bernstream_synopsis::description::{AxisDescription, Basis, Description, NoiseDistribution};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 fn synopsis(dimensions: usize, degree: u32) -> Synopsis {
     let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
     about.degree = degree;
     about.domain = vec![
-        Axis {
+        AxisDescription {
             column: "x".to_owned(),
             min: 0.0,
             max: 1.0

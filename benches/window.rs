@@ -5,14 +5,16 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use arrow_array::{BinaryArray, Float64Array, Int64Array};
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_release::Target;
 use bernstream_release::source::Batch;
 use bernstream_release::window::accumulator::AccumulatorSpec;
-use bernstream_release::window::{Axis, Outside, ReleaseInput, Rules, VERSION, Windows};
+use bernstream_release::window::{
+    DomainAxis, OutsideRule, ReleaseInput, VERSION, WindowRules, WindowStore,
+};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::grid::SpanGrid;
 use bernstream_worker::scale::{
     CollectedPartials, PartialPiece, PartitionPartial, WindowAnnouncement, split_into_pieces,
 };
@@ -43,9 +45,9 @@ fn batch(axes: usize) -> Batch {
     }
 }
 
-fn rules() -> Rules {
-    Rules {
-        grid: Grid::new(Timestamp::from_micros(0), Duration::from_secs(60)).expect("a length"),
+fn rules() -> WindowRules {
+    WindowRules {
+        grid: SpanGrid::new(Timestamp::from_micros(0), Duration::from_secs(60)).expect("a length"),
         end: None,
         allowed_lateness: Duration::from_secs(60),
         max_future_skew: Duration::from_secs(60),
@@ -55,10 +57,10 @@ fn rules() -> Rules {
 }
 
 fn form(axes: usize, spec: AccumulatorSpec) -> ReleaseInput {
-    let axis = Axis {
+    let axis = DomainAxis {
         min: 0.0,
         max: 100.0,
-        outside: Outside::Clamp,
+        outside: OutsideRule::Clamp,
     };
     ReleaseInput {
         axes: vec![axis; axes],
@@ -90,10 +92,10 @@ fn absorb(criterion: &mut Criterion) {
             });
         });
         for degree in [20, 50, 200] {
-            let density = Density::new(&vec![0.05; axes], degree).expect("a density");
+            let density = LatticeDensity::new(&vec![0.05; axes], degree).expect("a density");
             let rules = rules();
             let first = rules.grid.span_of(Timestamp::from_micros(0));
-            let mut windows = Windows::new(
+            let mut windows = WindowStore::new(
                 rules,
                 vec![form(axes, density.accumulator())],
                 first.start,
@@ -116,15 +118,15 @@ fn join(criterion: &mut Criterion) {
     const PARTITIONS: i32 = 8;
     const KEYS: usize = 1_000;
     const MESSAGES: usize = 40;
-    let density = Density::new(&[0.05], 20).expect("a density");
+    let density = LatticeDensity::new(&[0.05], 20).expect("a density");
     let keys: Vec<String> = (0..KEYS).map(|key| format!("key {key}")).collect();
-    let rules = Rules {
+    let rules = WindowRules {
         keys: Some(keys.clone()),
         ..rules()
     };
     let first = rules.grid.span_of(Timestamp::from_micros(0));
     let open = || {
-        Windows::new(
+        WindowStore::new(
             rules.clone(),
             vec![form(1, density.accumulator())],
             first.start,

@@ -24,12 +24,12 @@ use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
 use bernstream::cli::run::noise_bands;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::bootstrap::StartMode;
 use bernstream_noise::noise::Generator;
 use bernstream_release::source::Batch;
-use bernstream_release::window::Windows;
+use bernstream_release::window::WindowStore;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_worker::metrics::{Metrics, MetricsDetail};
@@ -429,7 +429,7 @@ fn worker(
         (function, readers),
         20,
     );
-    let settings = Settings::parse(&text, "bench").expect("a sound configuration");
+    let settings = WorkerSettings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
     let from = StartMode::From {
         from: Timestamp::parse(ORIGIN).expect("a time"),
@@ -511,7 +511,7 @@ fn sealing() {
         (Function::Density, 1),
         99,
     );
-    let settings = Settings::parse(&text, "bench").expect("a sound configuration");
+    let settings = WorkerSettings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
     let plan = settings
         .plan(|release| noise_bands(release, &settings.ledger.path), true)
@@ -522,7 +522,7 @@ fn sealing() {
         .rules
         .grid
         .span_of(Timestamp::parse(ORIGIN).expect("a time"));
-    let mut windows = Windows::new(
+    let mut windows = WindowStore::new(
         plan.rules.clone(),
         vec![plan.releases[0].form.clone()],
         first.start,

@@ -6,15 +6,15 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bernstream_config::Settings;
-use bernstream_kafka::source::record::avro::{Schema, Schemas};
+use bernstream_config::WorkerSettings;
+use bernstream_kafka::source::record::avro::{RecordSchema, RegistrySchemas};
 use bernstream_kafka::source::record::{
-    Declared, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat,
+    BatchBuilder, DeclaredTypes, IdType, MessageType, RecordForm, RecordReader, TimeFormat,
 };
 use bernstream_ledger::witness::WitnessClaim;
 use bernstream_release::source::Columns;
 use bernstream_release::source::decode::ArrowDecoder;
-use bernstream_server::feed::{Feed, Origin, follow_origin};
+use bernstream_server::feed::{Feed, FeedOrigin, follow_origin};
 use bernstream_server::serve::dashboard::serve;
 use bernstream_server::serve::listen;
 use bernstream_synopsis::Synopsis;
@@ -62,12 +62,12 @@ pub fn record(bytes: &[u8]) {
         return;
     };
     let forms = FORMS.get_or_init(|| {
-        let schema = Schema::parse(include_str!("rides.avsc")).expect("a schema");
+        let schema = RecordSchema::parse(include_str!("rides.avsc")).expect("a schema");
         let kind = MessageType::parse(include_bytes!("rides.binpb").to_vec(), "rides.Event")
             .expect("a message type");
         [
             RecordForm::Json,
-            RecordForm::Avro(Arc::new(Schemas([(7, schema)].into()))),
+            RecordForm::Avro(Arc::new(RegistrySchemas([(7, schema)].into()))),
             RecordForm::Protobuf(Arc::new(kind)),
         ]
     });
@@ -79,13 +79,13 @@ pub fn record(bytes: &[u8]) {
         values: vec!["ride.km".to_owned(), "ride.price".to_owned()],
         ..Columns::default()
     };
-    let declared = Declared {
+    let declared = DeclaredTypes {
         time: TimeFormat::Milliseconds,
         key: Some(IdType::Text),
         unit: Some(IdType::Integer),
     };
     let mut reader = RecordReader::new(form, &columns, &declared).expect("all is declared");
-    let mut gather = Gather::new(&columns);
+    let mut gather = BatchBuilder::new(&columns);
     // The record before must be gone, and what is read twice must be the same.
     for offset in 0..2 {
         gather.push_row(0, offset, None, reader.read(bytes).ok());
@@ -141,7 +141,7 @@ pub fn configuration(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    match Settings::parse(text, "bernstream.toml") {
+    match WorkerSettings::parse(text, "bernstream.toml") {
         Ok(settings) => {
             let _ = settings.digest();
         }
@@ -203,7 +203,7 @@ fn dashboard() -> SocketAddr {
     .expect("a file");
     let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), "the address").expect("a port");
     let address = listener.local_addr().expect("its address");
-    let origin = Origin::Folder(folder);
+    let origin = FeedOrigin::Folder(folder);
     let feed = Arc::new(Feed::new(&origin, Timestamp::from_micros(0)));
     std::mem::forget(follow_origin(origin, feed.clone()).expect("a thread"));
     while feed.synopses().is_empty() {

@@ -7,14 +7,14 @@ use bernstream_functions::bayes::gaussian::GaussianBayes;
 use bernstream_functions::bayes::kernel::KernelBayes;
 use bernstream_functions::cells::CellDensity;
 use bernstream_functions::covariance::CovarianceDensity;
-use bernstream_functions::density::Density as Intensity;
+use bernstream_functions::density::LatticeDensity as Intensity;
 use bernstream_functions::expression;
 use bernstream_functions::expression::{Formula, Variable};
-use bernstream_functions::logistic::{Logistic, Score};
+use bernstream_functions::logistic::{Logistic, LogisticScore};
 use bernstream_functions::machine;
 use bernstream_functions::machine::{KernelMachine, Machine};
-use bernstream_functions::moments::Moments as Cosines;
-use bernstream_functions::regression::Regression as PriestleyChao;
+use bernstream_functions::moments::CosineMoments as Cosines;
+use bernstream_functions::regression::LatticeRegression as PriestleyChao;
 use bernstream_functions::tables::CellTables;
 use bernstream_functions::whitened::KernelDensity;
 use bernstream_release::Target;
@@ -22,13 +22,14 @@ use bernstream_release::window::accumulator::TableLabel;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{
-    Calibrated, CellLabel, Cells, Choice, Classifier, Clip, Definition, Density, Derivation,
-    Description, Fresh, Implied, Method, Moments, NoiseDistribution, Panes, PriorColumn, Random,
-    Recommended, Regression, Smoothing, Smoothness, Sum, Unit, WindowKind,
+    CalibrationBound, CellLabel, Cells, Classifier, Clip, Density, Derivation, Description,
+    ExpressionSum, FreshNoise, ImpliedPrivacy, Method, Moments, NoiseDistribution, Panes,
+    PanesKind, PriorColumn, PrivacyDefinition, PrivateChoice, RandomPrivacy, Recommended,
+    Regression, Smoothing, Smoothness, UnitDescription,
 };
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::Spline;
-use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::{Adjacency, sampler};
 
@@ -125,7 +126,7 @@ fn density(name: &'static str, target: Arc<dyn Target>, kernel: Smoothing) -> Fo
         key: Some("JFK"),
         axes,
         records: 1_200,
-        about: description::Target::Density(Density {
+        about: description::TargetDescription::Density(Density {
             kernel,
             divide_by: None,
         }),
@@ -206,7 +207,7 @@ fn variants() -> Found<Vec<Case>> {
     let constant = Release {
         name: "density-1d-replace-one",
         adjacency: Adjacency::ReplaceOne,
-        about: description::Target::Density(Density {
+        about: description::TargetDescription::Density(Density {
             kernel: Smoothing::Bandwidths(vec![10.0]),
             divide_by: Some(1_200),
         }),
@@ -234,12 +235,12 @@ fn variants() -> Found<Vec<Case>> {
         // Two records, and what is left of the price for the noise.
         widen(about, 2.0 / 0.85);
         about.choices = vec![
-            Choice::Bandwidths {
+            PrivateChoice::Bandwidths {
                 taken: vec![10.0],
                 candidates,
                 price: "0.1".parse().unwrap_or_default(),
             },
-            Choice::Order {
+            PrivateChoice::Order {
                 taken: 2,
                 candidates: vec![1, 2, 4],
                 price: "0.05".parse().unwrap_or_default(),
@@ -247,7 +248,7 @@ fn variants() -> Found<Vec<Case>> {
         ];
         let column = "passenger".to_owned();
         let per = "1d".to_owned();
-        about.privacy.unit = Unit::User {
+        about.privacy.unit = UnitDescription::User {
             column,
             per,
             max_records_per_window: 2,
@@ -262,13 +263,13 @@ fn variants() -> Found<Vec<Case>> {
     let hopping = changed("density-1d-hopping", &one, |about| {
         about.window = month;
         about.panes = Some(Panes {
-            over: WindowKind::Hopping(28),
+            over: PanesKind::Hopping(28),
             newest,
             step: Some(41),
         });
         let scale = about.noise.scale;
         if let Some(sensitivity) = &mut about.sensitivity {
-            sensitivity.fresh = Some(Fresh {
+            sensitivity.fresh = Some(FreshNoise {
                 scale,
                 nodes: Some(1),
                 norm_squared: None,
@@ -280,7 +281,7 @@ fn variants() -> Found<Vec<Case>> {
     let cumulative = changed("density-1d-cumulative", &one, |about| {
         about.window = month;
         about.panes = Some(Panes {
-            over: WindowKind::Cumulative,
+            over: PanesKind::Cumulative,
             newest,
             step: None,
         });
@@ -295,8 +296,8 @@ fn variants() -> Found<Vec<Case>> {
     let delta = "0.000001".parse()?;
     let planned = changed("density-1d-planned", &plan, |about| {
         let privacy = &mut about.privacy;
-        privacy.definition = Definition::Planned;
-        privacy.implies = Some(Implied {
+        privacy.definition = PrivacyDefinition::Planned;
+        privacy.implies = Some(ImpliedPrivacy {
             epsilon: "3".parse().unwrap_or_default(),
             delta,
         });
@@ -309,8 +310,8 @@ fn variants() -> Found<Vec<Case>> {
     let rho = Price::Concentrated("0.02".parse()?);
     let gaussian = changed("density-1d-gaussian", &plan, |about| {
         let privacy = &mut about.privacy;
-        privacy.definition = Definition::Gaussian;
-        privacy.implies = Some(Implied { epsilon, delta });
+        privacy.definition = PrivacyDefinition::Gaussian;
+        privacy.implies = Some(ImpliedPrivacy { epsilon, delta });
         privacy.price = rho;
         privacy
             .blocks
@@ -324,11 +325,11 @@ fn variants() -> Found<Vec<Case>> {
             values: vec![-5.0, 0.0, 30.0],
             weights: Some(vec![2.0, 5.0, 1.0]),
         };
-        about.noise.calibrated = Calibrated::Sampled;
+        about.noise.calibrated = CalibrationBound::Sampled;
         if let Some(sensitivity) = &mut about.sensitivity {
             sensitivity.derived = Derivation::Sampled;
         }
-        about.privacy.definition = Definition::Random(Random {
+        about.privacy.definition = PrivacyDefinition::Random(RandomPrivacy {
             gamma: 0.1,
             records: 300,
             prior: vec![PriorColumn {
@@ -344,7 +345,7 @@ fn variants() -> Found<Vec<Case>> {
         });
     })?;
     let paper = changed("density-1d-paper", &one, |about| {
-        about.noise.calibrated = Calibrated::Paper { times_needed: 2.75 };
+        about.noise.calibrated = CalibrationBound::Paper { times_needed: 2.75 };
         if let Some(sensitivity) = &mut about.sensitivity {
             (sensitivity.units, sensitivity.derived) =
                 (sensitivity.units * 11 / 4, Derivation::Paper);
@@ -434,7 +435,7 @@ fn on_cells() -> Found<Vec<Case>> {
     let line = diagonal("density-cells-1d-box", &[10.0], Spline::Box, &[24])?;
     let constant = Release {
         adjacency: Adjacency::ReplaceOne,
-        about: description::Target::Density(Density {
+        about: description::TargetDescription::Density(Density {
             kernel: by(&[15.0]),
             divide_by: Some(1_200),
         }),
@@ -536,7 +537,7 @@ fn tables() -> Found<Vec<Case>> {
         };
         let target = Arc::new(CellTables::new(&in_cube(bandwidths), spline, steps, by)?);
         Ok(Release {
-            about: description::Target::Cells(Cells { label }),
+            about: description::TargetDescription::Cells(Cells { label }),
             meaning: "noisy counts of cells".to_owned(),
             stands_for: 1.0,
             order: 1,
@@ -596,8 +597,13 @@ fn tables() -> Found<Vec<Case>> {
     releases.iter().map(|release| read(release, &[1])).collect()
 }
 
-fn settings(kernel: Kernel, loss: Loss, dimensions: usize, degree: u32) -> machine::Settings {
-    machine::Settings {
+fn settings(
+    kernel: CubeKernel,
+    loss: Loss,
+    dimensions: usize,
+    degree: u32,
+) -> machine::MachineSettings {
+    machine::MachineSettings {
         kernel,
         loss,
         c: C,
@@ -611,7 +617,7 @@ fn settings(kernel: Kernel, loss: Loss, dimensions: usize, degree: u32) -> machi
 fn regression(name: &'static str, target: Arc<dyn Target>, method: Method) -> Found<Release> {
     let (label, min, max) = LABEL;
     Ok(Release {
-        about: description::Target::Regression(Regression {
+        about: description::TargetDescription::Regression(Regression {
             label: label.to_owned(),
             min,
             max,
@@ -628,7 +634,7 @@ fn regression(name: &'static str, target: Arc<dyn Target>, method: Method) -> Fo
     })
 }
 
-fn method(kernel: Kernel, loss: Loss) -> Method {
+fn method(kernel: CubeKernel, loss: Loss) -> Method {
     Method::KernelMachine {
         loss,
         kernel,
@@ -639,7 +645,7 @@ fn method(kernel: Kernel, loss: Loss) -> Method {
 }
 
 fn regressions() -> Found<Vec<Case>> {
-    let wide = Kernel::Gaussian { bandwidth: 0.4 };
+    let wide = CubeKernel::Gaussian { bandwidth: 0.4 };
     let line = Arc::new(PriestleyChao::new(20.0 / 210.0, 25, 1.0 / 210.0, MOST)?);
     let line = Release {
         price: pure("4")?,
@@ -665,7 +671,7 @@ fn regressions() -> Found<Vec<Case>> {
         ..regression("regression-points-1d", points, method(wide, Loss::Huber))?
     };
     let ridge = Arc::new(KernelMachine::new(
-        settings(Kernel::Linear, Loss::Squared, 2, 1),
+        settings(CubeKernel::Linear, Loss::Squared, 2, 1),
         3,
     )?);
     let ridge = Release {
@@ -675,7 +681,7 @@ fn regressions() -> Found<Vec<Case>> {
         ..regression(
             "regression-points-linear-2d",
             ridge,
-            method(Kernel::Linear, Loss::Squared),
+            method(CubeKernel::Linear, Loss::Squared),
         )?
     };
     Ok(vec![
@@ -694,7 +700,7 @@ fn classifier(
 ) -> Found<Release> {
     let label = LABEL.0.to_owned();
     Ok(Release {
-        about: description::Target::Classifier(Classifier {
+        about: description::TargetDescription::Classifier(Classifier {
             label,
             above: LATE,
             method,
@@ -746,9 +752,9 @@ fn classifiers() -> Found<Vec<Case>> {
             ..classifier(name, target, method(kernel, loss), 1.0)?
         })
     };
-    let laplacian = Kernel::Laplacian { bandwidth: 0.5 };
-    let polynomial = Kernel::Polynomial { power: 3 };
-    let flat = Arc::new(Logistic::new(2, C, MOST, Score::Linear)?);
+    let laplacian = CubeKernel::Laplacian { bandwidth: 0.5 };
+    let polynomial = CubeKernel::Polynomial { power: 3 };
+    let flat = Arc::new(Logistic::new(2, C, MOST, LogisticScore::Linear)?);
     let logistic = Method::Logistic {
         c: C,
         max_records: MOST,
@@ -757,7 +763,7 @@ fn classifiers() -> Found<Vec<Case>> {
         order: 1,
         ..classifier("classifier-logistic-2d", flat, logistic.clone(), 1.0)?
     };
-    let steep = Arc::new(Logistic::new(3, C, MOST, Score::Linear)?);
+    let steep = Arc::new(Logistic::new(3, C, MOST, LogisticScore::Linear)?);
     let steep = Release {
         order: 1,
         law: NoiseDistribution::DiscreteCube,
@@ -770,9 +776,14 @@ fn classifiers() -> Found<Vec<Case>> {
         method(laplacian, Loss::Logistic),
         1.0,
     )?;
-    let likely = Arc::new(Logistic::new(2, C, MOST, Score::Sigmoid { degree: 6 })?);
+    let likely = Arc::new(Logistic::new(
+        2,
+        C,
+        MOST,
+        LogisticScore::Sigmoid { degree: 6 },
+    )?);
     let likely = Release {
-        about: description::Target::Probability(Classifier {
+        about: description::TargetDescription::Probability(Classifier {
             label: LABEL.0.to_owned(),
             above: LATE,
             method: logistic.clone(),
@@ -807,7 +818,7 @@ fn classifiers() -> Found<Vec<Case>> {
         read(
             &on_points(
                 "classifier-points-linear-3d",
-                Kernel::Linear,
+                CubeKernel::Linear,
                 Loss::Hinge,
                 3,
                 4,
@@ -837,7 +848,7 @@ fn sum(
         })
         .collect();
     let (label, min, max) = LABEL;
-    let label = expression::Label::Number(Variable {
+    let label = expression::LabelVariable::Number(Variable {
         name: label.to_owned(),
         min,
         max,
@@ -851,7 +862,7 @@ fn sum(
         format!(", each clipped to {sup} a lattice point and {sum} in all")
     });
     Ok(Release {
-        about: description::Target::Sum(Sum {
+        about: description::TargetDescription::Sum(ExpressionSum {
             expression: text.to_owned(),
             clip,
         }),
@@ -889,7 +900,7 @@ fn moments() -> Found<Vec<Case>> {
     let moments = |name, axes, frequencies, law, queries: &[&'static str]| -> Found<Case> {
         let target = Arc::new(Cosines::new(axes, frequencies)?);
         let release = Release {
-            about: description::Target::Moments(Moments { frequencies }),
+            about: description::TargetDescription::Moments(Moments { frequencies }),
             meaning: "sums over the records of products of cosines of the angles of the columns"
                 .to_owned(),
             stands_for: 1.0,

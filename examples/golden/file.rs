@@ -4,10 +4,10 @@ use std::error::Error;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bernstream_synopsis as synopsis;
-use bernstream_synopsis::description::{Axis, Basis, CellLabel};
+use bernstream_synopsis::description::{AxisDescription, Basis, CellLabel};
 use bernstream_synopsis::query::Query;
-use bernstream_synopsis::tables::{Estimate, Fit, Interval, Reading};
-use bernstream_synopsis::{By, Synopsis};
+use bernstream_synopsis::tables::{ConfidenceInterval, Estimate, KernelFit, PointEstimate};
+use bernstream_synopsis::{Synopsis, SynopsisReading};
 use serde_json::{Value, json};
 
 /// A synopsis and what to evaluate.
@@ -73,20 +73,28 @@ pub fn text(case: &Case) -> Result<String, Box<dyn Error>> {
 }
 
 /// The name of a reading in a file.
-fn name(by: By) -> Value {
+fn name(by: SynopsisReading) -> Value {
     match by {
-        By::Bernstein(order) => json!(order),
-        By::Nearest => json!("nearest"),
-        By::Kernel => json!("kernel"),
-        By::Posterior => json!("posterior"),
-        By::Nonnegative => json!("nonnegative"),
+        SynopsisReading::Bernstein(order) => json!(order),
+        SynopsisReading::Nearest => json!("nearest"),
+        SynopsisReading::Kernel => json!("kernel"),
+        SynopsisReading::Posterior => json!("posterior"),
+        SynopsisReading::Nonnegative => json!("nonnegative"),
     }
 }
 
-fn readings(case: &Case) -> Vec<By> {
-    let orders = case.orders.iter().map(|order| By::Bernstein(*order));
+fn readings(case: &Case) -> Vec<SynopsisReading> {
+    let orders = case
+        .orders
+        .iter()
+        .map(|order| SynopsisReading::Bernstein(*order));
     orders
-        .chain([By::Nearest, By::Kernel, By::Posterior, By::Nonnegative])
+        .chain([
+            SynopsisReading::Nearest,
+            SynopsisReading::Kernel,
+            SynopsisReading::Posterior,
+            SynopsisReading::Nonnegative,
+        ])
         .collect()
 }
 
@@ -125,15 +133,15 @@ fn refused(case: &Case) -> Value {
 
 /// Relative to the largest value. For kernel functions, whose coefficients can be far larger than their sum, the effect of
 /// rounding every term.
-fn tolerance(synopsis: &Synopsis, by: By, values: &[f64]) -> f64 {
+fn tolerance(synopsis: &Synopsis, by: SynopsisReading, values: &[f64]) -> f64 {
     let largest = |values: &[f64]| {
         values
             .iter()
             .fold(0.0_f64, |most, value| most.max(value.abs()))
     };
     match (by, &synopsis.description().basis) {
-        (By::Posterior | By::Nonnegative, _) => POSTERIOR,
-        (By::Kernel, Basis::Bernstein) => INTERPOLATION,
+        (SynopsisReading::Posterior | SynopsisReading::Nonnegative, _) => POSTERIOR,
+        (SynopsisReading::Kernel, Basis::Bernstein) => INTERPOLATION,
         (_, Basis::Tables(_)) => READING,
         (_, Basis::Kernel(_) | Basis::Cells(_)) => {
             let terms: f64 = synopsis.values().iter().map(|value| value.abs()).sum();
@@ -155,13 +163,13 @@ fn half_widths(case: &Case) -> Result<Value, Box<dyn Error>> {
     }
     let points = points(&about.domain);
     // The intervals of tables are not as wide on both sides: they are under `readings`.
-    let ends = |order: u32, half: &dyn Fn(&[f64]) -> Result<f64, synopsis::Error>| {
+    let ends = |order: u32, half: &dyn Fn(&[f64]) -> Result<f64, synopsis::SynopsisError>| {
         let evaluator = case.synopsis.evaluator(order)?;
         let ends = points
             .iter()
             .map(|point| evaluator.interval(point, half(point)?));
         let ends: Vec<[f64; 2]> = ends.collect::<Result<_, _>>()?;
-        Ok::<_, synopsis::Error>(json!(
+        Ok::<_, synopsis::SynopsisError>(json!(
             (!matches!(about.basis, Basis::Tables(_))).then_some(ends)
         ))
     };
@@ -202,7 +210,8 @@ fn integrals(case: &Case) -> Result<Value, Box<dyn Error>> {
     }
     let mut integrals = Vec::new();
     for parts in [[0.0, 1.0], [0.0, 0.31], [0.25, 0.5], [0.93, 0.94]] {
-        let side = |axis: &Axis| parts.map(|part| axis.min + part * (axis.max - axis.min));
+        let side =
+            |axis: &AxisDescription| parts.map(|part| axis.min + part * (axis.max - axis.min));
         let sides: Vec<[f64; 2]> = about.domain.iter().map(side).collect();
         let found = case.synopsis.integrate(&sides)?;
         integrals.push(json!({
@@ -233,14 +242,14 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
     } else {
         Vec::new()
     };
-    let interval = |interval: Option<Interval>| {
-        json!(interval.map(|Interval { lower, upper }| [lower, upper]))
+    let interval = |interval: Option<ConfidenceInterval>| {
+        json!(interval.map(|ConfidenceInterval { lower, upper }| [lower, upper]))
     };
     let mut readings = Vec::new();
     for bandwidths in [&least, &wide] {
         let kernel = tables.kernel(Some(bandwidths))?;
         for point in points.iter().step_by(points.len().div_ceil(8)) {
-            let mut add = |about: Value, reading: Reading| {
+            let mut add = |about: Value, reading: PointEstimate| {
                 let mut entry = json!({
                     "bandwidths": bandwidths,
                     "point": point,
@@ -253,10 +262,15 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
                 readings.push(entry);
             };
             add(json!({ "reading": "density" }), kernel.density(point)?);
-            let naive = [("naive", Fit::Naive)].into_iter().filter(|_| !is_number);
-            for (degree, fit) in [("constant", Fit::Constant), ("linear", Fit::Linear)]
+            let naive = [("naive", KernelFit::Naive)]
                 .into_iter()
-                .chain(naive)
+                .filter(|_| !is_number);
+            for (degree, fit) in [
+                ("constant", KernelFit::Constant),
+                ("linear", KernelFit::Linear),
+            ]
+            .into_iter()
+            .chain(naive)
             {
                 for table in &labelled {
                     let about =
@@ -278,7 +292,8 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
         }
     }
     for parts in [[0.0, 0.31], [0.25, 0.5], [0.4, 1.0], [0.93, 0.94]] {
-        let side = |axis: &Axis| parts.map(|part| axis.min + part * (axis.max - axis.min));
+        let side =
+            |axis: &AxisDescription| parts.map(|part| axis.min + part * (axis.max - axis.min));
         let sides: Vec<[f64; 2]> = about.domain.iter().map(side).collect();
         let range = tables.range(&sides)?;
         let mut add = |about: Value, estimate: Estimate| {
@@ -400,7 +415,7 @@ fn at<E>(points: &[Vec<f64>], f: impl Fn(&[f64]) -> Result<f64, E>) -> Result<Ve
 }
 
 /// Corners, edges, and irregular points, in natural units.
-pub fn points(domain: &[Axis]) -> Vec<Vec<f64>> {
+pub fn points(domain: &[AxisDescription]) -> Vec<Vec<f64>> {
     let unit: &[&[f64]] = match domain.len() {
         1 => &[
             &[0.0],
@@ -436,7 +451,7 @@ pub fn points(domain: &[Axis]) -> Vec<Vec<f64>> {
             &[0.873, 0.0129, 0.64],
         ],
     };
-    let natural = |(axis, y): (&Axis, &f64)| {
+    let natural = |(axis, y): (&AxisDescription, &f64)| {
         let x = axis.min + y * (axis.max - axis.min);
         ((x * 1e6).round() / 1e6).clamp(axis.min, axis.max)
     };

@@ -12,8 +12,9 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{
-    Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Noise,
-    NoiseDistribution, Privacy, Sensitivity, Unit,
+    AxisDescription, Basis, BlockCharge, CalibrationBound, Description, Digests, FORMAT,
+    NoiseDescription, NoiseDistribution, PaymentRow, PrivacyDefinition, PrivacyDescription,
+    SensitivityDescription, UnitDescription,
 };
 use bernstream_synopsis::form_error;
 use bernstream_synopsis::grid::Span;
@@ -49,7 +50,7 @@ pub struct Release {
     pub axes: usize,
     pub records: usize,
     pub target: Arc<dyn Target>,
-    pub about: description::Target,
+    pub about: description::TargetDescription,
     pub meaning: String,
     /// The factor from the target's unit to natural units: one over the volume, half the label's range, or 1.
     pub stands_for: f64,
@@ -93,14 +94,14 @@ impl Release {
                 .map(|value| self.offset + value)
                 .collect(),
         };
-        let noise = Noise {
+        let noise = NoiseDescription {
             law: self.law,
             scale: mechanism.scale().units() as f64 * grid,
             grid,
-            calibrated: Calibrated::Tight,
+            calibrated: CalibrationBound::Tight,
         };
         let band = Band::simulate(&shape, self.law, self.order).scaled_to_noise(&noise);
-        let sensitivity = Sensitivity {
+        let sensitivity = SensitivityDescription {
             norm: self.law.norm(),
             units: change.0,
             records: 1,
@@ -134,14 +135,14 @@ impl Release {
             order: self.order,
             noise,
             sensitivity: Some(sensitivity),
-            privacy: Privacy {
-                definition: Definition::from_total(self.price),
-                unit: Unit::Record,
+            privacy: PrivacyDescription {
+                definition: PrivacyDefinition::from_total(self.price),
+                unit: UnitDescription::Record,
                 in_words: in_words(self.price, self.adjacency),
                 adjacency: self.adjacency,
                 implies: None,
                 price: self.price,
-                blocks: vec![Charge {
+                blocks: vec![BlockCharge {
                     start: window.start,
                     end: window.end,
                     spent: self.price,
@@ -164,7 +165,7 @@ impl Release {
                 configuration: "9f86d081884c7d659a2feaa0c55ad015".to_owned(),
                 program: "bernstream 0.1.0".to_owned(),
             },
-            ledger: Entry {
+            ledger: PaymentRow {
                 id: "3b1f0c7e9a2d4f60".to_owned(),
                 sequence: 17,
             },
@@ -211,8 +212,8 @@ impl Release {
     }
 }
 
-pub fn domain(axes: usize) -> Vec<Axis> {
-    let axis = |(column, min, max): (&str, f64, f64)| Axis {
+pub fn domain(axes: usize) -> Vec<AxisDescription> {
+    let axis = |(column, min, max): (&str, f64, f64)| AxisDescription {
         column: column.to_owned(),
         min,
         max,

@@ -13,17 +13,17 @@ use crate::cli::missing_topic::MissingTopic;
 use crate::cli::open_error::OpenError;
 use crate::cli::runtime::{start_runtime, stop_on_signal};
 use crate::cli::settings;
-use bernstream_config::{Input, Settings, socket_address};
+use bernstream_config::{InputParams, WorkerSettings, socket_address};
 use bernstream_kafka::source::kafka;
-use bernstream_kafka::source::kafka::{Kafka, PartitionRanges};
-use bernstream_ledger::sealing::Secret;
+use bernstream_kafka::source::kafka::{KafkaSource, PartitionRanges};
+use bernstream_ledger::sealing::KeyFileSecret;
 use bernstream_server::serve;
 use bernstream_synopsis::clock::{Reminder, Timestamp};
 use bernstream_worker::pipeline::{AbsorberParams, StopRequest};
 use bernstream_worker::scale;
 use bernstream_worker::scale::{
-    Absorber, AbsorberIdentity, AbsorberPulse, PartitionAbsorber, ReadSettings, Reads, ScaleKeys,
-    ScaleTopic,
+    Absorber, AbsorberIdentity, AbsorberPulse, ChoiceReader, PartitionAbsorber, ReadSettings,
+    ScaleKeys, ScaleTopic,
 };
 use bernstream_worker::telemetry;
 
@@ -31,7 +31,7 @@ use bernstream_worker::telemetry;
 const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct AbsorbArguments {
     /// The configuration, that of the worker.
     #[arg(env = "BERNSTREAM_CONFIG")]
     configuration: PathBuf,
@@ -48,7 +48,7 @@ pub struct Arguments {
 /// # Errors
 ///
 /// If the configuration has no `[scale]`, the key file is missing, or a topic cannot be read.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &AbsorbArguments) -> Result<(), Failure> {
     telemetry::start_logging();
     let settings = settings::load_settings(&arguments.configuration)?;
     let ScaledInput { scale, input } = scaled_input(&settings)?;
@@ -111,14 +111,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// # Errors
 ///
 /// If the key file cannot be used, or a topic cannot be read.
-pub fn open_absorbed(settings: &Settings) -> Result<Option<AbsorberParams>, OpenError> {
+pub fn open_absorbed(settings: &WorkerSettings) -> Result<Option<AbsorberParams>, OpenError> {
     if settings.scale.is_none() {
         return Ok(None);
     }
     let ScaledInput { scale, input } = scaled_input(settings)?;
     let keys = load_keys(scale)?;
     let columns = settings.columns.clone();
-    let reader = Kafka::open(input.clone(), columns.clone(), Timestamp::now)?;
+    let reader = KafkaSource::open(input.clone(), columns.clone(), Timestamp::now)?;
     let topic = ScaleTopic::of_worker(scale, &input.broker, &input.topic, keys)?;
     let forms = settings.release_inputs();
     let ranges = PartitionRanges::open(input.clone(), columns)?.shared_readers();
@@ -138,14 +138,14 @@ pub fn open_absorbed(settings: &Settings) -> Result<Option<AbsorberParams>, Open
 }
 
 /// Readings of an absorber of these settings for workers, whose ledgers may keep other choices of `"auto"` than it would make.
-fn reads_of_file(settings: &Settings, path: &Path) -> Reads {
+fn reads_of_file(settings: &WorkerSettings, path: &Path) -> ChoiceReader {
     let settings = settings.clone();
     let path = path.to_owned();
     Box::new(move |choices| {
         let forms = match settings.auto_choices() == choices {
             true => settings.release_inputs(),
             // Whatever the file says by now: the digest is that of what would be read, by the other settings of this process.
-            false => Settings::load_choosing(&path, choices)
+            false => WorkerSettings::load_choosing(&path, choices)
                 .ok()?
                 .release_inputs(),
         };
@@ -159,11 +159,11 @@ fn reads_of_file(settings: &Settings, path: &Path) -> Reads {
 /// An input that absorbers read.
 struct ScaledInput<'s> {
     scale: &'s scale::ScaleParams,
-    input: &'s kafka::Params,
+    input: &'s kafka::KafkaSourceParams,
 }
 
-fn scaled_input(settings: &Settings) -> Result<ScaledInput<'_>, Failure> {
-    if let (Some(scale), Input::Kafka(input)) = (&settings.scale, &settings.input) {
+fn scaled_input(settings: &WorkerSettings) -> Result<ScaledInput<'_>, Failure> {
+    if let (Some(scale), InputParams::Kafka(input)) = (&settings.scale, &settings.input) {
         return Ok(ScaledInput { scale, input });
     }
     Err(Failure::Configuration(
@@ -174,7 +174,7 @@ fn scaled_input(settings: &Settings) -> Result<ScaledInput<'_>, Failure> {
 }
 
 fn load_keys(scale: &scale::ScaleParams) -> Result<ScaleKeys, Failure> {
-    Secret::load(&scale.key_file)
+    KeyFileSecret::load(&scale.key_file)
         .map(|secret| ScaleKeys::new(&secret))
         .map_err(Failure::Configuration)
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use bernstream_config::{Input, Settings};
-use bernstream_kafka::check::{Check, NeededTopic, check_topic, topic_setting};
-use bernstream_kafka::error::Error;
-use bernstream_kafka::right::Right;
+use bernstream_config::{InputParams, WorkerSettings};
+use bernstream_kafka::check::{NeededTopic, TopicCheck, check_topic, topic_setting};
+use bernstream_kafka::error::ClusterError;
+use bernstream_kafka::right::TopicRight;
 use bernstream_kafka::source::kafka;
-use bernstream_kafka::source::record::Format;
+use bernstream_kafka::source::record::TopicFormat;
 use bernstream_kafka::topic;
-use bernstream_kafka::topic::Topic;
-use bernstream_ledger::sealing::Secret;
+use bernstream_kafka::topic::TopicMetadata;
+use bernstream_ledger::sealing::KeyFileSecret;
 use bernstream_synopsis::clock::{format_duration, saturating_micros};
 use bernstream_worker::scale;
 
@@ -20,8 +20,8 @@ const ROWS: u64 = 2_000_000;
 const MESSAGES: u64 = 500_000;
 
 /// Tells how much the worker can read in time of what no absorber has sent; nothing without `[scale]`.
-pub fn capacity_in_words(settings: &Settings) -> Vec<String> {
-    let (Some(scale), Input::Kafka(input)) = (&settings.scale, &settings.input) else {
+pub fn capacity_in_words(settings: &WorkerSettings) -> Vec<String> {
+    let (Some(scale), InputParams::Kafka(input)) = (&settings.scale, &settings.input) else {
         return Vec::new();
     };
     let rules = &settings.windows;
@@ -31,7 +31,7 @@ pub fn capacity_in_words(settings: &Settings) -> Vec<String> {
         .saturating_sub(scale.deadline);
     let span = rules.grid.length() + rules.allowed_lateness + rules.max_future_skew;
     let (thread, what) = match &input.format {
-        Format::Records { .. } => (MESSAGES, "messages"),
+        TopicFormat::Records { .. } => (MESSAGES, "messages"),
         _ => (ROWS, "rows of Arrow"),
     };
     let threads = u64::from(input.most_readers());
@@ -85,22 +85,25 @@ fn records_in_time(thread: u64, left: Duration, span: Duration) -> u64 {
 }
 
 /// Checks that the key and the topic of `[scale]` can be used.
-pub fn scale_checks(params: &scale::ScaleParams, input: &kafka::Params) -> Vec<Check> {
-    let why = Secret::load(&params.key_file).err();
-    let mut checks = vec![Check::new(
+pub fn scale_checks(
+    params: &scale::ScaleParams,
+    input: &kafka::KafkaSourceParams,
+) -> Vec<TopicCheck> {
+    let why = KeyFileSecret::load(&params.key_file).err();
+    let mut checks = vec![TopicCheck::new(
         format!("{} is a key of absorbers", params.key_file.display()),
         why.is_none(),
         why.unwrap_or_default(),
         "`head -c 32 /dev/urandom` makes one, which the worker and every absorber need",
     )];
     let name = &params.topic;
-    if let Err(Error::NoTopic { .. }) = topic::describe_topic(&input.broker, name) {
+    if let Err(ClusterError::NoTopic { .. }) = topic::describe_topic(&input.broker, name) {
         let what =
             format!("there is no topic {name} yet: the worker or an absorber makes it, if it may");
-        checks.push(Check::passed(what));
+        checks.push(TopicCheck::passed(what));
     } else {
-        let rights = &[Right::Read, Right::Write];
-        let wishes = &[(Right::Delete, "what nobody needs any more stays there")];
+        let rights = &[TopicRight::Read, TopicRight::Write];
+        let wishes = &[(TopicRight::Delete, "what nobody needs any more stays there")];
         let needed = NeededTopic {
             broker: &input.broker,
             name,
@@ -114,24 +117,24 @@ pub fn scale_checks(params: &scale::ScaleParams, input: &kafka::Params) -> Vec<C
     checks
 }
 
-fn topic_checks(name: &str, topic: &Topic) -> Vec<Check> {
+fn topic_checks(name: &str, topic: &TopicMetadata) -> Vec<TopicCheck> {
     let policy = topic_setting(topic, "cleanup.policy");
     let too_small = scale::message_limit_below(topic);
     let is_kept = topic_setting(topic, "retention.ms").parse::<u64>().is_err();
     vec![
-        Check::new(
+        TopicCheck::new(
             format!("{name} forgets what is old"),
             policy == "delete" && !is_kept,
             "it keeps partials, which are as secret as the input, without end",
             "set cleanup.policy=delete and retention.ms=3600000",
         ),
-        Check::new(
+        TopicCheck::new(
             format!("{name} takes messages of {} bytes", scale::LARGEST),
             too_small.is_none(),
             format!("its max.message.bytes is {}", too_small.unwrap_or_default()),
             "raise max.message.bytes to the default of Kafka, 1048588",
         ),
-        Check::new(
+        TopicCheck::new(
             format!("{name} takes no compressed batches"),
             !scale::takes_compressed(topic),
             format!(
@@ -154,13 +157,13 @@ mod tests {
         assert_eq!(records_in_time(1_000, Duration::ZERO, 100 * second), 0);
         let text = include_str!("../../tests/data/lattice.toml")
             .replace("[input.kafka]", "[input.kafka]\nreaders = 3");
-        let without = Settings::parse(&text, "test").unwrap();
+        let without = WorkerSettings::parse(&text, "test").unwrap();
         assert_eq!(capacity_in_words(&without), Vec::<String>::new());
         // A day, an hour and five minutes of records, to be read in a minute less the slack of ten seconds and the deadline.
         let text = format!(
             "{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\ndeadline = \"1s\"\n"
         );
-        let lines = capacity_in_words(&Settings::parse(&text, "test").unwrap()).join("\n");
+        let lines = capacity_in_words(&WorkerSettings::parse(&text, "test").unwrap()).join("\n");
         assert!(
             lines.contains("1s later the worker reads itself, in the 49s that are left"),
             "{lines}"
@@ -174,14 +177,14 @@ mod tests {
 
     #[test]
     fn a_topic_that_keeps_partials_or_takes_none_is_a_fault() {
-        let of = |settings: &[(&str, &str)]| Topic {
+        let of = |settings: &[(&str, &str)]| TopicMetadata {
             id: String::new(),
             partitions: vec![0],
             settings: settings
                 .iter()
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
                 .collect(),
-            rights: Right::ALL.into(),
+            rights: TopicRight::ALL.into(),
         };
         let faults = |settings: &[(&str, &str)]| {
             topic_checks("t", &of(settings))

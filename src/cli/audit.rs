@@ -20,15 +20,15 @@ use crate::cli::progress::{WorkDone, show_progress_until};
 use crate::cli::runtime::{start_runtime, stop_on_signal};
 use crate::cli::settings;
 use bernstream_audit::{AuditSubject, Deadline, StampSource, neighbours, samplers};
-use bernstream_config::{Input, Settings, guarantee};
+use bernstream_config::{InputParams, WorkerSettings, guarantee};
 use bernstream_noise::noise::Generator;
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::band::Band;
-use bernstream_synopsis::description::Definition;
+use bernstream_synopsis::description::PrivacyDefinition;
 use bernstream_worker::pipeline::StopRequest;
 
 use self::attack::Attackers;
-use self::report::Report;
+use self::report::AuditReport;
 
 /// The probability with which one test fails a correct program, at most.
 const ALARM: f64 = 1e-9;
@@ -42,7 +42,7 @@ const MOST_RUNS: u64 = 10_000_000;
 const SEEDS: u64 = 1 << 53;
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct AuditArguments {
     /// The configuration.
     configuration: PathBuf,
     /// About how long to test. Every test is valid whenever it ends: Ctrl-C or SIGTERM end it early, with its report.
@@ -73,7 +73,7 @@ fn minutes(text: &str) -> Result<f64, String> {
 /// # Errors
 ///
 /// If the configuration has a fault, if a test could not be carried out, or if one has failed.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &AuditArguments) -> Result<(), Failure> {
     let settings = settings::load_only_looking(&arguments.configuration)?;
     let seed = match arguments.seed {
         Some(seed) => seed,
@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     // A page that cannot be written is told before the audit takes its time.
     let page = match &arguments.html {
-        Some(path) => Some(Page::create(path)?),
+        Some(path) => Some(ReportPage::create(path)?),
         None => None,
     };
     let file = arguments.configuration.display().to_string();
@@ -127,18 +127,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The file of the report as a page.
-struct Page<'p> {
+struct ReportPage<'p> {
     path: &'p Path,
     file: File,
 }
 
-impl<'p> Page<'p> {
+impl<'p> ReportPage<'p> {
     fn create(path: &'p Path) -> Result<Self, Failure> {
         let file = File::create(path).map_err(|error| unwritable(path, &error))?;
-        Ok(Page { path, file })
+        Ok(ReportPage { path, file })
     }
 
-    fn write(mut self, report: &Report) -> Result<(), Failure> {
+    fn write(mut self, report: &AuditReport) -> Result<(), Failure> {
         self.file
             .write_all(page::report_page(report)?.as_bytes())
             .map_err(|error| unwritable(self.path, &error))?;
@@ -159,19 +159,19 @@ struct PlannedTime {
 }
 
 fn audit_settings(
-    settings: &Settings,
+    settings: &WorkerSettings,
     configuration: String,
     seed: u64,
     time: PlannedTime,
     stop: &StopRequest,
-) -> Result<Report, Failure> {
+) -> Result<AuditReport, Failure> {
     let plan = settings.plan(|_| Candidates::new(no_band(), Vec::new()), false)?;
     let stamps = match &settings.input {
-        Input::Kafka(kafka) if kafka.trust_producer_time => StampSource::Producers,
-        Input::Kafka(kafka) => StampSource::Broker {
+        InputParams::Kafka(kafka) if kafka.trust_producer_time => StampSource::Producers,
+        InputParams::Kafka(kafka) => StampSource::Broker {
             slack: kafka.clock_slack,
         },
-        Input::Files(_) => StampSource::None,
+        InputParams::Files(_) => StampSource::None,
     };
     let subject = AuditSubject {
         plan: &plan,
@@ -180,7 +180,7 @@ fn audit_settings(
         stamps,
         backfill_until: None,
     };
-    let is_random = matches!(settings.privacy.definition, Definition::Random(_));
+    let is_random = matches!(settings.privacy.definition, PrivacyDefinition::Random(_));
     let end = time.started + time.planned;
     let deadline = Deadline::new(end, stop);
     let until = deadline.part_of_rest(REPLAYS);
@@ -202,7 +202,7 @@ fn audit_settings(
         attackers.attack_all(&replay, &pairs, &deadline, done)
     })?;
     let ledger = ledger::verify_ledger(settings, &deadline);
-    Ok(Report {
+    Ok(AuditReport {
         format: 1,
         program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
         configuration,
@@ -232,7 +232,7 @@ fn test_samplers(
     seed: u64,
     deadline: &Deadline,
     done: &WorkDone,
-) -> Vec<samplers::Sampled> {
+) -> Vec<samplers::SamplerFindings> {
     let mut sampled = Vec::new();
     for (number, sampler) in all.iter().enumerate() {
         done.set(number as u64, all.len() as u64);

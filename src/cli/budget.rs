@@ -10,22 +10,22 @@ use crate::cli::ledger::{claim_newest_row, recognised_head};
 use crate::cli::print::{line, print, push_section};
 use crate::cli::settings;
 use crate::cli::shares::{self, HeldShare, OpenBudget};
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::budget::entry::BlockGrid;
-use bernstream_ledger::budget::fold::{ActiveShare, Shares};
+use bernstream_ledger::budget::fold::{ActiveShare, BudgetShares};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::price::Price;
 
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct BudgetArguments {
     #[command(subcommand)]
-    action: Action,
+    action: BudgetAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum BudgetAction {
     /// Create the budget topic of an input, before its first pipeline is started.
     Init {
         /// The configuration of any pipeline of the input.
@@ -51,13 +51,15 @@ enum Action {
 /// # Errors
 ///
 /// If the configuration has a fault or no budget, or if the budget topic, the ledger or its witness does not allow it.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &BudgetArguments) -> Result<(), Failure> {
     match &arguments.action {
-        Action::Init { configuration } => {
+        BudgetAction::Init { configuration } => {
             create_budget_topic(&settings::load_settings(configuration)?)
         }
-        Action::Show { configuration } => show_shares(&settings::load_settings(configuration)?),
-        Action::End {
+        BudgetAction::Show { configuration } => {
+            show_shares(&settings::load_settings(configuration)?)
+        }
+        BudgetAction::End {
             configuration,
             from,
         } => {
@@ -73,7 +75,7 @@ fn no_budget() -> Failure {
     Failure::Configuration(what.to_owned())
 }
 
-fn create_budget_topic(settings: &Settings) -> Result<(), Failure> {
+fn create_budget_topic(settings: &WorkerSettings) -> Result<(), Failure> {
     let Some(params) = settings.budget_topic() else {
         return Err(no_budget());
     };
@@ -86,7 +88,7 @@ fn create_budget_topic(settings: &Settings) -> Result<(), Failure> {
     }
 }
 
-fn show_shares(settings: &Settings) -> Result<(), Failure> {
+fn show_shares(settings: &WorkerSettings) -> Result<(), Failure> {
     if settings.privacy.budget.is_none() {
         return Err(no_budget());
     }
@@ -161,7 +163,7 @@ fn holder_in_words(held: &ActiveShare, whole: Price) -> String {
 }
 
 /// Shares that a new pipeline could take.
-fn left_in_words(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
+fn left_in_words(shares: &BudgetShares, whole: Price, blocks: BlockGrid) -> Vec<String> {
     let now = Timestamp::now();
     let over_time = shares
         .left_over_time(blocks.start_of(now).unwrap_or(now))
@@ -188,7 +190,7 @@ fn price_in_words(price: Price) -> String {
 
 /// First the ledger, in a row that its witness accepts, and only then the topic: the other way round a crash between the two
 /// would leave a ledger that spends what another pipeline has taken over.
-fn end_share(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
+fn end_share(settings: &WorkerSettings, from: Option<Timestamp>) -> Result<(), Failure> {
     let mut ledger = Ledger::open(&settings.ledger)?;
     if let Some(why) = promise_mismatch(settings, ledger.settings()) {
         return Err(Failure::Ledger(why));

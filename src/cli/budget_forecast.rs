@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bernstream_config::{Period, Release, Settings, Unit, WindowKind, guarantee};
+use bernstream_config::{
+    Period, PrivacyUnit, ReleaseSettings, WindowKind, WorkerSettings, guarantee,
+};
 use bernstream_noise::accountant;
 use bernstream_noise::accountant::ChargedBlock;
-use bernstream_noise::accountant::policy::{Policy, window_number};
+use bernstream_noise::accountant::policy::{PricePolicy, window_number};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::grid::{Span, SpanGrid};
 use bernstream_synopsis::price::Price;
 use bernstream_worker::pipeline::PriceSchedule;
 
@@ -19,12 +21,12 @@ const MOST_WINDOWS: usize = 100_000;
 const CENTURIES: Duration = Duration::from_secs(300 * 365 * 24 * 3600);
 
 /// The charges of a block, and how long its budget lasts.
-pub(super) fn budget_in_words(settings: &Settings) -> Vec<String> {
+pub(super) fn budget_in_words(settings: &WorkerSettings) -> Vec<String> {
     let price = settings.window_price();
     let total = settings.privacy.total;
     match &settings.privacy.unit {
-        Unit::Record => budget_of_records(settings),
-        Unit::User {
+        PrivacyUnit::Record => budget_of_records(settings),
+        PrivacyUnit::User {
             per: Period::Every(length),
             ..
         } => {
@@ -35,7 +37,7 @@ pub(super) fn budget_in_words(settings: &Settings) -> Vec<String> {
                 kept_back_in_words(settings),
                 what_it_costs(settings),
             )];
-            let blocks = Grid::new(settings.windows.grid.origin(), *length);
+            let blocks = SpanGrid::new(settings.windows.grid.origin(), *length);
             lines.extend(
                 blocks
                     .iter()
@@ -54,7 +56,7 @@ pub(super) fn budget_in_words(settings: &Settings) -> Vec<String> {
             lines.push(alike.to_owned());
             lines
         }
-        Unit::User {
+        PrivacyUnit::User {
             per: Period::Ever, ..
         } => {
             let mut lines = vec![format!(
@@ -79,7 +81,7 @@ pub(super) fn budget_in_words(settings: &Settings) -> Vec<String> {
                     "it {}",
                     duration_in_words(
                         settings,
-                        Policy::Fixed(price).paid_windows(
+                        PricePolicy::Fixed(price).paid_windows(
                             settings.privacy.spendable_limit(),
                             None,
                             |_| true
@@ -92,7 +94,7 @@ pub(super) fn budget_in_words(settings: &Settings) -> Vec<String> {
     }
 }
 
-fn budget_of_records(settings: &Settings) -> Vec<String> {
+fn budget_of_records(settings: &WorkerSettings) -> Vec<String> {
     let total = settings.privacy.total;
     let lasts = match settings.windows.end {
         Some(end) => format!("the budget lasts to the end of the grid, {end}"),
@@ -117,11 +119,11 @@ fn budget_of_records(settings: &Settings) -> Vec<String> {
     lines
 }
 
-fn is_fixed(release: &Release) -> bool {
-    matches!(release.policy, Policy::Fixed(_))
+fn is_fixed(release: &ReleaseSettings) -> bool {
+    matches!(release.policy, PricePolicy::Fixed(_))
 }
 
-pub(super) fn kept_back_in_words(settings: &Settings) -> String {
+pub(super) fn kept_back_in_words(settings: &WorkerSettings) -> String {
     let limit = settings.privacy.spendable_limit();
     if limit == settings.privacy.total {
         String::new()
@@ -130,7 +132,7 @@ pub(super) fn kept_back_in_words(settings: &Settings) -> String {
     }
 }
 
-fn what_it_costs(settings: &Settings) -> String {
+fn what_it_costs(settings: &WorkerSettings) -> String {
     if settings.releases.iter().all(is_fixed) {
         return settings.window_price().to_string();
     }
@@ -143,7 +145,7 @@ fn what_it_costs(settings: &Settings) -> String {
 }
 
 /// Tells how long the only block lasts, which pays for `paid` windows.
-fn duration_in_words(settings: &Settings, paid: Option<u64>) -> String {
+fn duration_in_words(settings: &WorkerSettings, paid: Option<u64>) -> String {
     let grid = settings.windows.grid;
     let Some(count) = paid else {
         return "pays for all windows".to_owned();
@@ -201,7 +203,7 @@ impl std::fmt::Display for BlockForecast {
 }
 
 /// The first two blocks from the origin on.
-fn forecast_blocks(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
+fn forecast_blocks(settings: &WorkerSettings, blocks: SpanGrid) -> Vec<BlockForecast> {
     let origin = settings
         .windows
         .grid
@@ -262,7 +264,7 @@ pub(super) struct WindowToCome {
 
 /// The windows from `next` to the end of the grid. `spent` says what a block was charged before `next`.
 pub(super) fn windows_to_come<'s>(
-    settings: &'s Settings,
+    settings: &'s WorkerSettings,
     ledger: LedgerStart,
     next: Span,
     spent: impl Fn(Span) -> Price + 's,
@@ -302,7 +304,12 @@ pub(super) fn windows_to_come<'s>(
 }
 
 /// The time whose blocks a release charges for a window: one that is computed afresh from several windows charges the blocks of all.
-fn charged_span(grid: Grid, release: &Release, window: Span, covered_from: Timestamp) -> Span {
+fn charged_span(
+    grid: SpanGrid,
+    release: &ReleaseSettings,
+    window: Span,
+    covered_from: Timestamp,
+) -> Span {
     match release.window_kind {
         WindowKind::Hopping { panes } if !release.is_sum_of_panes() => Span {
             start: grid.start_before(window, panes - 1).max(covered_from),
@@ -318,11 +325,11 @@ mod tests {
 
     const USERS: &str = include_str!("../../config/users.toml");
 
-    fn settings(price: &str, per: &str) -> Settings {
+    fn settings(price: &str, per: &str) -> WorkerSettings {
         let text = USERS
             .replace("epsilon = 0.04", &format!("epsilon = {price}"))
             .replace("per = \"1d\"", &format!("per = \"{per}\""));
-        Settings::parse(&text, "test").unwrap()
+        WorkerSettings::parse(&text, "test").unwrap()
     }
 
     /// The first two days of users, with another price and another period.

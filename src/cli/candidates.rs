@@ -3,21 +3,23 @@
 use crate::cli::failure::Failure;
 use crate::cli::figures::{join_numbers, three_digits};
 use crate::cli::{settings, units};
-use bernstream_config::{Candidate, Coordinates, Release, Selection, Settings};
+use bernstream_config::{
+    Coordinates, NoiseCandidate, NoiseSelection, ReleaseSettings, WorkerSettings,
+};
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::band::Band;
-use bernstream_synopsis::description::{Basis, Cells, Recommended, Target};
+use bernstream_synopsis::description::{Basis, Cells, Recommended, TargetDescription};
 use bernstream_synopsis::predict;
-use bernstream_synopsis::predict::Expected;
-use bernstream_synopsis::rough::Kind;
+use bernstream_synopsis::predict::ExpectedErrors;
+use bernstream_synopsis::rough::WorstCaseKind;
 
 /// The best candidate of each kind of noise, which of them is selected and why, and what its total error stays within.
-pub fn candidates_in_words(table: &Selection, release: &Release) -> Vec<String> {
+pub fn candidates_in_words(table: &NoiseSelection, release: &ReleaseSettings) -> Vec<String> {
     let quantity = units::quantity_of_release(release);
     // A selection has been made for them.
     let records = release.expected_records.unwrap_or_default();
     let AssumedFunctions { ordinary, roughest } = match &release.function.about {
-        Target::Cells(Cells { label: Some(_) }) => AssumedFunctions {
+        TargetDescription::Cells(Cells { label: Some(_) }) => AssumedFunctions {
             ordinary: format!(
                 "{records} records of a window and key, spread evenly over the domain: the noise"
             ),
@@ -49,7 +51,7 @@ pub fn candidates_in_words(table: &Selection, release: &Release) -> Vec<String> 
         } else {
             " "
         };
-        let Candidate {
+        let NoiseCandidate {
             noise,
             on,
             order,
@@ -82,8 +84,8 @@ pub fn candidates_in_words(table: &Selection, release: &Release) -> Vec<String> 
 }
 
 /// The best candidate of each kind of noise.
-fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
-    let mut best: Vec<Candidate> = Vec::new();
+fn best_of_each(candidates: &[NoiseCandidate]) -> Vec<NoiseCandidate> {
+    let mut best: Vec<NoiseCandidate> = Vec::new();
     for candidate in candidates {
         match best.iter_mut().find(|other| other.noise == candidate.noise) {
             None => best.push(*candidate),
@@ -95,7 +97,11 @@ fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
 }
 
 /// Tells what is selected and why; `best` is ordered.
-fn reason_in_words(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<String> {
+fn reason_in_words(
+    table: &NoiseSelection,
+    release: &ReleaseSettings,
+    best: &[NoiseCandidate],
+) -> Vec<String> {
     if let Some(kept) = settings::kept_choice(release) {
         return vec![format!("* is in use: {kept}")];
     }
@@ -124,8 +130,8 @@ fn reason_in_words(table: &Selection, release: &Release, best: &[Candidate]) -> 
 }
 
 /// The errors of what is in use.
-fn total_error_in_words(table: &Selection, release: &Release) -> Vec<String> {
-    if let Target::Cells(Cells { label: Some(_) }) = &release.function.about {
+fn total_error_in_words(table: &NoiseSelection, release: &ReleaseSettings) -> Vec<String> {
+    if let TargetDescription::Cells(Cells { label: Some(_) }) = &release.function.about {
         let within = three_digits(table.taken.expected.within);
         let quantity = units::quantity_of_release(release);
         return vec![
@@ -136,7 +142,7 @@ fn total_error_in_words(table: &Selection, release: &Release) -> Vec<String> {
                 .to_owned(),
         ];
     }
-    let Expected {
+    let ExpectedErrors {
         noise,
         approximation,
         within,
@@ -156,7 +162,7 @@ fn total_error_in_words(table: &Selection, release: &Release) -> Vec<String> {
     )];
     if matches!(
         table.rough.as_ref().map(|rough| rough.is),
-        Some(Kind::Bounded(_))
+        Some(WorstCaseKind::Bounded(_))
     ) {
         lines.push(
             "these errors are bounds: what is fitted to records is smoother than the functions that they are predicted for".to_owned(),
@@ -168,7 +174,7 @@ fn total_error_in_words(table: &Selection, release: &Release) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if matches!(release.function.about, Target::Sum(_)) {
+    if matches!(release.function.about, TargetDescription::Sum(_)) {
         lines.push(
             "the shape of an expression is unknown: it is assumed to be a bump a quarter of the domain wide; the error of a finer \
              one is far larger, so choose its degree and order yourself"
@@ -184,19 +190,19 @@ struct AssumedFunctions {
     roughest: String,
 }
 
-fn assumed_functions(table: &Selection, records: u64) -> AssumedFunctions {
+fn assumed_functions(table: &NoiseSelection, records: u64) -> AssumedFunctions {
     match table.rough.as_ref().map(|rough| rough.is) {
-        Some(Kind::Bounded(_)) => AssumedFunctions {
+        Some(WorstCaseKind::Bounded(_)) => AssumedFunctions {
             ordinary: "sums of kernels of either sign, wider by the root of 2".to_owned(),
             roughest: "sums of kernels of either sign, up to the bounds of the label; the mean over the worst eighth".to_owned(),
         },
-        Some(Kind::Alternating { .. }) => AssumedFunctions {
+        Some(WorstCaseKind::Alternating { .. }) => AssumedFunctions {
             ordinary: format!(
                 "{records} evenly spaced records a window and key, whose labels change from bound to bound every 4 to 12 bandwidths"
             ),
             roughest: "the same, every 2 to 6 bandwidths; the mean over the worst eighth".to_owned(),
         },
-        Some(Kind::Heap(_) | Kind::Cluster(_)) | None => AssumedFunctions {
+        Some(WorstCaseKind::Heap(_) | WorstCaseKind::Cluster(_)) | None => AssumedFunctions {
             ordinary: format!(
                 "a part of the {records} records of a window and key, from half to all, in a cluster as wide as the kernel, the others \
                  anywhere"
@@ -212,9 +218,9 @@ fn assumed_functions(table: &Selection, records: u64) -> AssumedFunctions {
 ///
 /// If the noise cannot be calibrated.
 pub fn reading_advice(
-    table: &Selection,
-    settings: &Settings,
-    release: &Release,
+    table: &NoiseSelection,
+    settings: &WorkerSettings,
+    release: &ReleaseSettings,
     band: &Band,
 ) -> Result<Vec<String>, Failure> {
     let variant = settings.release_variant(

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// A point of a curve: the released value and its band.
 #[derive(Clone, Copy, Debug)]
-pub struct Point {
+pub struct ChartPoint {
     pub x: f64,
     pub value: f64,
     pub half_width: f64,
@@ -14,7 +14,7 @@ pub struct Point {
 const TICK: u32 = 4;
 
 /// Draws `points`, one per column, from zero to above the top of the band: `*` for the curve, `:` for its band.
-pub fn draw_curve(points: &[Point], rows: u32) -> String {
+pub fn draw_curve(points: &[ChartPoint], rows: u32) -> String {
     let top = points
         .iter()
         .map(|p| p.value + p.half_width)
@@ -65,7 +65,7 @@ fn axis_label(x: f64) -> String {
         .map_or_else(|_| x.to_string(), |x| x.to_string())
 }
 
-fn mark_of_point(point: &Point, low: f64, high: f64) -> char {
+fn mark_of_point(point: &ChartPoint, low: f64, high: f64) -> char {
     let value = point.value.max(0.0);
     if value >= low && value < high {
         '*'
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_axis_has_round_labels_and_holds_the_band() {
-        let point = |value: f64| Point {
+        let point = |value: f64| ChartPoint {
             x: value,
             value,
             half_width: 2.3,

@@ -13,15 +13,17 @@ use crate::cli::left::RemainingBudget;
 use crate::cli::print::{self, as_json, note, print_verdict, push_section};
 use crate::cli::progress::show_during;
 use crate::cli::resources::{self, windows_in_all};
-use crate::cli::sampled::Trial;
+use crate::cli::sampled::SampleLimits;
 use crate::cli::{alone, explain, newest_schema, sampled, settings};
-use bernstream_config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
-use bernstream_kafka::check::Check;
-use bernstream_kafka::source::record::Format;
+use bernstream_config::{
+    InputParams, OutputParams, ReleaseSettings, WorkerSettings, guarantee, synopsis_bytes,
+};
+use bernstream_kafka::check::TopicCheck;
+use bernstream_kafka::source::record::TopicFormat;
 use bernstream_synopsis::clock::{Timestamp, format_duration};
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct CheckArguments {
     /// The configuration.
     file: PathBuf,
     /// Do not contact any broker, and do not look for the input.
@@ -41,7 +43,7 @@ pub struct Arguments {
 
 /// Words of the file, and findings; everything that `--json` prints.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CheckReport {
     pipeline: String,
     guarantee: Vec<String>,
     not_protected: Vec<String>,
@@ -59,7 +61,7 @@ struct Checked {
     notes: Vec<String>,
     warnings: Vec<String>,
     /// Input, output and witness; empty with `--offline`.
-    checks: Vec<Check>,
+    checks: Vec<TopicCheck>,
     /// Everything that was not looked at, because of `--offline`.
     not_looked_at: Option<String>,
     /// The reason why `run` would not go on with the ledger, the witness and the output that are there.
@@ -82,7 +84,7 @@ fn as_text<S: serde::Serializer>(
 /// # Errors
 ///
 /// If the configuration has a fault, if a check at the brokers fails, or if `run` would refuse the ledger that is there.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     let settings = settings::load_visibly(&arguments.file)?;
     let mut checked = show_during("computing what it needs, and simulating the noise", || {
         summarize(&settings)
@@ -100,7 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(most) = arguments.sample
         && is_answered
     {
-        let trial = Trial {
+        let trial = SampleLimits {
             most,
             least: arguments.least_share,
         };
@@ -143,13 +145,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Tells whether there is no use in asking brokers for the ledger: of a new pipeline the first thing that is missing is told already, and so
 /// is a broker that does not answer.
-fn is_told_already(settings: &Settings, checks: &[Check]) -> bool {
+fn is_told_already(settings: &WorkerSettings, checks: &[TopicCheck]) -> bool {
     checks
         .iter()
         .any(|check| check.is_unanswered || (check.fault.is_some() && !has_ledger(settings)))
 }
 
-fn judge_checks(checked: Checked) -> Result<(), Failure> {
+fn judge_checks(checked: CheckReport) -> Result<(), Failure> {
     // What `ledger init` is still to create is no failure.
     let wrong = checked
         .checks
@@ -168,10 +170,10 @@ fn judge_checks(checked: Checked) -> Result<(), Failure> {
 }
 
 /// Guarantee, schedule, memory and message size in words.
-fn summarize(settings: &Settings) -> Result<Checked, Failure> {
+fn summarize(settings: &WorkerSettings) -> Result<CheckReport, Failure> {
     let mut notes = guarantee::surprising_settings(settings);
     notes.extend(settings.releases.iter().filter_map(settings::kept_choice));
-    Ok(Checked {
+    Ok(CheckReport {
         pipeline: settings.pipeline.clone(),
         guarantee: guarantee::promise_lines(settings),
         not_protected: guarantee::not_protected(settings),
@@ -195,7 +197,7 @@ fn summarize(settings: &Settings) -> Result<Checked, Failure> {
     })
 }
 
-impl Checked {
+impl CheckReport {
     fn in_words(&self) -> String {
         let mut text = String::new();
         push_section(&mut text, "Guarantee", &self.guarantee);
@@ -221,7 +223,7 @@ impl Checked {
     }
 }
 
-fn message_size(settings: &Settings, release: &Release) -> String {
+fn message_size(settings: &WorkerSettings, release: &ReleaseSettings) -> String {
     let name = settings::name_before(settings, release);
     format!(
         "{name}{} values x 8 bytes and about 6 KB of schema and metadata: about {} bytes for each window and key",
@@ -230,7 +232,7 @@ fn message_size(settings: &Settings, release: &Release) -> String {
     )
 }
 
-fn schedule_in_words(settings: &Settings) -> Vec<String> {
+fn schedule_in_words(settings: &WorkerSettings) -> Vec<String> {
     let rules = &settings.windows;
     let origin = rules.grid.origin();
     let until = if let (Some(end), Some(count)) = (rules.end, windows_in_all(settings)) {
@@ -243,8 +245,8 @@ fn schedule_in_words(settings: &Settings) -> Vec<String> {
         format_duration(rules.grid.length())
     )];
     match &settings.input {
-        Input::Kafka(kafka) => {
-            if let Format::Records { form, .. } = &kafka.format {
+        InputParams::Kafka(kafka) => {
+            if let TopicFormat::Records { form, .. } = &kafka.format {
                 let form = form.name();
                 lines.push(format!(
                     "each message is one record in {form}; one that cannot be read is dropped by itself"
@@ -268,7 +270,7 @@ fn schedule_in_words(settings: &Settings) -> Vec<String> {
             });
             lines.push(format!("it is published {} after its cutoff", format_duration(settings.publish_delay)));
         }
-        Input::Files(_) => lines.push(
+        InputParams::Files(_) => lines.push(
             "every window is open until the end of the input, and published when all input is read and the window has ended"
                 .to_owned(),
         ),
@@ -281,7 +283,7 @@ fn schedule_in_words(settings: &Settings) -> Vec<String> {
     lines
 }
 
-fn list_checks(checks: &[Check]) -> String {
+fn list_checks(checks: &[TopicCheck]) -> String {
     let mut text = String::from("Brokers\n");
     for check in checks {
         let what = &check.what;
@@ -300,24 +302,24 @@ fn list_checks(checks: &[Check]) -> String {
 }
 
 /// Everything that [`online`] would look at.
-fn things_unseen(settings: &Settings) -> String {
+fn things_unseen(settings: &WorkerSettings) -> String {
     let mut topics = Vec::new();
     let mut files = Vec::new();
     match &settings.input {
-        Input::Kafka(kafka) => {
+        InputParams::Kafka(kafka) => {
             topics.push(&kafka.topic);
             if let Some(registry) = &settings.registry {
                 files.push(format!("the registry at {}", registry.url));
             }
         }
-        Input::Files(params) => {
+        InputParams::Files(params) => {
             files.push(format!(
                 "whether the files at {} are there and have the columns",
                 params.path.display()
             ));
         }
     }
-    if let Output::Kafka { sink, witness } = &settings.output {
+    if let OutputParams::Kafka { sink, witness } = &settings.output {
         topics.extend([&sink.topic, &witness.topic]);
     }
     if let Some(budget) = &settings.privacy.budget {

@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::cli::failure::Failure;
 use crate::cli::print;
-use bernstream_kafka::security::{Identity, Mechanism, Sasl, Security, Tls};
+use bernstream_kafka::security::{SaslMechanism, SaslParams, Security, TlsIdentity, TlsParams};
 use bernstream_kafka::{Broker, addresses};
 
 /// Bootstrap servers, TLS and SASL. A command that takes them must let one of its own arguments require `brokers`: clap leaves
@@ -38,7 +38,7 @@ pub struct Cluster {
         long,
         requires_all = ["brokers", "username", "password_file"],
         value_name = "MECHANISM",
-        value_parser = PossibleValuesParser::new(Mechanism::ALL.map(Mechanism::name))
+        value_parser = PossibleValuesParser::new(SaslMechanism::ALL.map(SaslMechanism::name))
     )]
     pub sasl: Option<String>,
     /// The user name for SASL
@@ -57,15 +57,15 @@ impl Cluster {
     /// If the arguments would send a password in the clear.
     pub fn broker(&self) -> Result<Broker, Failure> {
         let identity = self.certificate.clone().zip(self.private_key.clone());
-        let identity = identity.map(|(certificate, key)| Identity { certificate, key });
+        let identity = identity.map(|(certificate, key)| TlsIdentity { certificate, key });
         let is_tls = self.tls || self.ca.is_some() || identity.is_some();
-        let tls = is_tls.then(|| Tls {
+        let tls = is_tls.then(|| TlsParams {
             ca: self.ca.clone(),
             identity,
         });
-        let mechanism = self.sasl.as_deref().and_then(Mechanism::named);
+        let mechanism = self.sasl.as_deref().and_then(SaslMechanism::named);
         let sasl = mechanism.zip(self.username.clone().zip(self.password_file.clone()));
-        let sasl = sasl.map(|(mechanism, (username, password_file))| Sasl {
+        let sasl = sasl.map(|(mechanism, (username, password_file))| SaslParams {
             mechanism,
             username,
             password_file,

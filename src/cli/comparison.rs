@@ -10,16 +10,16 @@ mod world;
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::comparison::reading::{LEAST, Reading};
-use crate::cli::comparison::table::{Line, best_of_each, recommendation, table_in_words};
-use crate::cli::comparison::trial::{Contender, DRAWS, measure_contenders};
-use crate::cli::comparison::world::{BENDS, Record, World, read_public_rows};
+use crate::cli::comparison::reading::{ComparedReading, LEAST};
+use crate::cli::comparison::table::{ComparisonLine, best_of_each, recommendation, table_in_words};
+use crate::cli::comparison::trial::{ComparedRelease, DRAWS, measure_contenders};
+use crate::cli::comparison::world::{BENDS, ComparisonData, ComparisonRecord, read_public_rows};
 use crate::cli::failure::Failure;
 use crate::cli::print::push_section;
 use crate::cli::progress::{show_during, show_progress};
-use bernstream_config::{Release, Settings};
-use bernstream_release::window::Label;
-use bernstream_synopsis::description::{Axis, Method, Target};
+use bernstream_config::{ReleaseSettings, WorkerSettings};
+use bernstream_release::window::RecordLabel;
+use bernstream_synopsis::description::{AxisDescription, Method, TargetDescription};
 use bernstream_synopsis::price::Price;
 
 /// Most records of a window that is simulated.
@@ -28,7 +28,7 @@ const MOST_RECORDS: u64 = 100_000;
 /// On what to compare.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-pub struct Arguments {
+pub struct ComparisonArguments {
     /// Show instead what cells, machines and logistic regression would each tell at this price, on public records, and which to
     /// take: for releases with a label
     #[arg(long)]
@@ -44,7 +44,7 @@ pub struct Arguments {
 
 /// Rows of a file that its owner says is public.
 struct PublicSample<'p> {
-    rows: Vec<Record>,
+    rows: Vec<ComparisonRecord>,
     path: &'p Path,
 }
 
@@ -53,7 +53,10 @@ struct PublicSample<'p> {
 /// # Errors
 ///
 /// If no release can be compared, if the number of records is not known, or if the public file cannot be read.
-pub fn comparison_in_words(settings: &Settings, arguments: &Arguments) -> Result<String, Failure> {
+pub fn comparison_in_words(
+    settings: &WorkerSettings,
+    arguments: &ComparisonArguments,
+) -> Result<String, Failure> {
     let mut text = String::new();
     let mut refused = Vec::new();
     let mut compared = 0;
@@ -85,10 +88,10 @@ pub fn comparison_in_words(settings: &Settings, arguments: &Arguments) -> Result
 }
 
 fn compare_release(
-    settings: &Settings,
-    release: &Release,
-    label: &Label,
-    arguments: &Arguments,
+    settings: &WorkerSettings,
+    release: &ReleaseSettings,
+    label: &RecordLabel,
+    arguments: &ComparisonArguments,
 ) -> Result<Vec<String>, Failure> {
     let known = arguments.records.or_else(|| expected_records(release)).ok_or_else(|| {
         let name = &release.name;
@@ -104,9 +107,10 @@ fn compare_release(
         }),
         None => None,
     };
-    let Selected { contenders, absent } = show_during("selecting what is automatic", || {
-        select_contenders(settings, release, label, known)
-    })?;
+    let SelectedFunctions { contenders, absent } =
+        show_during("selecting what is automatic", || {
+            select_contenders(settings, release, label, known)
+        })?;
     let worlds = show_during("drawing records", || {
         draw_worlds(release, label, public.as_ref(), simulated)
     });
@@ -116,7 +120,7 @@ fn compare_release(
     let mut lines = Vec::new();
     for (contender, found) in contenders.iter().zip(found) {
         for (reading, measured) in contender.readings.iter().zip(found) {
-            lines.push(Line {
+            lines.push(ComparisonLine {
                 contender,
                 reading,
                 measured,
@@ -126,7 +130,7 @@ fn compare_release(
     let lines = best_of_each(lines);
     let mut text = preface_in_words(release, label, known, simulated, public.as_ref());
     text.extend(table_in_words(&lines, label));
-    for Absent { kind, why } in absent {
+    for AbsentFunction { kind, why } in absent {
         text.push(format!("not in the table: {kind}: {why}"));
     }
     text.extend(recommendation(&lines, release, label));
@@ -135,29 +139,31 @@ fn compare_release(
 
 /// One world for each width of the bends.
 fn draw_worlds(
-    release: &Release,
-    label: &Label,
+    release: &ReleaseSettings,
+    label: &RecordLabel,
     public: Option<&PublicSample<'_>>,
     records: u64,
-) -> Vec<World> {
+) -> Vec<ComparisonData> {
     (0..BENDS.len())
         .map(|number| match public {
-            Some(public) => World::resample_rows(release, label, &public.rows, records, number),
-            None => World::draw_from_law(release, label, records, number),
+            Some(public) => {
+                ComparisonData::resample_rows(release, label, &public.rows, records, number)
+            }
+            None => ComparisonData::draw_from_law(release, label, records, number),
         })
         .collect()
 }
 
 /// The functions to compare, and those that cannot be released.
-struct Selected {
+struct SelectedFunctions {
     /// The release of the file first.
-    contenders: Vec<Contender>,
-    absent: Vec<Absent>,
+    contenders: Vec<ComparedRelease>,
+    absent: Vec<AbsentFunction>,
 }
 
 /// A kind of function that cannot be released, and why.
 #[derive(PartialEq)]
-struct Absent {
+struct AbsentFunction {
     kind: String,
     why: String,
 }
@@ -169,27 +175,27 @@ struct SelectedNoise {
 }
 
 fn select_contenders(
-    settings: &Settings,
-    release: &Release,
-    label: &Label,
+    settings: &WorkerSettings,
+    release: &ReleaseSettings,
+    label: &RecordLabel,
     records: u64,
-) -> Result<Selected, Failure> {
+) -> Result<SelectedFunctions, Failure> {
     let shape = release.shape();
-    let own = Reading::of_own_release(
+    let own = ComparedReading::of_own_release(
         &shape.basis,
         shape.value_count(),
         label,
         &release.narrowest_bandwidths(),
         &axes_of_release(release),
     );
-    let mut contenders = vec![Contender::new(
+    let mut contenders = vec![ComparedRelease::new(
         settings,
         release,
         format!("this file: {}", release.table_name()),
         None,
         own,
     )?];
-    let mut absent: Vec<Absent> = Vec::new();
+    let mut absent: Vec<AbsentFunction> = Vec::new();
     // The search takes longer than all the rest: once a family is enough.
     let mut selected: Option<SelectedNoise> = None;
     for alternative in release.alternative_functions(label, records) {
@@ -200,12 +206,13 @@ fn select_contenders(
         match settings.release_with_lines(release, &lines) {
             Ok(other) => {
                 let shape = other.shape();
-                let readings = Reading::of_release(&shape.basis, shape.value_count(), label);
+                let readings =
+                    ComparedReading::of_release(&shape.basis, shape.value_count(), label);
                 selected = other.noise_lines().map(|lines| SelectedNoise {
                     family: alternative.family,
                     lines,
                 });
-                contenders.push(Contender::new(
+                contenders.push(ComparedRelease::new(
                     settings,
                     &other,
                     alternative.kind,
@@ -213,20 +220,20 @@ fn select_contenders(
                     readings,
                 )?);
             }
-            Err(faults) => absent.push(Absent {
+            Err(faults) => absent.push(AbsentFunction {
                 kind: alternative.kind,
                 why: faults.reason(),
             }),
         }
     }
     absent.dedup();
-    Ok(Selected { contenders, absent })
+    Ok(SelectedFunctions { contenders, absent })
 }
 
 /// Tells what the comparison rests on.
 fn preface_in_words(
-    release: &Release,
-    label: &Label,
+    release: &ReleaseSettings,
+    label: &RecordLabel,
     records: u64,
     simulated: u64,
     public: Option<&PublicSample<'_>>,
@@ -257,10 +264,10 @@ fn preface_in_words(
         ),
     });
     lines.push(match label {
-        Label::Number(_) if public.is_none() => {
+        RecordLabel::Number(_) if public.is_none() => {
             "error: how far the expected label is off at a place where a record is, in the units of the label".to_owned()
         }
-        Label::Number(_) => {
+        RecordLabel::Number(_) => {
             "error: how far the expected label is from that of a row, which scatters by itself, in the units of the label".to_owned()
         }
         _ => format!(
@@ -272,10 +279,12 @@ fn preface_in_words(
 }
 
 /// The records that the file expects in a window.
-fn expected_records(release: &Release) -> Option<u64> {
+fn expected_records(release: &ReleaseSettings) -> Option<u64> {
     let most = match &release.function.about {
-        Target::Regression(about) => max_records(&about.method),
-        Target::Classifier(about) | Target::Probability(about) => max_records(&about.method),
+        TargetDescription::Regression(about) => max_records(&about.method),
+        TargetDescription::Classifier(about) | TargetDescription::Probability(about) => {
+            max_records(&about.method)
+        }
         _ => None,
     };
     release.expected_records.or(most)
@@ -290,9 +299,9 @@ fn max_records(method: &Method) -> Option<u64> {
     }
 }
 
-fn axes_of_release(release: &Release) -> Vec<Axis> {
+fn axes_of_release(release: &ReleaseSettings) -> Vec<AxisDescription> {
     let axes = release.columns.iter().zip(&release.axes);
-    axes.map(|(column, axis)| Axis {
+    axes.map(|(column, axis)| AxisDescription {
         column: column.clone(),
         min: axis.min,
         max: axis.max,

@@ -9,14 +9,14 @@ pub use crate::cli::open_error::OpenError;
 use crate::cli::open_error::ledger_refused;
 use crate::cli::rebuilt;
 use crate::cli::shares::{self, ShareRequest};
-use bernstream_config::{Input, Settings, canonical, diff};
+use bernstream_config::{InputParams, WorkerSettings, canonical, diff};
 use bernstream_kafka::broker_clock::BrokerClock;
 use bernstream_kafka::ledger::log::open_log;
 use bernstream_kafka::sink::Sink;
-use bernstream_kafka::source::Source;
-use bernstream_kafka::source::files::Files;
+use bernstream_kafka::source::RecordSource;
+use bernstream_kafka::source::files::FileSource;
 use bernstream_kafka::source::folder;
-use bernstream_kafka::source::kafka::Kafka;
+use bernstream_kafka::source::kafka::KafkaSource;
 use bernstream_kafka::topic;
 use bernstream_ledger as ledger;
 use bernstream_ledger::bootstrap::{PriorState, StartMode, choose_start};
@@ -29,7 +29,7 @@ use bernstream_worker::pipeline::NoiseSeries;
 
 /// Knowledge of a worker of the settings in its ledger for as long as its process lives, however often it builds that again.
 #[derive(Debug, Default)]
-pub struct Process {
+pub struct ProcessState {
     /// The settings of the ledger when it began.
     first: OnceLock<String>,
     /// The witness has accepted this worker's own, or others that say the same.
@@ -40,7 +40,7 @@ pub struct Process {
     has_read_again: AtomicBool,
 }
 
-impl Process {
+impl ProcessState {
     /// Refuses a ledger with other settings that another worker has recorded meanwhile.
     fn recognise(&self, wanted: &DesiredSettings, ledger: &Ledger) -> Result<(), OpenError> {
         let recorded = ledger.settings();
@@ -48,7 +48,7 @@ impl Process {
         if wanted.agrees(recorded) || (is_first && !self.is_settled.load(Relaxed)) {
             return Ok(());
         }
-        Err(ledger::Error::OtherSettings {
+        Err(ledger::LedgerError::OtherSettings {
             row: ledger.head().sequence,
         }
         .into())
@@ -61,7 +61,7 @@ const FILES: &str = "files";
 /// Everything that a worker reads, writes and keeps.
 pub struct Components {
     /// Shares of the input, one a reader; none where reading is split over processes.
-    pub readers: Vec<Box<dyn Source + Send>>,
+    pub readers: Vec<Box<dyn RecordSource + Send>>,
     pub ledger: Ledger,
     pub witness: Box<dyn Witness + Send>,
     pub sink: Box<dyn Sink + Send>,
@@ -73,8 +73,8 @@ impl Components {
     /// # Errors
     ///
     /// If the ledger belongs to other settings, or if a component is missing, damaged or cannot be reached.
-    pub fn open(settings: &Settings) -> Result<Components, OpenError> {
-        Components::open_in(settings, &Process::default())
+    pub fn open(settings: &WorkerSettings) -> Result<Components, OpenError> {
+        Components::open_in(settings, &ProcessState::default())
     }
 
     /// Opens everything, like [`open`](Self::open), once more in a process that did so before.
@@ -82,7 +82,10 @@ impl Components {
     /// # Errors
     ///
     /// Those of [`open`](Self::open); and if another worker has recorded other settings meanwhile.
-    pub fn open_in(settings: &Settings, process: &Process) -> Result<Components, OpenError> {
+    pub fn open_in(
+        settings: &WorkerSettings,
+        process: &ProcessState,
+    ) -> Result<Components, OpenError> {
         // The ledger first: if another worker holds it, nothing else is touched.
         let existing = match ledger::ledger_exists(&settings.ledger)? {
             true => Some(Ledger::open(&settings.ledger)?),
@@ -165,11 +168,11 @@ impl Components {
 }
 
 /// The way in which a worker starts that finds no ledger.
-pub fn start_mode(settings: &Settings) -> StartMode {
+pub fn start_mode(settings: &WorkerSettings) -> StartMode {
     match &settings.input {
-        Input::Kafka(_) => StartMode::Run,
+        InputParams::Kafka(_) => StartMode::Run,
         // Files are history: if nothing was ever written, they are released from the start.
-        Input::Files(_) => StartMode::From {
+        InputParams::Files(_) => StartMode::From {
             from: settings.windows.grid.origin(),
             backfill_until: None,
         },
@@ -182,7 +185,10 @@ pub fn start_mode(settings: &Settings) -> StartMode {
 /// # Errors
 ///
 /// If it does, or if it cannot be read.
-pub fn refuse_foreign_output(settings: &Settings, is_successor: bool) -> Result<(), OpenError> {
+pub fn refuse_foreign_output(
+    settings: &WorkerSettings,
+    is_successor: bool,
+) -> Result<(), OpenError> {
     if is_successor {
         return Ok(());
     }
@@ -206,7 +212,7 @@ pub fn refuse_foreign_output(settings: &Settings, is_successor: bool) -> Result<
 ///
 /// If a new ledger may not start, or if witness, output or input cannot be reached.
 pub fn first_row(
-    settings: &Settings,
+    settings: &WorkerSettings,
     witness: &mut dyn Witness,
     mode: StartMode,
     now: Timestamp,
@@ -257,35 +263,35 @@ pub fn first_row(
 /// # Errors
 ///
 /// If the brokers do not tell their time.
-fn latest_clock(settings: &Settings) -> Result<Timestamp, OpenError> {
+fn latest_clock(settings: &WorkerSettings) -> Result<Timestamp, OpenError> {
     let now = Timestamp::now();
     match &settings.input {
-        Input::Kafka(kafka) if !kafka.trust_producer_time => Ok(now.max(
+        InputParams::Kafka(kafka) if !kafka.trust_producer_time => Ok(now.max(
             BrokerClock::open(&kafka.broker, &kafka.clock, &kafka.topic)?
                 .ask_time()?
                 .stamp,
         )),
-        Input::Kafka(_) | Input::Files(_) => Ok(now),
+        InputParams::Kafka(_) | InputParams::Files(_) => Ok(now),
     }
 }
 
-fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, OpenError> {
+fn open_readers(settings: &WorkerSettings) -> Result<Vec<Box<dyn RecordSource + Send>>, OpenError> {
     let columns = settings.columns.clone();
     match &settings.input {
         // Absorbers read, and the worker what they do not.
-        Input::Kafka(_) if settings.scale.is_some() => Ok(Vec::new()),
-        Input::Kafka(params) => {
-            let input = Kafka::open(params.clone(), columns, Timestamp::now)?;
+        InputParams::Kafka(_) if settings.scale.is_some() => Ok(Vec::new()),
+        InputParams::Kafka(params) => {
+            let input = KafkaSource::open(params.clone(), columns, Timestamp::now)?;
             let shares = input
                 .listing_broken(settings.detail == MetricsDetail::Operator)
                 .shared_readers();
             Ok(shares
                 .into_iter()
-                .map(|share| Box::new(share) as Box<dyn Source + Send>)
+                .map(|share| Box::new(share) as Box<dyn RecordSource + Send>)
                 .collect())
         }
-        Input::Files(params) => {
-            let files = Files::open(params, columns)?;
+        InputParams::Files(params) => {
+            let files = FileSource::open(params, columns)?;
             if files.passed_over().len() > 0 {
                 warn!(
                     "passed over in {}: {}",
@@ -303,16 +309,16 @@ fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, Open
 /// # Errors
 ///
 /// If the topic is missing or cannot be reached.
-pub fn input_identity(settings: &Settings) -> Result<String, OpenError> {
+pub fn input_identity(settings: &WorkerSettings) -> Result<String, OpenError> {
     match &settings.input {
-        Input::Kafka(params) => Ok(topic::describe_topic(&params.broker, &params.topic)?.id),
-        Input::Files(_) => Ok(FILES.to_owned()),
+        InputParams::Kafka(params) => Ok(topic::describe_topic(&params.broker, &params.topic)?.id),
+        InputParams::Files(_) => Ok(FILES.to_owned()),
     }
 }
 
 /// The reason why a ledger with these settings cannot account for those of the file, if it cannot: input, unit, total and plan are fixed for its
 /// life. Other settings may change from a window on.
-pub fn promise_mismatch(settings: &Settings, recorded: &str) -> Option<String> {
+pub fn promise_mismatch(settings: &WorkerSettings, recorded: &str) -> Option<String> {
     let theirs = canonical::recorded_definition(recorded);
     if theirs
         .as_ref()
@@ -341,7 +347,7 @@ pub fn promise_mismatch(settings: &Settings, recorded: &str) -> Option<String> {
 }
 
 /// Checks what is fixed for the life of a ledger.
-fn check_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
+fn check_promise(settings: &WorkerSettings, ledger: &Ledger) -> Result<(), OpenError> {
     if let Some(why) = promise_mismatch(settings, ledger.settings()) {
         return Err(ledger_refused(why));
     }
@@ -356,7 +362,7 @@ fn check_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> 
 
 /// The reason why a ledger cannot take records as far ahead of their message timestamps as the file allows now, if it cannot: another one may have
 /// charged them. Whether there was one is not always known, so only a ledger that begins in the past, which is the first, is spared.
-pub fn reads_too_far_back(settings: &Settings, ledger: &Ledger) -> Option<String> {
+pub fn reads_too_far_back(settings: &WorkerSettings, ledger: &Ledger) -> Option<String> {
     let genesis = ledger.genesis();
     let ahead = settings.windows.max_future_skew;
     let had = canonical::recorded_skew(ledger.settings())
@@ -377,7 +383,7 @@ pub fn reads_too_far_back(settings: &Settings, ledger: &Ledger) -> Option<String
 }
 
 /// Words for an input that is not the one that the ledger knows.
-pub fn input_mismatch(settings: &Settings) -> String {
+pub fn input_mismatch(settings: &WorkerSettings) -> String {
     format!(
         "the input topic was deleted and created anew since the ledger was created, so the offsets in the ledger are void; {}",
         settings.output.new_ledger_advice(),
@@ -385,7 +391,7 @@ pub fn input_mismatch(settings: &Settings) -> String {
 }
 
 /// The settings that a worker records in its ledger.
-fn desired_settings(settings: &Settings, process: &Process) -> DesiredSettings {
+fn desired_settings(settings: &WorkerSettings, process: &ProcessState) -> DesiredSettings {
     let keys: Vec<Option<&str>> = match &settings.windows.keys {
         Some(keys) => keys.iter().map(|key| Some(key.as_str())).collect(),
         None => vec![None],
@@ -415,7 +421,7 @@ fn desired_settings(settings: &Settings, process: &Process) -> DesiredSettings {
 /// was spent stays spent. A ledger that does not know what was left to `"auto"` learns it. A worker that follows another one
 /// does so when it acts.
 fn adopt_settings(
-    settings: &Settings,
+    settings: &WorkerSettings,
     wanted: &DesiredSettings,
     ledger: &mut Ledger,
 ) -> Result<(), OpenError> {

@@ -16,11 +16,11 @@ use crate::cli::runtime::{start_runtime, stop_on_signal};
 use bernstream_config as config;
 use bernstream_config::socket_address;
 use bernstream_kafka as kafka;
-use bernstream_kafka::sink::{Location, Output, files};
+use bernstream_kafka::sink::{OutputLocation, OutputParams, files};
 use bernstream_server::feed;
 use bernstream_server::feed::topic;
 use bernstream_server::feed::topic::HistoryLength;
-use bernstream_server::feed::{Feed, FeedReader, Origin};
+use bernstream_server::feed::{Feed, FeedOrigin, FeedReader};
 use bernstream_server::serve;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_worker::pipeline::StopRequest;
@@ -37,7 +37,7 @@ const HISTORY: HistoryLength = HistoryLength::Last(Duration::from_secs(7 * 24 * 
 /// It reads only published synopses, and needs no access to records or ledger. Anyone who can reach the address can see the
 /// page.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct DashboardArguments {
     /// A folder of synopses, as a worker with `[output] files` writes it
     #[arg(required_unless_present = "topic", conflicts_with = "topic")]
     folder: Option<PathBuf>,
@@ -73,13 +73,13 @@ fn host(name: &str) -> Result<String, String> {
         .map_err(|what| format!("{what}: write the name alone, such as dashboard.example.org"))
 }
 
-impl Arguments {
-    fn origin(&self) -> Result<Origin, Failure> {
+impl DashboardArguments {
+    fn origin(&self) -> Result<FeedOrigin, Failure> {
         if let Some(folder) = &self.folder {
-            return Ok(Origin::Folder(folder.clone()));
+            return Ok(FeedOrigin::Folder(folder.clone()));
         }
         if let (Some(topic), Some(cluster)) = (&self.topic, &self.cluster) {
-            return Ok(Origin::Topic(topic::Params {
+            return Ok(FeedOrigin::Topic(topic::FeedTopicParams {
                 broker: cluster.broker()?,
                 topic: topic.clone(),
                 history: self.history,
@@ -96,22 +96,24 @@ impl Arguments {
 /// # Errors
 ///
 /// If the output or the address of the page is not available.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &DashboardArguments) -> Result<(), Failure> {
     telemetry::start_logging();
     let origin = arguments.origin()?;
     let listener = serve::listen(arguments.listen, "--listen")?;
     origin.check_exists().map_err(|error| match error {
-        feed::Error::Topic(kafka::Error::NoTopic { topic, servers }) => Failure::Configuration(
-            format!("there is no topic '{topic}' at {servers}; check its name"),
-        ),
-        feed::Error::Topic(error) => error.into(),
-        feed::Error::NotAFolder { .. } => Failure::Configuration(error.to_string()),
+        feed::FeedError::Topic(kafka::ClusterError::NoTopic { topic, servers }) => {
+            Failure::Configuration(format!(
+                "there is no topic '{topic}' at {servers}; check its name"
+            ))
+        }
+        feed::FeedError::Topic(error) => error.into(),
+        feed::FeedError::NotAFolder { .. } => Failure::Configuration(error.to_string()),
         error => Failure::Unavailable(error.to_string()),
     })?;
     let stop = StopRequest::default();
     let runtime = start_runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
-    if let Origin::Folder(path) = &origin
+    if let FeedOrigin::Folder(path) = &origin
         && files::synopses_below(path).is_ok_and(|found| found.is_empty())
     {
         warn!(
@@ -148,14 +150,14 @@ pub fn page_url(listener: &TcpListener) -> Result<String, Failure> {
 }
 
 /// The place where a worker's synopses can be followed.
-pub fn origin_of_output(output: &Output) -> Origin {
+pub fn origin_of_output(output: &OutputParams) -> FeedOrigin {
     match output.location() {
-        Location::Topic { broker, topic } => Origin::Topic(topic::Params {
+        OutputLocation::Topic { broker, topic } => FeedOrigin::Topic(topic::FeedTopicParams {
             broker: broker.clone(),
             topic: topic.to_owned(),
             history: HISTORY,
         }),
-        Location::Folder(path) => Origin::Folder(path.to_owned()),
+        OutputLocation::Folder(path) => FeedOrigin::Folder(path.to_owned()),
     }
 }
 
@@ -167,7 +169,7 @@ pub fn origin_of_output(output: &Output) -> Origin {
 pub fn serve_dashboard(
     listener: TcpListener,
     hosts: Arc<[String]>,
-    origin: Origin,
+    origin: FeedOrigin,
     runtime: &Runtime,
 ) -> Result<FeedReader, Failure> {
     let feed = Arc::new(Feed::new(&origin, Timestamp::now()));

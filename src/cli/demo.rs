@@ -18,14 +18,14 @@ use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedPr
 use rdkafka::{Offset, TopicPartitionList};
 use tracing::info;
 
-use crate::cli::chart::{self, Point};
+use crate::cli::chart::{self, ChartPoint};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, print};
 use crate::cli::produce::ipc_stream;
-use crate::cli::run::{self, Origin};
+use crate::cli::run::{self, SettingsOrigin};
 use crate::cli::runtime::{start_runtime, stop_on_signal};
-use bernstream_config::{Input, Output, Settings, socket_address};
+use bernstream_config::{InputParams, OutputParams, WorkerSettings, socket_address};
 use bernstream_kafka::Broker;
 use bernstream_server::serve;
 use bernstream_synopsis as synopsis;
@@ -44,7 +44,7 @@ const COLUMNS: u32 = 72;
 const LINES: u32 = 12;
 
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct DemoArguments {
     /// End after this many windows; without it, run until interrupted.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     windows: Option<u32>,
@@ -61,18 +61,18 @@ pub struct Arguments {
 /// # Errors
 ///
 /// If an address is taken, or if the mock cluster or the worker fails.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let page = listen_for_page(arguments.dashboard)?;
     line(format_args!(
         "\n  ==>  {}  <==  open this in a browser: the curves, live\n",
         dashboard::page_url(&page)?
     ))?;
-    let mut settings = Settings::parse(CONFIGURATION, "config/demo.toml")
+    let mut settings = WorkerSettings::parse(CONFIGURATION, "config/demo.toml")
         .map_err(|faults| Failure::Other(faults.to_string()))?;
-    let Input::Kafka(input) = &mut settings.input else {
+    let InputParams::Kafka(input) = &mut settings.input else {
         return Err(not_kafka());
     };
-    let Output::Kafka { sink, witness } = &mut settings.output else {
+    let OutputParams::Kafka { sink, witness } = &mut settings.output else {
         return Err(not_kafka());
     };
 
@@ -128,7 +128,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 show_synopses(&broker, &output, arguments.windows, &stop),
             )
         });
-        let worked = run::run_worker(&settings, Origin::Simulation, &runtime, &stop);
+        let worked = run::run_worker(&settings, SettingsOrigin::Simulation, &runtime, &stop);
         stop.request_stop();
         for done in [simulating.join(), showing.join()] {
             done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into())))?;
@@ -266,22 +266,22 @@ fn unreadable(error: impl Display) -> Failure {
 }
 
 /// A synopsis in the terminal: its curve, its number of records and its price.
-fn draw_curve(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
+fn draw_curve(synopsis: &Synopsis) -> Result<String, synopsis::SynopsisError> {
     let description = synopsis.description();
     let evaluator = synopsis.evaluator(description.order)?;
     let [axis] = &description.domain[..] else {
         return Ok(String::new());
     };
-    let points: Vec<Point> = (0..COLUMNS)
+    let points: Vec<ChartPoint> = (0..COLUMNS)
         .map(|column| {
             let x = axis.min + (axis.max - axis.min) * f64::from(column) / f64::from(COLUMNS - 1);
-            Ok(Point {
+            Ok(ChartPoint {
                 x,
                 value: evaluator.evaluate(&[x])?,
                 half_width: synopsis.half_width(&[x])?,
             })
         })
-        .collect::<Result<_, synopsis::Error>>()?;
+        .collect::<Result<_, synopsis::SynopsisError>>()?;
     Ok(format!(
         "counter {}, {} to {}: about {:.0} records\nprivacy: epsilon = {} for each record; a record lies in one window, so it pays once\n\n\
          customers per minute of waiting time\n{}{:>width$}\n\n\n",

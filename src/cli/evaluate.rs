@@ -9,18 +9,18 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-pub use self::asked::Arguments;
-use self::asked::Point;
-pub use self::error::Error;
+pub use self::asked::EvaluateArguments;
+use self::asked::PointArgument;
+pub use self::error::EvaluateError;
 pub(super) use self::remarks::source_in_words;
 use self::remarks::{guarantee_in_words, source_and_meaning};
 use self::table::{Printed, write_table};
 use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
-use crate::cli::newest::Topic;
+use crate::cli::newest::TopicArguments;
 use crate::cli::print::{line, note};
 use crate::cli::progress::{show_during, show_progress};
-use crate::cli::reading::Reading;
+use crate::cli::reading::ReadingArgument;
 use bernstream_kafka::sink::files;
 use bernstream_synopsis::Synopsis;
 
@@ -29,15 +29,15 @@ use bernstream_synopsis::Synopsis;
 /// # Errors
 ///
 /// If no synopsis can be read, if the arguments do not fit it, or if standard output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
     Ok(print(arguments)?)
 }
 
-fn print(arguments: &Arguments) -> Result<(), Error> {
+fn print(arguments: &EvaluateArguments) -> Result<(), EvaluateError> {
     let file = arguments.file.as_deref().unwrap_or(Path::new("-"));
     let synopsis = newest_or_read(&arguments.topic, &arguments.cluster, file)?;
     let synopsis = match &arguments.bandwidths {
-        Some(Point(bandwidths)) => show_progress("simulating the noise", |done| {
+        Some(PointArgument(bandwidths)) => show_progress("simulating the noise", |done| {
             synopsis.at_bandwidths_telling(bandwidths, &|draws, all| done.set(draws, all))
         })?,
         None => synopsis,
@@ -76,7 +76,7 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
     if let Some(reading) = synopsis
         .description()
         .reading
-        .filter(|_| arguments.by == Reading::Bernstein)
+        .filter(|_| arguments.by == ReadingArgument::Bernstein)
     {
         note(format_args!(
             "`--by {reading}` is expected to be more accurate; it has no band"
@@ -91,10 +91,10 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
 ///
 /// If the topic or the file cannot be read, or has no synopsis.
 pub(super) fn newest_or_read(
-    topic: &Option<Topic>,
+    topic: &Option<TopicArguments>,
     cluster: &Option<Cluster>,
     file: &Path,
-) -> Result<Synopsis, Error> {
+) -> Result<Synopsis, EvaluateError> {
     match (topic, cluster) {
         (Some(topic), Some(cluster)) => Ok(topic.newest_synopsis(&cluster.broker()?)?),
         _ => read_synopsis(file),
@@ -106,25 +106,25 @@ pub(super) fn newest_or_read(
 /// # Errors
 ///
 /// If the file cannot be read or is not a synopsis.
-fn read_synopsis(path: &Path) -> Result<Synopsis, Error> {
+fn read_synopsis(path: &Path) -> Result<Synopsis, EvaluateError> {
     let bytes = read_bytes(path)?;
     let synopsis = match std::str::from_utf8(&bytes) {
         Ok(text) if text.trim_start().starts_with('{') => Synopsis::from_json(text),
         _ => Synopsis::decode_message(&bytes),
     };
-    synopsis.map_err(|source| Error::NoSynopsis {
+    synopsis.map_err(|source| EvaluateError::NoSynopsis {
         path: path.to_owned(),
         source,
     })
 }
 
-fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
+fn read_bytes(path: &Path) -> Result<Vec<u8>, EvaluateError> {
     if path.is_dir() {
         let newest = files::synopses_below(path)
             .ok()
             .and_then(|found| found.last().cloned());
         let example = newest.unwrap_or_else(|| path.join("PIPELINE/RELEASE/WINDOW.arrows"));
-        return Err(Error::Folder {
+        return Err(EvaluateError::Folder {
             path: path.to_owned(),
             example,
         });
@@ -137,7 +137,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
     };
     match read {
         Ok(_) => Ok(bytes),
-        Err(source) => Err(Error::Read {
+        Err(source) => Err(EvaluateError::Read {
             path: path.to_owned(),
             source,
         }),
@@ -157,10 +157,10 @@ mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        arguments: Arguments,
+        arguments: EvaluateArguments,
     }
 
-    fn parse(line: &str) -> Result<Arguments, String> {
+    fn parse(line: &str) -> Result<EvaluateArguments, String> {
         let words = std::iter::once("evaluate").chain(line.split_whitespace());
         Command::try_parse_from(words)
             .map(|command| command.arguments)
@@ -171,7 +171,7 @@ mod tests {
         serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap()
     }
 
-    fn printed(line: &str, values: [f64; 3]) -> Result<String, Error> {
+    fn printed(line: &str, values: [f64; 3]) -> Result<String, EvaluateError> {
         let mut out = Vec::new();
         let synopsis = Synopsis::new(example(), values.to_vec()).unwrap();
         write_table(&synopsis, &parse(line).unwrap(), &mut out)
@@ -219,7 +219,9 @@ mod tests {
         assert!((value - 1.0 / 210.0).abs() < 1e-5, "{value}");
         assert!(matches!(
             printed("file --density", [-1.0; 3]),
-            Err(Error::Synopsis(synopsis::Error::NoMass { .. }))
+            Err(EvaluateError::Synopsis(
+                synopsis::SynopsisError::NoMass { .. }
+            ))
         ));
     }
 
@@ -290,7 +292,9 @@ mod tests {
         let refused = printed("file --at 0 --by nearest");
         assert!(matches!(
             refused,
-            Err(Error::Synopsis(synopsis::Error::Reading { .. }))
+            Err(EvaluateError::Synopsis(
+                synopsis::SynopsisError::Reading { .. }
+            ))
         ));
     }
 
@@ -331,11 +335,11 @@ mod tests {
         assert!(first("classes", "file --at 20,12 --fit naive")[4] > naive[4]);
         assert!(matches!(
             printed("number", "file --fit naive"),
-            Err(Error::Synopsis(synopsis::Error::NoClasses))
+            Err(EvaluateError::Synopsis(synopsis::SynopsisError::NoClasses))
         ));
         assert!(matches!(
             printed("none", "file --fit linear"),
-            Err(Error::Synopsis(synopsis::Error::NoLabel))
+            Err(EvaluateError::Synopsis(synopsis::SynopsisError::NoLabel))
         ));
         assert!(parse("file --fit naive --density").is_err() && parse("file --fit cubic").is_err());
     }

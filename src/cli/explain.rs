@@ -14,21 +14,21 @@ use crate::cli::cap::CapLoss;
 use crate::cli::components::promise_mismatch;
 use crate::cli::explain::choices::private_choices;
 use crate::cli::explain::errors::{Accuracy, curve_scale};
-use crate::cli::explain::plan::Plan;
+use crate::cli::explain::plan::PublicQuantities;
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
 use crate::cli::left::RemainingBudget;
 use crate::cli::print::{as_json, line, note, print, push_section, warning};
 use crate::cli::progress::show_during;
 use crate::cli::{candidates, comparison, settings};
-use bernstream_config::{Release, Settings, Unit, guarantee};
+use bernstream_config::{PrivacyUnit, ReleaseSettings, WorkerSettings, guarantee};
 use bernstream_ledger::Ledger;
-use bernstream_noise::accountant::policy::Policy;
+use bernstream_noise::accountant::policy::PricePolicy;
 use bernstream_synopsis::Basis;
 use bernstream_synopsis::price::Price;
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct ExplainArguments {
     /// The configuration.
     file: PathBuf,
     /// Tell sensitivity and noise in grid units as well, and what the noise is added to
@@ -42,12 +42,12 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "compare")]
     json: bool,
     #[command(flatten)]
-    comparison: comparison::Arguments,
+    comparison: comparison::ComparisonArguments,
 }
 
 /// Everything that `--json` prints.
 #[derive(Debug, Serialize)]
-struct Explained {
+struct ExplainReport {
     pipeline: String,
     /// The most that a block may spend.
     total: Price,
@@ -73,9 +73,9 @@ struct ExplainedRelease {
     in_short: Vec<String>,
     accuracy: Accuracy,
     /// Everything else, in sentences.
-    sections: Vec<Section>,
+    sections: Vec<ExplainSection>,
     /// Sections that only `--verbose` tells in words.
-    details: Vec<Section>,
+    details: Vec<ExplainSection>,
 }
 
 fn mean(text: &str) -> Result<f64, String> {
@@ -89,14 +89,14 @@ fn mean(text: &str) -> Result<f64, String> {
 
 /// Lines under a heading.
 #[derive(Debug, Serialize)]
-struct Section {
+struct ExplainSection {
     heading: &'static str,
     lines: Vec<String>,
 }
 
-impl Section {
+impl ExplainSection {
     fn new(heading: &'static str, lines: Vec<String>) -> Self {
-        Section { heading, lines }
+        ExplainSection { heading, lines }
     }
 }
 
@@ -105,7 +105,7 @@ impl Section {
 /// # Errors
 ///
 /// If the configuration has a fault, if nothing in it can be compared, or if standard output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let settings = settings::load_visibly(&arguments.file)?;
     if arguments.comparison.compare {
         return print(comparison::comparison_in_words(
@@ -116,10 +116,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut explained = show_during("simulating the noise", || explain_settings(&settings))?;
     if let Some(mean) = arguments.records_per_user {
         match &settings.privacy.unit {
-            Unit::Record => {
+            PrivacyUnit::Record => {
                 note("--records-per-user tells nothing: every record is a unit, so there is no cap")
             }
-            Unit::User {
+            PrivacyUnit::User {
                 max_records_per_window: cap,
                 ..
             } => {
@@ -140,8 +140,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn explain_settings(settings: &Settings) -> Result<Explained, Failure> {
-    Ok(Explained {
+fn explain_settings(settings: &WorkerSettings) -> Result<ExplainReport, Failure> {
+    Ok(ExplainReport {
         pipeline: settings.pipeline.clone(),
         total: settings.privacy.total,
         releases: settings
@@ -178,7 +178,7 @@ fn cap_in_words(loss: CapLoss, mean: f64) -> Vec<String> {
 /// # Errors
 ///
 /// If the noise of its price cannot be drawn.
-pub fn visibility_verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
+pub fn visibility_verdicts(settings: &WorkerSettings) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
     for release in settings
         .releases
@@ -186,33 +186,37 @@ pub fn visibility_verdicts(settings: &Settings) -> Result<Vec<String>, Failure> 
         .filter(|release| curve_scale(settings, release).is_some())
     {
         let name = settings::name_before(settings, release);
-        let words = Accuracy::of_plan(&Plan::new(settings, release)?)?.visibility_in_words();
+        let words =
+            Accuracy::of_plan(&PublicQuantities::new(settings, release)?)?.visibility_in_words();
         lines.extend(words.into_iter().map(|line| format!("{name}{line}")));
     }
     Ok(lines)
 }
 
-fn explain_release(settings: &Settings, release: &Release) -> Result<ExplainedRelease, Failure> {
-    let plan = Plan::new(settings, release)?;
+fn explain_release(
+    settings: &WorkerSettings,
+    release: &ReleaseSettings,
+) -> Result<ExplainedRelease, Failure> {
+    let plan = PublicQuantities::new(settings, release)?;
     let accuracy = Accuracy::of_plan(&plan)?;
     let mut sections = Vec::new();
-    if let Policy::Decaying { half_after, .. } = release.policy {
+    if let PricePolicy::Decaying { half_after, .. } = release.policy {
         let lines = accuracy.later_windows(&plan, half_after.get());
-        sections.push(Section::new("Later windows", lines));
+        sections.push(ExplainSection::new("Later windows", lines));
     }
     if let Some(table) = &release.auto {
         let lines = candidates::candidates_in_words(table, release);
-        sections.push(Section::new("Choice of noise and size", lines));
+        sections.push(ExplainSection::new("Choice of noise and size", lines));
         let lines = candidates::reading_advice(table, settings, release, &plan.band)?;
-        sections.push(Section::new("Readings", lines));
+        sections.push(ExplainSection::new("Readings", lines));
     }
-    sections.push(Section::new(
+    sections.push(ExplainSection::new(
         "Private choices",
         private_choices(settings, release)?,
     ));
-    sections.push(Section::new("Noise", plan.noise_in_words()?));
+    sections.push(ExplainSection::new("Noise", plan.noise_in_words()?));
     if let Some(series) = &plan.series {
-        sections.push(Section::new("Sums", plan.sums_in_words(series)));
+        sections.push(ExplainSection::new("Sums", plan.sums_in_words(series)));
     }
     let mut approximation = plan.approximation_in_words();
     if approximation.is_empty()
@@ -223,11 +227,11 @@ fn explain_release(settings: &Settings, release: &Release) -> Result<ExplainedRe
             "not predicted for this function: the errors above are due to the noise alone";
         approximation.push(unknown.to_owned());
     }
-    sections.push(Section::new("Approximation", approximation));
+    sections.push(ExplainSection::new("Approximation", approximation));
     let mut details = vec![
         plan.released_form(),
-        Section::new("Sensitivity", plan.sensitivity_in_words()),
-        Section::new("Grid units", plan.noise_in_units()?),
+        ExplainSection::new("Sensitivity", plan.sensitivity_in_words()),
+        ExplainSection::new("Grid units", plan.noise_in_units()?),
     ];
     sections.retain(|section| !section.lines.is_empty());
     details.retain(|section| !section.lines.is_empty());
@@ -241,7 +245,7 @@ fn explain_release(settings: &Settings, release: &Release) -> Result<ExplainedRe
     })
 }
 
-impl Explained {
+impl ExplainReport {
     /// Everything in words, the most important first: errors, prices, budget.
     fn in_words(&self, is_verbose: bool) -> String {
         let mut text = String::new();
@@ -269,7 +273,7 @@ impl Explained {
                 std::slice::from_ref(&release.function),
             );
             let details = release.details.iter().filter(|_| is_verbose);
-            for Section { heading, lines } in release.sections.iter().chain(details) {
+            for ExplainSection { heading, lines } in release.sections.iter().chain(details) {
                 push_section(&mut text, heading, lines);
             }
         }

@@ -1,7 +1,7 @@
 //! Why a command fails, and the exit code that says so.
 
 use crate::cli::style;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::{deliver, output};
 use bernstream_kafka::source;
@@ -58,7 +58,7 @@ impl Failure {
     }
 
     /// Says how to go on without the ledger, if it cannot: that depends on its log and on the output.
-    pub fn with_advice(self, settings: &Settings) -> Self {
+    pub fn with_advice(self, settings: &WorkerSettings) -> Self {
         let new = settings.output.new_ledger_advice();
         match self {
             Failure::LostLedger(what) if settings.ledger_log.is_some() => Failure::Ledger(format!(
@@ -80,41 +80,42 @@ impl From<config::Faults> for Failure {
     }
 }
 
-impl From<config::Error> for Failure {
-    fn from(error: config::Error) -> Self {
+impl From<config::SettingsError> for Failure {
+    fn from(error: config::SettingsError) -> Self {
         Failure::Configuration(error.to_string())
     }
 }
 
-impl From<pipeline::Error> for Failure {
-    fn from(error: pipeline::Error) -> Self {
-        use pipeline::Error;
+impl From<pipeline::PipelineError> for Failure {
+    fn from(error: pipeline::PipelineError) -> Self {
+        use pipeline::PipelineError;
         let text = error.to_string();
         match error {
             // What the brokers refuse now they allowed before.
-            Error::Source(source::Error::Kafka(_) | source::Error::Hanging { .. }) => {
-                Failure::Unavailable(text)
-            }
-            Error::Source(error) => error.into(),
-            Error::Ledger(error) | Error::Deliver(deliver::Error::Ledger(error)) => error.into(),
-            Error::Deliver(deliver::Error::Witness(error)) => error.into(),
-            Error::Deliver(deliver::Error::Sink { error, .. }) => error.into(),
-            Error::Mechanism(_)
-            | Error::Continual(_)
-            | Error::Synopsis(_)
-            | Error::ReadsTooFar
-            | Error::Thread(_)
-            | Error::Panicked => Failure::Other(text),
+            PipelineError::Source(
+                source::SourceError::Kafka(_) | source::SourceError::Hanging { .. },
+            ) => Failure::Unavailable(text),
+            PipelineError::Source(error) => error.into(),
+            PipelineError::Ledger(error)
+            | PipelineError::Deliver(deliver::DeliveryError::Ledger(error)) => error.into(),
+            PipelineError::Deliver(deliver::DeliveryError::Witness(error)) => error.into(),
+            PipelineError::Deliver(deliver::DeliveryError::Sink { error, .. }) => error.into(),
+            PipelineError::Mechanism(_)
+            | PipelineError::Continual(_)
+            | PipelineError::Synopsis(_)
+            | PipelineError::ReadsTooFar
+            | PipelineError::Thread(_)
+            | PipelineError::Panicked => Failure::Other(text),
         }
     }
 }
 
-impl From<kafka::Error> for Failure {
-    fn from(error: kafka::Error) -> Self {
+impl From<kafka::ClusterError> for Failure {
+    fn from(error: kafka::ClusterError) -> Self {
         match &error {
             error if error.is_transient() => Failure::Unavailable(error.to_string()),
             // The operating system refuses a thread: no configuration is wrong.
-            kafka::Error::Setup { why, .. } if why.contains("Failed to create thread") => {
+            kafka::ClusterError::Setup { why, .. } if why.contains("Failed to create thread") => {
                 Failure::Other(error.to_string())
             }
             error => Failure::Configuration(error.to_string()),
@@ -122,46 +123,50 @@ impl From<kafka::Error> for Failure {
     }
 }
 
-impl From<source::Error> for Failure {
-    fn from(error: source::Error) -> Self {
+impl From<source::SourceError> for Failure {
+    fn from(error: source::SourceError) -> Self {
         match error {
-            source::Error::Kafka(error) => error.into(),
-            error @ source::Error::Disk { .. } => Failure::Unavailable(error.to_string()),
+            source::SourceError::Kafka(error) => error.into(),
+            error @ source::SourceError::Disk { .. } => Failure::Unavailable(error.to_string()),
             error => Failure::Configuration(error.to_string()),
         }
     }
 }
 
-impl From<ledger::Error> for Failure {
-    fn from(error: ledger::Error) -> Self {
+impl From<ledger::LedgerError> for Failure {
+    fn from(error: ledger::LedgerError) -> Self {
         match error.is_final() {
             true => Failure::LostLedger(error.to_string()),
             false => match error {
-                ledger::Error::Log(error) => error.into(),
-                error @ ledger::Error::Older { .. } => Failure::OlderLedger(error.to_string()),
+                ledger::LedgerError::Log(error) => error.into(),
+                error @ ledger::LedgerError::Older { .. } => {
+                    Failure::OlderLedger(error.to_string())
+                }
                 error => Failure::Ledger(error.to_string()),
             },
         }
     }
 }
 
-impl From<log::Error> for Failure {
-    fn from(error: log::Error) -> Self {
+impl From<log::LedgerLogError> for Failure {
+    fn from(error: log::LedgerLogError) -> Self {
         let text = error.to_string();
         match error {
             error if error.is_transient() => Failure::Unavailable(text),
             error if error.is_setting() => Failure::Unsound(text),
-            log::Error::KeyFile { .. } | log::Error::Missing { .. } => Failure::Configuration(text),
+            log::LedgerLogError::KeyFile { .. } | log::LedgerLogError::Missing { .. } => {
+                Failure::Configuration(text)
+            }
             _ => Failure::Ledger(text),
         }
     }
 }
 
-impl From<budget::error::Error> for Failure {
-    fn from(error: budget::error::Error) -> Self {
+impl From<budget::error::BudgetError> for Failure {
+    fn from(error: budget::error::BudgetError) -> Self {
         match error.is_transient() {
             true => Failure::Unavailable(error.to_string()),
-            false if matches!(error, budget::error::Error::Missing { .. }) => {
+            false if matches!(error, budget::error::BudgetError::Missing { .. }) => {
                 Failure::Configuration(error.to_string())
             }
             false if error.is_unsound() => Failure::Unsound(error.to_string()),
@@ -170,9 +175,9 @@ impl From<budget::error::Error> for Failure {
     }
 }
 
-impl From<witness::Error> for Failure {
-    fn from(error: witness::Error) -> Self {
-        if let witness::Error::Budget(error) = error {
+impl From<witness::WitnessError> for Failure {
+    fn from(error: witness::WitnessError) -> Self {
+        if let witness::WitnessError::Budget(error) = error {
             return error.into();
         }
         match error.is_transient() {
@@ -181,7 +186,8 @@ impl From<witness::Error> for Failure {
             false
                 if matches!(
                     error,
-                    witness::Error::Partitions { .. } | witness::Error::Setting { .. }
+                    witness::WitnessError::Partitions { .. }
+                        | witness::WitnessError::Setting { .. }
                 ) =>
             {
                 Failure::Unsound(error.to_string())
@@ -191,35 +197,37 @@ impl From<witness::Error> for Failure {
     }
 }
 
-impl From<sink::Error> for Failure {
-    fn from(error: sink::Error) -> Self {
+impl From<sink::SinkError> for Failure {
+    fn from(error: sink::SinkError) -> Self {
         let text = error.to_string();
         match error {
-            sink::Error::TooLarge { .. } | sink::Error::Compacted { .. } => {
+            sink::SinkError::TooLarge { .. } | sink::SinkError::Compacted { .. } => {
                 Failure::Configuration(text)
             }
-            sink::Error::Different { .. } | sink::Error::Header(_) => Failure::Unsound(text),
-            sink::Error::Broker(_)
-            | sink::Error::Deleted { .. }
-            | sink::Error::Recreated { .. }
-            | sink::Error::File { .. } => Failure::Unavailable(text),
+            sink::SinkError::Different { .. } | sink::SinkError::Header(_) => {
+                Failure::Unsound(text)
+            }
+            sink::SinkError::Broker(_)
+            | sink::SinkError::Deleted { .. }
+            | sink::SinkError::Recreated { .. }
+            | sink::SinkError::File { .. } => Failure::Unavailable(text),
         }
     }
 }
 
-impl From<serve::Error> for Failure {
-    fn from(error: serve::Error) -> Self {
+impl From<serve::ServeError> for Failure {
+    fn from(error: serve::ServeError) -> Self {
         Failure::Unavailable(error.to_string())
     }
 }
 
-impl From<output::Error> for Failure {
-    fn from(error: output::Error) -> Self {
+impl From<output::OutputError> for Failure {
+    fn from(error: output::OutputError) -> Self {
         match error {
-            output::Error::NoTopic { .. } => Failure::Configuration(error.to_string()),
-            output::Error::Broker(error) => error.into(),
-            output::Error::Witness(error) => error.into(),
-            output::Error::Sink(error) => error.into(),
+            output::OutputError::NoTopic { .. } => Failure::Configuration(error.to_string()),
+            output::OutputError::Broker(error) => error.into(),
+            output::OutputError::Witness(error) => error.into(),
+            output::OutputError::Sink(error) => error.into(),
         }
     }
 }

@@ -7,13 +7,13 @@ use crate::cli::components::{
 use crate::cli::ledger::FoundWitness;
 use crate::cli::open_error::{OpenError, ledger_refused};
 use crate::cli::rebuilt::no_claims;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::ledger::log::open_log;
 use bernstream_ledger as ledger;
 use bernstream_ledger::bootstrap::{PriorState, choose_start};
 use bernstream_ledger::log::LedgerLog;
 use bernstream_ledger::witness::WitnessClaim;
-use bernstream_ledger::{Error, Ledger};
+use bernstream_ledger::{Ledger, LedgerError};
 use bernstream_synopsis::clock::Timestamp;
 
 /// The name of a witness that a worker would make, in the error of a ledger that it does not know.
@@ -24,7 +24,7 @@ const MADE_ANEW: &str = "new, because there is none and the output is empty";
 /// # Errors
 ///
 /// Those of the worker.
-pub fn foresee_refusal(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
+pub fn foresee_refusal(settings: &WorkerSettings, is_offline: bool) -> Result<(), OpenError> {
     let recorded = match ledger::ledger_exists(&settings.ledger)? {
         true => Some(Ledger::newest_settings(&settings.ledger)?),
         false => None,
@@ -78,7 +78,7 @@ pub fn foresee_refusal(settings: &Settings, is_offline: bool) -> Result<(), Open
 }
 
 /// The ledger, if there is one; nothing of one with the format before, which only a worker rewrites.
-fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
+fn look_at_ledger(settings: &WorkerSettings) -> Result<Option<Ledger>, LedgerError> {
     if ledger::ledger_exists(&settings.ledger)? {
         Ledger::open_unlocked(&settings.ledger)
     } else {
@@ -87,7 +87,10 @@ fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
 }
 
 /// Checks that a new ledger may begin.
-fn check_beginning(settings: &Settings, claim: Option<&WitnessClaim>) -> Result<(), OpenError> {
+fn check_beginning(
+    settings: &WorkerSettings,
+    claim: Option<&WitnessClaim>,
+) -> Result<(), OpenError> {
     if ledger::ledger_exists(&settings.ledger)? {
         return Ok(());
     }
@@ -105,7 +108,7 @@ fn check_beginning(settings: &Settings, claim: Option<&WitnessClaim>) -> Result<
 
 /// Checks that the ledger that the witness follows is there, or can be built from its log.
 fn check_rebuilding(
-    settings: &Settings,
+    settings: &WorkerSettings,
     ledger: Option<&Ledger>,
     witness: &FoundWitness,
     mut log: LedgerLog,
@@ -123,7 +126,7 @@ fn check_rebuilding(
     };
     match ledger.map(|ledger| ledger.check_accepted(identity, Some(accepted))) {
         Some(Ok(())) => Ok(()),
-        None | Some(Err(Error::ForeignHead { .. })) => Ok(log
+        None | Some(Err(LedgerError::ForeignHead { .. })) => Ok(log
             .restorable(&settings.ledger, &accepted.head, Timestamp::now())
             .map(drop)?),
         Some(Err(error)) => Err(error.into()),

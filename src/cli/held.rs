@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use bernstream_ledger::{Error, Ledger};
+use bernstream_ledger::{Ledger, LedgerError};
 use bernstream_synopsis::clock::Reminder;
 use bernstream_worker::pipeline::{Health, StopRequest};
 
@@ -25,7 +25,7 @@ pub fn wait_while_held(
     ledger: &mut Ledger,
     health: &Arc<Health>,
     stop: &StopRequest,
-) -> Result<(), Error> {
+) -> Result<(), LedgerError> {
     let health = health.clone();
     let stop = stop.clone();
     let mut since = Instant::now();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::budget_forecast::{LedgerStart, WindowToCome, kept_back_in_words, windows_to_come};
 use crate::cli::components::promise_mismatch;
 use crate::cli::figures::count_in_words;
-use bernstream_config::{Settings, Unit, canonical, diff};
+use bernstream_config::{PrivacyUnit, WorkerSettings, canonical, diff};
 use bernstream_ledger::{Ledger, LedgerSummary, ledger_exists};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Blocks, Span};
@@ -62,7 +62,7 @@ pub struct RemainingBudget {
 impl RemainingBudget {
     /// The rest of the budget in the ledger of these settings; `None` without a ledger, if it is of another promise, or if it cannot be read,
     /// which whoever opens it tells.
-    pub fn of_ledger(settings: &Settings) -> Option<Self> {
+    pub fn of_ledger(settings: &WorkerSettings) -> Option<Self> {
         if !ledger_exists(&settings.ledger).ok()? {
             return None;
         }
@@ -75,7 +75,7 @@ impl RemainingBudget {
             .then(|| RemainingBudget::follow_windows(settings, &glance, &recorded))
     }
 
-    fn follow_windows(settings: &Settings, glance: &LedgerSummary, recorded: &str) -> Self {
+    fn follow_windows(settings: &WorkerSettings, glance: &LedgerSummary, recorded: &str) -> Self {
         let grid = settings.windows.grid;
         let next = grid.first_from(glance.next_window);
         let block = settings.blocks.span_of(next.start);
@@ -88,7 +88,7 @@ impl RemainingBudget {
         let mut coming =
             windows_to_come(settings, start, next, |block| glance.spent(block)).peekable();
         let to_come = BlockToCome::take_windows(block, &mut coming);
-        let is_record = matches!(settings.privacy.unit, Unit::Record);
+        let is_record = matches!(settings.privacy.unit, PrivacyUnit::Record);
         let next_block = match settings.blocks {
             // Of a block that was not followed to its end nothing is known of what its last windows charge the next one.
             Blocks::Every(blocks) if !is_record && to_come.looked_to.is_none() => Some(

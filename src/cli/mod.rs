@@ -68,35 +68,35 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the worker.
-    Run(run::Arguments),
+    Run(run::RunArguments),
     /// Read partitions for a worker: any number of these processes, on any machines.
-    Absorb(absorb::Arguments),
+    Absorb(absorb::AbsorbArguments),
     /// Find every fault in a configuration; print the guarantee in words and the resources that a worker needs.
-    Check(check::Arguments),
+    Check(check::CheckArguments),
     /// Show noise, error and budget over time, before any record is read.
-    Explain(explain::Arguments),
+    Explain(explain::ExplainArguments),
     /// Test this program against the promise of a configuration, without any data.
-    Audit(audit::Arguments),
+    Audit(audit::AuditArguments),
     /// Evaluate a synopsis, from a file or a topic, in natural units.
-    Evaluate(evaluate::Arguments),
+    Evaluate(evaluate::EvaluateArguments),
     /// Show the synopses of a topic or folder in a browser, as they arrive.
-    Dashboard(dashboard::Arguments),
+    Dashboard(dashboard::DashboardArguments),
     /// Estimate sums over the records from a synopsis of moments, or counts, shares and quantiles from tables of cells.
-    Query(query::Arguments),
+    Query(query::QueryArguments),
     /// Sample a sensitivity from a public prior, for random differential privacy.
-    Sample(sample::Arguments),
+    Sample(sample::SampleArguments),
     /// Create, show and verify the privacy ledger.
-    Ledger(ledger::Arguments),
+    Ledger(ledger::LedgerArguments),
     /// Show who holds which share of an input's total, or end a share.
-    Budget(budget::Arguments),
+    Budget(budget::BudgetArguments),
     /// Send a Parquet or Arrow file to a topic.
-    Produce(produce::Arguments),
+    Produce(produce::ProduceArguments),
     /// Run a whole pipeline in one process, on simulated records and a mock broker.
-    Demo(demo::Arguments),
+    Demo(demo::DemoArguments),
     /// Print the JSON Schema of the configuration, for editors.
     Schema,
     /// Print a shell completion script.
-    Completions(shell::Arguments),
+    Completions(shell::ShellArguments),
 }
 
 /// Runs the command line of this process and returns its exit code.

@@ -9,7 +9,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::cli::failure::Failure;
-use crate::cli::progress::{Progress, part_in_words};
+use crate::cli::progress::{ProgressPrinter, part_in_words};
 use bernstream_kafka as kafka;
 use bernstream_kafka::broker::REQUEST_TIMEOUT;
 use bernstream_kafka::topic;
@@ -23,9 +23,9 @@ const NAMED: usize = 10;
 
 /// The reason why there is no newest synopsis.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum NewestError {
     #[error(transparent)]
-    Broker(#[from] kafka::Error),
+    Broker(#[from] kafka::ClusterError),
     #[error("topic '{topic}' does not exist on {brokers}; check its name")]
     NoTopic { topic: String, brokers: String },
     #[error("{brokers} stopped answering while '{topic}' was read")]
@@ -43,22 +43,22 @@ pub enum Error {
     },
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
+impl From<NewestError> for Failure {
+    fn from(error: NewestError) -> Self {
         let text = error.to_string();
         match error {
-            Error::Broker(error) => error.into(),
-            Error::Silent { .. } => Failure::Unavailable(text),
-            Error::NoTopic { .. } | Error::Several { .. } | Error::NoMatch { .. } => {
-                Failure::Configuration(text)
-            }
+            NewestError::Broker(error) => error.into(),
+            NewestError::Silent { .. } => Failure::Unavailable(text),
+            NewestError::NoTopic { .. }
+            | NewestError::Several { .. }
+            | NewestError::NoMatch { .. } => Failure::Configuration(text),
         }
     }
 }
 
 /// Which topic, and which of its synopses.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Topic {
+pub struct TopicArguments {
     /// Read the newest synopsis of this topic instead of a file
     #[arg(long, required = false, requires = "brokers")]
     pub topic: String,
@@ -77,14 +77,14 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
     Timestamp::try_from(text.to_owned())
 }
 
-impl Topic {
+impl TopicArguments {
     /// The last copy of the newest window that matches. The topic is read from its beginning, outside any consumer group.
     ///
     /// # Errors
     ///
     /// If the topic cannot be read, or if no synopsis matches, or several releases or keys do: which of them is the newest
     /// would be chance.
-    pub fn newest_synopsis(&self, broker: &Broker) -> Result<Synopsis, Error> {
+    pub fn newest_synopsis(&self, broker: &Broker) -> Result<Synopsis, NewestError> {
         let consumer = feed::topic::consumer(broker).map_err(|e| self.failed(broker, &e))?;
         let Unread {
             mut ends,
@@ -96,7 +96,7 @@ impl Topic {
         let mut messages = 0;
         let mut unreadable = 0;
         let mut heard = Instant::now();
-        let mut progress = Progress::new();
+        let mut progress = ProgressPrinter::new();
         while !ends.is_empty() {
             if let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) {
                 heard = Instant::now();
@@ -113,7 +113,7 @@ impl Topic {
                 });
                 match Synopsis::decode_message(message.payload().unwrap_or_default()) {
                     Ok(synopsis) if self.matches(&synopsis) => {
-                        groups.insert(Group::of(&synopsis));
+                        groups.insert(SynopsisGroup::of(&synopsis));
                         if newest
                             .as_ref()
                             .is_none_or(|newest| is_as_new(&synopsis, newest))
@@ -121,7 +121,7 @@ impl Topic {
                             newest = Some(synopsis);
                         }
                     }
-                    Ok(other) => _ = others.insert(Group::of(&other)),
+                    Ok(other) => _ = others.insert(SynopsisGroup::of(&other)),
                     Err(_) => unreadable += 1,
                 }
             } else {
@@ -138,14 +138,14 @@ impl Topic {
                 });
             }
             if heard.elapsed() > REQUEST_TIMEOUT {
-                return Err(Error::Silent {
+                return Err(NewestError::Silent {
                     topic: self.topic.clone(),
                     brokers: broker.servers.clone(),
                 });
             }
         }
         if groups.len() > 1 {
-            return Err(Error::Several {
+            return Err(NewestError::Several {
                 topic: self.topic.clone(),
                 groups: groups_in_words(&groups),
             });
@@ -156,7 +156,7 @@ impl Topic {
             } else {
                 format!("; it has {}", groups_in_words(&others))
             };
-            Error::NoMatch {
+            NewestError::NoMatch {
                 topic: self.topic.clone(),
                 messages,
                 unreadable,
@@ -165,7 +165,7 @@ impl Topic {
         })
     }
 
-    fn failed(&self, broker: &Broker, error: &KafkaError) -> kafka::Error {
+    fn failed(&self, broker: &Broker, error: &KafkaError) -> kafka::ClusterError {
         broker.error_about(&self.topic, error)
     }
 
@@ -174,10 +174,10 @@ impl Topic {
         &self,
         broker: &Broker,
         consumer: &BaseConsumer<ErrorContext>,
-    ) -> Result<Unread, Error> {
+    ) -> Result<Unread, NewestError> {
         let partitions =
             topic::partitions(broker, consumer, &self.topic).map_err(|error| match error {
-                kafka::Error::NoTopic { topic, servers } => Error::NoTopic {
+                kafka::ClusterError::NoTopic { topic, servers } => NewestError::NoTopic {
                     topic,
                     brokers: servers,
                 },
@@ -227,15 +227,15 @@ struct Unread {
 
 /// A release and a key, whose synopses follow each other.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Group {
+struct SynopsisGroup {
     release: String,
     key: Option<String>,
 }
 
-impl Group {
+impl SynopsisGroup {
     fn of(synopsis: &Synopsis) -> Self {
         let about = synopsis.description();
-        Group {
+        SynopsisGroup {
             release: about.release.clone(),
             key: about.key.clone(),
         }
@@ -243,9 +243,9 @@ impl Group {
 }
 
 /// The first of these releases and keys, as options.
-fn groups_in_words(groups: &BTreeSet<Group>) -> String {
+fn groups_in_words(groups: &BTreeSet<SynopsisGroup>) -> String {
     let mut names = Vec::new();
-    for Group { release, key } in groups.iter().take(NAMED) {
+    for SynopsisGroup { release, key } in groups.iter().take(NAMED) {
         names.push(match key {
             Some(key) => format!("--release {release} --key {key}"),
             None => format!("--release {release}"),
@@ -279,7 +279,7 @@ mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        topic: Topic,
+        topic: TopicArguments,
         #[command(flatten)]
         cluster: Cluster,
     }
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(newest("--key LGA --release departure-delay").unwrap(), 1);
         assert!(matches!(
             newest("--key LGA --release other"),
-            Err(Error::NoMatch { .. })
+            Err(NewestError::NoMatch { .. })
         ));
         assert_eq!(
             newest("--key JFK --window 2013-01-02T05:00:00Z").unwrap(),

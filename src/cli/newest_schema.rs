@@ -7,7 +7,7 @@ use tracing::{info, warn};
 
 use crate::cli::background::BackgroundThread;
 use crate::cli::failure::Failure;
-use bernstream_kafka::check::Check;
+use bernstream_kafka::check::TopicCheck;
 use bernstream_kafka::source::registry::{NewestSchema, RegistryFailure, SchemaRegistry};
 use bernstream_worker::metrics::Metrics;
 use bernstream_worker::pipeline::StopRequest;
@@ -58,19 +58,19 @@ fn log_change(wrong: Option<&(String, String)>) {
 }
 
 /// Asks the registry once.
-pub fn newest_schema_check(registry: &SchemaRegistry) -> Check {
+pub fn newest_schema_check(registry: &SchemaRegistry) -> TopicCheck {
     judge_newest(registry, &registry.newest_schema())
 }
 
 fn judge_newest(
     registry: &SchemaRegistry,
     newest: &Result<NewestSchema, RegistryFailure>,
-) -> Check {
+) -> TopicCheck {
     let SchemaRegistry { url, subject, .. } = registry;
     let what = format!("the newest schema of {subject} at {url} is pinned");
     let warning = match newest {
         Ok(newest) if registry.pins_schema(newest) => {
-            return Check::passed(format!("{what}: id {}", newest.id));
+            return TopicCheck::passed(format!("{what}: id {}", newest.id));
         }
         Ok(newest) if newest.is_avro() => (
             format!(
@@ -91,8 +91,8 @@ fn judge_newest(
                 .to_owned(),
         ),
     };
-    Check {
+    TopicCheck {
         warning: Some(warning),
-        ..Check::passed(what)
+        ..TopicCheck::passed(what)
     }
 }

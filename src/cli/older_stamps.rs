@@ -2,16 +2,19 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::figures::join_numbers;
-use bernstream_config::Settings;
-use bernstream_kafka::check::Check;
-use bernstream_kafka::source::kafka::{OlderStamps, Params, older_stamps};
+use bernstream_config::WorkerSettings;
+use bernstream_kafka::check::TopicCheck;
+use bernstream_kafka::source::kafka::{KafkaSourceParams, OlderStamps, older_stamps};
 use bernstream_ledger as ledger;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::bootstrap::{PriorState, StartMode, choose_start};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Looks where a worker would begin that starts now; nothing where that is not known.
-pub fn older_stamps_check(settings: &Settings, params: &Params) -> Option<Check> {
+pub fn older_stamps_check(
+    settings: &WorkerSettings,
+    params: &KafkaSourceParams,
+) -> Option<TopicCheck> {
     if params.trust_producer_time {
         return None;
     }
@@ -21,8 +24,8 @@ pub fn older_stamps_check(settings: &Settings, params: &Params) -> Option<Check>
     );
     let since = oldest_message(settings, first_window_to_read(settings)?);
     Some(match older_stamps(params, since) {
-        Ok(found) if found.is_empty() => Check::passed(what),
-        Ok(found) => Check::new(
+        Ok(found) if found.is_empty() => TopicCheck::passed(what),
+        Ok(found) => TopicCheck::new(
             what,
             false,
             offsets_in_words(&found),
@@ -30,9 +33,9 @@ pub fn older_stamps_check(settings: &Settings, params: &Params) -> Option<Check>
         ),
         Err(error) => {
             let is_unanswered = error.is_transient();
-            Check {
+            TopicCheck {
                 is_unanswered,
-                ..Check::new(what, false, error.to_string(), "try again")
+                ..TopicCheck::new(what, false, error.to_string(), "try again")
             }
         }
     })
@@ -44,8 +47,8 @@ pub fn older_stamps_check(settings: &Settings, params: &Params) -> Option<Check>
 ///
 /// If it would, or if the brokers do not say.
 pub fn refuse_older_stamps(
-    settings: &Settings,
-    params: &Params,
+    settings: &WorkerSettings,
+    params: &KafkaSourceParams,
     first: Timestamp,
 ) -> Result<(), Failure> {
     let found = older_stamps(params, oldest_message(settings, first))?;
@@ -63,7 +66,7 @@ pub fn refuse_older_stamps(
 }
 
 /// The start of the first window whose records a worker reads that starts now; none after the last of the grid.
-fn first_window_to_read(settings: &Settings) -> Option<Timestamp> {
+fn first_window_to_read(settings: &WorkerSettings) -> Option<Timestamp> {
     let end = settings.windows.end;
     if ledger::ledger_exists(&settings.ledger).ok()? {
         let ledger = Ledger::open_unlocked(&settings.ledger).ok()??;
@@ -87,7 +90,7 @@ fn first_window_to_read(settings: &Settings) -> Option<Timestamp> {
 }
 
 /// The oldest time of a message that can be in the window that starts at `first`.
-fn oldest_message(settings: &Settings, first: Timestamp) -> Timestamp {
+fn oldest_message(settings: &WorkerSettings, first: Timestamp) -> Timestamp {
     settings
         .windows
         .oldest_message(settings.windows.grid.span_of(first))
@@ -127,7 +130,7 @@ fn lost_entry(
     format!("{{ partition = {partition}, from = {from}, to = {to} }}")
 }
 
-fn remedy_in_words(settings: &Settings, since: Timestamp, found: &[OlderStamps]) -> String {
+fn remedy_in_words(settings: &WorkerSettings, since: Timestamp, found: &[OlderStamps]) -> String {
     let lost = found.iter().map(lost_entry).collect::<Vec<_>>().join(", ");
     let give_up = format!(
         "lost = [{lost}] in [input.kafka] gives them up, and every later synopsis says that it is incomplete"

@@ -67,15 +67,15 @@ impl From<Failure> for OpenError {
     }
 }
 
-impl From<log::Error> for OpenError {
-    fn from(error: log::Error) -> Self {
-        ledger::Error::from(error).into()
+impl From<log::LedgerLogError> for OpenError {
+    fn from(error: log::LedgerLogError) -> Self {
+        ledger::LedgerError::from(error).into()
     }
 }
 
-impl From<ledger::Error> for OpenError {
-    fn from(error: ledger::Error) -> Self {
-        let is_of_lost_claims = matches!(error, ledger::Error::LostClaims { .. });
+impl From<ledger::LedgerError> for OpenError {
+    fn from(error: ledger::LedgerError) -> Self {
+        let is_of_lost_claims = matches!(error, ledger::LedgerError::LostClaims { .. });
         let is_transient = error.is_transient();
         let is_missing = error.is_missing();
         OpenError {
@@ -99,9 +99,9 @@ macro_rules! transient_or_not {
 }
 
 transient_or_not!(
-    kafka::Error,
-    source::Error,
-    witness::Error,
-    budget::error::Error,
-    output::Error
+    kafka::ClusterError,
+    source::SourceError,
+    witness::WitnessError,
+    budget::error::BudgetError,
+    output::OutputError
 );

@@ -21,7 +21,7 @@ use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
 use crate::cli::print::note;
 use crate::cli::produce_lines::LineMessages;
-use crate::cli::progress::{Progress, part_in_words};
+use crate::cli::progress::{ProgressPrinter, part_in_words};
 use bernstream_kafka::topic;
 use bernstream_kafka::{Broker, ErrorContext};
 use bernstream_release::source::cells::column_times;
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Send a file to a Kafka topic, in the order of its rows: Parquet and Arrow as Arrow, CSV and JSON lines as JSON, a row a message
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct ProduceArguments {
     /// The file: .parquet, .arrow or .feather (Arrow IPC file), .arrows (Arrow IPC stream), .csv, .jsonl or .ndjson (JSON lines)
     file: PathBuf,
     #[command(flatten)]
@@ -77,13 +77,13 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 ///
 /// If the file cannot be read, or if the topic cannot be created or written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &ProduceArguments) -> Result<(), Failure> {
     let broker = arguments.cluster.broker()?;
     let lines = LineMessages::open(&arguments.file, arguments.time.as_deref())?;
     let table = if lines.is_some() {
         None
     } else {
-        Some(Table::open(&arguments.file, arguments.rows)?)
+        Some(ArrowTable::open(&arguments.file, arguments.rows)?)
     };
     if let Some(partitions) = arguments.create {
         let settings = [
@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut replay = Replay::of(arguments);
     let mut rows = 0;
     let mut messages = 0_u64;
-    let mut progress = Progress::new();
+    let mut progress = ProgressPrinter::new();
     let mut partitions = partitions.iter().copied().cycle();
     if let Some(mut lines) = lines {
         while let (Some(line), Some(partition)) = (lines.next_message()?, partitions.next()) {
@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             progress.show(|| format!("{} rows sent", part_in_words(rows, 0)));
         }
     }
-    if let Some(Table { batches, rows: all }) = table {
+    if let Some(ArrowTable { batches, rows: all }) = table {
         for batch in slice_batches(batches, arguments.rows) {
             let batch = batch.map_err(|error| unreadable(&arguments.file, error))?;
             let parts = match &mut replay {
@@ -145,16 +145,16 @@ fn unreadable(file: &Path, why: impl Display) -> Failure {
     Failure::Configuration(format!("cannot read {}: {why}", file.display()))
 }
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
+type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
 /// A file of Arrow or Parquet.
-struct Table {
-    batches: Batches,
+struct ArrowTable {
+    batches: BatchIterator,
     /// The number of rows if the file states it, else 0.
     rows: u64,
 }
 
-impl Table {
+impl ArrowTable {
     fn open(path: &Path, rows_at_once: u32) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| unreadable(path, error))?;
         let ending = path
@@ -162,9 +162,11 @@ impl Table {
             .and_then(|ending| ending.to_str())
             .unwrap_or_default();
         let table = match ending {
-            "parquet" => Table::from_parquet(file, rows_at_once),
-            "arrow" | "feather" => FileReader::try_new_buffered(file, None).map(Table::of_batches),
-            "arrows" => StreamReader::try_new_buffered(file, None).map(Table::of_batches),
+            "parquet" => ArrowTable::from_parquet(file, rows_at_once),
+            "arrow" | "feather" => {
+                FileReader::try_new_buffered(file, None).map(ArrowTable::of_batches)
+            }
+            "arrows" => StreamReader::try_new_buffered(file, None).map(ArrowTable::of_batches),
             _ => {
                 return Err(unreadable(
                     path,
@@ -179,7 +181,7 @@ impl Table {
         let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
         let rows = u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
         let batches = reader.with_batch_size(rows_at_once as usize).build()?;
-        Ok(Table {
+        Ok(ArrowTable {
             batches: Box::new(batches),
             rows,
         })
@@ -188,7 +190,7 @@ impl Table {
     fn of_batches(
         batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + 'static,
     ) -> Self {
-        Table {
+        ArrowTable {
             batches: Box::new(batches),
             rows: 0,
         }
@@ -197,7 +199,7 @@ impl Table {
 
 /// Cuts batches down to at most `rows` rows.
 fn slice_batches(
-    batches: Batches,
+    batches: BatchIterator,
     rows: u32,
 ) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
     let rows = rows as usize;
@@ -247,7 +249,7 @@ struct ReplayStart {
 }
 
 impl Replay {
-    fn of(arguments: &Arguments) -> Option<Self> {
+    fn of(arguments: &ProduceArguments) -> Option<Self> {
         let (pace, column) = arguments.pace.zip(arguments.time.clone())?;
         let interval = arguments.flush_every.as_secs_f64() * 1e6 * pace;
         #[expect(

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::cli::failure::Failure;
-use bernstream_kafka::source::lines::Lines;
-use bernstream_kafka::source::record::{Declared, RecordForm, RecordReader, split_line};
+use bernstream_kafka::source::lines::FileLines;
+use bernstream_kafka::source::record::{DeclaredTypes, RecordForm, RecordReader, split_line};
 use bernstream_release::source::Columns;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -22,7 +22,7 @@ pub(super) struct LineMessage {
 /// The messages of a file of lines.
 pub(super) struct LineMessages {
     path: PathBuf,
-    lines: Lines,
+    lines: FileLines,
     /// The names of the columns, as paths; JSON lines have their own.
     header: Option<Vec<String>>,
     /// Reads each message as a worker would.
@@ -42,7 +42,7 @@ impl LineMessages {
             _ => return Ok(None),
         };
         let file = File::open(path).map_err(|error| unreadable(path, 1, error))?;
-        let mut lines = Lines::new(file);
+        let mut lines = FileLines::new(file);
         let header = match is_csv {
             true => {
                 let line = lines
@@ -58,7 +58,7 @@ impl LineMessages {
             time,
             ..Columns::default()
         };
-        let reader = RecordReader::new(&RecordForm::Json, &columns, &Declared::default())
+        let reader = RecordReader::new(&RecordForm::Json, &columns, &DeclaredTypes::default())
             .map_err(|error| unreadable(path, 1, error))?;
         Ok(Some(LineMessages {
             path: path.to_owned(),

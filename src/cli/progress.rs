@@ -14,15 +14,15 @@ const LEAST_RUN: Duration = Duration::from_secs(2);
 const LONGEST: usize = 79;
 
 /// Work that ends before the first line is due prints nothing.
-pub struct Progress {
+pub struct ProgressPrinter {
     is_terminal: bool,
     shown_at: Instant,
     is_shown: bool,
 }
 
-impl Progress {
+impl ProgressPrinter {
     pub fn new() -> Self {
-        Progress {
+        ProgressPrinter {
             is_terminal: io::stderr().is_terminal(),
             shown_at: Instant::now(),
             is_shown: false,
@@ -40,7 +40,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressPrinter {
     fn drop(&mut self) {
         if self.is_shown {
             rewrite("");
@@ -154,7 +154,7 @@ fn run_watched<T>(what: &str, end: Option<Instant>, work: impl FnOnce(&WorkDone)
 /// Shows how far the work is until the other end of `is_done` is dropped.
 fn show_until(is_done: &Receiver<()>, what: &str, end: Option<Instant>, count: &WorkDone) {
     let started = Instant::now();
-    let mut progress = Progress::new();
+    let mut progress = ProgressPrinter::new();
     while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(REDRAWN) {
         let ends = end.map(|end| end.saturating_duration_since(Instant::now()));
         if let Some(line) = count.line(what, started.elapsed(), ends) {

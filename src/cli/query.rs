@@ -6,15 +6,17 @@ use crate::cli::cluster::Cluster;
 use crate::cli::evaluate;
 use crate::cli::failure::Failure;
 use crate::cli::figures::{above_noise, ten_digits, two_digits};
-use crate::cli::newest::Topic;
+use crate::cli::newest::TopicArguments;
 use crate::cli::print::{line, print};
 use crate::cli::progress::show_during;
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::Synopsis;
-use bernstream_synopsis::description::{Basis, Density, Description, Smoothing, Target};
-use bernstream_synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
+use bernstream_synopsis::description::{Basis, Density, Description, Smoothing, TargetDescription};
+use bernstream_synopsis::query::{
+    AnswerNoise, Approximation, CoefficientGrid, MOST_SMOOTHNESS, Query, QueryAnswer,
+};
 use bernstream_synopsis::tables;
-use bernstream_synopsis::tables::{Estimate, Interval, Questions, Sides};
+use bernstream_synopsis::tables::{ConfidenceInterval, Estimate, Questions, RangeSides};
 
 /// Estimates, from one synopsis, sums and means of functions over the records (moments), counts, shares, means and quantiles
 /// (tables of cells), or counts of ranges (other densities).
@@ -23,7 +25,7 @@ use bernstream_synopsis::tables::{Estimate, Interval, Questions, Sides};
 /// name that is not a single word stands in double quotes. Allowed are + - * / ^, abs cos exp ln max min sin sqrt tanh, pi and
 /// parentheses. Any number of queries costs no privacy.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Arguments {
+pub struct QueryArguments {
     /// A synopsis, as it is published or as JSON; `-` reads standard input. With --topic there is none, and the function comes first
     #[arg(allow_hyphen_values = true)]
     file: Option<String>,
@@ -31,13 +33,13 @@ pub struct Arguments {
     #[arg(allow_hyphen_values = true, value_name = "EXPRESSION", conflicts_with_all = ["range", "quantile", "topic"])]
     function: Option<String>,
     #[command(flatten)]
-    topic: Option<Topic>,
+    topic: Option<TopicArguments>,
     #[command(flatten)]
     cluster: Option<Cluster>,
     /// Of a density or tables of cells, how many records lie in a range; of tables also which share of all they are, and what their
     /// label is: an interval for each axis, such as 10..20 or 10..20,5..7; can be repeated
     #[arg(long, value_name = "LOW..HIGH[,LOW..HIGH]", allow_hyphen_values = true)]
-    range: Vec<Sides>,
+    range: Vec<RangeSides>,
     /// Of tables of cells on one axis, where this part of the records, from 0 to 1, lies below; can be repeated
     #[arg(long, value_name = "PART")]
     quantile: Vec<f64>,
@@ -57,7 +59,7 @@ pub struct Arguments {
 /// # Errors
 ///
 /// If the synopsis cannot be read, if it cannot answer the query, or if standard output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &QueryArguments) -> Result<(), Failure> {
     // With a topic there is no file, and the function comes first.
     let has_topic = arguments.topic.is_some() && arguments.cluster.is_some();
     let function = match has_topic {
@@ -106,7 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-impl Arguments {
+impl QueryArguments {
     /// The function, unless ranges or quantiles are asked for.
     fn asked_function<'a>(&self, function: Option<&'a str>) -> Result<Option<&'a str>, Failure> {
         let asks_tables = !self.range.is_empty() || !self.quantile.is_empty();
@@ -125,8 +127,8 @@ impl Arguments {
 fn answer_expression(
     synopsis: &Synopsis,
     function: &str,
-    arguments: &Arguments,
-) -> Result<Answer, synopsis::Error> {
+    arguments: &QueryArguments,
+) -> Result<QueryAnswer, synopsis::SynopsisError> {
     let approximation = arguments
         .jackson
         .map_or_else(Approximation::default, |smoothness| {
@@ -134,7 +136,9 @@ fn answer_expression(
         });
     let grid = arguments
         .sparse
-        .map_or_else(Grid::default, |level| Grid::Sparse { level });
+        .map_or_else(CoefficientGrid::default, |level| CoefficientGrid::Sparse {
+            level,
+        });
     synopsis.answer(
         &Query::expression(function, synopsis)?
             .with_approximation(approximation)
@@ -143,15 +147,15 @@ fn answer_expression(
 }
 
 /// A query that cannot be answered is for the caller to change.
-fn unanswered(error: synopsis::Error) -> Failure {
+fn unanswered(error: synopsis::SynopsisError) -> Failure {
     match error {
-        synopsis::Error::Damaged(_) => Failure::Other(error.to_string()),
+        synopsis::SynopsisError::Damaged(_) => Failure::Other(error.to_string()),
         _ => Failure::Configuration(error.to_string()),
     }
 }
 
-fn answer_in_words(answer: &Answer, function: &str, about: &Description) -> String {
-    let Answer {
+fn answer_in_words(answer: &QueryAnswer, function: &str, about: &Description) -> String {
+    let QueryAnswer {
         sum,
         noise,
         truncation,
@@ -192,15 +196,15 @@ fn answer_in_words(answer: &Answer, function: &str, about: &Description) -> Stri
 }
 
 /// An answer with its interval, in a line.
-fn estimate_in_words(answer: &tables::Answer) -> String {
-    let tables::Answer {
+fn estimate_in_words(answer: &tables::TableAnswer) -> String {
+    let tables::TableAnswer {
         of,
         estimate: Estimate { value, interval },
         form_error,
         ..
     } = answer;
     match interval {
-        Some(Interval { lower, upper }) => {
+        Some(ConfidenceInterval { lower, upper }) => {
             let half = (upper - lower) / 2.0;
             let [shown, from, to] = [*value, *lower, *upper].map(|x| above_noise(x, half));
             let text = format!("{of}: {shown}, from {from} to {to} with 95 % probability\n");
@@ -219,7 +223,7 @@ fn estimate_in_words(answer: &tables::Answer) -> String {
 /// Tells what intervals do not cover: of a density its bandwidth, of tables of cells their step, and what less of it would cost: a count sums up as many nodes as a range has, so that
 /// half the step has noise of the root of 2 on each axis.
 fn blur_in_words(about: &Description) -> String {
-    if let Target::Density(Density {
+    if let TargetDescription::Density(Density {
         kernel: Smoothing::Bandwidths(bandwidths),
         ..
     }) = &about.target
@@ -264,7 +268,7 @@ fn source_and_guarantee(about: &Description) -> String {
     format!("\n{source}{}\n", about.privacy.in_words)
 }
 
-fn noise_in_words(noise: &NoiseError) -> String {
+fn noise_in_words(noise: &AnswerNoise) -> String {
     let percent = noise.level * 100.0;
     let half_width = two_digits(noise.half_width);
     let deviation = two_digits(noise.deviation);
@@ -283,10 +287,10 @@ mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        arguments: Arguments,
+        arguments: QueryArguments,
     }
 
-    fn arguments(words: &[&str]) -> Arguments {
+    fn arguments(words: &[&str]) -> QueryArguments {
         Command::try_parse_from([&["query", "file"], words].concat())
             .unwrap()
             .arguments

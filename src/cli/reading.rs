@@ -2,13 +2,13 @@
 
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{Basis, Description};
-use bernstream_synopsis::pointwise::{Pointwise, pointwise_value};
-use bernstream_synopsis::tables::Fit;
-use bernstream_synopsis::{By, Error, Evaluator, Synopsis};
+use bernstream_synopsis::pointwise::{PointwiseBand, pointwise_value};
+use bernstream_synopsis::tables::KernelFit;
+use bernstream_synopsis::{Evaluator, Synopsis, SynopsisError, SynopsisReading};
 
 /// How released values become a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Reading {
+pub enum ReadingArgument {
     /// As published: on a lattice by the Bernstein operator
     Bernstein,
     /// The value of the nearest lattice point
@@ -21,14 +21,14 @@ pub enum Reading {
     Nonnegative,
 }
 
-impl Reading {
-    pub fn at_order(self, order: u32) -> By {
+impl ReadingArgument {
+    pub fn at_order(self, order: u32) -> SynopsisReading {
         match self {
-            Reading::Bernstein => By::Bernstein(order),
-            Reading::Nearest => By::Nearest,
-            Reading::Kernel => By::Kernel,
-            Reading::Posterior => By::Posterior,
-            Reading::Nonnegative => By::Nonnegative,
+            ReadingArgument::Bernstein => SynopsisReading::Bernstein(order),
+            ReadingArgument::Nearest => SynopsisReading::Nearest,
+            ReadingArgument::Kernel => SynopsisReading::Kernel,
+            ReadingArgument::Posterior => SynopsisReading::Posterior,
+            ReadingArgument::Nonnegative => SynopsisReading::Nonnegative,
         }
     }
 }
@@ -44,12 +44,12 @@ pub enum LabelFit {
     Naive,
 }
 
-impl From<LabelFit> for Fit {
+impl From<LabelFit> for KernelFit {
     fn from(fit: LabelFit) -> Self {
         match fit {
-            LabelFit::Constant => Fit::Constant,
-            LabelFit::Linear => Fit::Linear,
-            LabelFit::Naive => Fit::Naive,
+            LabelFit::Constant => KernelFit::Constant,
+            LabelFit::Linear => KernelFit::Linear,
+            LabelFit::Naive => KernelFit::Naive,
         }
     }
 }
@@ -61,7 +61,7 @@ pub enum Width {
     Simultaneous(Box<Synopsis>),
     /// Simultaneous, and the same at every point.
     Constant(f64),
-    Pointwise(Pointwise),
+    Pointwise(PointwiseBand),
     Posterior,
     None,
 }
@@ -74,20 +74,20 @@ impl Width {
     /// If the synopsis does not support the reading.
     pub fn new(
         synopsis: &Synopsis,
-        by: Reading,
+        by: ReadingArgument,
         pointwise: bool,
         order: u32,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SynopsisError> {
         let about = synopsis.description();
         let is_lattice = about.basis == Basis::Bernstein;
         Ok(match (by, pointwise) {
-            (Reading::Posterior, _) => Width::Posterior,
-            (Reading::Nonnegative, _) => Width::None,
-            (Reading::Kernel, _) if is_lattice => Width::None,
-            (Reading::Nearest, true) => {
+            (ReadingArgument::Posterior, _) => Width::Posterior,
+            (ReadingArgument::Nonnegative, _) => Width::None,
+            (ReadingArgument::Kernel, _) if is_lattice => Width::None,
+            (ReadingArgument::Nearest, true) => {
                 Width::Constant(pointwise_value(&about.noise, about.shape().value_count()))
             }
-            (Reading::Nearest, false) => Width::Constant(
+            (ReadingArgument::Nearest, false) => Width::Constant(
                 Band::of_released_values(about.noise.law, about.shape().value_count())
                     .scaled_to_noise(&about.noise)
                     .half_width,
@@ -120,7 +120,7 @@ impl Width {
         &self,
         evaluator: &Evaluator,
         point: &[f64],
-    ) -> Result<Option<f64>, Error> {
+    ) -> Result<Option<f64>, SynopsisError> {
         Ok(match self {
             Width::Simultaneous(synopsis) => Some(synopsis.half_width(point)?),
             Width::Constant(half) => Some(*half),

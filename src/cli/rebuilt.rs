@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tracing::{info, warn};
 
 use crate::cli::open_error::{OpenError, ledger_refused};
-use bernstream_config::{Settings, canonical, diff};
-use bernstream_kafka::sink::{Sink, Tail, output};
+use bernstream_config::{WorkerSettings, canonical, diff};
+use bernstream_kafka::sink::{OutputTail, Sink, output};
 use bernstream_ledger as ledger;
 use bernstream_ledger::log;
 use bernstream_ledger::log::{CannotAppend, LedgerLog};
 use bernstream_ledger::witness::Witness;
-use bernstream_ledger::{Error, Evidence, Head, Ledger, PublishedMessage, Standing};
+use bernstream_ledger::{Evidence, Head, Ledger, LedgerError, PublishedMessage, WitnessStanding};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::description::Definition;
+use bernstream_synopsis::description::PrivacyDefinition;
 
 /// The ledger of the disk, `existing`, if the witness follows it; otherwise that is built from `log` and takes its place. `None` where
 /// nothing was ever claimed: a new pipeline begins.
@@ -23,7 +23,7 @@ use bernstream_synopsis::description::Definition;
 /// If the ledger belongs to another witness, or the witness follows other rows than were published; for now, while the log lacks what the
 /// witness has accepted.
 pub fn newest_ledger(
-    settings: &Settings,
+    settings: &WorkerSettings,
     has_read_again: &AtomicBool,
     existing: Option<Ledger>,
     witness: &mut dyn Witness,
@@ -58,7 +58,7 @@ pub fn newest_ledger(
             build_from_log(settings, accepted.head, log)?
         }
         Some(ledger) => match ledger.check_accepted(&witness.identity()?, Some(&accepted)) {
-            Err(Error::ForeignHead { .. }) => {
+            Err(LedgerError::ForeignHead { .. }) => {
                 ledger.check_gives_way(log, accepted.head, witness.remembered(), &evidence)?;
                 move_to(settings, ledger, accepted.head, log)?
             }
@@ -94,13 +94,16 @@ pub fn newest_ledger(
 /// # Errors
 ///
 /// If it cannot be reached.
-fn tail_of_output(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Tail, OpenError> {
-    let Some(tail) = sink.read_tail(newest).map_err(output::Error::from)? else {
+fn tail_of_output(
+    sink: &mut dyn Sink,
+    newest: &[PublishedMessage],
+) -> Result<OutputTail, OpenError> {
+    let Some(tail) = sink.read_tail(newest).map_err(output::OutputError::from)? else {
         warn!(
             "the output may not be read by this worker, so it does not notice if the witness has lost claims on what is there: give it the \
              right to read the output"
         );
-        return Ok(Tail::default());
+        return Ok(OutputTail::default());
     };
     Ok(tail)
 }
@@ -125,14 +128,16 @@ pub fn refuse_behind(
         return Ok(());
     }
     match ledger.standing_of_witness(accepted.as_ref(), witness.remembered(), &evidence)? {
-        Standing::Unknown(shown) => Err(Error::lost_claims(&shown, accepted.as_ref()).into()),
-        Standing::Agrees | Standing::Behind(_) => Ok(()),
+        WitnessStanding::Unknown(shown) => {
+            Err(LedgerError::lost_claims(&shown, accepted.as_ref()).into())
+        }
+        WitnessStanding::Agrees | WitnessStanding::Behind(_) => Ok(()),
     }
 }
 
 /// The ledger with the rows up to `newest`, which it did not have: appended, or built anew.
 fn move_to(
-    settings: &Settings,
+    settings: &WorkerSettings,
     ledger: Ledger,
     newest: Head,
     log: &mut LedgerLog,
@@ -174,7 +179,7 @@ fn catch_up_with(
 }
 
 fn build_from_log(
-    settings: &Settings,
+    settings: &WorkerSettings,
     accepted: Head,
     log: &mut LedgerLog,
 ) -> Result<Ledger, OpenError> {
@@ -193,11 +198,11 @@ fn build_from_log(
 /// The ledger, which has rows that it had not when the settings were read: unless these must be read again for what it says of `"auto"`,
 /// or of a Gaussian total, of which an earlier version of the program may have derived less.
 fn refuse_other_choices(
-    settings: &Settings,
+    settings: &WorkerSettings,
     has_read_again: &AtomicBool,
     ledger: Ledger,
 ) -> Result<Ledger, OpenError> {
-    let is_chosen = settings.privacy.definition == Definition::Gaussian
+    let is_chosen = settings.privacy.definition == PrivacyDefinition::Gaussian
         || settings
             .releases
             .iter()
@@ -214,10 +219,10 @@ fn refuse_other_choices(
 }
 
 /// The log says that windows were published, and the witness knows of none.
-pub(super) fn no_claims(settings: &Settings) -> OpenError {
+pub(super) fn no_claims(settings: &WorkerSettings) -> OpenError {
     let name = settings
         .ledger_log
         .as_ref()
         .map_or(String::new(), |log| log.records.topic.clone());
-    ledger::Error::from(log::Error::NoClaims { name }).into()
+    ledger::LedgerError::from(log::LedgerLogError::NoClaims { name }).into()
 }

@@ -8,7 +8,7 @@ mod limits;
 use std::time::Duration;
 
 pub use self::limits::check_limits;
-use bernstream_config::{Input, Release, Settings, synopsis_bytes};
+use bernstream_config::{InputParams, ReleaseSettings, WorkerSettings, synopsis_bytes};
 use bernstream_release::window::bytes_held;
 use bernstream_synopsis::clock::{format_duration, saturating_micros};
 
@@ -37,15 +37,15 @@ fn bytes_fetched(readers: u64) -> u64 {
 }
 
 /// The most readers that hold windows: a topic with fewer partitions has fewer.
-fn most_readers(settings: &Settings) -> u64 {
+fn most_readers(settings: &WorkerSettings) -> u64 {
     match &settings.input {
-        Input::Kafka(kafka) => u64::from(kafka.most_readers()),
-        Input::Files(_) => 1,
+        InputParams::Kafka(kafka) => u64::from(kafka.most_readers()),
+        InputParams::Files(_) => 1,
     }
 }
 
 /// Memory of a worker that keeps up with its input.
-fn least_memory(settings: &Settings) -> u64 {
+fn least_memory(settings: &WorkerSettings) -> u64 {
     let open = open_windows(settings)
         .or(windows_in_all(settings))
         .unwrap_or(1);
@@ -62,7 +62,7 @@ fn least_memory(settings: &Settings) -> u64 {
 }
 
 /// Bytes that are kept of the records of a window and key.
-fn bytes_of_each(settings: &Settings) -> u64 {
+fn bytes_of_each(settings: &WorkerSettings) -> u64 {
     settings
         .releases
         .iter()
@@ -76,7 +76,7 @@ fn bytes_of_each(settings: &Settings) -> u64 {
 }
 
 /// Bytes that are kept of the messages of a window and key while the window is released: they are paid for in one transaction.
-fn bytes_of_messages(settings: &Settings) -> u64 {
+fn bytes_of_messages(settings: &WorkerSettings) -> u64 {
     settings
         .releases
         .iter()
@@ -84,7 +84,7 @@ fn bytes_of_messages(settings: &Settings) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-fn bytes_of_message(settings: &Settings, release: &Release) -> u64 {
+fn bytes_of_message(settings: &WorkerSettings, release: &ReleaseSettings) -> u64 {
     let values = release.shape().value_count();
     let state = settings
         .noise_series(release)
@@ -96,7 +96,7 @@ fn bytes_of_message(settings: &Settings, release: &Release) -> u64 {
 }
 
 /// Bytes that the computation of a window and key needs.
-fn bytes_of_work(settings: &Settings) -> u64 {
+fn bytes_of_work(settings: &WorkerSettings) -> u64 {
     settings
         .releases
         .iter()
@@ -106,7 +106,7 @@ fn bytes_of_work(settings: &Settings) -> u64 {
 }
 
 /// Tells what a worker writes in a day.
-pub fn disk_in_words(settings: &Settings) -> Vec<String> {
+pub fn disk_in_words(settings: &WorkerSettings) -> Vec<String> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let groups = settings.synopses_per_release() as u64;
     let messages = groups.saturating_mul(settings.releases.len() as u64);
@@ -146,14 +146,14 @@ pub fn disk_in_words(settings: &Settings) -> Vec<String> {
 }
 
 /// Number of windows in a time so long, as many as the grid has at most.
-fn windows_in(settings: &Settings, time: Duration) -> u64 {
+fn windows_in(settings: &WorkerSettings, time: Duration) -> u64 {
     let length = saturating_micros(settings.windows.grid.length()).unsigned_abs();
     let windows = saturating_micros(time).unsigned_abs().div_ceil(length);
     windows.min(windows_in_all(settings).unwrap_or(u64::MAX))
 }
 
 /// Tells what a worker keeps in memory.
-pub fn memory_in_words(settings: &Settings) -> Vec<String> {
+pub fn memory_in_words(settings: &WorkerSettings) -> Vec<String> {
     let groups = settings.synopses_per_release() as u64;
     let kept = bytes_of_each(settings);
     let readers = most_readers(settings);
@@ -172,8 +172,10 @@ pub fn memory_in_words(settings: &Settings) -> Vec<String> {
             bytes_in_words(open.total_bytes(1))
         ),
         Some(all) => match settings.input {
-            Input::Kafka(_) => format!("in a backfill of all windows: {}", open.in_words(all)),
-            Input::Files(_) => open.in_words(all),
+            InputParams::Kafka(_) => {
+                format!("in a backfill of all windows: {}", open.in_words(all))
+            }
+            InputParams::Files(_) => open.in_words(all),
         },
     });
     let work = bytes_of_work(settings);
@@ -206,7 +208,7 @@ pub fn memory_in_words(settings: &Settings) -> Vec<String> {
         ));
     }
     let least = least_memory(settings);
-    if let Input::Files(_) = &settings.input {
+    if let InputParams::Files(_) = &settings.input {
         // All windows are open until the files are read.
         lines.push(format!(
             "in all {}: with less it does not start",
@@ -267,8 +269,8 @@ impl OpenWindows {
 ///
 /// A window is open from `start - max_future_skew` until `end + allowed_lateness + clock_slack + publish_delay`, and as long as
 /// later windows overlap it. A span of length `w` contains at most `floor(w / length) + 1` starts.
-fn open_windows(settings: &Settings) -> Option<u64> {
-    let Input::Kafka(kafka) = &settings.input else {
+fn open_windows(settings: &WorkerSettings) -> Option<u64> {
+    let InputParams::Kafka(kafka) = &settings.input else {
         return None;
     };
     let rules = &settings.windows;
@@ -292,7 +294,7 @@ fn open_windows(settings: &Settings) -> Option<u64> {
 }
 
 /// Number of windows of the grid from origin to end.
-pub fn windows_in_all(settings: &Settings) -> Option<u64> {
+pub fn windows_in_all(settings: &WorkerSettings) -> Option<u64> {
     let grid = &settings.windows.grid;
     settings
         .windows
@@ -314,17 +316,17 @@ mod tests {
     use super::*;
     use bernstream_config::guarantee;
 
-    fn settings(text: &str) -> Settings {
+    fn settings(text: &str) -> WorkerSettings {
         with_readers(1, text)
     }
 
-    fn with_readers(readers: u32, text: &str) -> Settings {
+    fn with_readers(readers: u32, text: &str) -> WorkerSettings {
         let text = text.replacen(
             "[input.kafka]",
             &format!("[input.kafka]\nreaders = {readers}"),
             1,
         );
-        Settings::parse(&text, "test").unwrap()
+        WorkerSettings::parse(&text, "test").unwrap()
     }
 
     #[test]
@@ -349,7 +351,7 @@ mod tests {
                 .replace("length = \"1d\"", &format!("length = \"{length}\""))
                 .replace("2014-01-01T05:00:00Z", end);
             let settings = settings(&text);
-            let (rules, Input::Kafka(kafka)) = (&settings.windows, &settings.input) else {
+            let (rules, InputParams::Kafka(kafka)) = (&settings.windows, &settings.input) else {
                 panic!()
             };
             let mut most = 0;

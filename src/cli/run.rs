@@ -12,20 +12,20 @@ use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
 pub use self::bands::noise_bands;
-use crate::cli::components::{Components, OpenError, Process};
+use crate::cli::components::{Components, OpenError, ProcessState};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::figures::hexadecimal;
 use crate::cli::missing_topic::MissingTopic;
 use crate::cli::runtime::{start_runtime, stop_on_signal};
-use crate::cli::watch::Watch;
+use crate::cli::watch::TopicWatch;
 use crate::cli::{absorb, held, newest_schema, resources, settings};
-use bernstream_config::{Input, Settings};
-use bernstream_kafka::sink::Output;
-use bernstream_kafka::sink::output::Location;
+use bernstream_config::{InputParams, WorkerSettings};
+use bernstream_kafka::sink::OutputParams;
+use bernstream_kafka::sink::output::OutputLocation;
 use bernstream_ledger::{Ledger, private};
 use bernstream_noise::noise::Generator;
-use bernstream_release::window::Rules;
+use bernstream_release::window::WindowRules;
 use bernstream_server::feed::FeedReader;
 use bernstream_server::serve;
 use bernstream_synopsis::clock::Timestamp;
@@ -45,7 +45,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const CLAIMED_AGAIN_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct RunArguments {
     /// The configuration.
     #[arg(env = "BERNSTREAM_CONFIG")]
     configuration: PathBuf,
@@ -56,7 +56,7 @@ pub struct Arguments {
 /// # Errors
 ///
 /// Those of [`work`].
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     telemetry::start_logging();
     let settings = settings::load_settings(&arguments.configuration)?;
     resources::check_limits(&settings)?;
@@ -69,13 +69,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = StopRequest::default();
     let runtime = start_runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
-    let origin = Origin::File(&arguments.configuration);
+    let origin = SettingsOrigin::File(&arguments.configuration);
     run_worker(&settings, origin, &runtime, &stop).map_err(|failure| failure.with_advice(&settings))
 }
 
 /// The source of the settings of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin<'a> {
+pub enum SettingsOrigin<'a> {
     /// This file, which can be read again.
     File(&'a Path),
     /// The program itself: records are simulated.
@@ -88,21 +88,21 @@ pub enum Origin<'a> {
 ///
 /// If the configuration, the ledger, the witness, the input or the output does not allow the worker to go on.
 pub fn run_worker(
-    settings: &Settings,
-    origin: Origin<'_>,
+    settings: &WorkerSettings,
+    origin: SettingsOrigin<'_>,
     runtime: &tokio::runtime::Runtime,
     stop: &StopRequest,
 ) -> Result<(), Failure> {
     let endpoints = HttpEndpoints::open(settings, runtime)?;
-    let process = Process::default();
+    let process = ProcessState::default();
     let mut read_again = None;
     loop {
         let settings = read_again.as_ref().unwrap_or(settings);
         let ended = run_with(settings, origin, &endpoints, &process, stop)?;
-        let Origin::File(path) = origin else {
+        let SettingsOrigin::File(path) = origin else {
             return Ok(());
         };
-        if ended == Ended::Done {
+        if ended == WorkerEnd::Done {
             return Ok(());
         }
         info!(
@@ -121,7 +121,10 @@ struct HttpEndpoints<'r> {
 }
 
 impl<'r> HttpEndpoints<'r> {
-    fn open(settings: &Settings, runtime: &'r tokio::runtime::Runtime) -> Result<Self, Failure> {
+    fn open(
+        settings: &WorkerSettings,
+        runtime: &'r tokio::runtime::Runtime,
+    ) -> Result<Self, Failure> {
         let hosts: Arc<[String]> = settings.hosts.as_slice().into();
         let mut endpoints = HttpEndpoints {
             runtime,
@@ -155,7 +158,7 @@ impl<'r> HttpEndpoints<'r> {
         &self,
         metrics: &Metrics,
         health: &Arc<Health>,
-    ) -> Result<Option<Answering>, Failure> {
+    ) -> Result<Option<ProbeServer>, Failure> {
         let Some(probes) = &self.probes else {
             return Ok(None);
         };
@@ -165,16 +168,16 @@ impl<'r> HttpEndpoints<'r> {
         let hosts = Arc::clone(&self.hosts);
         let metrics = metrics.clone();
         let health = Arc::clone(health);
-        Ok(Some(Answering(self.runtime.spawn(serve::probes::serve(
+        Ok(Some(ProbeServer(self.runtime.spawn(serve::probes::serve(
             listener, hosts, metrics, health,
         )))))
     }
 }
 
 /// Answers probes, until it is dropped.
-struct Answering(JoinHandle<Result<(), serve::Error>>);
+struct ProbeServer(JoinHandle<Result<(), serve::ServeError>>);
 
-impl Drop for Answering {
+impl Drop for ProbeServer {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -182,7 +185,7 @@ impl Drop for Answering {
 
 /// The way in which a worker has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
+enum WorkerEnd {
     Done,
     /// The ledger was built from its log, and says otherwise than these settings what was left to the program.
     OtherChoices,
@@ -190,12 +193,12 @@ enum Ended {
 
 /// Runs a worker with these settings to its end.
 fn run_with(
-    settings: &Settings,
-    origin: Origin<'_>,
+    settings: &WorkerSettings,
+    origin: SettingsOrigin<'_>,
     endpoints: &HttpEndpoints<'_>,
-    process: &Process,
+    process: &ProcessState,
     stop: &StopRequest,
-) -> Result<Ended, Failure> {
+) -> Result<WorkerEnd, Failure> {
     private::make_folder(&settings.ledger.path).map_err(|error| {
         Failure::Ledger(format!(
             "cannot create {}: {error}",
@@ -210,7 +213,7 @@ fn run_with(
     }
     let plan = settings.plan(
         |release| noise_bands(release, &settings.ledger.path),
-        origin == Origin::Simulation,
+        origin == SettingsOrigin::Simulation,
     )?;
     let digest = hexadecimal(&settings.digest());
     let definition = settings.privacy.definition.name();
@@ -229,18 +232,18 @@ fn run_with(
         stop,
     };
     let first = match worker.open(MissingTopic::at_start())? {
-        Opened::Parts(parts) => *parts,
-        Opened::OtherChoices => return Ok(Ended::OtherChoices),
-        Opened::Stopped => return Ok(Ended::Done),
+        OpenOutcome::Parts(parts) => *parts,
+        OpenOutcome::OtherChoices => return Ok(WorkerEnd::OtherChoices),
+        OpenOutcome::Stopped => return Ok(WorkerEnd::Done),
     };
     // What is wrong with the configuration is told by what opens its topics, and the watch looks at them after that.
-    let watch = Watch::start(settings, stop)?;
+    let watch = TopicWatch::start(settings, stop)?;
     let registry = settings.registry.as_ref();
     let _beside = registry
         .map(|registry| newest_schema::follow_registry(registry, &metrics, stop))
         .transpose()?;
-    if worker.run(first)? == Ended::OtherChoices {
-        return Ok(Ended::OtherChoices);
+    if worker.run(first)? == WorkerEnd::OtherChoices {
+        return Ok(WorkerEnd::OtherChoices);
     }
     if let Some(failure) = watch.take_failure() {
         return Err(failure);
@@ -254,19 +257,19 @@ fn run_with(
             "done: every window is closed, and everything paid for is published"
         }
     );
-    Ok(Ended::Done)
+    Ok(WorkerEnd::Done)
 }
 
 /// Everything that a worker has opened.
-struct Parts {
+struct OpenedComponents {
     components: Components,
     /// Absent without `[scale]`.
     absorbed: Option<AbsorberParams>,
 }
 
 /// The result of opening everything.
-enum Opened {
-    Parts(Box<Parts>),
+enum OpenOutcome {
+    Parts(Box<OpenedComponents>),
     /// The ledger was built from its log, and says otherwise than these settings what was left to the program.
     OtherChoices,
     /// A stop was requested before.
@@ -275,8 +278,8 @@ enum Opened {
 
 /// A worker with one plan, which may have to open everything several times.
 struct WorkerRun<'a> {
-    settings: &'a Settings,
-    process: &'a Process,
+    settings: &'a WorkerSettings,
+    process: &'a ProcessState,
     plan: &'a ReleasePlan,
     metrics: &'a Metrics,
     health: &'a Arc<Health>,
@@ -285,13 +288,13 @@ struct WorkerRun<'a> {
 
 impl WorkerRun<'_> {
     /// Opens everything, once it can be reached, and once another worker has claimed again what only that one has.
-    fn open(&self, mut missing: MissingTopic) -> Result<Opened, Failure> {
+    fn open(&self, mut missing: MissingTopic) -> Result<OpenOutcome, Failure> {
         let mut outage = Outage::default();
         let mut lost_since = None;
         loop {
             let error = match self.open_once() {
-                Ok(parts) => return Ok(Opened::Parts(Box::new(parts))),
-                Err(error) if error.is_about_choices() => return Ok(Opened::OtherChoices),
+                Ok(parts) => return Ok(OpenOutcome::Parts(Box::new(parts))),
+                Err(error) if error.is_about_choices() => return Ok(OpenOutcome::OtherChoices),
                 Err(error) => error,
             };
             let may_be_elsewhere = error.is_of_lost_claims && self.settings.ledger_log.is_some();
@@ -305,7 +308,7 @@ impl WorkerRun<'_> {
                 return Err(error.failure);
             }
             if self.stop.is_requested() {
-                return Ok(Opened::Stopped);
+                return Ok(OpenOutcome::Stopped);
             }
             let why = error.failure.to_string();
             // The client says after how many milliseconds a connection has failed.
@@ -320,19 +323,19 @@ impl WorkerRun<'_> {
         }
     }
 
-    fn open_once(&self) -> Result<Parts, OpenError> {
-        Ok(Parts {
+    fn open_once(&self) -> Result<OpenedComponents, OpenError> {
+        Ok(OpenedComponents {
             components: Components::open_in(self.settings, self.process)?,
             absorbed: absorb::open_absorbed(self.settings)?,
         })
     }
 
     /// Runs a worker on `first`, and on what is opened again wherever it has to begin again, to its end.
-    fn run(&self, first: Parts) -> Result<Ended, Failure> {
+    fn run(&self, first: OpenedComponents) -> Result<WorkerEnd, Failure> {
         let mut parts = first;
         loop {
             let error = match self.run_once(parts) {
-                Ok(()) => return Ok(Ended::Done),
+                Ok(()) => return Ok(WorkerEnd::Done),
                 Err(error) => error,
             };
             // The witness follows another disk, whose rows this one takes from the log, or what was read is of no use.
@@ -344,7 +347,7 @@ impl WorkerRun<'_> {
             }
             // Then another worker goes on with the pipeline.
             if self.stop.is_requested() {
-                return Ok(Ended::Done);
+                return Ok(WorkerEnd::Done);
             }
             self.health.stand_still();
             if !error.is_overtaken() {
@@ -352,25 +355,25 @@ impl WorkerRun<'_> {
             }
             self.stop.sleep_or_stop(RETRY);
             parts = match self.open(MissingTopic::later())? {
-                Opened::Parts(parts) => *parts,
-                Opened::OtherChoices => return Ok(Ended::OtherChoices),
-                Opened::Stopped => return Ok(Ended::Done),
+                OpenOutcome::Parts(parts) => *parts,
+                OpenOutcome::OtherChoices => return Ok(WorkerEnd::OtherChoices),
+                OpenOutcome::Stopped => return Ok(WorkerEnd::Done),
             };
         }
     }
 
     /// Logs what the exit message, which is for everyone, leaves out.
-    fn log_in_full(&self, error: &pipeline::Error) {
+    fn log_in_full(&self, error: &pipeline::PipelineError) {
         if self.settings.detail == MetricsDetail::Operator
-            && let pipeline::Error::Source(failure) = error
+            && let pipeline::PipelineError::Source(failure) = error
             && let Some(in_full) = failure.in_full()
         {
             error!("{in_full}");
         }
     }
 
-    fn run_once(&self, parts: Parts) -> Result<(), pipeline::Error> {
-        let Parts {
+    fn run_once(&self, parts: OpenedComponents) -> Result<(), pipeline::PipelineError> {
+        let OpenedComponents {
             mut components,
             absorbed,
         } = parts;
@@ -399,15 +402,15 @@ impl WorkerRun<'_> {
 }
 
 /// The place of the synopses, and how to look at them.
-fn where_it_is(output: &Output) -> String {
+fn where_it_is(output: &OutputParams) -> String {
     match output.location() {
-        Location::Folder(path) => {
+        OutputLocation::Folder(path) => {
             let path = path.display();
             format!(
                 "the synopses are in the folder {path}: `bernstream dashboard {path}` shows them in a browser"
             )
         }
-        Location::Topic { broker, topic } => format!(
+        OutputLocation::Topic { broker, topic } => format!(
             "the synopses are in the topic {topic}: `bernstream dashboard --topic {topic} --brokers {}` shows them in a browser",
             broker.servers
         ),
@@ -415,16 +418,16 @@ fn where_it_is(output: &Output) -> String {
 }
 
 /// Logs when the next window is due.
-fn log_next_window(settings: &Settings, ledger: &Ledger) {
+fn log_next_window(settings: &WorkerSettings, ledger: &Ledger) {
     let rules = &settings.windows;
     let next = rules.grid.span_of(ledger.next_window());
     let cutoff = rules.window_cutoff(next, ledger.genesis().backfill_until);
     match settings.input {
         _ if rules.end.is_some_and(|end| next.end > end) => info!("every window is already closed"),
-        Input::Files(_) => {
+        InputParams::Files(_) => {
             info!(window = %next.start, "next window; all windows that have ended are released when the input has been read")
         }
-        Input::Kafka(_) => info!(
+        InputParams::Kafka(_) => info!(
             window = %next.start,
             // A backfill closes and publishes its windows together.
             windows = ledger.genesis().backfill_until.map_or(1, |until| windows_of_backfill(rules, next, until)),
@@ -436,7 +439,7 @@ fn log_next_window(settings: &Settings, ledger: &Ledger) {
 }
 
 /// Number of windows from `next` on that are closed together, when everything sent until `backfill` has been read.
-fn windows_of_backfill(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
+fn windows_of_backfill(rules: &WindowRules, next: Span, backfill: Timestamp) -> u64 {
     let last = backfill.minus(rules.allowed_lateness);
     rules
         .grid

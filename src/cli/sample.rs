@@ -8,11 +8,11 @@ use crate::cli::failure::Failure;
 use crate::cli::parallel::on_all_processors;
 use crate::cli::print::{note, print};
 use crate::cli::progress::{WorkDone, show_progress};
-use bernstream_config::Study;
-use bernstream_functions::sampled::{Neighbours, SampledChange};
+use bernstream_config::SamplerInput;
+use bernstream_functions::sampled::{NeighbouringWindows, SampledChange};
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct SampleArguments {
     /// The configuration; only [privacy] and [release] are needed.
     file: PathBuf,
 }
@@ -22,8 +22,8 @@ pub struct Arguments {
 /// # Errors
 ///
 /// If the configuration has a fault, or if standard output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let study = Study::load(&arguments.file)?;
+pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
+    let study = SamplerInput::load(&arguments.file)?;
     let plan = study.plan;
     let neighbours = &study.neighbours;
     note(format_args!(
@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Every pair depends on its number alone, so the order of the threads does not matter.
 fn sample_changes(
-    neighbours: &Neighbours,
+    neighbours: &NeighbouringWindows,
     samples: u32,
     done: &WorkDone,
 ) -> Result<Vec<SampledChange>, Failure> {

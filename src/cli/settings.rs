@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::cli::progress::show_during;
-use bernstream_config::{Faults, Release, Settings};
+use bernstream_config::{Faults, ReleaseSettings, WorkerSettings};
 use bernstream_ledger::{Ledger, PendingWrite};
-use bernstream_synopsis::description::Definition;
+use bernstream_synopsis::description::PrivacyDefinition;
 
 const READING: &str = "reading the configuration, and selecting what is automatic";
 
@@ -15,9 +15,9 @@ const READING: &str = "reading the configuration, and selecting what is automati
 /// # Errors
 ///
 /// All faults of the file, or that it cannot be read.
-pub fn load_settings(path: &Path) -> Result<Settings, Faults> {
+pub fn load_settings(path: &Path) -> Result<WorkerSettings, Faults> {
     // A ledger that cannot be read is told by whoever opens it.
-    Settings::load_keeping(path, |params| Ledger::newest_settings(params).ok())
+    WorkerSettings::load_keeping(path, |params| Ledger::newest_settings(params).ok())
 }
 
 /// Reads the file, like [`load`], while a terminal shows that this may take its time.
@@ -25,7 +25,7 @@ pub fn load_settings(path: &Path) -> Result<Settings, Faults> {
 /// # Errors
 ///
 /// Those of [`load`].
-pub fn load_visibly(path: &Path) -> Result<Settings, Faults> {
+pub fn load_visibly(path: &Path) -> Result<WorkerSettings, Faults> {
     show_during(READING, || load_settings(path))
 }
 
@@ -35,9 +35,9 @@ pub fn load_visibly(path: &Path) -> Result<Settings, Faults> {
 /// # Errors
 ///
 /// Those of [`load`].
-pub fn load_only_looking(path: &Path) -> Result<Settings, Faults> {
+pub fn load_only_looking(path: &Path) -> Result<WorkerSettings, Faults> {
     show_during(READING, || {
-        Settings::load_keeping(path, |params| match Ledger::pending_write(params) {
+        WorkerSettings::load_keeping(path, |params| match Ledger::pending_write(params) {
             Ok(Some(PendingWrite::Unfinished)) => None,
             _ => Ledger::newest_settings(params).ok(),
         })
@@ -45,19 +45,19 @@ pub fn load_only_looking(path: &Path) -> Result<Settings, Faults> {
 }
 
 /// Tells that a ledger keeps the total of its promise, where a new one would have more; `None` where it has this version's.
-pub fn kept_total(settings: &Settings, path: &Path) -> Option<String> {
-    if settings.privacy.definition != Definition::Gaussian {
+pub fn kept_total(settings: &WorkerSettings, path: &Path) -> Option<String> {
+    if settings.privacy.definition != PrivacyDefinition::Gaussian {
         return None;
     }
     let total = settings.privacy.total;
-    let today = Settings::load(path).ok()?.privacy.total;
+    let today = WorkerSettings::load(path).ok()?.privacy.total;
     (today != total).then(|| {
         format!("the ledger keeps its total, {total}; a new one would have {today} for the same epsilon and delta")
     })
 }
 
 /// The name of a release with a colon, for a line that several releases have; empty for the only one.
-pub fn name_before(settings: &Settings, release: &Release) -> String {
+pub fn name_before(settings: &WorkerSettings, release: &ReleaseSettings) -> String {
     if settings.releases.len() > 1 {
         format!("{}: ", release.name)
     } else {
@@ -66,7 +66,7 @@ pub fn name_before(settings: &Settings, release: &Release) -> String {
 }
 
 /// Tells that a release goes on with the choice of an earlier version; `None` if it has this version's.
-pub fn kept_choice(release: &Release) -> Option<String> {
+pub fn kept_choice(release: &ReleaseSettings) -> Option<String> {
     let table = release
         .auto
         .as_ref()

@@ -3,14 +3,14 @@
 use tracing::{info, warn};
 
 use crate::cli::open_error::OpenError;
-use bernstream_config::{Settings, SharedBudget};
+use bernstream_config::{SharedBudget, WorkerSettings};
 use bernstream_kafka as kafka;
 use bernstream_kafka::ledger::budget::guard::{GuardedWitness, current_share};
-use bernstream_kafka::ledger::budget::topic::{BudgetTopic, Params};
+use bernstream_kafka::ledger::budget::topic::{BudgetTopic, OrderedTopicParams};
 use bernstream_kafka::topic;
 use bernstream_kafka::topic::NO_ID;
-use bernstream_ledger::budget::entry::Shared;
-use bernstream_ledger::budget::error::Error;
+use bernstream_ledger::budget::entry::BudgetTerms;
+use bernstream_ledger::budget::error::BudgetError;
 use bernstream_ledger::budget::fold::ActiveShare;
 use bernstream_ledger::budget::join::{WantedShare, next_step};
 use bernstream_ledger::witness::Witness;
@@ -34,9 +34,9 @@ pub struct ShareRequest<'b> {
 /// # Errors
 ///
 /// If it cannot be created, or is there and not set up as it must be.
-pub fn create_budget_topic(params: &Params) -> Result<bool, OpenError> {
+pub fn create_budget_topic(params: &OrderedTopicParams) -> Result<bool, OpenError> {
     match topic::describe_topic(&params.broker, &params.topic) {
-        Err(kafka::Error::NoTopic { .. }) => {
+        Err(kafka::ClusterError::NoTopic { .. }) => {
             BudgetTopic::create(params, params.new_replicas())?;
             Ok(true)
         }
@@ -50,7 +50,7 @@ pub fn create_budget_topic(params: &Params) -> Result<bool, OpenError> {
 ///
 /// Those of [`begin`].
 pub fn foresee_share(
-    settings: &Settings,
+    settings: &WorkerSettings,
     input: &str,
     beginner: &ShareRequest<'_>,
 ) -> Result<(), OpenError> {
@@ -76,7 +76,7 @@ pub struct BegunShare {
 ///
 /// If the share does not fit, or the budget topic is missing, of another budget, or cannot be reached.
 pub fn begin_share(
-    settings: &Settings,
+    settings: &WorkerSettings,
     input: &str,
     beginner: &ShareRequest<'_>,
 ) -> Result<BegunShare, OpenError> {
@@ -114,7 +114,7 @@ pub fn begin_share(
 ///
 /// If the budget topic is not the one that the ledger has its share in, or does not know that, or cannot be reached.
 pub fn guard_witness(
-    settings: &Settings,
+    settings: &WorkerSettings,
     ledger: &Ledger,
     witness: Box<dyn Witness + Send>,
 ) -> Result<Box<dyn Witness + Send>, OpenError> {
@@ -145,7 +145,10 @@ pub struct HeldShare {
 /// # Errors
 ///
 /// Those of [`guarded`].
-pub fn held_share(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldShare>, OpenError> {
+pub fn held_share(
+    settings: &WorkerSettings,
+    ledger: &Ledger,
+) -> Result<Option<HeldShare>, OpenError> {
     let genesis = ledger.genesis();
     let (Some(holding), Some(holder)) = (&genesis.budget, genesis.holder()) else {
         return Ok(None);
@@ -162,16 +165,16 @@ pub fn held_share(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldSha
     let name = budget.topic.clone();
     if topic.id() != holding.topic {
         let id = holding.topic.clone();
-        return Err(Error::Elsewhere { name, id }.into());
+        return Err(BudgetError::Elsewhere { name, id }.into());
     }
     let share = current_share(&mut topic, &holder)?;
     if let Some(what) = shared.difference(&share.entry.of) {
-        return Err(Error::OtherBudget { name, what }.into());
+        return Err(BudgetError::OtherBudget { name, what }.into());
     }
     if share.entry.share != budget.share
         || settings.blocks.span_of(genesis.first).start < share.entry.from
     {
-        return Err(Error::Unheld { name }.into());
+        return Err(BudgetError::Unheld { name }.into());
     }
     Ok(Some(HeldShare { topic, share }))
 }
@@ -180,13 +183,13 @@ pub fn held_share(settings: &Settings, ledger: &Ledger) -> Result<Option<HeldSha
 pub struct OpenBudget<'s> {
     pub budget: &'s SharedBudget,
     /// Settings that its pipelines must say alike.
-    pub shared: Shared,
+    pub shared: BudgetTerms,
     pub topic: BudgetTopic,
 }
 
 impl OpenBudget<'_> {
     /// The share that a pipeline asks for, from the block of its first window on.
-    fn asked_share(&self, settings: &Settings, beginner: &ShareRequest<'_>) -> WantedShare {
+    fn asked_share(&self, settings: &WorkerSettings, beginner: &ShareRequest<'_>) -> WantedShare {
         WantedShare {
             topic: self.budget.topic.clone(),
             owner: beginner.owner.to_owned(),
@@ -206,7 +209,7 @@ impl OpenBudget<'_> {
 ///
 /// If the topic is missing, is not set up as it must be, or cannot be reached.
 pub fn open_budget<'s>(
-    settings: &'s Settings,
+    settings: &'s WorkerSettings,
     input: &str,
 ) -> Result<Option<OpenBudget<'s>>, OpenError> {
     let (Some(budget), Some(params)) = (&settings.privacy.budget, settings.budget_topic()) else {
@@ -218,7 +221,7 @@ pub fn open_budget<'s>(
     let topic = BudgetTopic::open(&params)?;
     // Without ids all witnesses are one owner, and their pipelines would share one entry.
     if [topic.id(), input].contains(&NO_ID) {
-        return Err(Error::NoIds {
+        return Err(BudgetError::NoIds {
             name: budget.topic.clone(),
         }
         .into());

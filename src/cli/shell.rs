@@ -7,7 +7,7 @@ use crate::cli::print::{line, print};
 use bernstream_config as config;
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct ShellArguments {
     /// The shell [default: that of $SHELL]
     #[arg(value_enum)]
     shell: Option<Shell>,
@@ -19,7 +19,7 @@ pub struct Arguments {
 ///
 /// If the shell is unknown, or if standard output cannot be written.
 pub fn print_completions(
-    arguments: &Arguments,
+    arguments: &ShellArguments,
     program: &mut clap::Command,
 ) -> Result<(), Failure> {
     let unknown = "$SHELL names no known shell: give its name, as in `bernstream completions bash`";

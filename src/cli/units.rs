@@ -1,10 +1,10 @@
 //! What the values of a release are counted in, by the names that its file declares.
 
-use bernstream_config::Release;
-use bernstream_synopsis::description::{Description, Names, Target};
+use bernstream_config::ReleaseSettings;
+use bernstream_synopsis::description::{Description, PlotNames, TargetDescription};
 
 /// The name of records, in the plural: "flights".
-pub fn records_in_plural(names: Option<&Names>) -> String {
+pub fn records_in_plural(names: Option<&PlotNames>) -> String {
     plural_of(
         names
             .and_then(|names| names.record.as_deref())
@@ -13,8 +13,8 @@ pub fn records_in_plural(names: Option<&Names>) -> String {
 }
 
 /// The unit of a value and of its error: "flights per minute".
-pub fn quantity_of_release(release: &Release) -> String {
-    if !matches!(release.function.about, Target::Density(_)) {
+pub fn quantity_of_release(release: &ReleaseSettings) -> String {
+    if !matches!(release.function.about, TargetDescription::Density(_)) {
         return release.function.quantity.clone();
     }
     let mut units = Vec::new();
@@ -87,7 +87,7 @@ fn is_vowel(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bernstream_config::Settings;
+    use bernstream_config::WorkerSettings;
 
     #[test]
     fn records_are_told_in_the_plural_of_their_name() {
@@ -111,8 +111,9 @@ mod tests {
 
     #[test]
     fn a_quantity_takes_the_names_of_the_file_where_there_are_some() {
-        let of =
-            |text: &str| quantity_of_release(&Settings::parse(text, "test").unwrap().releases[0]);
+        let of = |text: &str| {
+            quantity_of_release(&WorkerSettings::parse(text, "test").unwrap().releases[0])
+        };
         assert_eq!(
             of(include_str!("../../config/demo.toml")),
             "customers per minute"

@@ -9,17 +9,17 @@ use tracing::warn;
 
 use crate::cli::background::BackgroundThread;
 use crate::cli::failure::Failure;
-use bernstream_config::{Input, Settings};
+use bernstream_config::{InputParams, WorkerSettings};
 use bernstream_kafka::broker_clock;
 use bernstream_kafka::check::topic_setting;
 use bernstream_kafka::ledger::budget::topic as budget_topic;
 use bernstream_kafka::ledger::witness;
 use bernstream_kafka::sink;
-use bernstream_kafka::sink::Output;
+use bernstream_kafka::sink::OutputParams;
 use bernstream_kafka::source;
 use bernstream_kafka::topic;
-use bernstream_kafka::topic::Topic;
-use bernstream_kafka::{Broker, Error, UnknownTopic};
+use bernstream_kafka::topic::TopicMetadata;
+use bernstream_kafka::{Broker, ClusterError, UnknownTopic};
 use bernstream_ledger::budget;
 use bernstream_worker::pipeline::StopRequest;
 
@@ -38,18 +38,18 @@ const SETTINGS: [&str; 7] = [
 
 /// A thread that looks at the topics, and why the worker had to end, if it had to.
 #[derive(Debug)]
-pub struct Watch {
+pub struct TopicWatch {
     found: Arc<Mutex<Option<Failure>>>,
     _until_the_end: BackgroundThread,
 }
 
-impl Watch {
+impl TopicWatch {
     /// Starts a thread that looks at the topics of `settings` until `stop` is asked for. It asks for it where the worker must end.
     ///
     /// # Errors
     ///
     /// If the thread cannot be started.
-    pub fn start(settings: &Settings, stop: &StopRequest) -> Result<Self, Failure> {
+    pub fn start(settings: &WorkerSettings, stop: &StopRequest) -> Result<Self, Failure> {
         let found = Arc::<Mutex<Option<Failure>>>::default();
         let shared = Arc::clone(&found);
         let mut topics = watched_topics(settings);
@@ -63,7 +63,7 @@ impl Watch {
                 stop.sleep_or_stop(INTERVAL);
             }
         })?;
-        Ok(Watch {
+        Ok(TopicWatch {
             found,
             _until_the_end: thread,
         })
@@ -79,55 +79,55 @@ impl Watch {
 }
 
 /// A condition without which a worker does not start.
-type Condition = Box<dyn Fn(&Topic) -> Result<(), Failure> + Send>;
+type TopicCondition = Box<dyn Fn(&TopicMetadata) -> Result<(), Failure> + Send>;
 
 /// A topic of the worker.
-struct Watched {
+struct WatchedTopic {
     role: &'static str,
     broker: Broker,
     name: String,
-    check: Condition,
+    check: TopicCondition,
     /// The failure of a worker whose topic is gone or was created again.
-    gone: Box<dyn Fn(Gone) -> Failure + Send>,
+    gone: Box<dyn Fn(TopicChange) -> Failure + Send>,
     unknown: UnknownTopic,
-    last: Option<Topic>,
+    last: Option<TopicMetadata>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gone {
+enum TopicChange {
     Deleted,
     Recreated,
 }
 
 /// The topics of a worker; none for a mock cluster, which has no settings.
-fn watched_topics(settings: &Settings) -> Vec<Watched> {
+fn watched_topics(settings: &WorkerSettings) -> Vec<WatchedTopic> {
     let mut topics = Vec::new();
-    if let Input::Kafka(input) = &settings.input {
-        topics.push(Watched::input(input));
+    if let InputParams::Kafka(input) = &settings.input {
+        topics.push(WatchedTopic::input(input));
         if !input.trust_producer_time {
-            topics.push(Watched::clock(input));
+            topics.push(WatchedTopic::clock(input));
         }
     }
-    if let Output::Kafka { sink, witness } = &settings.output {
-        topics.push(Watched::output(sink));
-        topics.push(Watched::witness(witness));
+    if let OutputParams::Kafka { sink, witness } = &settings.output {
+        topics.push(WatchedTopic::output(sink));
+        topics.push(WatchedTopic::witness(witness));
     }
     if let Some(params) = settings.budget_topic() {
-        topics.push(Watched::budget(params));
+        topics.push(WatchedTopic::budget(params));
     }
     topics.retain(|topic| !topic.broker.is_mock);
     topics
 }
 
-impl Watched {
+impl WatchedTopic {
     fn new(
         role: &'static str,
         broker: &Broker,
         name: &str,
-        check: impl Fn(&Topic) -> Result<(), Failure> + Send + 'static,
-        gone: impl Fn(Gone) -> Failure + Send + 'static,
+        check: impl Fn(&TopicMetadata) -> Result<(), Failure> + Send + 'static,
+        gone: impl Fn(TopicChange) -> Failure + Send + 'static,
     ) -> Self {
-        Watched {
+        WatchedTopic {
             role,
             broker: broker.clone(),
             name: name.to_owned(),
@@ -138,22 +138,22 @@ impl Watched {
         }
     }
 
-    fn input(input: &source::kafka::Params) -> Self {
+    fn input(input: &source::kafka::KafkaSourceParams) -> Self {
         let params = input.clone();
         let name = input.topic.clone();
-        Watched::new(
+        WatchedTopic::new(
             "input",
             &input.broker,
             &input.topic,
             move |topic| Ok(source::kafka::check_topic(&params, topic)?),
             move |gone| {
                 let why = match gone {
-                    Gone::Deleted => {
+                    TopicChange::Deleted => {
                         "it is not there any more, or this user has lost the right Read on it"
                     }
-                    Gone::Recreated => "it has another id",
+                    TopicChange::Recreated => "it has another id",
                 };
-                source::Error::Recreated {
+                source::SourceError::Recreated {
                     topic: name.clone(),
                     why: why.to_owned().into(),
                 }
@@ -162,17 +162,17 @@ impl Watched {
         )
     }
 
-    fn clock(input: &source::kafka::Params) -> Self {
+    fn clock(input: &source::kafka::KafkaSourceParams) -> Self {
         let clock = input.clock.clone();
         let name = input.clock.clone();
         let servers = input.broker.servers.clone();
-        Watched::new(
+        WatchedTopic::new(
             "clock",
             &input.broker,
             &input.clock,
             move |topic| Ok(broker_clock::check_settings(&clock, topic)?),
             move |_| {
-                Error::ClockGone {
+                ClusterError::ClockGone {
                     topic: name.clone(),
                     servers: servers.clone(),
                 }
@@ -181,10 +181,10 @@ impl Watched {
         )
     }
 
-    fn output(sink: &sink::kafka::Params) -> Self {
+    fn output(sink: &sink::kafka::KafkaSinkParams) -> Self {
         let params = sink.clone();
         let name = sink.topic.clone();
-        Watched::new(
+        WatchedTopic::new(
             "output",
             &sink.broker,
             &sink.topic,
@@ -192,30 +192,32 @@ impl Watched {
             move |gone| {
                 let topic = name.clone();
                 match gone {
-                    Gone::Deleted => sink::Error::Deleted { topic }.into(),
-                    Gone::Recreated => sink::Error::Recreated { topic }.into(),
+                    TopicChange::Deleted => sink::SinkError::Deleted { topic }.into(),
+                    TopicChange::Recreated => sink::SinkError::Recreated { topic }.into(),
                 }
             },
         )
     }
 
-    fn witness(witness: &witness::kafka::Params) -> Self {
+    fn witness(witness: &witness::kafka::OrderedTopicParams) -> Self {
         let params = witness.clone();
         let name = witness.topic.clone();
-        Watched::new(
+        WatchedTopic::new(
             "witness",
             &witness.broker,
             &witness.topic,
             move |topic| Ok(witness::kafka::check_topic(&params, topic)?),
-            move |_| bernstream_ledger::witness::Error::Missing { name: name.clone() }.into(),
+            move |_| {
+                bernstream_ledger::witness::WitnessError::Missing { name: name.clone() }.into()
+            },
         )
     }
 
-    fn budget(params: budget_topic::Params) -> Self {
+    fn budget(params: budget_topic::OrderedTopicParams) -> Self {
         let broker = params.broker.clone();
         let topic = params.topic.clone();
         let name = params.topic.clone();
-        Watched::new(
+        WatchedTopic::new(
             "budget",
             &broker,
             &topic,
@@ -223,8 +225,8 @@ impl Watched {
             move |gone| {
                 let name = name.clone();
                 match gone {
-                    Gone::Deleted => budget::error::Error::Missing { name }.into(),
-                    Gone::Recreated => budget::error::Error::Remade { name }.into(),
+                    TopicChange::Deleted => budget::error::BudgetError::Missing { name }.into(),
+                    TopicChange::Recreated => budget::error::BudgetError::Remade { name }.into(),
                 }
             },
         )
@@ -241,17 +243,21 @@ impl Watched {
     /// # Errors
     ///
     /// If the worker must end. A cluster that does not answer is told elsewhere.
-    fn compare_topic(&mut self, found: Result<Topic, Error>, now: Instant) -> Result<(), Failure> {
+    fn compare_topic(
+        &mut self,
+        found: Result<TopicMetadata, ClusterError>,
+        now: Instant,
+    ) -> Result<(), Failure> {
         let topic = match found {
             Ok(topic) => topic,
             Err(error) if error.is_missing() && !self.unknown.may_return(now) => {
-                return Err((self.gone)(Gone::Deleted));
+                return Err((self.gone)(TopicChange::Deleted));
             }
             Err(_) => return Ok(()),
         };
         self.unknown.is_known();
         if self.last.as_ref().is_some_and(|last| last.id != topic.id) {
-            return Err((self.gone)(Gone::Recreated));
+            return Err((self.gone)(TopicChange::Recreated));
         }
         (self.check)(&topic)?;
         for change in changes_in_words(self.role, &self.name, self.last.as_ref(), &topic) {
@@ -263,7 +269,12 @@ impl Watched {
 }
 
 /// Remarks on `topic`: every change, and at first what endangers records.
-fn changes_in_words(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<String> {
+fn changes_in_words(
+    role: &str,
+    name: &str,
+    last: Option<&TopicMetadata>,
+    topic: &TopicMetadata,
+) -> Vec<String> {
     let before = last.map(watched_values);
     let mut told = Vec::new();
     for (key, value) in watched_values(topic) {
@@ -280,7 +291,7 @@ fn changes_in_words(role: &str, name: &str, last: Option<&Topic>, topic: &Topic)
     told
 }
 
-fn watched_values(topic: &Topic) -> BTreeMap<&'static str, String> {
+fn watched_values(topic: &TopicMetadata) -> BTreeMap<&'static str, String> {
     let mut values = BTreeMap::new();
     for key in SETTINGS {
         values.insert(key, topic_setting(topic, key).to_owned());
@@ -299,12 +310,12 @@ fn is_unclean(key: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bernstream_kafka::right::Right;
+    use bernstream_kafka::right::TopicRight;
 
     #[test]
     fn a_topic_is_deleted_where_it_is_missing_for_half_a_minute_and_brokers_that_do_not_answer_say_nothing()
      {
-        let mut watched = Watched {
+        let mut watched = WatchedTopic {
             role: "input",
             broker: Broker::without_security("none"),
             name: "in".to_owned(),
@@ -316,13 +327,13 @@ mod tests {
         let topic_name = "in".to_owned();
         let servers = "none".to_owned();
         let missing = || {
-            Err(Error::NoTopic {
+            Err(ClusterError::NoTopic {
                 topic: topic_name.clone(),
                 servers: servers.clone(),
             })
         };
         let silent = || {
-            Err(Error::Unavailable {
+            Err(ClusterError::Unavailable {
                 servers: servers.clone(),
                 why: String::new(),
             })
@@ -338,22 +349,22 @@ mod tests {
         look(75, missing()).unwrap();
         look(90, missing()).unwrap();
         assert_eq!(look(105, missing()).unwrap_err().to_string(), "Deleted");
-        let other = Topic {
+        let other = TopicMetadata {
             id: "two".to_owned(),
             ..topic(1, &[])
         };
         assert_eq!(look(120, Ok(other)).unwrap_err().to_string(), "Recreated");
     }
 
-    fn topic(partitions: i32, settings: &[(&str, &str)]) -> Topic {
-        Topic {
+    fn topic(partitions: i32, settings: &[(&str, &str)]) -> TopicMetadata {
+        TopicMetadata {
             id: "one".to_owned(),
             partitions: (0..partitions).collect(),
             settings: settings
                 .iter()
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                 .collect(),
-            rights: Right::ALL.into(),
+            rights: TopicRight::ALL.into(),
         }
     }
 

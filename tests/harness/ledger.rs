@@ -7,13 +7,14 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim, fold_claim};
 use bernstream_ledger::{
-    ClosedWindow, Closing, Genesis, Head, Ledger, LedgerParams, Message, Outcome, Paid, Row, new_id,
+    ClosedWindow, ClosingWindow, Genesis, Head, Ledger, LedgerParams, LedgerRow, MessageDigests,
+    Paid, ReleaseOutcome, new_id,
 };
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
@@ -101,9 +102,9 @@ pub fn padded(window: Span, key: &str, draw: u64, bytes: usize) -> Sealed {
 
 /// A message with another description.
 pub fn described(draw: u64, edited: impl FnOnce(Description) -> Description) -> Sealed {
-    static EXAMPLE: LazyLock<(Density, Description)> = LazyLock::new(|| {
+    static EXAMPLE: LazyLock<(LatticeDensity, Description)> = LazyLock::new(|| {
         let about = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
-        (Density::new(&[0.1], 2).unwrap(), about)
+        (LatticeDensity::new(&[0.1], 2).unwrap(), about)
     });
     let (density, example) = &*EXAMPLE;
     let about = edited(Description {
@@ -125,14 +126,14 @@ pub fn described(draw: u64, edited: impl FnOnce(Description) -> Description) -> 
 }
 
 /// The next window of the grid, published at its end.
-pub fn closing(ledger: &Ledger, keys: &[&str], tenths: u64, draw: u64) -> Closing {
+pub fn closing(ledger: &Ledger, keys: &[&str], tenths: u64, draw: u64) -> ClosingWindow {
     let start = ledger.next_window();
     let window = Span {
         start,
         end: start.plus(Duration::from_secs(3600)),
     };
     let n = start.micros().div_euclid(7_200_000_000);
-    Closing {
+    ClosingWindow {
         window,
         publish_at: window.end,
         charges: vec![(block(n), price(tenths))],
@@ -274,7 +275,7 @@ pub fn format_4(folder: &Path, windows: u64) {
         for sequence in 0..=windows {
             let n = i64::try_from(sequence).unwrap() - 1;
             let body = if sequence == 0 {
-                Row::Genesis(genesis(at(0), "w", None))
+                LedgerRow::Genesis(genesis(at(0), "w", None))
             } else {
                 let window = window(n);
                 let block = block(n.div_euclid(2));
@@ -298,13 +299,13 @@ pub fn format_4(folder: &Path, windows: u64) {
                         published,
                     ))
                     .unwrap();
-                let outcome = Outcome::Released {
+                let outcome = ReleaseOutcome::Released {
                     publish_at: window.end,
                     charges: vec![(block, price(4))],
-                    messages: vec![Message::from_encoded(&message)],
+                    messages: vec![MessageDigests::from_encoded(&message)],
                     states: vec![],
                 };
-                Row::Window(ClosedWindow {
+                LedgerRow::Window(ClosedWindow {
                     window,
                     ends: Positions([(0, n)].into()),
                     outcome,
@@ -392,18 +393,18 @@ impl MemoryWitness {
 }
 
 impl Witness for MemoryWitness {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         let topic = self.topic.borrow();
         std::thread::sleep(topic.slow);
         let seen = topic.log.len().saturating_sub(self.stale);
         Ok(topic.log[..seen].iter().copied().fold(None, self.fold))
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         Ok(self.topic.borrow().id.to_string())
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         let mut topic = self.topic.borrow_mut();
         match self.fate {
             Fate::Lands | Fate::LandsUnheard => topic.log.push(*claim),
@@ -416,7 +417,7 @@ impl Witness for MemoryWitness {
         }
         match self.fate {
             Fate::Lands | Fate::Doubled => Ok(()),
-            _ => Err(witness::Error::Unavailable {
+            _ => Err(witness::WitnessError::Unavailable {
                 name: "memory".into(),
                 why: "as the test wants".into(),
             }),

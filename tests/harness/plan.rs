@@ -1,11 +1,11 @@
 //! The plan of settings, its bands taken for 1: for what does not look at bands, which take their time.
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::band::Band;
 use bernstream_worker::pipeline::ReleasePlan;
 
-pub fn plan(settings: &Settings) -> ReleasePlan {
+pub fn plan(settings: &WorkerSettings) -> ReleasePlan {
     let band = Band {
         level: 0.95,
         half_width: 1.0,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::Description;
 
@@ -122,7 +122,7 @@ pub fn hours(published: &Published, release: &str) -> Vec<i64> {
 
 /// The faults of a configuration, one line each, without their place.
 pub fn faults(text: &str) -> String {
-    Settings::parse(text, "f")
+    WorkerSettings::parse(text, "f")
         .map(|_| String::new())
         .unwrap_or_else(|faults| faults.to_string())
 }

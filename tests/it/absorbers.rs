@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_synopsis::clock::Timestamp;
@@ -257,7 +257,7 @@ fn what_has_no_room_in_the_worker_is_read_there() {
         Metrics::new(MetricsDetail::Operator, "room", "pure epsilon", "").expect("metrics");
     text.push_str("most_megabytes = 1\n");
     let running = absorber(folder, None);
-    let settings = Settings::parse(&text, "room").expect("a sound configuration");
+    let settings = WorkerSettings::parse(&text, "room").expect("a sound configuration");
     let published = published_of(settings, folder, 1, &metrics, |worker, absorbed| {
         let absorbed = absorbed.expect("it leaves reading to absorbers");
         assert_eq!(absorbed.most, 1_000_000);
@@ -623,17 +623,17 @@ struct Held<'a> {
 }
 
 impl Witness for Held<'_> {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         self.inner.read()
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         self.inner.identity()
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         if self.is_held.load(Ordering::Relaxed) {
-            return Err(witness::Error::Unavailable {
+            return Err(witness::WitnessError::Unavailable {
                 name: "held".to_owned(),
                 why: "it is held".to_owned(),
             });
@@ -660,7 +660,7 @@ fn what_belongs_to_accepted_windows_is_deleted() {
         "4s",
     );
     fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
-    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let settings = WorkerSettings::parse(&text, "f").expect("a sound configuration");
     let name = settings.scale.clone().expect("it has one").topic;
     let client = kafka::at(&servers).consumer(&[]).expect("a client");
     let kept = || -> Vec<(i64, i64)> {

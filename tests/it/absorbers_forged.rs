@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream_config::{Input, Settings};
-use bernstream_kafka::producer::{Producer, Record};
+use bernstream_config::{InputParams, WorkerSettings};
+use bernstream_kafka::producer::{Producer, ProducerRecord};
 use bernstream_kafka::source::kafka::PartitionRanges;
-use bernstream_ledger::sealing::Secret;
+use bernstream_ledger::sealing::KeyFileSecret;
 use bernstream_release::window::VERSION;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::grid::Span;
@@ -66,13 +66,13 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     let Some(scene) = Scene::new() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let text = scene.configuration(folder.path(), "3s");
-    let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else {
+    let settings = WorkerSettings::parse(&text, "f").expect("a sound configuration");
+    let InputParams::Kafka(input) = &settings.input else {
         panic!("records come from Kafka")
     };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&scene.servers);
-    let keys = ScaleKeys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&KeyFileSecret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
     let stretches =
         PartitionRanges::open(input.clone(), settings.columns.clone()).expect("it opens");
@@ -208,13 +208,13 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
         "1s",
     );
     fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
-    let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else {
+    let settings = WorkerSettings::parse(&text, "f").expect("a sound configuration");
+    let InputParams::Kafka(input) = &settings.input else {
         panic!("records come from Kafka")
     };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&servers);
-    let keys = ScaleKeys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&KeyFileSecret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
     let rules = &settings.windows;
     let window = rules.grid.span_of(rules.grid.origin());
@@ -319,15 +319,15 @@ fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
         most: 0,
         is_for_operators: false,
     };
-    let keys = ScaleKeys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&KeyFileSecret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&params, &broker, &like, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker, params.topic);
     let mut send = |payload: &[u8]| {
         producer
-            .send(Record {
+            .send(ProducerRecord {
                 partition: Some(1),
                 payload,
-                ..Record::default()
+                ..ProducerRecord::default()
             })
             .expect("it is sent");
     };
@@ -358,10 +358,10 @@ pub fn soon() -> Instant {
 /// the key is believed where nobody contradicts, and so the first of two lies never arrives whole: when the second does, it is contradicted
 /// already, however slowly either is read.
 fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
-    let settings = Settings::parse(text, "f").expect("a sound configuration");
+    let settings = WorkerSettings::parse(text, "f").expect("a sound configuration");
     let scale = settings.scale.expect("it has one");
     let broker = kafka::at(&scene.servers);
-    let keys = ScaleKeys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&KeyFileSecret::new([7; 32]));
     let mut topic =
         ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker.clone(), scale.topic.clone());
@@ -400,10 +400,10 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
                 ] {
                     // All in one partition of the topic: both lies of one partition before the next one's.
                     producer
-                        .send(Record {
+                        .send(ProducerRecord {
                             partition: Some(1),
                             payload,
-                            ..Record::default()
+                            ..ProducerRecord::default()
                         })
                         .expect("it is sent");
                 }

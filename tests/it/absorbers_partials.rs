@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bernstream_config::{Input, Settings};
+use bernstream_config::{InputParams, WorkerSettings};
 use bernstream_kafka::source::kafka::PartitionRanges;
 use bernstream_release::window::ReleaseInput;
 use bernstream_synopsis::Positions;
@@ -423,7 +423,7 @@ pub fn add_partitions(servers: &str, topic: &str, to: usize) {
 pub struct Records {
     servers: String,
     topic: String,
-    settings: Settings,
+    settings: WorkerSettings,
     backfill_until: Option<Timestamp>,
 }
 
@@ -453,7 +453,7 @@ impl Records {
     }
 
     fn of(servers: &str, topic: &str, text: &str) -> Self {
-        let settings = Settings::parse(text, "f").expect("a configuration");
+        let settings = WorkerSettings::parse(text, "f").expect("a configuration");
         Records {
             servers: servers.to_owned(),
             topic: topic.to_owned(),
@@ -463,7 +463,7 @@ impl Records {
     }
 
     pub fn open(&self) -> PartitionAbsorber {
-        let Input::Kafka(input) = &self.settings.input else {
+        let InputParams::Kafka(input) = &self.settings.input else {
             panic!("records come from Kafka")
         };
         let stretches =

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use bernstream_config::{Settings, canonical};
+use bernstream_config::{WorkerSettings, canonical};
 use bernstream_worker::metrics::{Metrics, MetricsDetail};
 use serde_json::{Value, json};
 
@@ -237,7 +237,7 @@ const BEARS_NOT: &[(&str, &str)] = &[
 ];
 
 fn reading(text: &str) -> String {
-    Settings::parse(text, "f")
+    WorkerSettings::parse(text, "f")
         .unwrap_or_else(|faults| panic!("{faults}"))
         .reading_digest()
 }
@@ -269,7 +269,7 @@ fn the_digest_of_reading_changes_with_what_bears_on_reading_and_with_nothing_els
     ] {
         for (from, to) in edits {
             assert!(file.contains(from), "{from}");
-            match Settings::parse(&file.replace(from, to), "f") {
+            match WorkerSettings::parse(&file.replace(from, to), "f") {
                 Ok(settings) if (settings.reading_digest() != reading(file)) == changes => {}
                 Ok(_) => wrong.push(format!("{from} -> {to}: must change it: {changes}")),
                 Err(faults) => wrong.push(format!("{from} -> {to}: {faults}")),
@@ -294,9 +294,9 @@ fn the_digest_of_reading_is_that_of_earlier_versions() {
 }
 
 /// A configuration whose cells are left to `"auto"`, and the settings of a worker whose ledger has recorded others for it.
-fn kept(text: &str, folder: &Path) -> (Settings, Settings) {
+fn kept(text: &str, folder: &Path) -> (WorkerSettings, WorkerSettings) {
     fs::write(folder.join("bernstream.toml"), text).expect("it is written");
-    let chosen = Settings::parse(text, "f").expect("a sound configuration");
+    let chosen = WorkerSettings::parse(text, "f").expect("a sound configuration");
     let mut recorded: Value =
         serde_json::from_str(&canonical::recorded_text(&chosen)).expect("JSON");
     let cells = recorded
@@ -309,8 +309,9 @@ fn kept(text: &str, folder: &Path) -> (Settings, Settings) {
     );
     *cells = json!({ "spline": "box", "steps": [23] });
     let recorded = recorded.to_string();
-    let kept = Settings::load_keeping(&folder.join("bernstream.toml"), |_| Some(recorded.clone()))
-        .expect("settings");
+    let kept =
+        WorkerSettings::load_keeping(&folder.join("bernstream.toml"), |_| Some(recorded.clone()))
+            .expect("settings");
     assert_eq!(
         canonical::recorded_text(&kept),
         recorded,

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream_config::{Input, Settings};
-use bernstream_kafka::producer::{Producer, Record};
+use bernstream_config::{InputParams, WorkerSettings};
+use bernstream_kafka::producer::{Producer, ProducerRecord};
 use bernstream_kafka::source::kafka::PartitionRanges;
-use bernstream_ledger::sealing::Secret;
+use bernstream_ledger::sealing::KeyFileSecret;
 use bernstream_release::window::VERSION;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
@@ -46,13 +46,13 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
         "1s",
     );
     fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
-    let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else {
+    let settings = WorkerSettings::parse(&text, "f").expect("a sound configuration");
+    let InputParams::Kafka(input) = &settings.input else {
         panic!("records come from Kafka")
     };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&servers);
-    let keys = ScaleKeys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&KeyFileSecret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys.clone()).expect("it opens");
     let id = PartitionRanges::open(input.clone(), settings.columns.clone())
         .expect("it opens")
@@ -90,10 +90,10 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
     let mut producer = Producer::new(broker, scale.topic.clone());
     let mut write = |payload: &[u8]| {
         producer
-            .send(Record {
+            .send(ProducerRecord {
                 partition: Some(0),
                 payload,
-                ..Record::default()
+                ..ProducerRecord::default()
             })
             .expect("it is sent");
     };
@@ -187,13 +187,13 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
     let Some(scene) = Scene::new() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let text = scene.configuration(folder.path(), NEVER);
-    let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else {
+    let settings = WorkerSettings::parse(&text, "f").expect("a sound configuration");
+    let InputParams::Kafka(input) = &settings.input else {
         panic!("records come from Kafka")
     };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&scene.servers);
-    let keys = ScaleKeys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&KeyFileSecret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
     let stretches =
         PartitionRanges::open(input.clone(), settings.columns.clone()).expect("it opens");
@@ -256,10 +256,10 @@ fn the_last_piece_alone_is_no_partial() {
     let Some(scene) = Scene::new() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let text = scene.configuration(folder.path(), "8s");
-    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let settings = WorkerSettings::parse(&text, "f").expect("a sound configuration");
     let scale = settings.scale.expect("it has one");
     let broker = kafka::at(&scene.servers);
-    let keys = ScaleKeys::new(&Secret::new([7; 32]));
+    let keys = ScaleKeys::new(&KeyFileSecret::new([7; 32]));
     let mut topic =
         ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let input = Records::new(&scene.servers, &scene.topic);
@@ -308,10 +308,10 @@ fn the_last_piece_alone_is_no_partial() {
                     let payload = keys
                         .seal_message(&ScaleMessage::Piece(piece))
                         .expect("sealed");
-                    let record = Record {
+                    let record = ProducerRecord {
                         partition: Some(1),
                         payload: &payload,
-                        ..Record::default()
+                        ..ProducerRecord::default()
                     };
                     producer.send(record).expect("it is sent");
                 };
@@ -368,7 +368,7 @@ fn partitions_that_are_added_to_the_topic_of_absorbers_lose_nothing() {
     let settings = [("cleanup.policy", "delete"), ("retention.ms", "3600000")];
     let name = kafka::fresh_topic(&scene.servers, "few", 2, &settings);
     let text = scene.configuration(folder.path(), NEVER);
-    let made = Settings::parse(&text, "f")
+    let made = WorkerSettings::parse(&text, "f")
         .expect("a sound configuration")
         .scale
         .expect("it has one")

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::Duration;
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
 use bernstream_synopsis::query::Query;
-use bernstream_synopsis::tables::{Kind, Questions, in_context};
+use bernstream_synopsis::tables::{AnswerKind, Questions, in_context};
 use flate2::read::GzDecoder;
 use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
@@ -759,7 +759,12 @@ fn tables_of_cells_are_asked_for_ranges_and_quantiles() {
     let expected = in_context(&answers, synopsis.description());
     assert_eq!(
         answers.iter().map(|answer| answer.kind).collect::<Vec<_>>(),
-        [Kind::Count, Kind::Share, Kind::Mean, Kind::Quantile]
+        [
+            AnswerKind::Count,
+            AnswerKind::Share,
+            AnswerKind::Mean,
+            AnswerKind::Quantile
+        ]
     );
     let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
     dashboard.events(None).next_of("synopsis");
@@ -1112,7 +1117,7 @@ fn the_workers_own_dashboard_is_not_at_the_address_of_its_metrics() {
         let text = format!(
             "{CONFIGURATION}\n[serve]\nlisten = \"127.0.0.1:9464\"\ndashboard = \"{dashboard}\"\n"
         );
-        Settings::parse(&text, "f")
+        WorkerSettings::parse(&text, "f")
     };
     let settings = serve("127.0.0.1:9465").expect("a configuration");
     assert_eq!(settings.dashboard.map(|address| address.port()), Some(9465));

@@ -3,20 +3,20 @@
 use std::time::{Duration, Instant};
 
 use bernstream_audit as audit;
-use bernstream_audit::trade_off::{Neighbours, WindowAttack};
+use bernstream_audit::trade_off::{NeighbouringStreams, WindowAttack};
 use bernstream_audit::{AttackReport, AuditSubject, AuditTest, Deadline, StampSource, neighbours};
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_noise::Mechanism;
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::band::Band;
-use bernstream_worker::pipeline::{Release, ReleasePlan, ReleaseVariant, StopRequest};
+use bernstream_worker::pipeline::{PlannedRelease, ReleasePlan, ReleaseVariant, StopRequest};
 
 /// The probability with which a test may fail a correct program.
 const ALARM: f64 = 1e-9;
 
 /// One function with this noise and price.
-fn settings(noise: &str, total: &str) -> Settings {
+fn settings(noise: &str, total: &str) -> WorkerSettings {
     let text = format!(
         r#"
 pipeline = "audited"
@@ -46,10 +46,10 @@ files = {{ path = "out" }}
 path = "ledger"
 "#
     );
-    Settings::parse(&text, "audited").unwrap_or_else(|faults| panic!("{faults}"))
+    WorkerSettings::parse(&text, "audited").unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-fn plan(settings: &Settings) -> ReleasePlan {
+fn plan(settings: &WorkerSettings) -> ReleasePlan {
     let release = &settings.releases[0];
     let band = Band::of_released_values(
         release.noise.noise_distribution(),
@@ -68,7 +68,7 @@ fn with_variant(
     let release = &plan.releases[0];
     let variants = Candidates::new(change(release.variants.first()), Vec::new());
     ReleasePlan {
-        releases: vec![Release {
+        releases: vec![PlannedRelease {
             variants,
             ..release.clone()
         }],
@@ -76,7 +76,7 @@ fn with_variant(
     }
 }
 
-fn subject<'a>(settings: &'a Settings, plan: &'a ReleasePlan) -> AuditSubject<'a> {
+fn subject<'a>(settings: &'a WorkerSettings, plan: &'a ReleasePlan) -> AuditSubject<'a> {
     let adjacency = settings.privacy.adjacency;
     AuditSubject {
         plan,
@@ -99,7 +99,7 @@ fn attack(subject: &AuditSubject<'_>, runs: u64) -> AttackReport {
         WindowAttack::new(
             subject.plan,
             0,
-            Neighbours { with, without },
+            NeighbouringStreams { with, without },
             &subject.replayed_windows(),
         )
         .ok()

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use bernstream_kafka::ordered;
-use bernstream_kafka::ordered::{OrderedTopic, Params, PowerLoss};
+use bernstream_kafka::ordered::{OrderedTopic, OrderedTopicParams, PowerLoss};
 use bernstream_synopsis::clock::Timestamp;
 
 use crate::harness::kafka::{self, Own};
@@ -42,7 +42,7 @@ fn a_topic_is_read_at_the_first_try_after_an_outage() {
         return;
     }
     let own = Own::start();
-    let params = Params {
+    let params = OrderedTopicParams {
         broker: kafka::at(&own.servers),
         topic: kafka::fresh_name("ordered"),
         min_insync_replicas: 1,

@@ -7,14 +7,14 @@ use std::num::NonZeroU64;
 use std::process::Command;
 use std::time::Duration;
 
-use bernstream_ledger::{Closing, Genesis, Ledger, Outcome, Row};
+use bernstream_ledger::{ClosingWindow, Genesis, Ledger, LedgerRow, ReleaseOutcome};
 use bernstream_noise::accountant;
-use bernstream_noise::accountant::plan::{Plan, ReleaseClass};
-use bernstream_noise::accountant::policy::{Policy, window_number};
+use bernstream_noise::accountant::plan::{AccountantPlan, ReleaseClass};
+use bernstream_noise::accountant::policy::{PricePolicy, window_number};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::calibrate::{Delta, Epsilon};
-use bernstream_synopsis::grid::{Blocks, Grid, Span};
+use bernstream_synopsis::grid::{Blocks, Span, SpanGrid};
 use bernstream_synopsis::price::Price;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -368,7 +368,7 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
             let charges = prices;
             let sealed = vec![sealed(window, "k", 1)];
             ledger
-                .pay_window(Closing {
+                .pay_window(ClosingWindow {
                     window,
                     publish_at: window.end,
                     charges,
@@ -400,8 +400,8 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
         // And the sums are those of the rows, part by part.
         let mut sums: BTreeMap<Span, Price> = BTreeMap::new();
         for stored in ledger.rows().unwrap() {
-            if let Row::Window(row) = stored.row
-                && let Outcome::Released { charges, .. } = row.outcome
+            if let LedgerRow::Window(row) = stored.row
+                && let ReleaseOutcome::Released { charges, .. } = row.outcome
             {
                 for (block, price) in charges {
                     let sum = sums.entry(block).or_insert(total.zero_of_kind());
@@ -420,7 +420,7 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
 /// Releases as the worker does: what each window pays follows from its number in the block, and every one answers by
 /// randomised response for all that it pays.
 fn under(
-    policy: Policy,
+    policy: PricePolicy,
     total: Price,
     blocks: Blocks,
 ) -> (Vec<(Span, f64)>, BTreeMap<Span, Price>) {
@@ -433,7 +433,7 @@ fn under(
         },
     )
     .unwrap();
-    let windows = Grid::new(at(0), Duration::from_secs(3600)).unwrap();
+    let windows = SpanGrid::new(at(0), Duration::from_secs(3600)).unwrap();
     let mut epsilons = Vec::new();
     for hour in 0..8 {
         let window = windows.span_of(at(60 * hour));
@@ -458,7 +458,7 @@ fn under(
         let sealed = vec![sealed(window, "k", 1)];
         let ends = Positions::default();
         ledger
-            .pay_window(Closing {
+            .pay_window(ClosingWindow {
                 window,
                 publish_at: window.end,
                 charges,
@@ -482,18 +482,18 @@ fn under(
 #[test]
 fn what_policies_spend_is_what_a_unit_lost_in_a_period_and_for_ever() {
     let some = |count| NonZeroU64::new(count).unwrap();
-    let halves = Grid::new(at(0), Duration::from_secs(150 * 60)).unwrap();
+    let halves = SpanGrid::new(at(0), Duration::from_secs(150 * 60)).unwrap();
     let mut judged = 0;
     for share in [
         Price::Pure("1".parse().unwrap()),
         Price::Concentrated("0.2".parse().unwrap()),
     ] {
-        let fixed = Policy::Fixed(share.map_parts(|count| count / 3));
-        let horizon = |windows| Policy::Horizon {
+        let fixed = PricePolicy::Fixed(share.map_parts(|count| count / 3));
+        let horizon = |windows| PricePolicy::Horizon {
             share,
             windows: some(windows),
         };
-        let fading = Policy::Decaying {
+        let fading = PricePolicy::Decaying {
             share,
             half_after: some(2),
         };
@@ -534,10 +534,10 @@ fn a_plan_keeps_its_epsilon_and_delta_with_all_its_windows_and_with_fewer() {
     ] {
         let each: Epsilon = each.parse().unwrap();
         let delta: Delta = delta.parse().unwrap();
-        let plan = Plan::new([(ReleaseClass::Pure(each), windows)]);
+        let plan = AccountantPlan::new([(ReleaseClass::Pure(each), windows)]);
         let epsilon = plan.epsilon(delta).unwrap();
         let (epsilons, spent) = under(
-            Policy::Fixed(Price::SLOT),
+            PricePolicy::Fixed(Price::SLOT),
             Price::Slots(windows),
             Blocks::Forever,
         );

@@ -1,10 +1,10 @@
 //! What noise is made for, as the configuration says it: our bound, the paper's to compare with, or a clip's.
 use std::process::{Command, Output};
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::band::Band;
-use bernstream_synopsis::description::{Calibrated, Definition};
+use bernstream_synopsis::description::{CalibrationBound, PrivacyDefinition};
 
 const FLIGHTS: &str = include_str!("../data/lattice.toml");
 
@@ -17,7 +17,7 @@ fn bernstream(arguments: &[&str]) -> Output {
 
 /// The first line of every fault.
 fn faults(text: &str) -> Vec<String> {
-    match Settings::parse(text, "f") {
+    match WorkerSettings::parse(text, "f") {
         Ok(_) => Vec::new(),
         Err(faults) => faults
             .to_string()
@@ -35,8 +35,8 @@ fn with(text: &str, old: &str, new: &str) -> String {
 }
 
 /// The scale of the noise, and what the synopsis says of it.
-fn noise(text: &str) -> (f64, Calibrated, String) {
-    let settings = Settings::parse(text, "f").unwrap();
+fn noise(text: &str) -> (f64, CalibrationBound, String) {
+    let settings = WorkerSettings::parse(text, "f").unwrap();
     let band = settings.releases[0]
         .candidate_orders()
         .try_map(|order| {
@@ -64,11 +64,11 @@ fn the_papers_scale_is_the_papers_and_is_labelled() {
     // `[AR17]`: lambda = S N / epsilon, S the peak of the kernel. That of the table in use is 0.8 % above it.
     let papers = 41.0 / (10.0 * (2.0 * std::f64::consts::PI).sqrt());
     assert!((1.0..1.01).contains(&(scale / papers)), "{scale} {papers}");
-    let Calibrated::Paper { times_needed } = calibrated else {
+    let CalibrationBound::Paper { times_needed } = calibrated else {
         panic!("{calibrated:?}")
     };
     assert!(
-        none == Calibrated::Tight && (times_needed / (scale / tight) - 1.0).abs() < 1e-6,
+        none == CalibrationBound::Tight && (times_needed / (scale / tight) - 1.0).abs() < 1e-6,
         "{times_needed}"
     );
     let words =
@@ -86,7 +86,7 @@ fn the_papers_scale_is_the_papers_and_is_labelled() {
         );
     }
     // The default adds nothing to what a ledger is bound to.
-    let settings = |text: &str| Settings::parse(text, "f").unwrap();
+    let settings = |text: &str| WorkerSettings::parse(text, "f").unwrap();
     assert!(
         !settings(FLIGHTS).normalised.contains("scale")
             && settings(&paper).digest() != settings(FLIGHTS).digest()
@@ -154,7 +154,7 @@ fn an_expression_without_a_bound_needs_a_clip() {
         "{told:?}"
     );
     let clipped = text(&format!("{unbounded}\nclip = {{ sup = 0.5, sum = 4 }}"));
-    let settings = Settings::parse(&clipped, "f").unwrap();
+    let settings = WorkerSettings::parse(&clipped, "f").unwrap();
     assert!(
         settings.releases[0]
             .function
@@ -165,15 +165,15 @@ fn an_expression_without_a_bound_needs_a_clip() {
     // What is promised is what the clip says, in natural units, and no word of a prior.
     let bound = target.sensitivity(Adjacency::AddRemove, 1).unwrap().0 as f64 * target.unit();
     assert!((bound - 4.0).abs() < 1e-6, "{bound}");
-    assert!(settings.privacy.definition == Definition::PureEpsilon);
+    assert!(settings.privacy.definition == PrivacyDefinition::PureEpsilon);
     let other = clipped.replace("sum = 4", "sum = 5");
     assert_ne!(
-        Settings::parse(&other, "f").unwrap().digest(),
+        WorkerSettings::parse(&other, "f").unwrap().digest(),
         settings.digest()
     );
     // A sound expression says the same as before there were clips.
     assert!(
-        !Settings::parse(&text("value = \"dep_delay\""), "f")
+        !WorkerSettings::parse(&text("value = \"dep_delay\""), "f")
             .unwrap()
             .normalised
             .contains("clip")

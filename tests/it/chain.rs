@@ -1,6 +1,6 @@
 //! What a public export shows to whoever has nothing but it: the whole chain, and no count of messages.
 
-use bernstream_ledger::{Closing, Error, Ledger, Row, StoredRow};
+use bernstream_ledger::{ClosingWindow, Ledger, LedgerError, LedgerRow, StoredRow};
 use bernstream_synopsis::Positions;
 
 use crate::harness::ledger::{
@@ -84,7 +84,10 @@ fn an_export_for_everyone_counts_no_messages_and_its_whole_chain_can_be_checked(
             bytes(&public["commitment"]),
             commitment(&bytes(&secret["salt"]), text)
         );
-        assert_eq!(text.contains("ends"), matches!(row.row, Row::Window(_)));
+        assert_eq!(
+            text.contains("ends"),
+            matches!(row.row, LedgerRow::Window(_))
+        );
     }
 }
 
@@ -96,7 +99,7 @@ fn a_public_line_does_not_depend_on_how_far_the_input_was_read() {
         let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "w", None)).unwrap();
         let ends = Positions(ends.iter().copied().collect());
         ledger
-            .pay_window(Closing {
+            .pay_window(ClosingWindow {
                 ends,
                 ..closing(&ledger, &["EWR"], 4, 1)
             })
@@ -188,7 +191,7 @@ fn no_row_that_can_be_checked_is_taken_for_one_that_cannot() {
     }
     for older in [&[1][..], &[0, 2], &[5], &[1, 2, 3, 4, 5]] {
         assert!(
-            matches!(rechained(older), Err(Error::Damaged { .. })),
+            matches!(rechained(older), Err(LedgerError::Damaged { .. })),
             "{older:?}"
         );
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::harness::exact::Opened as _;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
@@ -21,7 +21,7 @@ use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::bernstein::{Operator, bernstein_basis, evaluate_polynomial};
 use bernstream_synopsis::calibrate::Epsilon;
-use bernstream_synopsis::description::Choice;
+use bernstream_synopsis::description::PrivateChoice;
 use bernstream_synopsis::histogram::GRAINS;
 use bernstream_synopsis::predict;
 use bernstream_synopsis::price::Price;
@@ -126,8 +126,8 @@ fn an_order_is_told_as_often_as_its_law_says() {
     }
 }
 
-fn family(candidates: &[&[f64]], degree: u32) -> Vec<Density> {
-    Density::family_on_one_grid(
+fn family(candidates: &[&[f64]], degree: u32) -> Vec<LatticeDensity> {
+    LatticeDensity::family_on_one_grid(
         &candidates.iter().map(|b| b.to_vec()).collect::<Vec<_>>(),
         degree,
     )
@@ -258,7 +258,7 @@ fn the_choice_of_a_bandwidth_tells_no_more_than_its_price() {
 fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
     const ORDERS: [u32; 4] = [1, 4, 12, 32];
     let degree = 24;
-    let density = Density::new(&[0.06], degree).unwrap();
+    let density = LatticeDensity::new(&[0.06], degree).unwrap();
     let laplace = Mechanism::laplace(
         density.sensitivity(Adjacency::AddRemove, 1).unwrap(),
         price("0.5"),
@@ -481,12 +481,12 @@ fn every_window_is_charged_for_its_choices_and_says_what_it_chose() {
                 .contains("each window and key makes from its own records")
         );
         let [
-            Choice::Bandwidths {
+            PrivateChoice::Bandwidths {
                 taken,
                 candidates,
                 price: of_bandwidths,
             },
-            Choice::Order {
+            PrivateChoice::Order {
                 taken: order,
                 candidates: orders,
                 price: of_order,

@@ -8,9 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use bernstream::cli::components::Components;
-use bernstream_config::{Input, Settings};
-use bernstream_kafka::source::Source;
-use bernstream_kafka::source::kafka::Kafka;
+use bernstream_config::{InputParams, WorkerSettings};
+use bernstream_kafka::source::RecordSource;
+use bernstream_kafka::source::kafka::KafkaSource;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
@@ -38,7 +38,7 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
     let setup = Setup::new(&servers, 30);
     setup.send(&setup.rows(5_000, 1));
     setup.begin(Duration::from_millis(500));
-    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let settings = WorkerSettings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings
         .plan(
             |release| bernstream::cli::run::noise_bands(release, &settings.ledger.path),
@@ -46,11 +46,11 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
         )
         .expect("a plan");
     let components = Components::open(&settings).expect("the components open");
-    let Input::Kafka(input) = &settings.input else {
+    let InputParams::Kafka(input) = &settings.input else {
         panic!("a setup reads Kafka")
     };
     let source =
-        Kafka::open(input.clone(), settings.columns.clone(), clock).expect("the input opens");
+        KafkaSource::open(input.clone(), settings.columns.clone(), clock).expect("the input opens");
     let health = Health::default();
     let done = AtomicBool::new(false);
     let worker = Worker {
@@ -58,7 +58,7 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
         readers: source
             .shared_readers()
             .into_iter()
-            .map(|share| Box::new(share) as Box<dyn Source + Send>)
+            .map(|share| Box::new(share) as Box<dyn RecordSource + Send>)
             .collect(),
         ledger: components.ledger,
         witness: components.witness,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use bernstream::cli::components;
-use bernstream_config::{Calibration, Payment, Settings, canonical};
+use bernstream_config::{Calibration, Payment, WorkerSettings, canonical};
 use bernstream_ledger::Ledger;
 use bernstream_ledger::bootstrap::StartMode;
 use bernstream_noise::Mechanism;
@@ -28,7 +28,7 @@ fn promise(composition: &str) -> String {
 }
 
 fn total(composition: &str, release: &str) -> Price {
-    Settings::parse(&configuration("1d", &promise(composition), &[release]), "f")
+    WorkerSettings::parse(&configuration("1d", &promise(composition), &[release]), "f")
         .unwrap()
         .privacy
         .total
@@ -136,7 +136,7 @@ fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declare
 }
 
 /// A folder with this configuration, and the ledger that an older program began for it, whose settings had other words.
-fn older(text: &str, theirs: impl Fn(&mut Settings)) -> tempfile::TempDir {
+fn older(text: &str, theirs: impl Fn(&mut WorkerSettings)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let inside = |name: &str| folder.path().join(name).display().to_string();
     let text = ["in.arrows", "out", "ledger"]
@@ -149,7 +149,7 @@ fn older(text: &str, theirs: impl Fn(&mut Settings)) -> tempfile::TempDir {
         });
     fs::write(folder.path().join("c.toml"), &text).unwrap();
     records(&folder.path().join("in.arrows"));
-    let mut settings = Settings::parse(&text, "c.toml").unwrap();
+    let mut settings = WorkerSettings::parse(&text, "c.toml").unwrap();
     theirs(&mut settings);
     let mut witness = settings.output.open_witness().unwrap();
     let mode = StartMode::From {
@@ -173,7 +173,7 @@ fn a_ledger_keeps_the_total_that_its_promise_left_when_it_was_created() {
     let promise = "epsilon = 6.0\ndelta = 1e-9\ncomposition = \"gaussian\"";
     let text = configuration("1d", promise, &["noise = \"gaussian\"\nrho = 0.02"]);
     let recorded = |total: &'static str| {
-        older(&text, move |settings: &mut Settings| {
+        older(&text, move |settings: &mut WorkerSettings| {
             let today = serde_json::json!(settings.privacy.total).to_string();
             settings.privacy.total = Price::Concentrated(total.parse().unwrap());
             let theirs = serde_json::json!(settings.privacy.total).to_string();
@@ -232,7 +232,7 @@ fn a_ledger_keeps_the_total_that_its_promise_left_when_it_was_created() {
 fn a_ledger_in_which_laplace_noise_cost_more_goes_on_at_its_own_price() {
     let text = configuration("1d", "rho = 0.09", &["epsilon = 0.2"]);
     let any = Payment::converted_from("0.2".parse().unwrap()).charged_price();
-    let own = Settings::parse(&text, "f").unwrap().releases[0]
+    let own = WorkerSettings::parse(&text, "f").unwrap().releases[0]
         .payment
         .charged_price();
     assert!(own.is_within(any) && own != any, "{own} {any}");
@@ -327,9 +327,9 @@ fn a_ball_that_is_priced_in_rho_has_the_noise_that_the_rho_buys() {
         text.replace("degree = 4\norder = 2", "points = 8")
     };
     let settings =
-        |privacy: &str, price: &str| Settings::parse(&text(privacy, price), "f").unwrap();
+        |privacy: &str, price: &str| WorkerSettings::parse(&text(privacy, price), "f").unwrap();
     let rho: Rho = "0.01".parse().unwrap();
-    let scale = |settings: &Settings| {
+    let scale = |settings: &WorkerSettings| {
         let release = &settings.releases[0];
         settings
             .mechanism_of(release, &release.function)
@@ -403,8 +403,8 @@ fn a_sum_with_laplace_noise_is_charged_what_its_nodes_cost() {
     let of_users = configuration("ever", "rho = 2.0", &[sum]);
     let user = "{ user = { column = \"user_id\", per = \"ever\", max_records_per_window = 2 } }";
     let of_records = of_users.replace(user, "\"record\"");
-    let settings = |text: &str| Settings::parse(text, "f").unwrap();
-    let rho = |settings: &Settings| {
+    let settings = |text: &str| WorkerSettings::parse(text, "f").unwrap();
+    let rho = |settings: &WorkerSettings| {
         settings.releases[0]
             .payment
             .charged_price()
@@ -441,7 +441,7 @@ fn a_sum_with_laplace_noise_is_charged_what_its_nodes_cost() {
     // What is charged for the same noise is no reason for a sum to start again.
     let mut charged = settings(&of_records);
     let identity =
-        |settings: &Settings| canonical::release_identity(settings, &settings.releases[0]);
+        |settings: &WorkerSettings| canonical::release_identity(settings, &settings.releases[0]);
     let before = identity(&charged);
     charged.releases[0].payment = charged.releases[0]
         .payment
@@ -571,7 +571,7 @@ fn what_a_composition_cannot_hold_is_refused_in_words() {
 fn the_noise_of_a_sum_for_ever_does_not_depend_on_what_ends_beside_it() {
     let scale = |releases: &[&str]| {
         let text = configuration("ever", "rho = 1.0", releases);
-        let settings = Settings::parse(&text, "f").unwrap();
+        let settings = WorkerSettings::parse(&text, "f").unwrap();
         settings
             .noise_series(&settings.releases[0])
             .unwrap()

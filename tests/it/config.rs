@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use bernstream_config::{Output as To, Period, Settings, Unit, synopsis_bytes};
+use bernstream_config::{OutputParams as To, Period, PrivacyUnit, WorkerSettings, synopsis_bytes};
 use bernstream_kafka::source::record::IdType;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Synopsis;
-use bernstream_synopsis::grid::{Blocks, Grid};
+use bernstream_synopsis::grid::{Blocks, SpanGrid};
 
 use prost_reflect::prost::Message;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
@@ -44,7 +44,7 @@ fn bernstream(arguments: &[&str]) -> Output {
 
 /// The first line of every fault.
 fn faults(text: &str) -> Vec<String> {
-    match Settings::parse(text, "f") {
+    match WorkerSettings::parse(text, "f") {
         Ok(_) => Vec::new(),
         Err(faults) => faults
             .to_string()
@@ -65,7 +65,7 @@ fn with(text: &str, old: &str, new: &str) -> String {
 fn every_file_that_we_ship_is_sound() {
     assert!(shipped().len() >= 4);
     for file in shipped() {
-        if let Err(faults) = Settings::load(&file) {
+        if let Err(faults) = WorkerSettings::load(&file) {
             panic!("{faults}");
         }
     }
@@ -154,7 +154,7 @@ fn the_reference_says_what_the_defaults_are() {
         "keep_published = \"7d\"",
         "detail = \"safe\"",
     ];
-    let shown = |text: &str| format!("{:?}", Settings::parse(text, "f").unwrap());
+    let shown = |text: &str| format!("{:?}", WorkerSettings::parse(text, "f").unwrap());
     for line in optional {
         let without = line.split_once('\n').map_or("", |(_, rest)| rest);
         assert_eq!(shown(&with(text, line, without)), shown(text), "{line}");
@@ -248,7 +248,7 @@ fn a_step_of_cells_stands_for_their_bandwidth() {
         |table: &str, grid: &str| with(&releasing(table), "\nexpected_records = 1000\n", grid);
     let settings = |table: &str| {
         let text = given(table, "\nspline = \"quadratic\"\nstep = [7.5]\n");
-        Settings::parse(&text, "f").unwrap_or_else(|faults| panic!("{faults}"))
+        WorkerSettings::parse(&text, "f").unwrap_or_else(|faults| panic!("{faults}"))
     };
     let alone = settings("[release.cells]\n");
     let both = settings("[release.cells]\nbandwidths = [7.5]\n");
@@ -295,9 +295,9 @@ fn keys_of_a_file_are_those_of_a_list() {
     );
     let normalised = |keys: &str| {
         fs::write(&path, keys).unwrap();
-        Settings::parse(&text, "f").unwrap().normalised
+        WorkerSettings::parse(&text, "f").unwrap().normalised
     };
-    let listed = Settings::parse(FLIGHTS, "f").unwrap().normalised;
+    let listed = WorkerSettings::parse(FLIGHTS, "f").unwrap().normalised;
     assert_eq!(normalised("EWR\nJFK\nLGA\n"), listed);
     assert_ne!(
         normalised("EWR\nJFK\nSFO\n"),
@@ -305,7 +305,7 @@ fn keys_of_a_file_are_those_of_a_list() {
         "the promise is for these keys"
     );
     fs::write(&path, "EWR\nJFK\n\nEWR\n").unwrap();
-    let faults = Settings::parse(&text, "f").unwrap_err().to_string();
+    let faults = WorkerSettings::parse(&text, "f").unwrap_err().to_string();
     for (line, what) in [(3, "is empty"), (4, "has the key of line 1")] {
         assert!(
             faults.contains(&format!("{}:{line}: {what}", path.display())),
@@ -352,7 +352,7 @@ fn all_faults_of_a_file_are_told_at_once() {
 #[test]
 fn a_fault_is_shown_the_way_a_compiler_shows_it() {
     let text = with(FLIGHTS, "degree = 40", "degre = 40");
-    let shown = Settings::parse(&text, "flights.toml")
+    let shown = WorkerSettings::parse(&text, "flights.toml")
         .unwrap_err()
         .to_string();
     let line = text.lines().position(|line| line == "degre = 40").unwrap() + 1;
@@ -424,7 +424,7 @@ fn what_is_asked_for_points_to_what_does_it() {
             "found 1",
         ),
     ] {
-        let told = Settings::parse(&text, "f").unwrap_err().to_string();
+        let told = WorkerSettings::parse(&text, "f").unwrap_err().to_string();
         assert!(
             told.contains(hint) && told.matches("\n  = ").count() == 1,
             "{told}"
@@ -439,7 +439,7 @@ fn words_for_people_may_look_like_variables() {
         "order = 4",
         "order = 4\ntitle = \"fares in ${currency}\"",
     );
-    assert!(Settings::parse(&titled, "f").is_ok());
+    assert!(WorkerSettings::parse(&titled, "f").is_ok());
 }
 
 #[test]
@@ -455,7 +455,7 @@ fn a_number_of_records_that_nothing_reads_is_a_fault() {
         "step = \"auto\"",
         "spline = \"quadratic\"\nstep = [2]",
     );
-    let told = Settings::parse(&fixed, "f").unwrap_err().to_string();
+    let told = WorkerSettings::parse(&fixed, "f").unwrap_err().to_string();
     assert!(
         told.contains("release.expected_records: has no effect: noise and size are fixed"),
         "{told}"
@@ -466,8 +466,8 @@ fn a_number_of_records_that_nothing_reads_is_a_fault() {
 fn localhost_is_an_address_to_listen_at() {
     let served = with(FLIGHTS, "\"127.0.0.1:9464\"", "\"localhost:9464\"");
     assert_eq!(
-        Settings::parse(&served, "f").unwrap().serve,
-        Settings::parse(FLIGHTS, "f").unwrap().serve
+        WorkerSettings::parse(&served, "f").unwrap().serve,
+        WorkerSettings::parse(FLIGHTS, "f").unwrap().serve
     );
 }
 
@@ -475,7 +475,7 @@ fn localhost_is_an_address_to_listen_at() {
 #[test]
 fn a_misspelt_word_is_one_fault_with_the_word_that_was_meant() {
     let shown = |text: &str| {
-        let faults = Settings::parse(text, "f").unwrap_err().to_string();
+        let faults = WorkerSettings::parse(text, "f").unwrap_err().to_string();
         let is_said = |line: &&str| line.starts_with("f:") || line.trim_start().starts_with("= ");
         let said = faults
             .lines()
@@ -1300,7 +1300,8 @@ fn a_price_is_of_the_kind_of_its_total() {
 
 #[test]
 fn a_pure_budget_is_written_as_ever_and_every_other_enters_the_digest() {
-    let settings = |total: &str, price: &str| Settings::parse(&budget(total, price), "f").unwrap();
+    let settings =
+        |total: &str, price: &str| WorkerSettings::parse(&budget(total, price), "f").unwrap();
     let pure = settings("epsilon = 1.0", "epsilon = 0.5");
     assert!(
         pure.normalised.contains(r#""total":"1""#) && pure.normalised.contains(r#""price":"0.5""#)
@@ -1380,7 +1381,7 @@ fn a_pure_budget_is_written_as_ever_and_every_other_enters_the_digest() {
         "private_order = { epsilon = 0.1, candidates = [1, 2] }",
     );
     assert_eq!(
-        Settings::parse(&chosen, "f").unwrap().releases[0]
+        WorkerSettings::parse(&chosen, "f").unwrap().releases[0]
             .window_price()
             .to_string(),
         "rho 0.129995837496"
@@ -1396,7 +1397,7 @@ fn what_is_not_toml_is_told_with_its_line() {
         Some("f:2:7")
     );
     assert_eq!(faults("").len(), 7);
-    let shown = Settings::load(&PathBuf::from("no/such/file.toml"))
+    let shown = WorkerSettings::load(&PathBuf::from("no/such/file.toml"))
         .unwrap_err()
         .to_string();
     assert!(
@@ -1405,7 +1406,7 @@ fn what_is_not_toml_is_told_with_its_line() {
     );
     for second in ["[release]", "[[release]]"] {
         let text = format!("[release]\nname = \"one\"\n{second}\nname = \"other\"\n");
-        let shown = Settings::parse(&text, "f").unwrap_err().to_string();
+        let shown = WorkerSettings::parse(&text, "f").unwrap_err().to_string();
         assert!(
             shown.contains("f:3:") && shown.contains("starts with [[release]]"),
             "{shown}"
@@ -1421,14 +1422,14 @@ fn a_time_can_be_a_toml_date() {
         "origin = 2013-01-01T00:00:00-05:00",
     );
     assert_eq!(
-        Settings::parse(&date, "f").unwrap().normalised,
-        Settings::parse(FLIGHTS, "f").unwrap().normalised
+        WorkerSettings::parse(&date, "f").unwrap().normalised,
+        WorkerSettings::parse(FLIGHTS, "f").unwrap().normalised
     );
 }
 
 #[test]
 fn the_digest_is_that_of_what_bears_on_privacy() {
-    let digest = |text: &str| Settings::parse(text, "f").unwrap().digest();
+    let digest = |text: &str| WorkerSettings::parse(text, "f").unwrap().digest();
     let bare = [
         (
             "brokers = \"localhost:9092\"",
@@ -1504,7 +1505,7 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
 /// What an absorber is told of the worker's settings: all that decides what is read of a record, also what the ledger leaves out.
 #[test]
 fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
-    let reading = |text: &str| Settings::parse(text, "f").unwrap().reading_digest();
+    let reading = |text: &str| WorkerSettings::parse(text, "f").unwrap().reading_digest();
     // A partial has what was read for each release in the order of the file, and names none of them.
     let release = |name: &str, column: &str| {
         format!(
@@ -1518,8 +1519,8 @@ fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
     let [one, swapped] = [format!("{x}{y}"), format!("{y}{x}")]
         .map(|both| format!("{head}{both}[output.kafka]{tail}"));
     assert_eq!(
-        Settings::parse(&one, "f").unwrap().digest(),
-        Settings::parse(&swapped, "f").unwrap().digest()
+        WorkerSettings::parse(&one, "f").unwrap().digest(),
+        WorkerSettings::parse(&swapped, "f").unwrap().digest()
     );
     assert_ne!(
         reading(&one),
@@ -1595,7 +1596,7 @@ fn a_standby_needs_a_log_and_time_to_act_before_a_window_is_due_on_the_output() 
     let log = |standby: &str, delay: &str| {
         let ledger = format!("[ledger]\nlog = \"log\"\nkey_file = \"key\"\n{standby}");
         let text = with(FLIGHTS, "[ledger]", &ledger);
-        Settings::parse(
+        WorkerSettings::parse(
             &with(
                 &text,
                 "publish_delay = \"1m\"",
@@ -1625,7 +1626,7 @@ fn a_standby_needs_a_log_and_time_to_act_before_a_window_is_due_on_the_output() 
         "{told}"
     );
     let faults = |text: &str| {
-        Settings::parse(text, "f")
+        WorkerSettings::parse(text, "f")
             .expect_err("it is refused")
             .to_string()
     };
@@ -1647,7 +1648,7 @@ fn a_standby_needs_a_log_and_time_to_act_before_a_window_is_due_on_the_output() 
 fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
     let auto = |records: &str| {
         let lines = format!("degree = \"auto\"\norder = \"auto\"\nexpected_records = {records}");
-        Settings::parse(&with(FLIGHTS, "degree = 40\norder = 4", &lines), "f").unwrap()
+        WorkerSettings::parse(&with(FLIGHTS, "degree = 40\norder = 4", &lines), "f").unwrap()
     };
     let few = auto("300");
     let many = auto("301");
@@ -1660,7 +1661,7 @@ fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
         &format!("degree = {degree}\norder = {order}"),
     );
     assert_eq!(
-        Settings::parse(&pinned, "f").unwrap().digest(),
+        WorkerSettings::parse(&pinned, "f").unwrap().digest(),
         few.digest()
     );
     // What is given stays: the other is chosen for it.
@@ -1669,7 +1670,7 @@ fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
         "order = 4",
         "order = \"auto\"\nexpected_records = 300",
     );
-    let fixed = Settings::parse(&fixed, "f").unwrap();
+    let fixed = WorkerSettings::parse(&fixed, "f").unwrap();
     let candidates = &fixed.releases[0].auto.as_ref().unwrap().candidates;
     assert_eq!(
         (fixed.releases[0].shape().degree, candidates.len()),
@@ -1680,10 +1681,10 @@ fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
 
 #[test]
 fn blocks_are_the_windows_of_records_and_the_periods_of_users() {
-    let records = Settings::parse(FLIGHTS, "f").unwrap();
+    let records = WorkerSettings::parse(FLIGHTS, "f").unwrap();
     assert_eq!(records.blocks, Blocks::Every(records.windows.grid));
-    let users = Settings::parse(USERS, "f").unwrap();
-    let Unit::User {
+    let users = WorkerSettings::parse(USERS, "f").unwrap();
+    let PrivacyUnit::User {
         per: Period::Every(per),
         ..
     } = users.privacy.unit
@@ -1692,9 +1693,9 @@ fn blocks_are_the_windows_of_records_and_the_periods_of_users() {
     };
     assert_eq!(
         users.blocks,
-        Blocks::Every(Grid::new(users.windows.grid.origin(), per).unwrap())
+        Blocks::Every(SpanGrid::new(users.windows.grid.origin(), per).unwrap())
     );
-    let ever = Settings::parse(&with(USERS, "per = \"1d\"", "per = \"ever\""), "f").unwrap();
+    let ever = WorkerSettings::parse(&with(USERS, "per = \"1d\"", "per = \"ever\""), "f").unwrap();
     assert_eq!(
         (ever.blocks, ever.windows.cap.unwrap().period),
         (Blocks::Forever, Blocks::Forever)
@@ -1782,7 +1783,7 @@ fn wrong_tls_and_sasl_are_told_with_place_and_hint() {
             "sasl = {{ mechanism = \"{mechanism}\", username = \"u\", password_file = \"/run/p\" }}"
         )
     };
-    let plain = Settings::parse(&reached(&sasl("PLAIN")), "f")
+    let plain = WorkerSettings::parse(&reached(&sasl("PLAIN")), "f")
         .unwrap_err()
         .to_string();
     let line = reached("")
@@ -1855,7 +1856,7 @@ fn the_output_is_reached_as_the_input_unless_it_names_a_cluster_or_says_otherwis
             "[output.kafka]\n",
             &format!("[output.kafka]\n{keys}\n"),
         );
-        let settings = Settings::parse(&text, "f").unwrap();
+        let settings = WorkerSettings::parse(&text, "f").unwrap();
         let To::Kafka { sink, witness } = settings.output else {
             panic!()
         };
@@ -1931,7 +1932,7 @@ fn a_linear_score_has_degree_1_and_order_1() {
         "{wrong:?}"
     );
     for degree in ["1", "\"auto\""] {
-        let settings = Settings::parse(&score("linear", degree, degree), "f").unwrap();
+        let settings = WorkerSettings::parse(&score("linear", degree, degree), "f").unwrap();
         assert_eq!(
             (
                 settings.releases[0].shape().value_count(),
@@ -1967,7 +1968,7 @@ fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
             "order = 4",
             order,
         );
-        Settings::parse(&text, "f").unwrap()
+        WorkerSettings::parse(&text, "f").unwrap()
     };
     let bandwidths = "bandwidths = [5]";
     let order = "order = 2";
@@ -1983,7 +1984,7 @@ fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
         settings(bandwidths, &private_order.replace("0.2", "0.21")),
         settings(private, private_order),
     ];
-    let digests: std::collections::BTreeSet<_> = all.iter().map(Settings::digest).collect();
+    let digests: std::collections::BTreeSet<_> = all.iter().map(WorkerSettings::digest).collect();
     assert_eq!(digests.len(), all.len());
     assert_eq!(all[0].releases[0].window_price().to_string(), "0.5");
     assert_eq!(all[7].releases[0].window_price().to_string(), "0.8");
@@ -2033,7 +2034,7 @@ fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
         "noise = \"cube\"",
         "noise = \"auto\"\nexpected_records = 9000",
     );
-    let settings = Settings::parse(&smooth, "f").unwrap();
+    let settings = WorkerSettings::parse(&smooth, "f").unwrap();
     assert_eq!(settings.releases[0].shape().value_count(), 5_usize.pow(2));
     assert_eq!(settings.releases[0].order, 1);
 }
@@ -2046,7 +2047,8 @@ fn gaussian_noise_pays_for_whole_numbers_in_every_key_that_a_unit_can_be_in() {
         .replace("epsilon = 1.0", "epsilon = 24\ndelta = 1e-15")
         .replace("epsilon = 0.04", "epsilon = 24\ndelta = 1e-15");
     let text = text.replacen("degree = ", "noise = \"gaussian\"\ndegree = ", 1);
-    let settings = Settings::parse(&text, "users").unwrap_or_else(|faults| panic!("{faults}"));
+    let settings =
+        WorkerSettings::parse(&text, "users").unwrap_or_else(|faults| panic!("{faults}"));
     let target = &settings.releases[0].function.target;
     let contributions = settings.privacy.unit.most_contributions();
     let law = NoiseDistribution::DiscreteGaussian;
@@ -2090,7 +2092,8 @@ fn no_message_is_longer_than_what_is_checked() {
                 "bandwidths = [10]",
                 &format!("bandwidths = {:?}", vec![[0.02, 0.1, 0.2][axes - 1]; axes]),
             );
-        let settings = Settings::parse(&text, "points").unwrap_or_else(|faults| panic!("{faults}"));
+        let settings =
+            WorkerSettings::parse(&text, "points").unwrap_or_else(|faults| panic!("{faults}"));
         let about = plan(&settings).releases[0].description().clone();
         let values = vec![-1.0 / 3.0; settings.releases[0].shape().value_count()];
         let bytes = Synopsis::new(about, values)
@@ -2113,7 +2116,7 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
     let told = |size: &str| {
         let text = text.replace("degree = 5\norder = 2", size);
         let settings =
-            Settings::parse(&text, "arrival").unwrap_or_else(|faults| panic!("{faults}"));
+            WorkerSettings::parse(&text, "arrival").unwrap_or_else(|faults| panic!("{faults}"));
         let plan = plan(&settings);
         let target = settings.releases[0].function.target.clone();
         let spec = target.accumulator();
@@ -2146,7 +2149,7 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
 }
 
 /// The mechanism of the only release.
-fn mechanism(settings: &Settings) -> Mechanism {
+fn mechanism(settings: &WorkerSettings) -> Mechanism {
     let release = &settings.releases[0];
     settings.mechanism_of(release, &release.function).unwrap()
 }
@@ -2158,7 +2161,7 @@ const RIDES: &str = include_str!("../../config/rides.toml");
 fn what_records_need_is_declared_and_arrow_needs_none_of_it() {
     let arrow = with(RIDES, "format = \"json\"", "format = \"arrow\"").replace("ride.city", "city");
     let settings =
-        |text: &str| Settings::parse(text, "f").unwrap_or_else(|faults| panic!("{faults}"));
+        |text: &str| WorkerSettings::parse(text, "f").unwrap_or_else(|faults| panic!("{faults}"));
     let declared = settings(&arrow);
     assert_eq!(declared.columns.key_type, Some(IdType::Text));
     assert_eq!(declared.columns.unit_type, Some(IdType::Integer));
@@ -2204,7 +2207,7 @@ fn what_records_need_is_declared_and_arrow_needs_none_of_it() {
 #[test]
 fn the_form_of_records_and_their_types_are_part_of_the_promise() {
     let digest = |text: &str| {
-        Settings::parse(text, "f")
+        WorkerSettings::parse(text, "f")
             .unwrap_or_else(|faults| panic!("{faults}"))
             .digest()
     };
@@ -2250,7 +2253,7 @@ fn the_form_of_records_and_their_types_are_part_of_the_promise() {
     let digests =
         [arrow.clone(), declared("rfc3339"), declared("seconds")].map(|text| digest(&text));
     assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
-    let normalised = Settings::parse(&arrow, "f").unwrap().normalised;
+    let normalised = WorkerSettings::parse(&arrow, "f").unwrap().normalised;
     assert!(!normalised.contains("time_format"), "{normalised}");
 }
 
@@ -2283,7 +2286,7 @@ fn schemas_are_pinned_and_have_the_needed_fields() {
     };
     let one = |id: u32, name: &str| format!("{{ id = {id}, file = {:?} }}", path(name));
     let digest = |schemas: &str| {
-        Settings::parse(&text(schemas), "f")
+        WorkerSettings::parse(&text(schemas), "f")
             .unwrap_or_else(|faults| panic!("{faults}"))
             .digest()
     };
@@ -2546,7 +2549,7 @@ fn what_scale_leaves_out_follows_from_the_pipeline_and_what_is_wrong_in_it_is_to
         .replace("publish_delay = \"300ms\"", "publish_delay = \"10200ms\"");
     let scale = |text: &str, rest: &str| format!("{text}\n[scale]\nkey_file = \"key\"\n{rest}\n");
     let read = |text: &str| {
-        Settings::parse(&scale(text, "topic = \"partials\""), "f")
+        WorkerSettings::parse(&scale(text, "topic = \"partials\""), "f")
             .unwrap()
             .scale
             .unwrap()

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use bernstream::cli::components::Components;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_ledger::Paid;
@@ -69,16 +69,16 @@ struct FusedWitness {
 }
 
 impl Witness for FusedWitness {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         self.read.burn();
         self.inner.read()
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         self.inner.identity()
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         self.before.burn();
         let appended = self.inner.append(claim);
         self.after.burn();
@@ -121,7 +121,7 @@ fn a_worker_that_dies_where_it_is_told() {
     let Ok(configuration) = env::var("BERNSTREAM_TEST_CONFIGURATION") else {
         return;
     };
-    let settings = Settings::load(configuration.as_ref()).expect("a sound configuration");
+    let settings = WorkerSettings::load(configuration.as_ref()).expect("a sound configuration");
     let plan = settings
         .plan(
             |release| bernstream::cli::run::noise_bands(release, &settings.ledger.path),

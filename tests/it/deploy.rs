@@ -5,14 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 
 #[test]
 fn the_manifests_hold_sound_configurations() {
     for folder in ["base", "overlays/dev", "overlays/production"] {
         let path = format!("deploy/{folder}/bernstream.toml");
         let text = fs::read_to_string(&path).expect("the configuration");
-        let settings = Settings::parse(&text, &path).unwrap_or_else(|faults| panic!("{faults}"));
+        let settings =
+            WorkerSettings::parse(&text, &path).unwrap_or_else(|faults| panic!("{faults}"));
         assert!(
             settings.ledger.path.starts_with("/var/lib/bernstream"),
             "the ledger is on the volume"

@@ -12,11 +12,11 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use bernstream_kafka::source::files::{Files, Params};
-use bernstream_kafka::source::record::{Declared, IdType, TimeFormat};
-use bernstream_kafka::source::{Error, Event, Source};
+use bernstream_kafka::source::files::{FileSource, FileSourceParams};
+use bernstream_kafka::source::record::{DeclaredTypes, IdType, TimeFormat};
+use bernstream_kafka::source::{RecordSource, SourceError, SourceEvent};
 use bernstream_release::source::{Batch, Columns};
-use bernstream_synopsis::Recorded;
+use bernstream_synopsis::RecordedPositions;
 use bernstream_synopsis::clock::Timestamp;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel};
@@ -77,11 +77,11 @@ fn reason(path: &Path) -> String {
     failure(path).to_string()
 }
 
-fn failure(path: &Path) -> Error {
-    match Files::open(
-        &Params {
+fn failure(path: &Path) -> SourceError {
+    match FileSource::open(
+        &FileSourceParams {
             path: path.to_owned(),
-            declared: Declared::default(),
+            declared: DeclaredTypes::default(),
         },
         columns(),
     ) {
@@ -90,25 +90,25 @@ fn failure(path: &Path) -> Error {
     }
 }
 
-fn opened(path: &Path) -> Files {
-    Files::open(
-        &Params {
+fn opened(path: &Path) -> FileSource {
+    FileSource::open(
+        &FileSourceParams {
             path: path.to_owned(),
-            declared: Declared::default(),
+            declared: DeclaredTypes::default(),
         },
         columns(),
     )
     .unwrap()
 }
 
-fn read_all(source: &mut Files) -> Result<Vec<Batch>, Error> {
+fn read_all(source: &mut FileSource) -> Result<Vec<Batch>, SourceError> {
     let ends = source.end_offsets(Timestamp::from_micros(0))?.unwrap();
-    source.rewind(Timestamp::from_micros(0), &Recorded::default())?;
+    source.rewind(Timestamp::from_micros(0), &RecordedPositions::default())?;
     let mut batches = vec![];
     while !source.has_reached(&ends)? {
         match source.next_event(Some(&ends), Duration::ZERO)? {
-            Event::Batch(batch) => batches.push(batch),
-            Event::Idle => {}
+            SourceEvent::Batch(batch) => batches.push(batch),
+            SourceEvent::Idle => {}
             other => panic!("{other:?}"),
         }
     }
@@ -214,10 +214,10 @@ fn a_row_that_is_not_utf8_does_not_take_its_file_along() {
 fn what_cannot_be_read_is_named() {
     let folder = TempDir::new().unwrap();
     let error = |path: &Path| {
-        Files::open(
-            &Params {
+        FileSource::open(
+            &FileSourceParams {
                 path: path.to_owned(),
-                declared: Declared::default(),
+                declared: DeclaredTypes::default(),
             },
             columns(),
         )
@@ -298,12 +298,12 @@ fn a_column_that_one_of_several_files_lacks_is_null_in_it() {
         write_stream(&path(&format!("{name}.arrows")), batch);
     }
     write(path("4.csv"), "time,key\n1970-01-01T00:00:01Z,a\n").unwrap();
-    let declared = Declared {
+    let declared = DeclaredTypes {
         key: Some(IdType::Text),
-        ..Declared::default()
+        ..DeclaredTypes::default()
     };
-    let mut files = Files::open(
-        &Params {
+    let mut files = FileSource::open(
+        &FileSourceParams {
             path: folder.path().to_owned(),
             declared,
         },
@@ -340,13 +340,13 @@ fn a_column_that_one_of_several_files_lacks_is_null_in_it() {
 #[test]
 fn a_file_without_a_byte_has_no_records() {
     let folder = TempDir::new().unwrap();
-    let declared = Declared {
+    let declared = DeclaredTypes {
         key: Some(IdType::Text),
-        ..Declared::default()
+        ..DeclaredTypes::default()
     };
     let read = || {
-        let mut files = Files::open(
-            &Params {
+        let mut files = FileSource::open(
+            &FileSourceParams {
                 path: folder.path().to_owned(),
                 declared,
             },
@@ -403,9 +403,9 @@ fn a_declared_type_of_users_holds_for_files_of_every_kind() {
     )
     .unwrap();
     let integer = Some(IdType::Integer);
-    let declared = Declared {
+    let declared = DeclaredTypes {
         unit: integer,
-        ..Declared::default()
+        ..DeclaredTypes::default()
     };
     let columns = Columns {
         key: None,
@@ -413,8 +413,8 @@ fn a_declared_type_of_users_holds_for_files_of_every_kind() {
         unit_type: integer,
         ..columns()
     };
-    let mut files = Files::open(
-        &Params {
+    let mut files = FileSource::open(
+        &FileSourceParams {
             path: folder.path().to_owned(),
             declared,
         },
@@ -497,11 +497,11 @@ fn what_is_no_input_is_passed_over_and_named() {
         write(path(name), file(at as f64)).unwrap();
     }
     std::fs::create_dir(path("b.csv")).unwrap();
-    let declared = Declared {
+    let declared = DeclaredTypes {
         key: Some(IdType::Text),
-        ..Declared::default()
+        ..DeclaredTypes::default()
     };
-    let open = |path: PathBuf| Files::open(&Params { path, declared }, columns());
+    let open = |path: PathBuf| FileSource::open(&FileSourceParams { path, declared }, columns());
     let why = open(folder.path().to_owned()).err().unwrap().to_string();
     assert!(
         why.ends_with("file, only ._a.csv, .a.csv, A.CSV, _a.csv, a.csv.gz, b.csv, and 1 more"),
@@ -527,13 +527,13 @@ fn what_is_no_input_is_passed_over_and_named() {
 fn files_with_the_same_content_are_a_fault_that_names_both() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let declared = Declared {
+    let declared = DeclaredTypes {
         key: Some(IdType::Text),
-        ..Declared::default()
+        ..DeclaredTypes::default()
     };
     let open = || {
-        Files::open(
-            &Params {
+        FileSource::open(
+            &FileSourceParams {
                 path: folder.path().to_owned(),
                 declared,
             },
@@ -668,9 +668,9 @@ fn a_parquet_file_whose_times_are_text_is_read_or_integers_where_their_unit_is_d
         &path,
         &with(Arc::new(arrow_array::Int64Array::from(vec![1, 2]))),
     );
-    let params = Params {
+    let params = FileSourceParams {
         path: path.clone(),
-        declared: Declared::default(),
+        declared: DeclaredTypes::default(),
     };
     let columns = |time_format| Columns {
         time_format,
@@ -678,7 +678,7 @@ fn a_parquet_file_whose_times_are_text_is_read_or_integers_where_their_unit_is_d
         ..columns()
     };
     let read =
-        read_all(&mut Files::open(&params, columns(Some(TimeFormat::Milliseconds))).unwrap())
+        read_all(&mut FileSource::open(&params, columns(Some(TimeFormat::Milliseconds))).unwrap())
             .unwrap();
     assert_eq!(read[0].times.values().to_vec(), [1_000, 2_000]);
     assert!(
@@ -696,11 +696,11 @@ fn the_flights_of_2013_are_read_whole() {
         values: vec!["dep_delay".to_owned(), "distance".to_owned()],
         ..Columns::default()
     };
-    let params = Params {
+    let params = FileSourceParams {
         path: "tests/data/flights.parquet".into(),
-        declared: Declared::default(),
+        declared: DeclaredTypes::default(),
     };
-    let batches = read_all(&mut Files::open(&params, columns).unwrap()).unwrap();
+    let batches = read_all(&mut FileSource::open(&params, columns).unwrap()).unwrap();
     let times: Vec<i64> = batches
         .iter()
         .flat_map(|b| b.times.values().to_vec())
@@ -748,13 +748,13 @@ fn lines_are_records_and_what_is_wrong_with_one_is_settled_for_it() {
     for (name, text) in [("a.csv", csv), ("a.jsonl", json)] {
         let path = folder.path().join(name);
         write(&path, text).unwrap();
-        let declared = Declared {
+        let declared = DeclaredTypes {
             key: Some(IdType::Text),
-            ..Declared::default()
+            ..DeclaredTypes::default()
         };
         let open = |declared| {
-            Files::open(
-                &Params {
+            FileSource::open(
+                &FileSourceParams {
                     path: path.clone(),
                     declared,
                 },
@@ -779,19 +779,19 @@ fn lines_are_records_and_what_is_wrong_with_one_is_settled_for_it() {
         );
         let values: Vec<Option<f64>> = batch.values[0].iter().collect();
         assert_eq!(values, [Some(1.5), None, None, Some(4.0)], "{name}");
-        let error = open(Declared::default()).err().unwrap().to_string();
+        let error = open(DeclaredTypes::default()).err().unwrap().to_string();
         assert!(
             error.contains("the type of the key is not declared"),
             "{error}"
         );
     }
     write(folder.path().join("b.csv"), "time,key\n").unwrap();
-    let declared = Declared {
+    let declared = DeclaredTypes {
         key: Some(IdType::Text),
-        ..Declared::default()
+        ..DeclaredTypes::default()
     };
     let path = folder.path().join("b.csv");
-    let error = Files::open(&Params { path, declared }, columns())
+    let error = FileSource::open(&FileSourceParams { path, declared }, columns())
         .err()
         .unwrap()
         .to_string();
@@ -815,12 +815,14 @@ fn a_byte_order_mark_makes_no_line_depend_on_those_before_it() {
     let times = |text: &str| -> Vec<Option<i64>> {
         let path = folder.path().join("a.jsonl");
         write(&path, text).unwrap();
-        let declared = Declared {
+        let declared = DeclaredTypes {
             key: Some(IdType::Text),
-            ..Declared::default()
+            ..DeclaredTypes::default()
         };
-        let batches =
-            read_all(&mut Files::open(&Params { path, declared }, columns()).unwrap()).unwrap();
+        let batches = read_all(
+            &mut FileSource::open(&FileSourceParams { path, declared }, columns()).unwrap(),
+        )
+        .unwrap();
         batches
             .iter()
             .flat_map(|batch| batch.times.iter())
@@ -849,12 +851,13 @@ fn rows_keep_the_order_of_their_lines() {
         text += &format!("1970-01-01T00:00:01Z,{key},{line}\n");
     }
     write(&path, text).unwrap();
-    let declared = Declared {
+    let declared = DeclaredTypes {
         key: Some(IdType::Text),
-        ..Declared::default()
+        ..DeclaredTypes::default()
     };
     let batches =
-        read_all(&mut Files::open(&Params { path, declared }, columns()).unwrap()).unwrap();
+        read_all(&mut FileSource::open(&FileSourceParams { path, declared }, columns()).unwrap())
+            .unwrap();
     let values: Vec<Option<f64>> = batches
         .iter()
         .flat_map(|batch| batch.values[0].iter())

@@ -13,7 +13,7 @@ use bernstream_functions::cells::CellDensity;
 use bernstream_release::Target;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::description::{Axis, Basis};
+use bernstream_synopsis::description::{AxisDescription, Basis};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use plotters::chart::SeriesLabelPosition::UpperRight;
 
@@ -61,7 +61,7 @@ fn bernstream(arguments: &[&str]) -> Command {
 }
 
 /// What the worker should see, read without it.
-fn delays(axis: &Axis) -> Delays {
+fn delays(axis: &AxisDescription) -> Delays {
     let file = File::open("tests/data/flights.parquet").expect("the data");
     let reader = ParquetRecordBatchReaderBuilder::try_new(file)
         .expect("Parquet")
@@ -105,7 +105,7 @@ fn exact(delays: &[f64], x: f64) -> f64 {
 }
 
 /// The curve that would be released without noise: the exact counts of the cells, by the same kernel.
-fn noiseless(synopsis: &Synopsis, delays: &[f64], axis: &Axis) -> Synopsis {
+fn noiseless(synopsis: &Synopsis, delays: &[f64], axis: &AxisDescription) -> Synopsis {
     let Basis::Cells(cells) = &synopsis.description().basis else {
         panic!("no cells")
     };
@@ -308,7 +308,7 @@ fn panel(samples: &[Sample]) -> Panel {
     }
 }
 
-fn sample(synopsis: &Synopsis, records: &[f64], axis: &Axis) -> Vec<Sample> {
+fn sample(synopsis: &Synopsis, records: &[f64], axis: &AxisDescription) -> Vec<Sample> {
     let order = synopsis.description().order;
     let released = synopsis.evaluator(order).expect("an evaluator");
     let noiseless = noiseless(synopsis, records, axis)

@@ -9,7 +9,7 @@ use std::process::Command;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int16Type, TimestampMicrosecondType};
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
@@ -60,16 +60,16 @@ impl Window {
 }
 
 /// Every complete record of the flights, by the start of its window.
-fn records(settings: &Settings) -> BTreeMap<Timestamp, Vec<Row>> {
+fn records(settings: &WorkerSettings) -> BTreeMap<Timestamp, Vec<Row>> {
     chosen(settings, None)
 }
 
 /// Those from one airport.
-fn flights_of(settings: &Settings, origin: &str) -> BTreeMap<Timestamp, Vec<Row>> {
+fn flights_of(settings: &WorkerSettings, origin: &str) -> BTreeMap<Timestamp, Vec<Row>> {
     chosen(settings, Some(origin))
 }
 
-fn chosen(settings: &Settings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<Row>> {
+fn chosen(settings: &WorkerSettings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<Row>> {
     let file = File::open("tests/data/flights.parquet").expect("the data");
     let reader = ParquetRecordBatchReaderBuilder::try_new(file)
         .expect("Parquet")
@@ -117,7 +117,7 @@ fn chosen(settings: &Settings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<
 }
 
 /// The released values without noise, computed through the library.
-fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis {
+fn exact(settings: &WorkerSettings, records: &[Row], released: &Synopsis) -> Synopsis {
     let target = &settings.releases[0].function.target;
     let axes = &settings.releases[0].axes;
     let spec = target.accumulator();
@@ -161,13 +161,13 @@ fn bernstream(arguments: &[&OsStr]) -> String {
 }
 
 /// Runs the worker on `config/<name>.toml`, its output and ledger in `folder`.
-fn run(name: &str, folder: &Path) -> Settings {
+fn run(name: &str, folder: &Path) -> WorkerSettings {
     let inside = |place: &str| format!("\"{}/{place}/", folder.display());
     let text = fs::read_to_string(format!("config/{name}.toml")).expect("the example");
     let text = text
         .replace("\"out/", &inside("out"))
         .replace("\"ledger/", &inside("ledger"));
-    let settings = Settings::parse(&text, name).expect("a configuration");
+    let settings = WorkerSettings::parse(&text, name).expect("a configuration");
     let configuration = folder.join("bernstream.toml");
     fs::write(&configuration, text).expect("written");
     let output = Command::new(env!("CARGO_BIN_EXE_bernstream"))
@@ -310,7 +310,8 @@ struct Judged {
 /// `text` with another epsilon, by the library; a loss of what was told and what was found.
 fn judged(text: &str, epsilon: &str, loss: impl Fn(f64, f64) -> f64) -> Judged {
     let text = text.replace("epsilon = 1.0", &format!("epsilon = {epsilon}"));
-    let settings = Settings::parse(&text, "judged").unwrap_or_else(|faults| panic!("{faults}"));
+    let settings =
+        WorkerSettings::parse(&text, "judged").unwrap_or_else(|faults| panic!("{faults}"));
     let windows: Vec<Vec<Row>> = records(&settings).into_values().collect();
     let plan = plan(&settings);
     let release = &plan.releases[0];
@@ -483,7 +484,7 @@ fn moments_answer_questions_about_delays() {
     let text = text
         .replace("\"out/", &inside("out"))
         .replace("\"ledger/", &inside("ledger"));
-    let settings = Settings::parse(&text, "summary").expect("a configuration");
+    let settings = WorkerSettings::parse(&text, "summary").expect("a configuration");
     let configuration = folder.path().join("bernstream.toml");
     fs::write(&configuration, text).expect("written");
     bernstream(&["run".as_ref(), configuration.as_ref()]);
@@ -520,7 +521,7 @@ fn moments_answer_questions_about_delays() {
     let mut flights = flights_of(&settings, "EWR");
     let records = flights.remove(&about.window.start).expect("a window");
     let clamped = |row: &Row| {
-        let natural = |(x, axis): (&f64, &bernstream_synopsis::description::Axis)| {
+        let natural = |(x, axis): (&f64, &bernstream_synopsis::description::AxisDescription)| {
             x.clamp(axis.min, axis.max)
         };
         row.iter()

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bernstream_synopsis::query::Query;
-use bernstream_synopsis::{By, Synopsis, form_error};
+use bernstream_synopsis::{Synopsis, SynopsisReading, form_error};
 use serde_json::{Map, Value};
 
 fn folder() -> PathBuf {
@@ -65,13 +65,13 @@ fn points(of: &Value) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn by(name: &Value) -> By {
+fn by(name: &Value) -> SynopsisReading {
     match (name.as_u64(), name.as_str()) {
-        (Some(order), _) => By::Bernstein(order as u32),
-        (_, Some("nearest")) => By::Nearest,
-        (_, Some("kernel")) => By::Kernel,
-        (_, Some("posterior")) => By::Posterior,
-        (_, Some("nonnegative")) => By::Nonnegative,
+        (Some(order), _) => SynopsisReading::Bernstein(order as u32),
+        (_, Some("nearest")) => SynopsisReading::Nearest,
+        (_, Some("kernel")) => SynopsisReading::Kernel,
+        (_, Some("posterior")) => SynopsisReading::Posterior,
+        (_, Some("nonnegative")) => SynopsisReading::Nonnegative,
         _ => panic!("{name} is no reading"),
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use bernstream_ledger::{Configuration, Ledger, LedgerParams, Row};
+use bernstream_ledger::{Configuration, Ledger, LedgerParams, LedgerRow};
 use serde_json::Value;
 
 use crate::harness::policies::{bernstream, read, records};
@@ -73,7 +73,7 @@ fn open(folder: &tempfile::TempDir) -> Ledger {
 fn changes(folder: &tempfile::TempDir) -> usize {
     let rows = open(folder).rows().expect("rows");
     rows.iter()
-        .filter(|stored| matches!(stored.row, Row::Configuration(_)))
+        .filter(|stored| matches!(stored.row, LedgerRow::Configuration(_)))
         .count()
 }
 
@@ -181,7 +181,7 @@ fn the_digest_of_a_choice_is_that_of_the_same_values_written_down() {
         );
         let (out, _) = bernstream(folder.path(), &["check", "--offline", "c.toml"]);
         let text = fs::read_to_string(folder.path().join("c.toml")).expect("a file");
-        let settings = bernstream_config::Settings::parse(&text, "c").expect("settings");
+        let settings = bernstream_config::WorkerSettings::parse(&text, "c").expect("settings");
         let written: String = settings
             .digest()
             .iter()

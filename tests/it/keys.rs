@@ -57,16 +57,16 @@ struct Asked {
 struct CountingWitness<'a>(FileWitness, &'a RefCell<Asked>);
 
 impl Witness for CountingWitness<'_> {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         self.1.borrow_mut().witness_reads += 1;
         self.0.read()
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         self.0.identity()
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         self.1.borrow_mut().claims += 1;
         self.0.append(claim)
     }
@@ -80,7 +80,7 @@ impl Sink for CountingSink<'_> {
         Ok(())
     }
 
-    fn confirm_place(&mut self) -> Result<(), sink::Error> {
+    fn confirm_place(&mut self) -> Result<(), sink::SinkError> {
         self.0.borrow_mut().confirmations += 1;
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Sink for Full {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
         let durable = paid.len().min(self.0);
         self.0 -= durable;
-        let error = || sink::Error::File {
+        let error = || sink::SinkError::File {
             path: "out".into(),
             why: "no space left".to_owned(),
         };
@@ -197,7 +197,7 @@ impl Sink for Dying {
         Ok(())
     }
 
-    fn confirm_place(&mut self) -> Result<(), sink::Error> {
+    fn confirm_place(&mut self) -> Result<(), sink::SinkError> {
         self.inner.confirm_place()
     }
 }
@@ -225,7 +225,7 @@ fn killed_again_and_again(
             loop {
                 let done = step(&mut here, &mut *witness, &mut sink, at(EVER))?;
                 if !done.has_claimed && done.next_due.is_none() {
-                    return Ok::<(), deliver::Error>(());
+                    return Ok::<(), deliver::DeliveryError>(());
                 }
             }
         };
@@ -261,7 +261,7 @@ fn all_of(ledger: &Ledger) -> BTreeMap<PathBuf, Encoded> {
 #[test]
 fn a_worker_that_is_killed_in_the_midst_of_many_files_writes_each_once() {
     let (folder, ledger_folder) = (folder(), folder());
-    let output = sink::files::Params {
+    let output = sink::files::FolderSinkParams {
         path: folder.path().join("out"),
         witness: None,
     };
@@ -294,9 +294,9 @@ fn a_worker_that_is_killed_in_the_midst_of_many_files_writes_each_once() {
     );
 }
 
-fn witness_params(servers: &str) -> bernstream_kafka::ledger::witness::kafka::Params {
+fn witness_params(servers: &str) -> bernstream_kafka::ledger::witness::kafka::OrderedTopicParams {
     let broker = kafka::at(servers);
-    let params = bernstream_kafka::ledger::witness::kafka::Params {
+    let params = bernstream_kafka::ledger::witness::kafka::OrderedTopicParams {
         broker,
         topic: kafka::fresh_name("witness"),
         min_insync_replicas: 1,
@@ -307,7 +307,7 @@ fn witness_params(servers: &str) -> bernstream_kafka::ledger::witness::kafka::Pa
 }
 
 /// What a topic has, in the order of each partition.
-fn read(output: &sink::kafka::Params) -> Vec<Encoded> {
+fn read(output: &sink::kafka::KafkaSinkParams) -> Vec<Encoded> {
     let mut found = Vec::new();
     let extent = sink::kafka::read_extent(output).unwrap();
     sink::kafka::each_message(output, &extent, |_, sealed| found.push(sealed)).unwrap();
@@ -321,7 +321,7 @@ fn a_worker_that_is_killed_in_the_midst_of_many_messages_sends_only_the_same_aga
     };
     let witness = witness_params(&servers);
     let topic = kafka::fresh_topic(&servers, "output", 3, &[]);
-    let output = sink::kafka::Params {
+    let output = sink::kafka::KafkaSinkParams {
         broker: kafka::at(&servers),
         topic,
     };
@@ -368,7 +368,7 @@ fn a_topic_that_takes_only_small_messages_takes_many_of_them() {
     };
     let witness = witness_params(&servers);
     let topic = kafka::fresh_topic(&servers, "output", 1, &[("max.message.bytes", "5000")]);
-    let output = sink::kafka::Params {
+    let output = sink::kafka::KafkaSinkParams {
         broker: kafka::at(&servers),
         topic,
     };

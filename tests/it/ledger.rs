@@ -11,10 +11,12 @@ use std::time::Duration;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
-use bernstream_kafka::sink::deliver::{Ahead, step, step_ahead};
+use bernstream_kafka::sink::deliver::{LookAhead, step, step_ahead};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
-use bernstream_ledger::{Closing, Configuration, Error, Ledger, Paid, Row, ledger_exists};
+use bernstream_ledger::{
+    ClosingWindow, Configuration, Ledger, LedgerError, LedgerRow, Paid, ledger_exists,
+};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 use bernstream_synopsis::clock::Timestamp;
@@ -44,14 +46,14 @@ pub fn sample(folder: &Path) -> Ledger {
         ("b".to_owned(), vec![7; 100]),
     ];
     ledger
-        .pay_window(Closing {
+        .pay_window(ClosingWindow {
             states,
             ..closing(&ledger, &["EWR", "JFK"], 6, 2)
         })
         .unwrap();
     let states = vec![("a".to_owned(), b"second".to_vec())];
     ledger
-        .pay_window(Closing {
+        .pay_window(ClosingWindow {
             states,
             ..closing(&ledger, &["EWR", "JFK"], 5, 3)
         })
@@ -78,7 +80,7 @@ fn view(ledger: &Ledger) -> String {
 }
 
 /// The same, unless it is found to be damaged.
-fn read(ledger: &Ledger) -> Result<String, Error> {
+fn read(ledger: &Ledger) -> Result<String, LedgerError> {
     let head = ledger.head();
     let mut messages = vec![];
     let mut after = None;
@@ -187,21 +189,24 @@ fn the_ledger_refuses_what_the_accountant_must_not_ask_for_and_nothing_has_chang
     let twice = window(0);
     let skipped = window(5);
     for window in [twice, skipped] {
-        let refused = ledger.pay_window(Closing {
+        let refused = ledger.pay_window(ClosingWindow {
             window,
             ..next.clone()
         });
-        assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(LedgerError::Refused { .. })),
+            "{refused:?}"
+        );
         assert!(matches!(
             ledger.withhold_window(window, Positions::default()),
-            Err(Error::Refused { .. })
+            Err(LedgerError::Refused { .. })
         ));
     }
-    let too_dear = Closing {
+    let too_dear = ClosingWindow {
         charges: vec![(block(2), price(11))],
         ..next.clone()
     };
-    let unpaid = Closing {
+    let unpaid = ClosingWindow {
         charges: vec![],
         ..next.clone()
     };
@@ -209,14 +214,14 @@ fn the_ledger_refuses_what_the_accountant_must_not_ask_for_and_nothing_has_chang
         end: at(299),
         ..block(2)
     };
-    let partly = Closing {
+    let partly = ClosingWindow {
         charges: vec![(short, price(1))],
         ..next.clone()
     };
     for wrong in [too_dear, unpaid, partly] {
         assert!(matches!(
             ledger.pay_window(wrong),
-            Err(Error::Refused { .. })
+            Err(LedgerError::Refused { .. })
         ));
     }
     assert_eq!(view(&ledger), before);
@@ -246,7 +251,7 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         let mut ledger = Ledger::create(&params(folder.path()), begun).unwrap();
         let paying = |ledger: &Ledger, price| {
             let closing = closing(ledger, &["EWR"], 1, 1);
-            Closing {
+            ClosingWindow {
                 charges: vec![(closing.charges[0].0, price)],
                 ..closing
             }
@@ -264,7 +269,7 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         for wrong in wrong {
             let refused = ledger.pay_window(paying(&ledger, wrong));
             assert!(
-                matches!(refused, Err(Error::Refused { .. })),
+                matches!(refused, Err(LedgerError::Refused { .. })),
                 "{total} {wrong}: {refused:?}"
             );
         }
@@ -289,7 +294,7 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         );
         assert!(matches!(
             Ledger::inspect(&params(folder.path())),
-            Err(Error::Damaged { .. })
+            Err(LedgerError::Damaged { .. })
         ));
     }
 }
@@ -387,21 +392,21 @@ fn a_missing_ledger_is_not_a_new_one() {
     assert!(!ledger_exists(&params(folder.path())).unwrap());
     assert!(matches!(
         Ledger::open(&params(folder.path())),
-        Err(Error::Missing { .. })
+        Err(LedgerError::Missing { .. })
     ));
     drop(sample(folder.path()));
     assert!(matches!(
         Ledger::create(&params(folder.path()), genesis(at(0), "w", None)),
-        Err(Error::Exists { .. })
+        Err(LedgerError::Exists { .. })
     ));
     fs::write(folder.path().join("ledger.sqlite"), b"").unwrap();
     assert!(matches!(
         Ledger::open(&params(folder.path())),
-        Err(Error::Damaged { .. })
+        Err(LedgerError::Damaged { .. })
     ));
     assert!(matches!(
         Ledger::create(&params(folder.path()), genesis(at(0), "w", None)),
-        Err(Error::Exists { .. })
+        Err(LedgerError::Exists { .. })
     ));
 }
 
@@ -457,7 +462,10 @@ fn an_edit_of_any_row_is_noticed() {
         drop(connection);
         let error = Ledger::inspect(&params(folder.path())).err();
         let error = error.unwrap_or_else(|| panic!("not noticed: {sql}"));
-        assert!(matches!(error, Error::Damaged { .. }), "{sql}: {error}");
+        assert!(
+            matches!(error, LedgerError::Damaged { .. }),
+            "{sql}: {error}"
+        );
         assert!(
             error.is_final() && error.to_string().contains("do not repair it"),
             "{error}"
@@ -471,7 +479,7 @@ fn rows_and_settings_of_older_ledgers_are_what_they_were() {
     let mut before = vec![0; 32];
     for line in include_str!("../data/ledger-of-pure-prices.jsonl").lines() {
         let stored: serde_json::Value = serde_json::from_str(line).unwrap();
-        let row: Row = serde_json::from_value(stored["row"].clone()).unwrap();
+        let row: LedgerRow = serde_json::from_value(stored["row"].clone()).unwrap();
         let hex = |text: &str| -> Vec<u8> {
             (0..64)
                 .step_by(2)
@@ -487,11 +495,11 @@ fn rows_and_settings_of_older_ledgers_are_what_they_were() {
             &serde_json::to_string(&row).unwrap(),
         );
         assert_eq!(before, digest);
-        if let Row::Genesis(genesis) = row {
+        if let LedgerRow::Genesis(genesis) = row {
             let text =
                 include_str!("../../config/files.toml").replace("2014-01-01T05", "2013-01-03T05");
             // What such a ledger is bound to for ever is what this program writes; the rest it takes over in a row.
-            let now = bernstream_config::Settings::parse(&text, "f")
+            let now = bernstream_config::WorkerSettings::parse(&text, "f")
                 .unwrap()
                 .normalised;
             assert_eq!(
@@ -536,11 +544,11 @@ fn rows_that_are_numbered_wrong_are_noticed_even_where_the_chain_fits() {
     renumbered(|sequence| sequence).unwrap();
     assert!(matches!(
         renumbered(|sequence| sequence + 1),
-        Err(Error::Damaged { .. })
+        Err(LedgerError::Damaged { .. })
     ));
     assert!(matches!(
         renumbered(|sequence| sequence + sequence / 3),
-        Err(Error::Damaged { .. })
+        Err(LedgerError::Damaged { .. })
     ));
 }
 
@@ -558,7 +566,7 @@ fn a_flip_of_any_byte_of_the_file_is_noticed_or_without_meaning() {
         match Ledger::inspect(&params(folder.path())) {
             // Which messages are known to be published is not part of the chain: at worst they are published again.
             Ok(ledger) if ledger.unpublished_count().unwrap() == 4 => match read(&ledger) {
-                Err(Error::Damaged { .. }) => noticed += 1,
+                Err(LedgerError::Damaged { .. }) => noticed += 1,
                 read => assert_eq!(read.unwrap(), before, "byte {place}"),
             },
             Ok(_) => {}
@@ -578,7 +586,7 @@ fn a_truncated_file_is_noticed() {
         fs::write(&file, &whole[..length]).unwrap();
         let error = Ledger::open(&params(folder.path())).err();
         assert!(
-            matches!(error, Some(Error::Damaged { .. })),
+            matches!(error, Some(LedgerError::Damaged { .. })),
             "{length}: {error:?}"
         );
     }
@@ -590,13 +598,13 @@ fn a_ledger_has_one_worker() {
     let ledger = sample(folder.path());
     assert!(matches!(
         Ledger::open(&params(folder.path())),
-        Err(Error::Locked { .. })
+        Err(LedgerError::Locked { .. })
     ));
     let mut look = Ledger::inspect(&params(folder.path())).unwrap();
     assert_eq!(view(&look), view(&ledger));
     assert!(matches!(
         look.pay_window(closing(&look, &["EWR"], 1, 1)),
-        Err(Error::Locked { .. })
+        Err(LedgerError::Locked { .. })
     ));
     drop(ledger);
     Ledger::open(&params(folder.path())).unwrap();
@@ -615,12 +623,15 @@ fn a_file_that_is_replaced_under_a_running_worker_stops_it() {
     let error = ledger
         .pay_window(closing(&ledger, &["EWR"], 1, 1))
         .unwrap_err();
-    assert!(matches!(error, Error::Replaced { .. }), "{error}");
+    assert!(matches!(error, LedgerError::Replaced { .. }), "{error}");
     assert!(matches!(
         ledger.pay_window(closing(&ledger, &["EWR"], 1, 1)),
-        Err(Error::Broken { .. })
+        Err(LedgerError::Broken { .. })
     ));
-    assert!(matches!(ledger.make_claim(None), Err(Error::Broken { .. })));
+    assert!(matches!(
+        ledger.make_claim(None),
+        Err(LedgerError::Broken { .. })
+    ));
     drop(ledger);
 
     // Another file under the same name, and the file taken away.
@@ -630,14 +641,14 @@ fn a_file_that_is_replaced_under_a_running_worker_stops_it() {
     let error = ledger
         .pay_window(closing(&ledger, &["EWR"], 1, 1))
         .unwrap_err();
-    assert!(matches!(error, Error::Replaced { .. }), "{error}");
+    assert!(matches!(error, LedgerError::Replaced { .. }), "{error}");
     drop(ledger);
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
     fs::remove_file(&file).unwrap();
     let error = ledger
         .pay_window(closing(&ledger, &["EWR"], 1, 1))
         .unwrap_err();
-    assert!(matches!(error, Error::Replaced { .. }), "{error}");
+    assert!(matches!(error, LedgerError::Replaced { .. }), "{error}");
 }
 
 #[test]
@@ -650,7 +661,7 @@ fn bytes_that_are_edited_under_a_running_worker_do_not_leave() {
     );
     assert!(matches!(
         ledger.due_messages(ledger.head(), at(999), 1),
-        Err(Error::Damaged { .. })
+        Err(LedgerError::Damaged { .. })
     ));
 }
 
@@ -668,7 +679,10 @@ impl World {
         }
     }
 
-    fn step(&self, ledger: &mut Ledger) -> Result<deliver::Progress, deliver::Error> {
+    fn step(
+        &self,
+        ledger: &mut Ledger,
+    ) -> Result<deliver::DeliveryProgress, deliver::DeliveryError> {
         step(
             ledger,
             &mut MemoryWitness::new(&self.topic),
@@ -702,16 +716,16 @@ fn nothing_is_published_before_the_witness_has_accepted_it() {
 struct Noted<'a, T>(T, &'a RefCell<Vec<String>>);
 
 impl Witness for Noted<'_, MemoryWitness> {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         self.1.borrow_mut().push("the witness is read".into());
         self.0.read()
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         self.0.identity()
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         self.0.append(claim)
     }
 }
@@ -722,7 +736,7 @@ impl Sink for Noted<'_, MemorySink> {
         self.0.publish(paid)
     }
 
-    fn confirm_place(&mut self) -> Result<(), sink::Error> {
+    fn confirm_place(&mut self) -> Result<(), sink::SinkError> {
         self.1.borrow_mut().push("the output is asked".into());
         self.0.confirm_place()
     }
@@ -752,7 +766,7 @@ fn everything_is_prepared_before_the_moment_at_which_a_window_is_due() {
             &mut witness,
             &mut sink,
             now,
-            &Ahead { lead, wait: &wait },
+            &LookAhead { lead, wait: &wait },
         )
         .unwrap();
         (progress.published, notes.take())
@@ -809,7 +823,10 @@ fn an_older_copy_that_is_restored_stops() {
     ledger.pay_window(closing(&ledger, &["EWR"], 1, 2)).unwrap();
     let error = world.step(&mut ledger).unwrap_err();
     assert!(
-        matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })) && !error.is_transient(),
+        matches!(
+            error,
+            deliver::DeliveryError::Ledger(LedgerError::ForeignHead { .. })
+        ) && !error.is_transient(),
         "{error}"
     );
     assert_eq!(world.output.borrow().0.len(), 1);
@@ -854,7 +871,10 @@ fn a_copy_that_is_started_beside_the_worker_publishes_nothing_whoever_is_faster(
         }
         let error = world.step(&mut loser).unwrap_err();
         assert!(
-            matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })),
+            matches!(
+                error,
+                deliver::DeliveryError::Ledger(LedgerError::ForeignHead { .. })
+            ),
             "{error}"
         );
         let text = error.to_string();
@@ -935,7 +955,9 @@ fn a_witness_that_was_made_anew_stops_the_worker() {
     world.topic.borrow_mut().remake();
     assert!(matches!(
         world.step(&mut ledger),
-        Err(deliver::Error::Ledger(Error::ForeignWitness { .. }))
+        Err(deliver::DeliveryError::Ledger(
+            LedgerError::ForeignWitness { .. }
+        ))
     ));
 }
 
@@ -951,7 +973,9 @@ fn a_new_ledger_fences_the_one_before_it() {
     world.step(&mut after).unwrap();
     assert!(matches!(
         world.step(&mut before),
-        Err(deliver::Error::Ledger(Error::ForeignHead { .. }))
+        Err(deliver::DeliveryError::Ledger(
+            LedgerError::ForeignHead { .. }
+        ))
     ));
     after.pay_window(closing(&after, &["EWR"], 1, 2)).unwrap();
     world.step(&mut after).unwrap();
@@ -994,7 +1018,7 @@ fn worker() {
             }
         }
     };
-    let error: Error = match run() {
+    let error: LedgerError = match run() {
         Ok(never) => never,
         Err(error) => error,
     };
@@ -1054,7 +1078,7 @@ fn assert_whole(folder: &Path, announced: Option<&str>) {
         .rows()
         .unwrap()
         .iter()
-        .filter(|row| matches!(row.row, Row::Window(_)))
+        .filter(|row| matches!(row.row, LedgerRow::Window(_)))
         .count();
     assert_eq!(u64::try_from(released).unwrap(), closed);
 }

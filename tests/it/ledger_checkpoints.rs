@@ -9,13 +9,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bernstream_kafka::sink::deliver;
-use bernstream_kafka::sink::deliver::{Progress, step};
+use bernstream_kafka::sink::deliver::{DeliveryProgress, step};
 use bernstream_ledger as ledger;
-use bernstream_ledger::log::{CannotAppend, Error, Key, LedgerLog, Log, Reader, Restored};
+use bernstream_ledger::log::{
+    CannotAppend, LedgerLog, LedgerLogError, Log, LogKey, LogReader, RestoredLedger,
+};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_ledger::{
-    Closing, Configuration, Digest, Evidence, Head, Ledger, OutputMessage, Standing,
+    ClosingWindow, Configuration, Digest, Evidence, Head, Ledger, OutputMessage, WitnessStanding,
 };
 use bernstream_synopsis::clock::Timestamp;
 use rusqlite::Connection;
@@ -78,7 +80,7 @@ impl MemoryLog {
             records: records.clone(),
             read: None,
         };
-        LedgerLog::new(Box::new(log), Key::new(&[1; 32]))
+        LedgerLog::new(Box::new(log), LogKey::new(&[1; 32]))
     }
 }
 
@@ -91,7 +93,7 @@ impl Log for MemoryLog {
         1_000_000
     }
 
-    fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
+    fn read(&mut self, reader: &mut dyn LogReader) -> Result<(), LedgerLogError> {
         let records = self.records.lock().unwrap();
         let from = match self.read {
             Some((id, next)) if id == records.id => next,
@@ -111,7 +113,7 @@ impl Log for MemoryLog {
         self.read = None;
     }
 
-    fn append(&mut self, appended: &[Vec<u8>]) -> Result<(), Error> {
+    fn append(&mut self, appended: &[Vec<u8>]) -> Result<(), LedgerLogError> {
         let mut records = self.records.lock().unwrap();
         appended
             .iter()
@@ -119,7 +121,7 @@ impl Log for MemoryLog {
         Ok(())
     }
 
-    fn delete_before(&mut self, offset: i64) -> Result<(), Error> {
+    fn delete_before(&mut self, offset: i64) -> Result<(), LedgerLogError> {
         self.records
             .lock()
             .unwrap()
@@ -136,15 +138,15 @@ struct Named {
 }
 
 impl Witness for Named {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         self.inner.read()
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         Ok(self.identity.clone())
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         self.inner.append(claim)
     }
 }
@@ -235,7 +237,7 @@ impl Pipeline {
     }
 
     /// The next window: every one goes on with one noise, every hundredth with another.
-    fn closing(&mut self) -> Closing {
+    fn closing(&mut self) -> ClosingWindow {
         self.draw += 1;
         let noise = |slot: &str| (slot.to_owned(), self.draw.to_be_bytes().to_vec());
         let mut closing = closing(&self.ledger, &["k"], 4, self.draw);
@@ -255,7 +257,11 @@ impl Pipeline {
     }
 
     /// One step, which may fail.
-    pub fn try_step(&mut self, now: Timestamp, fate: Fate) -> Result<Progress, deliver::Error> {
+    pub fn try_step(
+        &mut self,
+        now: Timestamp,
+        fate: Fate,
+    ) -> Result<DeliveryProgress, deliver::DeliveryError> {
         let inner = MemoryWitness {
             fate,
             ..MemoryWitness::new(&self.witness)
@@ -272,10 +278,14 @@ impl Pipeline {
         )
     }
 
-    pub fn step(&mut self, now: Timestamp, fate: Fate) -> Result<Progress, deliver::Error> {
+    pub fn step(
+        &mut self,
+        now: Timestamp,
+        fate: Fate,
+    ) -> Result<DeliveryProgress, deliver::DeliveryError> {
         match self.try_step(now, fate) {
             Ok(progress) => Ok(progress),
-            Err(deliver::Error::Ledger(error)) => panic!("{error}"),
+            Err(deliver::DeliveryError::Ledger(error)) => panic!("{error}"),
             Err(error) => Err(error),
         }
     }
@@ -302,7 +312,7 @@ impl Pipeline {
     }
 
     /// The ledger that is built on an empty disk.
-    fn built_in(&self, disk: &Path) -> Result<(Restored, Ledger), ledger::Error> {
+    fn built_in(&self, disk: &Path) -> Result<(RestoredLedger, Ledger), ledger::LedgerError> {
         let accepted = self.witness.borrow().accepted().expect("a claim").head;
         let now = self.ledger.next_window();
         let mut told = Told::default();
@@ -326,7 +336,7 @@ impl Pipeline {
     }
 
     /// Goes on with the ledger that is built on an empty disk, which says the same as the one that is lost.
-    fn lose_disk(&mut self) -> Restored {
+    fn lose_disk(&mut self) -> RestoredLedger {
         let disk = folder();
         let (built, ledger) = self.built_in(disk.path()).unwrap();
         assert_same(&ledger, &self.ledger);
@@ -415,7 +425,7 @@ fn taken_again(
     pipeline: &Pipeline,
     messages: Vec<OutputMessage>,
     remembered: Option<Head>,
-) -> Result<Option<Head>, ledger::Error> {
+) -> Result<Option<Head>, ledger::LedgerError> {
     let disk = folder();
     let (_, built) = pipeline.built_in(disk.path()).unwrap();
     let mut log = MemoryLog::open(&pipeline.log);
@@ -459,7 +469,7 @@ fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_
         .collect();
     // By the marks of the log.
     assert_eq!(taken_again(&pipeline, vec![], None).unwrap(), Some(head));
-    let is_other = |error: ledger::Error, row: u64| matches!(error, ledger::Error::TwoBranches { row: found } if found == row);
+    let is_other = |error: ledger::LedgerError, row: u64| matches!(error, ledger::LedgerError::TwoBranches { row: found } if found == row);
     assert!(is_other(
         taken_again(&pipeline, vec![], Some(void)).unwrap_err(),
         void.sequence
@@ -510,7 +520,7 @@ fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_
         )
         .unwrap_err();
         assert!(
-            matches!(&lost, ledger::Error::LostClaims { row: found, .. } if *found == row)
+            matches!(&lost, ledger::LedgerError::LostClaims { row: found, .. } if *found == row)
                 && !lost.is_transient(),
             "{lost}"
         );
@@ -583,10 +593,10 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
                 &Evidence::gather(messages.clone(), None).unwrap(),
             );
             let of_log = taken_again(&pipeline, messages, None);
-            let is_unknown = matches!(standing, Ok(Standing::Unknown(shown)) if shown.sequence() == published.sequence);
+            let is_unknown = matches!(standing, Ok(WitnessStanding::Unknown(shown)) if shown.sequence() == published.sequence);
             (
                 is_unknown,
-                matches!(of_log, Err(ledger::Error::TwoBranches { row }) if row == published.sequence),
+                matches!(of_log, Err(ledger::LedgerError::TwoBranches { row }) if row == published.sequence),
             )
         };
         assert_eq!(is_found(vec![]), (false, true), "by its mark");
@@ -625,7 +635,7 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
             gives_way(&unaware, vec![newest]),
         ] {
             assert!(
-                matches!(refused, Err(ledger::Error::TwoBranches { row }) if row == published.sequence)
+                matches!(refused, Err(ledger::LedgerError::TwoBranches { row }) if row == published.sequence)
             );
         }
         gives_way(&unaware, vec![]).unwrap();
@@ -659,7 +669,7 @@ fn what_a_worker_remembers_of_a_ledger_that_was_replaced_is_not_missed() {
             &Evidence::default(),
         )
         .unwrap();
-    assert_eq!(standing, Standing::Agrees);
+    assert_eq!(standing, WitnessStanding::Agrees);
     // Of its own rows it is.
     let void = Head {
         digest: Digest::of_bytes(b"another"),
@@ -667,7 +677,7 @@ fn what_a_worker_remembers_of_a_ledger_that_was_replaced_is_not_missed() {
     };
     assert!(matches!(
         taken_again(&new, vec![], Some(void)),
-        Err(ledger::Error::TwoBranches { .. })
+        Err(ledger::LedgerError::TwoBranches { .. })
     ));
 }
 
@@ -815,7 +825,7 @@ fn a_block_that_was_charged_before_the_checkpoint_is_not_charged_beyond_its_tota
     };
     assert!(matches!(
         pay(&mut pipeline, 7),
-        Err(ledger::Error::Refused { .. })
+        Err(ledger::LedgerError::Refused { .. })
     ));
     pay(&mut pipeline, 6).unwrap();
 }
@@ -937,7 +947,7 @@ fn an_edit_of_what_a_ledger_says_of_its_missing_rows_is_noticed() {
         );
         let outcome = Ledger::inspect(&params(copy.path()));
         assert!(
-            matches!(outcome, Err(ledger::Error::Damaged { .. })),
+            matches!(outcome, Err(ledger::LedgerError::Damaged { .. })),
             "{edit}"
         );
     }
@@ -1103,7 +1113,7 @@ fn nothing_is_deleted_from_a_log_that_has_rows_of_another_pipeline_or_of_another
         };
         other
             .ledger
-            .attach_log(LedgerLog::new(Box::new(log), Key::new(&[key; 32])));
+            .attach_log(LedgerLog::new(Box::new(log), LogKey::new(&[key; 32])));
         other.pass(3);
         pipeline.pass(800);
         let refusal = pipeline.ledger.log_refusal();

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver::step;
 use bernstream_ledger::witness::Witness;
 use bernstream_ledger::witness::file::FileWitness;
-use bernstream_ledger::{Closing, Ledger, Paid};
+use bernstream_ledger::{ClosingWindow, Ledger, Paid};
 use bernstream_synopsis::grid::Span;
 
 use crate::harness::ledger::{at, closing, folder, genesis, params, price, sealed};
@@ -56,7 +56,7 @@ impl Sink for Nowhere {
 /// A pipeline with a window a minute, as its worker keeps its ledger and a witness file: step by step, without the records.
 struct Pipeline {
     folder: tempfile::TempDir,
-    settings: Settings,
+    settings: WorkerSettings,
     ledger: Ledger,
     witness: Box<dyn Witness + Send>,
     keys: Vec<String>,
@@ -75,7 +75,7 @@ impl Pipeline {
                 )
             });
         fs::write(folder.path().join("bernstream.toml"), text).unwrap();
-        let settings = Settings::load(&folder.path().join("bernstream.toml")).unwrap();
+        let settings = WorkerSettings::load(&folder.path().join("bernstream.toml")).unwrap();
         let mut witness = settings
             .output
             .open_witness_remembering(&settings.ledger.path)
@@ -103,7 +103,7 @@ impl Pipeline {
                 end: start.plus(Duration::from_secs(60)),
             };
             let sealed = self.keys.iter().map(|key| sealed(window, key, 0)).collect();
-            let closing = Closing {
+            let closing = ClosingWindow {
                 window,
                 publish_at: window.end,
                 charges: vec![(window, price(4))],

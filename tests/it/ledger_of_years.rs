@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bernstream_ledger::{
-    ArchiveStep, Closing, Configuration, Error, Genesis, Ledger, LedgerSummary, Outcome,
-    PendingWrite, Row,
+    ArchiveStep, ClosingWindow, Configuration, Genesis, Ledger, LedgerError, LedgerRow,
+    LedgerSummary, PendingWrite, ReleaseOutcome,
 };
 use bernstream_synopsis::Positions;
 
@@ -41,8 +41,8 @@ fn grown(folder: &Path, windows: usize, waiting: usize) -> Ledger {
     ledger
 }
 
-fn is_damaged<T>(outcome: &Result<T, Error>) -> bool {
-    matches!(outcome, Err(Error::Damaged { .. }))
+fn is_damaged<T>(outcome: &Result<T, LedgerError>) -> bool {
+    matches!(outcome, Err(LedgerError::Damaged { .. }))
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_ledger_of_an_older_format_is_refused_whoever_looks_at_it_and_stays_as_it_wa
         ];
         for refused in refusals {
             assert!(
-                matches!(&refused, Err(Error::Older { format: found, .. }) if *found == format),
+                matches!(&refused, Err(LedgerError::Older { format: found, .. }) if *found == format),
                 "{refused:?}"
             );
         }
@@ -240,7 +240,7 @@ fn a_ledger_of_a_newer_program_is_not_called_damaged() {
         .unwrap();
     assert!(matches!(
         Ledger::open(&params(folder.path())),
-        Err(Error::Newer { format: 99, .. })
+        Err(LedgerError::Newer { format: 99, .. })
     ));
 }
 
@@ -321,7 +321,7 @@ fn settings_change_from_a_window_on_and_what_was_spent_stays_spent() {
     };
     assert!(matches!(
         ledger.record_settings(to("{2}", at(59))),
-        Err(Error::Refused { .. })
+        Err(LedgerError::Refused { .. })
     ));
     ledger.record_settings(to("{2}", at(60))).unwrap();
     assert_eq!(
@@ -388,7 +388,7 @@ fn hopping_windows_charge_back_over_checkpoints_and_restarts() {
     let hopping = |ledger: &Ledger| {
         let next = closing(ledger, &["k"], 3, 1);
         let n = next.window.start.micros() / 3_600_000_000;
-        Closing {
+        ClosingWindow {
             charges: (n - 2..=n).map(|n| (window(n), price(3))).collect(),
             ..next
         }
@@ -411,14 +411,14 @@ fn hopping_windows_charge_back_over_checkpoints_and_restarts() {
     let next = hopping(&ledger);
     let back = |n: i64| (n..=300).map(|n| (window(n), price(1))).collect();
     assert!(matches!(
-        ledger.pay_window(Closing {
+        ledger.pay_window(ClosingWindow {
             charges: back(297),
             ..next.clone()
         }),
-        Err(Error::Refused { .. })
+        Err(LedgerError::Refused { .. })
     ));
     ledger
-        .pay_window(Closing {
+        .pay_window(ClosingWindow {
             charges: back(298),
             ..next
         })
@@ -432,7 +432,7 @@ fn noise_goes_on_from_the_state_that_was_paid_for_and_from_no_other() {
     let folder = folder();
     let mut ledger = grown(folder.path(), 1, 1);
     assert_eq!(ledger.noise_state("r/k").unwrap(), None);
-    let with = |ledger: &Ledger, bytes: &[u8]| Closing {
+    let with = |ledger: &Ledger, bytes: &[u8]| ClosingWindow {
         states: vec![
             ("r/k".into(), bytes.to_vec()),
             ("r/l".into(), vec![3; 2_000_000]),
@@ -443,7 +443,7 @@ fn noise_goes_on_from_the_state_that_was_paid_for_and_from_no_other() {
     twice.states.push(("r/k".into(), vec![]));
     assert!(matches!(
         ledger.pay_window(twice),
-        Err(Error::Refused { .. })
+        Err(LedgerError::Refused { .. })
     ));
     ledger.pay_window(with(&ledger, b"first")).unwrap();
     let copy = fs::read(folder.path().join("ledger.sqlite")).unwrap();
@@ -464,10 +464,10 @@ fn noise_goes_on_from_the_state_that_was_paid_for_and_from_no_other() {
     );
     // Rows name the slots, and say nothing by which a state could be guessed.
     let rows = ledger.rows().unwrap();
-    let states = |row: &Row| match row {
-        Row::Window(row) => match &row.outcome {
-            Outcome::Released { states, .. } => states.clone(),
-            Outcome::Withheld => vec![],
+    let states = |row: &LedgerRow| match row {
+        LedgerRow::Window(row) => match &row.outcome {
+            ReleaseOutcome::Released { states, .. } => states.clone(),
+            ReleaseOutcome::Withheld => vec![],
         },
         _ => vec![],
     };
@@ -489,7 +489,7 @@ fn noise_goes_on_from_the_state_that_was_paid_for_and_from_no_other() {
     sql(folder.path(), &restore);
     let error = ledger.noise_state("r/k").unwrap_err();
     assert!(
-        matches!(&error, Error::Damaged { .. }) && error.to_string().contains("r/k"),
+        matches!(&error, LedgerError::Damaged { .. }) && error.to_string().contains("r/k"),
         "{error}"
     );
     drop(ledger);
@@ -505,11 +505,14 @@ fn a_row_that_could_not_be_read_again_is_refused_before_it_is_written() {
         start: at(0),
         end: at(i64::MAX / 60_000_000),
     };
-    let refused = ledger.pay_window(Closing {
+    let refused = ledger.pay_window(ClosingWindow {
         charges: vec![(ever, price(1))],
         ..next.clone()
     });
-    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(LedgerError::Refused { .. })),
+        "{refused:?}"
+    );
     ledger.pay_window(next).unwrap();
 }
 
@@ -575,7 +578,7 @@ fn messages_that_were_dropped_are_not_mistaken_for_lost_ones() {
 fn exported(ledger: &Ledger) -> Vec<String> {
     let mut rows = Vec::new();
     ledger
-        .each_row(|row| -> Result<(), Error> {
+        .each_row(|row| -> Result<(), LedgerError> {
             rows.push(row.secret_line());
             Ok(())
         })

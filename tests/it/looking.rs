@@ -5,7 +5,7 @@ use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream_ledger::{Error, Ledger};
+use bernstream_ledger::{Ledger, LedgerError};
 use rdkafka::producer::{BaseRecord, Producer};
 
 use crate::harness::ledger::{folder, format_4, half_written, params};
@@ -238,7 +238,7 @@ fn the_settings_of_an_older_ledger_are_read_without_a_change_to_it() {
         file.pragma_update(None, "user_version", 99).unwrap();
         let newer = Ledger::newest_settings(&params(folder.path()));
         assert!(
-            matches!(newer, Err(Error::Newer { format: 99, .. })),
+            matches!(newer, Err(LedgerError::Newer { format: 99, .. })),
             "{newer:?}"
         );
     }

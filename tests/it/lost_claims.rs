@@ -9,17 +9,17 @@ use std::sync::Mutex;
 
 use bernstream::cli::components::Components;
 use bernstream::cli::run::noise_bands;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::sink;
-use bernstream_kafka::sink::kafka::{KafkaSink, Params};
-use bernstream_kafka::sink::{Lost, Sink, Tail, Unpublished};
+use bernstream_kafka::sink::kafka::{KafkaSink, KafkaSinkParams};
+use bernstream_kafka::sink::{LostMessages, OutputTail, Sink, Unpublished};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
-use bernstream_ledger::{Closing, Head, Ledger, Paid, PublishedMessage};
+use bernstream_ledger::{ClosingWindow, Head, Ledger, Paid, PublishedMessage};
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::description::{Description, Entry};
+use bernstream_synopsis::description::{Description, PaymentRow};
 use bernstream_worker::metrics::{Metrics, MetricsDetail};
 use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 use rdkafka::admin::{AdminClient, AdminOptions};
@@ -401,7 +401,7 @@ struct LosesOne {
 }
 
 impl Witness for LosesOne {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         let newest = self.inner.read()?;
         if let Some(cut) = self.cut {
             return Ok(cut);
@@ -418,11 +418,11 @@ impl Witness for LosesOne {
         }
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         self.inner.identity()
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         if self.cut.take().is_some() {
             self.stop.request_stop();
         }
@@ -462,7 +462,7 @@ fn run_inside(
     setup: &Setup,
     changed: impl FnOnce(&StopRequest, Components) -> Components,
 ) -> Metrics {
-    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let settings = WorkerSettings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings
         .plan(|release| noise_bands(release, &settings.ledger.path), false)
         .expect("a plan");
@@ -591,11 +591,14 @@ impl Sink for Emptied {
         let why = "for now".to_owned();
         Err(Unpublished {
             durable: 0,
-            error: bernstream_kafka::Error::Unavailable { servers, why }.into(),
+            error: bernstream_kafka::ClusterError::Unavailable { servers, why }.into(),
         })
     }
 
-    fn read_tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
+    fn read_tail(
+        &mut self,
+        newest: &[PublishedMessage],
+    ) -> Result<Option<OutputTail>, sink::SinkError> {
         self.inner.read_tail(newest)
     }
 }
@@ -657,7 +660,7 @@ fn that_nothing_of_a_key_is_left_is_told_once() {
 }
 
 /// What an output lacks that has the messages of the first `there` rows, each with its keys, of a ledger that has published all of them.
-fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
+fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> LostMessages {
     let folder = ledger::folder();
     let mut book = Ledger::create(
         &ledger::params(folder.path()),
@@ -665,14 +668,14 @@ fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
     )
     .unwrap();
     let topic = kafka::fresh_topic(servers, "output", 1, &[]);
-    let mut sink = KafkaSink::open(&Params {
+    let mut sink = KafkaSink::open(&KafkaSinkParams {
         broker: kafka::at(servers),
         topic,
     })
     .unwrap();
     for (number, keys) in rows.iter().enumerate() {
         let next = ledger::closing(&book, &[], 1, 1);
-        let row = Entry {
+        let row = PaymentRow {
             id: book.genesis().ledger.clone(),
             sequence: book.next_sequence(),
         };
@@ -688,7 +691,7 @@ fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
             })
         };
         let sealed = keys.iter().map(described).collect();
-        book.pay_window(Closing { sealed, ..next }).unwrap();
+        book.pay_window(ClosingWindow { sealed, ..next }).unwrap();
         let accepted = *book.head();
         let late = ledger::at(1_000_000_000);
         loop {
@@ -756,7 +759,7 @@ fn an_error_about_a_row_that_somebody_else_may_have_written_names_its_partition(
     cut.worker.kill();
     let newest = setup.published().pop().expect("a message");
     let synopsis = Synopsis::decode_message(&newest.payload).expect("a synopsis");
-    let row = Entry {
+    let row = PaymentRow {
         sequence: 1_000_000,
         ..synopsis.description().ledger.clone()
     };

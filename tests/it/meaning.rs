@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bernstream::cli::components;
-use bernstream_config::{Settings, diff};
-use bernstream_ledger::bootstrap::{PriorState, Scheme, StartMode, choose_start};
-use bernstream_ledger::budget::entry::{Entry, Holder, Record, Shared};
-use bernstream_ledger::budget::fold::{Rejection, Shares};
+use bernstream_config::{WorkerSettings, diff};
+use bernstream_ledger::bootstrap::{PriorState, StartMode, StartSchedule, choose_start};
+use bernstream_ledger::budget::entry::{BudgetEntry, BudgetRecord, BudgetTerms, ShareHolder};
+use bernstream_ledger::budget::fold::{BudgetShares, RecordRejection};
 use bernstream_ledger::witness::WitnessClaim;
 use bernstream_ledger::{Digest, Head, Ledger};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::grid::SpanGrid;
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
 use prost_reflect::prost_types::{
@@ -333,8 +333,8 @@ fn a_ledger_that_follows_another_charges_no_ride_again_whatever_its_event_time_i
 fn a_ledger_after_another_takes_no_record_that_was_sent_before_it() {
     let half_hours = |count: i64| Timestamp::from_micros(count * 1_800_000_000);
     let hour = Duration::from_secs(3600);
-    let windows = Grid::new(half_hours(0), hour).expect("windows of an hour");
-    let scheme = Scheme {
+    let windows = SpanGrid::new(half_hours(0), hour).expect("windows of an hour");
+    let scheme = StartSchedule {
         windows,
         blocks: windows.into(),
         ahead: 3 * hour,
@@ -389,7 +389,7 @@ fn a_ledger_of_an_earlier_program_learns_its_fields_with_the_descriptor_that_it_
         return;
     };
     let (setup, file) = of_messages(&servers);
-    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let settings = WorkerSettings::load(&setup.configuration()).expect("a sound configuration");
     settings
         .output
         .create_missing(&mut Vec::new())
@@ -450,7 +450,7 @@ fn a_ledger_that_is_built_from_its_log_is_bound_as_the_lost_one_was() {
 }
 
 /// The settings of a pipeline of users that reads `Ride` from this file.
-fn of_users(file: &Path, time: &str, rider: &str) -> Settings {
+fn of_users(file: &Path, time: &str, rider: &str) -> WorkerSettings {
     let format = format!(
         "format = {{ protobuf = {{ descriptor = {file:?}, message = \"Ride\" }} }}\nbrokers"
     );
@@ -467,7 +467,7 @@ fn of_users(file: &Path, time: &str, rider: &str) -> Settings {
         .replacen("brokers", &format, 1)
         .replacen("\"record\"", &unit, 1)
         .replacen("dep_delay", "value", 1);
-    Settings::parse(&text, "test").unwrap_or_else(|faults| panic!("{faults}"))
+    WorkerSettings::parse(&text, "test").unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// `Ride` with a timestamp in a message, whose seconds have this number, and with an enum as its rider.
@@ -623,7 +623,7 @@ fn what_is_declared_of_an_event_time_and_a_user_without_a_schema_is_bound_too() 
         1,
     );
     let normalised = |text: &str| {
-        Settings::parse(text, "test")
+        WorkerSettings::parse(text, "test")
             .unwrap_or_else(|faults| panic!("{faults}"))
             .normalised
     };
@@ -665,7 +665,7 @@ fn what_is_declared_of_an_event_time_and_a_user_without_a_schema_is_bound_too() 
 fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    let shared = |format: &str| -> Shared {
+    let shared = |format: &str| -> BudgetTerms {
         let text = FLIGHTS
             .replacen(
                 "time = \"time\"",
@@ -684,7 +684,8 @@ fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
                 1,
             )
             .replacen("dep_delay", "value", 1);
-        let settings = Settings::parse(&text, "test").unwrap_or_else(|faults| panic!("{faults}"));
+        let settings =
+            WorkerSettings::parse(&text, "test").unwrap_or_else(|faults| panic!("{faults}"));
         settings
             .shared_budget_terms("input".into())
             .expect("a budget")
@@ -732,14 +733,14 @@ fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
         );
     }
     // An entry of an earlier program says nothing of it; those after it must agree with one another.
-    let taken = |shares: &mut Shares, owner: &str, of: &Shared| {
-        let holder = Holder {
+    let taken = |shares: &mut BudgetShares, owner: &str, of: &BudgetTerms| {
+        let holder = ShareHolder {
             owner: owner.into(),
             generation: 0,
         };
         let share = Fraction::from_millionths(100_000).expect("a share");
         let from = Timestamp::parse("2013-01-01T05:00:00Z").expect("a time");
-        shares.apply_record(Record::Share(Entry {
+        shares.apply_record(BudgetRecord::Share(BudgetEntry {
             holder,
             pipeline: owner.into(),
             share,
@@ -748,8 +749,8 @@ fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
         }))
     };
     for (one, other) in [(&rides, &renamed), (&both, &turned)] {
-        let mut shares = Shares::default();
-        let earlier = Shared {
+        let mut shares = BudgetShares::default();
+        let earlier = BudgetTerms {
             fields: None,
             ..one.clone()
         };
@@ -761,7 +762,7 @@ fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
         assert_eq!(taken(&mut shares, "b", one), Ok(()));
         assert!(matches!(
             taken(&mut shares, "c", other),
-            Err(Rejection::Other(_))
+            Err(RecordRejection::Other(_))
         ));
         assert_eq!(taken(&mut shares, "d", one), Ok(()));
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use bernstream_synopsis::Synopsis;
-use bernstream_synopsis::description::{AxisNames, Names};
+use bernstream_synopsis::description::{AxisNames, PlotNames};
 
 /// Months of flights; `END`, `NAMES` and `AXIS` are filled in.
 const CONFIGURATION: &str = r#"
@@ -88,7 +88,7 @@ fn names_are_in_every_synopsis_and_change_while_the_ledger_goes_on() {
         .try_into()
         .expect("the ledger goes on");
     let text = |text: &str| Some(text.to_owned());
-    let declared = Names {
+    let declared = PlotNames {
         title: text("Departure delay"),
         description: text("How late flights leave."),
         record: text("flight"),
@@ -140,9 +140,9 @@ fn names_are_in_every_synopsis_and_change_while_the_ledger_goes_on() {
         .expect("the ledger goes on");
     assert_eq!(
         third.description().names,
-        Some(Names {
+        Some(PlotNames {
             title: text("Late"),
-            ..Names::default()
+            ..PlotNames::default()
         })
     );
 }

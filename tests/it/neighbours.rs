@@ -16,7 +16,7 @@ use std::thread;
 
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
-use bernstream_config::{Input, Settings};
+use bernstream_config::{InputParams, WorkerSettings};
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_ledger::bootstrap::StartMode;
@@ -349,9 +349,9 @@ fn a_worker_with_frozen_noise() {
         .expect("a number");
     telemetry::start_logging();
     let mut settings =
-        Settings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
+        WorkerSettings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
     // Topic and ledger have names of their own in each run; without them all else can be compared byte for byte.
-    let Input::Kafka(input) = &settings.input else {
+    let InputParams::Kafka(input) = &settings.input else {
         panic!("records come from Kafka")
     };
     settings.normalised = settings.normalised.replace(&input.topic, "input");
@@ -566,7 +566,7 @@ fn difference(one: &Shown, other: &Shown) -> BTreeMap<(usize, String), u128> {
 fn replay(servers: &str, form: Form, cases: &[Case]) -> f64 {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = configuration(servers, "topic", folder.path(), form);
-    let settings = Settings::parse(&text, "neighbours").expect("a sound configuration");
+    let settings = WorkerSettings::parse(&text, "neighbours").expect("a sound configuration");
     let contributions = settings.privacy.unit.most_contributions();
     let sensitivity = settings.releases[0]
         .function

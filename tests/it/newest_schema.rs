@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry};
 
 use crate::harness::http::free_address;
@@ -117,7 +117,7 @@ fn check(setup: &Setup, arguments: &[&str]) -> (Option<i32>, String) {
 
 /// What processes compare of the settings: of privacy, and of reading.
 fn compared(setup: &Setup) -> ([u8; 32], String) {
-    let settings = Settings::load(&setup.configuration()).expect("a configuration");
+    let settings = WorkerSettings::load(&setup.configuration()).expect("a configuration");
     (settings.digest(), settings.reading_digest())
 }
 

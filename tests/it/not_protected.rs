@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_config::guarantee::{Exclusion, NOT_PROTECTED, not_protected};
 
 use crate::book::pages;
@@ -191,7 +191,8 @@ fn the_clauses_are_short_and_complete_in_every_configuration_that_we_ship() {
             continue;
         }
         let text = fs::read_to_string(&path).expect("a file");
-        let settings = Settings::parse(&text, &path.display().to_string()).expect("a sound file");
+        let settings =
+            WorkerSettings::parse(&text, &path.display().to_string()).expect("a sound file");
         let clauses = not_protected(&settings);
         for clause in &clauses {
             assert!(
@@ -264,7 +265,7 @@ fn a_producer_that_waits_for_the_hundredth_record_is_not_configured_in_silence()
         "{said}"
     );
 
-    let settings = Settings::parse(&flights, "flights").expect("a sound file");
+    let settings = WorkerSettings::parse(&flights, "flights").expect("a sound file");
     let described = plan(&settings).releases[0]
         .description()
         .not_protected

@@ -3,7 +3,7 @@
 use std::fs;
 
 use bernstream::cli::components::Components;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
@@ -254,7 +254,8 @@ fn policies_that_cannot_be_kept_are_refused_in_words() {
 fn the_schedule_says_until_when_every_release_is_paid_for() {
     let hour = |hour: i64| Timestamp::from_micros(ORIGIN + hour * HOUR);
     let until = |per: &str, release: &[&str], first: i64, window: i64| {
-        let settings = Settings::parse(&configuration(per, "epsilon = 1.0", release), "f").unwrap();
+        let settings =
+            WorkerSettings::parse(&configuration(per, "epsilon = 1.0", release), "f").unwrap();
         let window = settings.windows.grid.span_of(hour(window));
         plan::plan(&settings)
             .lasts_until(window, hour(first))
@@ -311,7 +312,7 @@ fn interrupted(text: &str) -> (Published, u32, String) {
             text.replace(&format!("path = \"{name}\""), &path(name))
         });
     records(&folder.path().join("in.arrows"));
-    let settings = Settings::parse(&text, "f").unwrap();
+    let settings = WorkerSettings::parse(&text, "f").unwrap();
     let plan = plan::plan(&settings);
     for runs in 1.. {
         let components = Components::open(&settings)
@@ -377,7 +378,7 @@ fn a_restart_changes_no_price_and_gives_nothing_back() {
 #[test]
 fn a_changed_policy_changes_the_digest() {
     let digest = |privacy: &str, release: &str| {
-        Settings::parse(&configuration("1d", privacy, &[release]), "f")
+        WorkerSettings::parse(&configuration("1d", privacy, &[release]), "f")
             .unwrap()
             .digest()
     };

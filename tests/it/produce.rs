@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bernstream::cli::Failure;
-use bernstream::cli::produce::{Arguments, run};
-use bernstream_kafka::source::kafka::{Kafka, OnBadMessage, Params};
-use bernstream_kafka::source::record::{Declared, Format, IdType, RecordForm};
-use bernstream_kafka::source::{Event, Source};
+use bernstream::cli::produce::{ProduceArguments, run};
+use bernstream_kafka::source::kafka::{BadMessageRule, KafkaSource, KafkaSourceParams};
+use bernstream_kafka::source::record::{DeclaredTypes, IdType, RecordForm, TopicFormat};
+use bernstream_kafka::source::{RecordSource, SourceEvent};
 use bernstream_kafka::topic;
 use bernstream_release::source::Columns;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::{Positions, Recorded};
+use bernstream_synopsis::{Positions, RecordedPositions};
 use clap::Parser;
 
 use crate::harness::{PATIENCE, kafka};
@@ -19,7 +19,7 @@ use crate::harness::{PATIENCE, kafka};
 #[derive(Parser)]
 struct Command {
     #[command(flatten)]
-    arguments: Arguments,
+    arguments: ProduceArguments,
 }
 
 fn produce(servers: &str, topic: &str, more: &[&str]) -> Result<(), Failure> {
@@ -48,15 +48,15 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
     assert_eq!(found.settings["message.timestamp.type"], "LogAppendTime");
     assert_eq!(found.settings["retention.ms"], "-1");
 
-    let params = Params {
+    let params = KafkaSourceParams {
         broker: kafka::at(&servers),
         topic: name.clone(),
         clock: kafka::fresh_name("clock"),
         clock_slack: Duration::ZERO,
         readers: Some(1),
         trust_producer_time: false,
-        format: Format::Arrow,
-        on_bad_message: OnBadMessage::Stop,
+        format: TopicFormat::Arrow,
+        on_bad_message: BadMessageRule::Stop,
         skip: BTreeSet::new(),
         lost: vec![],
     };
@@ -67,9 +67,9 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
         values: vec!["dep_delay".to_owned()],
         ..Columns::default()
     };
-    let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
+    let mut source = KafkaSource::open(params, columns, Timestamp::now).unwrap();
     source
-        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
         .unwrap();
     // 336,776 rows in messages of 900 are 375 messages, 125 a partition.
     let ends = Positions((0..3).map(|partition| (partition, 125)).collect());
@@ -78,12 +78,12 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
     while !source.has_reached(&ends).unwrap() {
         assert!(Instant::now() < deadline);
         match source.next_event(None, Duration::from_millis(100)).unwrap() {
-            Event::Batch(batch) => assert!(
+            SourceEvent::Batch(batch) => assert!(
                 messages
                     .insert((batch.offset, batch.partition), batch.times)
                     .is_none()
             ),
-            Event::Idle => {}
+            SourceEvent::Idle => {}
             other => panic!("{other:?}"),
         }
     }
@@ -218,29 +218,29 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
     for file in [csv, json] {
         let name = kafka::fresh_name("rides");
         sent_from(&file, &servers, &name, &["--create", "1"]).unwrap();
-        let declared = Declared {
+        let declared = DeclaredTypes {
             key: Some(IdType::Text),
             unit: Some(IdType::Integer),
-            ..Declared::default()
+            ..DeclaredTypes::default()
         };
-        let params = Params {
+        let params = KafkaSourceParams {
             broker: kafka::at(&servers),
             topic: name.clone(),
             clock: kafka::fresh_name("clock"),
             clock_slack: Duration::ZERO,
             readers: Some(1),
             trust_producer_time: false,
-            format: Format::Records {
+            format: TopicFormat::Records {
                 form: RecordForm::Json,
                 declared,
             },
-            on_bad_message: OnBadMessage::Stop,
+            on_bad_message: BadMessageRule::Stop,
             skip: BTreeSet::new(),
             lost: vec![],
         };
-        let mut source = Kafka::open(params, rides(), Timestamp::now).unwrap();
+        let mut source = KafkaSource::open(params, rides(), Timestamp::now).unwrap();
         source
-            .rewind(Timestamp::from_micros(0), &Recorded::default())
+            .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
             .unwrap();
         let ends = Positions([(0, 3)].into());
         let mut rows = Vec::new();
@@ -251,9 +251,9 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
                 .next_event(Some(&ends), Duration::from_millis(100))
                 .unwrap()
             {
-                Event::Batch(batch) => {
+                SourceEvent::Batch(batch) => {
                     assert!(batch.message_time.is_some());
-                    let text = |column: &Option<bernstream_release::source::Text>, row| {
+                    let text = |column: &Option<bernstream_release::source::TextColumn>, row| {
                         column
                             .as_ref()
                             .and_then(|column| column.get(row))
@@ -271,7 +271,7 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
                         ));
                     }
                 }
-                Event::Idle => {}
+                SourceEvent::Idle => {}
                 other => panic!("{other:?}"),
             }
         }

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::Failure;
-use bernstream::cli::produce::{Arguments, run};
-use bernstream_kafka::source::kafka::{Kafka, OnBadMessage, Params};
-use bernstream_kafka::source::record::{Declared, Format, RecordForm};
-use bernstream_kafka::source::{Event, Source};
+use bernstream::cli::produce::{ProduceArguments, run};
+use bernstream_kafka::source::kafka::{BadMessageRule, KafkaSource, KafkaSourceParams};
+use bernstream_kafka::source::record::{DeclaredTypes, RecordForm, TopicFormat};
+use bernstream_kafka::source::{RecordSource, SourceEvent};
 use bernstream_release::source::Columns;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::{Positions, Recorded};
+use bernstream_synopsis::{Positions, RecordedPositions};
 use clap::Parser;
 
 use crate::harness::{PATIENCE, kafka};
@@ -25,7 +25,7 @@ use crate::harness::{PATIENCE, kafka};
 #[derive(Parser)]
 struct Command {
     #[command(flatten)]
-    arguments: Arguments,
+    arguments: ProduceArguments,
 }
 
 fn produce(file: &Path, servers: &str, topic: &str, more: &[&str]) -> Result<(), Failure> {
@@ -37,8 +37,8 @@ fn produce(file: &Path, servers: &str, topic: &str, more: &[&str]) -> Result<(),
 }
 
 /// The event times in each of the first `count` messages of the only partition of a topic, in seconds.
-fn messages(servers: &str, topic: &str, format: Format, count: i64) -> Vec<Vec<i64>> {
-    let params = Params {
+fn messages(servers: &str, topic: &str, format: TopicFormat, count: i64) -> Vec<Vec<i64>> {
+    let params = KafkaSourceParams {
         broker: kafka::at(servers),
         topic: topic.to_owned(),
         clock: kafka::fresh_name("clock"),
@@ -46,7 +46,7 @@ fn messages(servers: &str, topic: &str, format: Format, count: i64) -> Vec<Vec<i
         readers: Some(1),
         trust_producer_time: false,
         format,
-        on_bad_message: OnBadMessage::Stop,
+        on_bad_message: BadMessageRule::Stop,
         skip: BTreeSet::new(),
         lost: vec![],
     };
@@ -55,9 +55,9 @@ fn messages(servers: &str, topic: &str, format: Format, count: i64) -> Vec<Vec<i
         values: vec!["x".to_owned()],
         ..Columns::default()
     };
-    let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
+    let mut source = KafkaSource::open(params, columns, Timestamp::now).unwrap();
     source
-        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
         .unwrap();
     let ends = Positions([(0, count)].into());
     let deadline = Instant::now() + PATIENCE;
@@ -65,7 +65,7 @@ fn messages(servers: &str, topic: &str, format: Format, count: i64) -> Vec<Vec<i
     while !source.has_reached(&ends).unwrap() {
         assert!(Instant::now() < deadline, "{found:?}");
         match source.next_event(None, Duration::from_millis(100)).unwrap() {
-            Event::Batch(batch) => found.push(
+            SourceEvent::Batch(batch) => found.push(
                 batch
                     .times
                     .values()
@@ -73,7 +73,7 @@ fn messages(servers: &str, topic: &str, format: Format, count: i64) -> Vec<Vec<i
                     .map(|time| time / 1_000_000)
                     .collect(),
             ),
-            Event::Idle => {}
+            SourceEvent::Idle => {}
             other => panic!("{other:?}"),
         }
     }
@@ -129,9 +129,9 @@ fn a_line_that_comes_through_a_slow_pipe_is_sent_before_the_next_comes() {
     through_a_pipe(&servers, &name, "slow.jsonl", |mut slow| {
         for second in 0..3 {
             writeln!(slow, "{{\"time\":\"1970-01-01T00:00:0{second}Z\",\"x\":1}}").unwrap();
-            let json = Format::Records {
+            let json = TopicFormat::Records {
                 form: RecordForm::Json,
-                declared: Declared::default(),
+                declared: DeclaredTypes::default(),
             };
             let expected: Vec<i64> = (0..=second).collect();
             assert_eq!(
@@ -154,7 +154,7 @@ fn rows_that_come_through_a_slow_pipe_are_sent_before_the_next_come() {
             slow.write(&rows(second..second + 1)).unwrap();
             let expected: Vec<Vec<i64>> = (0..=second).map(|second| vec![second]).collect();
             assert_eq!(
-                messages(&servers, &name, Format::Arrow, second + 1),
+                messages(&servers, &name, TopicFormat::Arrow, second + 1),
                 expected
             );
         }
@@ -190,7 +190,7 @@ fn a_replay_sends_the_rows_of_an_interval_and_waits_for_no_count() {
             start.elapsed() >= Duration::from_millis(300),
             "the last message is sent at the end of its interval"
         );
-        messages(&servers, &name, Format::Arrow, 3)
+        messages(&servers, &name, TopicFormat::Arrow, 3)
     };
     let intervals = |without: Option<i64>| -> Vec<Vec<i64>> {
         let seconds = |interval: i64| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bernstream::cli::components::Components;
 use bernstream::cli::run::noise_bands;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::topic::create_topic;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::clock::Timestamp;
@@ -97,7 +97,7 @@ fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() 
         "{}",
         String::from_utf8_lossy(&made.stderr)
     );
-    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let settings = WorkerSettings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings
         .plan(|release| noise_bands(release, &settings.ledger.path), false)
         .expect("a plan");

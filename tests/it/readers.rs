@@ -15,7 +15,7 @@ use bernstream::cli::absorb;
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
 use bernstream::cli::run::noise_bands;
-use bernstream_config::{Input, Settings};
+use bernstream_config::{InputParams, WorkerSettings};
 use bernstream_ledger::Ledger;
 use bernstream_ledger::bootstrap::StartMode;
 use bernstream_noise::noise::Generator;
@@ -309,7 +309,7 @@ pub fn published_with(
     readers: u32,
     metrics: &Metrics,
 ) -> Vec<(String, Vec<u8>)> {
-    let settings = Settings::parse(text, "readers").expect("a sound configuration");
+    let settings = WorkerSettings::parse(text, "readers").expect("a sound configuration");
     published_of(settings, folder, readers, metrics, |worker, absorbed| {
         (worker, absorbed)
     })
@@ -317,13 +317,13 @@ pub fn published_with(
 
 /// The same, by a worker with these settings, and whatever a test makes of it.
 pub fn published_of(
-    mut settings: Settings,
+    mut settings: WorkerSettings,
     folder: &Path,
     readers: u32,
     metrics: &Metrics,
     change: impl FnOnce(Worker<'_>, Option<AbsorberParams>) -> (Worker<'_>, Option<AbsorberParams>),
 ) -> Vec<(String, Vec<u8>)> {
-    let Input::Kafka(input) = &settings.input else {
+    let InputParams::Kafka(input) = &settings.input else {
         panic!("records come from Kafka")
     };
     settings.normalised = settings.normalised.replace(&input.topic, "input");

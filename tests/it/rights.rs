@@ -42,7 +42,7 @@ fn create_topics(setup: &Setup) -> [(&'static str, String); 5] {
         .expect("the output");
     for name in [&setup.witness, &log] {
         let power_loss = PowerLoss::Together;
-        let params = ordered::Params {
+        let params = ordered::OrderedTopicParams {
             broker: broker.clone(),
             topic: name.clone(),
             min_insync_replicas: 1,

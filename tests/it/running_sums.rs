@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
-use bernstream_config::Settings;
-use bernstream_ledger::{Closing, Ledger, LedgerParams};
+use bernstream_config::WorkerSettings;
+use bernstream_ledger::{ClosingWindow, Ledger, LedgerParams};
 use bernstream_noise::Exact;
-use bernstream_noise::continual::Series;
+use bernstream_noise::continual::CalibratedSeries;
 use bernstream_noise::noise::Generator;
 use bernstream_release::{Dequantized, Sealed};
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::description::{Panes, WindowKind};
+use bernstream_synopsis::description::{Panes, PanesKind};
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::{Adjacency, Sensitivity};
@@ -97,7 +97,7 @@ impl Place {
              origin = \"1970-01-01T00:00:00Z\"\nlength = \"1h\"\nend = \"{end}\"\n[privacy]\nunit = \"record\"\n\
              adjacency = \"add_remove\"\n{total}\n{releases}\n[output]\nfiles = {{ path = \"out\" }}\n[ledger]\npath = \"ledger\"\n"
         );
-        Settings::parse(&text, "written").unwrap();
+        WorkerSettings::parse(&text, "written").unwrap();
         fs::write(self.path("c.toml"), text).unwrap();
     }
 
@@ -218,8 +218,8 @@ fn a_sum_goes_on_where_the_worker_was_stopped_and_speaks_of_the_hours_that_it_sa
             records(first, hour)
         );
         for (synopsis, start, over) in [
-            (all, 0, WindowKind::Cumulative),
-            (few, first, WindowKind::Hopping(5)),
+            (all, 0, PanesKind::Cumulative),
+            (few, first, PanesKind::Hopping(5)),
         ] {
             let about = synopsis.description();
             let panes = about.panes.unwrap();
@@ -433,7 +433,8 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let mut ledger = Ledger::open(&params).unwrap();
         // The sixth hour, as a program left it that drew noise of this scale.
         let settings =
-            Settings::parse(&fs::read_to_string(place.path("c.toml")).unwrap(), "c.toml").unwrap();
+            WorkerSettings::parse(&fs::read_to_string(place.path("c.toml")).unwrap(), "c.toml")
+                .unwrap();
         let release = &settings.releases[0];
         let today = settings.noise_series(release).unwrap().unwrap();
         let target = &*release.function.target;
@@ -459,7 +460,7 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let over = release.window_kind.noise_windows().unwrap();
         let price = release.payment.mechanism_price();
         let values = target.shape().value_count();
-        let theirs = Series::calibrated(
+        let theirs = CalibratedSeries::calibrated(
             over,
             law,
             change,
@@ -513,7 +514,7 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         ];
         let states = vec![(slot, bytes)];
         ledger
-            .pay_window(Closing {
+            .pay_window(ClosingWindow {
                 window,
                 publish_at: window.end,
                 charges,

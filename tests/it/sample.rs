@@ -8,13 +8,13 @@ use std::sync::Arc;
 use crate::harness::exact::Opened as _;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use bernstream_config::Settings;
-use bernstream_config::Study;
-use bernstream_functions::sampled::{Clipped, Neighbours, SampledChange};
+use bernstream_config::SamplerInput;
+use bernstream_config::WorkerSettings;
+use bernstream_functions::sampled::{ClippedTarget, NeighbouringWindows, SampledChange};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::description::{Calibrated, Definition, Random};
+use bernstream_synopsis::description::{CalibrationBound, PrivacyDefinition, RandomPrivacy};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
@@ -176,7 +176,7 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     assert_eq!(files.len(), 2);
     let synopsis = Synopsis::decode_message(&fs::read(&files[0]).unwrap()).unwrap();
     let about = synopsis.description();
-    let Definition::Random(random) = &about.privacy.definition else {
+    let PrivacyDefinition::Random(random) = &about.privacy.definition else {
         panic!("{:?}", about.privacy.definition)
     };
     assert_eq!(
@@ -188,11 +188,11 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
         ),
         (0.1, 300, [80.0, 200.0], 2)
     );
-    assert_eq!(about.noise.calibrated, Calibrated::Sampled);
+    assert_eq!(about.noise.calibrated, CalibrationBound::Sampled);
     // The noise is that of the sampled sensitivity, and less than that of the proved one.
-    let settings = Settings::load(&setup.path("c.toml")).unwrap();
+    let settings = WorkerSettings::load(&setup.path("c.toml")).unwrap();
     let proved =
-        Settings::parse(&with(&plain(), "path = \"visits\"", "path = \"v\""), "f").unwrap();
+        WorkerSettings::parse(&with(&plain(), "path = \"visits\"", "path = \"v\""), "f").unwrap();
     let [sampled, proved] = [&settings, &proved].map(|s| mechanism(s).scale().units() as f64);
     assert!(
         (about.noise.scale / (sampled * settings.releases[0].function.grid_unit()) - 1.0).abs()
@@ -306,7 +306,7 @@ fn what_the_example_says_is_what_the_sampler_finds() {
 #[test]
 fn a_result_of_another_question_is_refused() {
     let faults = |text: &str| {
-        Settings::parse(text, "f")
+        WorkerSettings::parse(text, "f")
             .err()
             .map(|faults| faults.to_string())
             .unwrap_or_default()
@@ -389,11 +389,11 @@ fn a_result_of_another_question_is_refused() {
     assert!(faults(&typo).contains("deviat"), "{}", faults(&typo));
 }
 
-fn study(text: &str) -> Study {
+fn study(text: &str) -> SamplerInput {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("c.toml");
     fs::write(&file, text).unwrap();
-    Study::load(&file).unwrap_or_else(|faults| panic!("{faults}"))
+    SamplerInput::load(&file).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// Fresh pairs of the example: at most gamma of them change by more; a bound 30 % too small is found out.
@@ -409,7 +409,7 @@ fn fresh_pairs_of_the_prior_are_covered_and_a_smaller_bound_would_not_cover_them
         study.plan.integer_statistic(&changes[1..]).is_err(),
         "pairs are missing"
     );
-    let fresh = Neighbours {
+    let fresh = NeighbouringWindows {
         seed: 77,
         ..study.neighbours.clone()
     };
@@ -424,8 +424,8 @@ fn fresh_pairs_of_the_prior_are_covered_and_a_smaller_bound_would_not_cover_them
 /// Neighbours that the prior never gives, all at one place: no further apart than what is said to hold whatever they are.
 #[test]
 fn records_that_the_prior_does_not_resemble_stay_within_what_is_said_of_them() {
-    let settings = Settings::parse(SAMPLED, "f").unwrap();
-    let Definition::Random(Random {
+    let settings = WorkerSettings::parse(SAMPLED, "f").unwrap();
+    let PrivacyDefinition::Random(RandomPrivacy {
         epsilon_at_worst, ..
     }) = settings.privacy.definition
     else {
@@ -462,17 +462,17 @@ fn records_that_the_prior_does_not_resemble_stay_within_what_is_said_of_them() {
 
 #[test]
 fn every_value_is_clipped() {
-    let wide = Settings::parse(&plain(), "f").unwrap().releases[0]
+    let wide = WorkerSettings::parse(&plain(), "f").unwrap().releases[0]
         .function
         .target
         .clone();
-    let narrow = Clipped::new(wide.clone(), [-5, 7]).unwrap();
+    let narrow = ClippedTarget::new(wide.clone(), [-5, 7]).unwrap();
     assert_eq!(
         narrow.worst_change(Adjacency::AddRemove),
         12 * wide.shape().value_count() as u128
     );
     let prior = study(SAMPLED).neighbours.prior;
-    let neighbours = Neighbours {
+    let neighbours = NeighbouringWindows {
         target: narrow,
         prior,
         records: 50,
@@ -487,21 +487,21 @@ fn every_value_is_clipped() {
         "{changes:?}"
     );
     assert!(changes.iter().any(|change| change.sum > 0));
-    assert!(Clipped::new(wide, [7, 7]).is_err());
+    assert!(ClippedTarget::new(wide, [7, 7]).is_err());
 }
 
 /// A range that clips every value away would leave no noise: neither the sampler nor a pasted result gets through.
 #[test]
 fn a_range_that_hides_every_change_is_refused() {
     let clipped = study(&with(&question(), "seed = 1", "seed = 1\nsamples = 300"));
-    let target = Clipped::new(
-        Settings::parse(&plain(), "f").unwrap().releases[0]
+    let target = ClippedTarget::new(
+        WorkerSettings::parse(&plain(), "f").unwrap().releases[0]
             .function
             .target
             .clone(),
         [i128::from(1_u64 << 61), 1 << 62],
     );
-    let neighbours = Neighbours {
+    let neighbours = NeighbouringWindows {
         target: target.unwrap(),
         ..clipped.neighbours.clone()
     };
@@ -526,7 +526,7 @@ fn a_range_that_hides_every_change_is_refused() {
         "mean = 140, deviation = 0.001",
     ));
     setup.paste();
-    let told = Settings::parse(&setup.configuration(), "f")
+    let told = WorkerSettings::parse(&setup.configuration(), "f")
         .unwrap_err()
         .to_string();
     assert!(told.contains("next to no noise left"), "{told}");
@@ -609,7 +609,7 @@ fn the_sampler_evaluates_the_configured_function_whatever_it_is() {
 }
 
 /// The mechanism of the only release.
-fn mechanism(settings: &Settings) -> bernstream_noise::Mechanism {
+fn mechanism(settings: &WorkerSettings) -> bernstream_noise::Mechanism {
     let release = &settings.releases[0];
     settings.mechanism_of(release, &release.function).unwrap()
 }

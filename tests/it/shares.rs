@@ -3,16 +3,16 @@
 use std::fs;
 use std::process::Output;
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::ledger::budget::guard::GuardedWitness;
-use bernstream_kafka::ledger::budget::topic::{BudgetTopic, Params};
+use bernstream_kafka::ledger::budget::topic::{BudgetTopic, OrderedTopicParams};
 use bernstream_kafka::ledger::witness::kafka::KafkaWitness;
 use bernstream_kafka::ordered::PowerLoss;
 use bernstream_kafka::topic;
-use bernstream_ledger::budget::entry::{BlockGrid, Holder, Shared};
+use bernstream_ledger::budget::entry::{BlockGrid, BudgetTerms, ShareHolder};
 use bernstream_ledger::budget::join::WantedShare;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
-use bernstream_ledger::{ClosedWindow, Digest, Head, Ledger, Outcome, Row};
+use bernstream_ledger::{ClosedWindow, Digest, Head, Ledger, LedgerRow, ReleaseOutcome};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::price::Price;
 use rdkafka::admin::{AdminClient, AdminOptions};
@@ -124,8 +124,8 @@ pub fn charged(setups: &[&Setup]) -> std::collections::BTreeMap<Timestamp, u64> 
         let ledger = Ledger::inspect(&params(&setup.ledger())).expect("the ledger");
         ledger
             .each_row(|stored| {
-                if let Row::Window(ClosedWindow {
-                    outcome: Outcome::Released { charges, .. },
+                if let LedgerRow::Window(ClosedWindow {
+                    outcome: ReleaseOutcome::Released { charges, .. },
                     ..
                 }) = stored.row
                 {
@@ -133,7 +133,7 @@ pub fn charged(setups: &[&Setup]) -> std::collections::BTreeMap<Timestamp, u64> 
                         *sums.entry(block.start).or_default() += price.smallest_units()[0];
                     }
                 }
-                Ok::<(), bernstream_ledger::Error>(())
+                Ok::<(), bernstream_ledger::LedgerError>(())
             })
             .expect("its rows");
     }
@@ -526,15 +526,15 @@ fn delete(servers: &str, name: &str) {
         .expect("it is deleted");
 }
 
-fn made_anew(params: &Params) {
+fn made_anew(params: &OrderedTopicParams) {
     delete(&params.broker.servers, &params.topic);
     wait_for("a new topic", String::new, || {
         BudgetTopic::create(params, 1).ok()
     });
 }
 
-pub fn topic_of(servers: &str) -> Params {
-    Params {
+pub fn topic_of(servers: &str) -> OrderedTopicParams {
+    OrderedTopicParams {
         broker: kafka::at(servers),
         topic: kafka::fresh_name("budget"),
         min_insync_replicas: 1,
@@ -542,7 +542,7 @@ pub fn topic_of(servers: &str) -> Params {
     }
 }
 
-pub fn wanted(params: &Params, owner: &str, millionths: u32) -> WantedShare {
+pub fn wanted(params: &OrderedTopicParams, owner: &str, millionths: u32) -> WantedShare {
     let blocks = BlockGrid::Every {
         origin: Timestamp::from_micros(0),
         length: 1_000_000,
@@ -552,7 +552,7 @@ pub fn wanted(params: &Params, owner: &str, millionths: u32) -> WantedShare {
         owner: owner.to_owned(),
         pipeline: owner.to_owned(),
         share: bernstream_synopsis::Fraction::from_millionths(millionths).expect("a share"),
-        of: Shared {
+        of: BudgetTerms {
             fields: None,
             input: "i".into(),
             unit: json!("record"),
@@ -575,7 +575,7 @@ fn a_claim_is_refused_where_the_topic_was_made_anew_or_the_share_has_ended() {
     };
     let params = topic_of(&servers);
     BudgetTopic::create(&params, 1).expect("it is created");
-    let witness = Params {
+    let witness = OrderedTopicParams {
         topic: kafka::fresh_name("witness"),
         ..params.clone()
     };
@@ -598,7 +598,7 @@ fn a_claim_is_refused_where_the_topic_was_made_anew_or_the_share_has_ended() {
     assert_eq!(
         (holder.clone(), from.micros()),
         (
-            Holder {
+            ShareHolder {
                 owner: "a".into(),
                 generation: 0
             },
@@ -802,7 +802,7 @@ fn a_worker_whose_budget_topic_is_made_anew_claims_nothing_more() {
     let (budget, one) = first(&servers, "0.6");
     let mut worker = Running::start(&one);
     worker.wait_metric(&one, "synopses_published_total", 4.0);
-    let params = Params {
+    let params = OrderedTopicParams {
         broker: kafka::at(&servers),
         topic: budget.clone(),
         min_insync_replicas: 1,
@@ -850,7 +850,7 @@ fn a_share_of_the_total_is_rounded_down_and_needs_topics() {
             assert!(text.contains(from), "{from}");
             text.replacen(from, to, 1)
         });
-        Settings::parse(&edited, "test")
+        WorkerSettings::parse(&edited, "test")
     };
     let budget = |share: &str| format!("[privacy]\nbudget = {{ topic = \"b\", share = {share} }}");
     let with = budget("0.333333");
@@ -932,7 +932,8 @@ fn pipelines_that_share_a_budget_must_say_alike_how_times_are_written() {
                 "[privacy]\nbudget = { topic = \"b\", share = 1.0 }",
                 1,
             );
-        let settings = Settings::parse(&text, "test").unwrap_or_else(|faults| panic!("{faults}"));
+        let settings =
+            WorkerSettings::parse(&text, "test").unwrap_or_else(|faults| panic!("{faults}"));
         settings
             .shared_budget_terms("input".into())
             .expect("a budget")
@@ -954,7 +955,7 @@ fn pipelines_that_share_a_budget_must_say_alike_how_times_are_written() {
             .expect("they differ")
             .contains("\"rfc3339\" there")
     );
-    let arrow = Shared {
+    let arrow = BudgetTerms {
         time_format: None,
         ..seconds.clone()
     };

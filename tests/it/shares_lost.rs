@@ -7,8 +7,8 @@ use std::time::Duration;
 use bernstream_kafka::Broker;
 use bernstream_kafka::ledger::budget::topic::BudgetTopic;
 use bernstream_ledger::Ledger;
-use bernstream_ledger::budget::entry::{End, Record};
-use bernstream_ledger::budget::fold::Rejection;
+use bernstream_ledger::budget::entry::{BudgetRecord, ShareEnd};
+use bernstream_ledger::budget::fold::RecordRejection;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
 use crate::harness::kafka;
@@ -48,7 +48,7 @@ fn exchange(setup: &Setup, other: &Path, name: &str) -> std::path::PathBuf {
 
 /// How many entries of `pipeline` the budget topic has, void ones too.
 fn entries(servers: &str, budget: &str, pipeline: &str) -> usize {
-    let is_entry = |payload: &[u8]| matches!(Record::decode(payload), Some(Record::Share(entry)) if entry.pipeline == pipeline);
+    let is_entry = |payload: &[u8]| matches!(BudgetRecord::decode(payload), Some(BudgetRecord::Share(entry)) if entry.pipeline == pipeline);
     read_topic(servers, budget)
         .iter()
         .filter(|record| is_entry(&record.payload))
@@ -193,12 +193,12 @@ fn an_entry_that_is_delivered_again_is_void_also_after_its_end() {
         bernstream_synopsis::Fraction::ALL,
         "the share was not taken again"
     );
-    let void: Vec<Rejection> = topic
+    let void: Vec<RecordRejection> = topic
         .void_records()
         .iter()
         .map(|(_, why)| why.clone())
         .collect();
-    assert_eq!(void, [Rejection::Again, Rejection::Again]);
+    assert_eq!(void, [RecordRejection::Again, RecordRejection::Again]);
     assert!(topic.join(&wanted(&params, "b", 1_000_000)).is_ok());
     let late = topic
         .join(&wanted(&params, "c", 1))
@@ -374,7 +374,7 @@ fn an_end_that_comes_after_a_new_ledger_has_spent_frees_nothing() {
     fs::remove_dir_all(one.ledger()).expect("it is lost");
     begin(&one);
     run(&one, 4.0);
-    let late = Record::End(End {
+    let late = BudgetRecord::End(ShareEnd {
         holder,
         from: Ledger::inspect(&params(&one.ledger()))
             .expect("it")
@@ -405,7 +405,7 @@ fn an_end_that_comes_after_a_new_ledger_has_spent_frees_nothing() {
         .expect("the ledger")
         .genesis()
         .clone();
-    let forged = Record::End(End {
+    let forged = BudgetRecord::End(ShareEnd {
         holder: genesis.holder().expect("a share"),
         from: genesis.first,
     });

@@ -4,13 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bernstream_ledger::budget::entry::{BlockGrid, End, Entry, Holder, Record, Shared};
-use bernstream_ledger::budget::error::Error;
-use bernstream_ledger::budget::fold::{Rejection, Shares};
+use bernstream_ledger::budget::entry::{
+    BlockGrid, BudgetEntry, BudgetRecord, BudgetTerms, ShareEnd, ShareHolder,
+};
+use bernstream_ledger::budget::error::BudgetError;
+use bernstream_ledger::budget::fold::{BudgetShares, RecordRejection};
 use bernstream_ledger::budget::join::{JoinStep, WantedShare, next_step};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::{Blocks, Grid};
+use bernstream_synopsis::grid::{Blocks, SpanGrid};
 use bernstream_synopsis::price::Price;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -31,8 +33,8 @@ fn share(millionths: u32) -> Fraction {
     Fraction::from_millionths(millionths).unwrap()
 }
 
-fn shared() -> Shared {
-    Shared {
+fn shared() -> BudgetTerms {
+    BudgetTerms {
         fields: None,
         input: "input".into(),
         unit: json!("record"),
@@ -47,17 +49,17 @@ fn shared() -> Shared {
     }
 }
 
-fn holder(owner: &str, generation: u64) -> Holder {
-    Holder {
+fn holder(owner: &str, generation: u64) -> ShareHolder {
+    ShareHolder {
         owner: owner.into(),
         generation,
     }
 }
 
-fn entry(owner: &str, generation: u64, millionths: u32, from: i64) -> Entry {
+fn entry(owner: &str, generation: u64, millionths: u32, from: i64) -> BudgetEntry {
     let holder = holder(owner, generation);
     let share = share(millionths);
-    Entry {
+    BudgetEntry {
         holder,
         pipeline: owner.into(),
         share,
@@ -66,12 +68,12 @@ fn entry(owner: &str, generation: u64, millionths: u32, from: i64) -> Entry {
     }
 }
 
-fn takes(owner: &str, generation: u64, millionths: u32, from: i64) -> Record {
-    Record::Share(entry(owner, generation, millionths, from))
+fn takes(owner: &str, generation: u64, millionths: u32, from: i64) -> BudgetRecord {
+    BudgetRecord::Share(entry(owner, generation, millionths, from))
 }
 
-fn ends(owner: &str, generation: u64, from: i64) -> Record {
-    Record::End(End {
+fn ends(owner: &str, generation: u64, from: i64) -> BudgetRecord {
+    BudgetRecord::End(ShareEnd {
         holder: holder(owner, generation),
         from: at(from),
     })
@@ -92,8 +94,8 @@ fn wanted(owner: &str, millionths: u32, from: i64) -> WantedShare {
     }
 }
 
-fn fold(records: &[Record]) -> (Shares, Vec<Result<(), Rejection>>) {
-    let mut shares = Shares::default();
+fn fold(records: &[BudgetRecord]) -> (BudgetShares, Vec<Result<(), RecordRejection>>) {
+    let mut shares = BudgetShares::default();
     let verdicts = records
         .iter()
         .map(|record| shares.apply_record(record.clone()))
@@ -109,9 +111,9 @@ fn the_fold_accepts_what_one_that_counts_every_block_accepts() {
     let mut handed_over = 0;
     for seed in 0..3000 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut shares = Shares::default();
+        let mut shares = BudgetShares::default();
         let mut counted = [0_u32; BLOCKS];
-        let mut known: BTreeMap<Holder, (u32, usize, bool)> = BTreeMap::new();
+        let mut known: BTreeMap<ShareHolder, (u32, usize, bool)> = BTreeMap::new();
         let mut taken_over = 0;
         for _ in 0..20 {
             let who = holder(
@@ -125,7 +127,7 @@ fn the_fold_accepts_what_one_that_counts_every_block_accepts() {
             let first = i64::try_from(block).unwrap();
             if rng.random_bool(0.6) {
                 // What the same owner holds is handed over, if it began before.
-                let own = |(held, (_, from, has_ended)): &(&Holder, &(u32, usize, bool))| {
+                let own = |(held, (_, from, has_ended)): &(&ShareHolder, &(u32, usize, bool))| {
                     held.owner == who.owner && *from <= block && !has_ended
                 };
                 let handed: u32 = known
@@ -217,13 +219,13 @@ fn the_fold_accepts_what_one_that_counts_every_block_accepts() {
 
 #[test]
 fn what_is_doubled_late_or_of_another_budget_is_void_for_ever() {
-    let other = |change: &dyn Fn(&mut Shared)| {
+    let other = |change: &dyn Fn(&mut BudgetTerms)| {
         let mut entry = entry("b", 0, 100_000, 0);
         change(&mut entry.of);
-        let (_, verdicts) = fold(&[takes("a", 0, 400_000, 0), Record::Share(entry)]);
+        let (_, verdicts) = fold(&[takes("a", 0, 400_000, 0), BudgetRecord::Share(entry)]);
         assert_eq!(verdicts[0], Ok(()));
         match verdicts[1].clone() {
-            Err(Rejection::Other(what)) => what,
+            Err(RecordRejection::Other(what)) => what,
             other => panic!("{other:?}"),
         }
     };
@@ -270,15 +272,15 @@ fn what_is_doubled_late_or_of_another_budget_is_void_for_ever() {
     let left = share(400_000);
     let expected = [
         Ok(()),
-        Err(Rejection::Again),
-        Err(Rejection::TooMuch(left)),
+        Err(RecordRejection::Again),
+        Err(RecordRejection::TooMuch(left)),
         Ok(()),
-        Err(Rejection::Ended),
-        Err(Rejection::TooMuch(left)),
+        Err(RecordRejection::Ended),
+        Err(RecordRejection::TooMuch(left)),
         Ok(()),
-        Err(Rejection::Again),
-        Err(Rejection::Unheld),
-        Err(Rejection::Nothing),
+        Err(RecordRejection::Again),
+        Err(RecordRejection::Unheld),
+        Err(RecordRejection::Nothing),
     ];
     assert_eq!(verdicts, expected);
     assert_eq!(
@@ -288,21 +290,24 @@ fn what_is_doubled_late_or_of_another_budget_is_void_for_ever() {
 
     let mut between = entry("a", 0, 100_000, 0);
     between.from = Timestamp::from_micros(1);
-    assert_eq!(fold(&[Record::Share(between)]).1, [Err(Rejection::OffGrid)]);
-    let aside = Record::End(End {
+    assert_eq!(
+        fold(&[BudgetRecord::Share(between)]).1,
+        [Err(RecordRejection::OffGrid)]
+    );
+    let aside = BudgetRecord::End(ShareEnd {
         holder: holder("a", 0),
         from: Timestamp::from_micros(1),
     });
     assert_eq!(
         fold(&[takes("a", 0, 1, 0), aside]).1,
-        [Ok(()), Err(Rejection::OffGrid)]
+        [Ok(()), Err(RecordRejection::OffGrid)]
     );
 }
 
 #[test]
 fn blocks_that_are_the_same_are_written_the_same() {
     let hours = |origin: i64| {
-        let grid = Grid::new(
+        let grid = SpanGrid::new(
             Timestamp::from_micros(origin),
             std::time::Duration::from_secs(3600),
         )
@@ -314,7 +319,7 @@ fn blocks_that_are_the_same_are_written_the_same() {
     assert_ne!(hours(0), hours(5));
     let record = takes("a", 0, 333_333, -3);
     assert_eq!(
-        Record::decode(record.encode().as_bytes()),
+        BudgetRecord::decode(record.encode().as_bytes()),
         Some(record.clone())
     );
     assert!(
@@ -327,7 +332,7 @@ fn blocks_that_are_the_same_are_written_the_same() {
         &record.encode().replace("0.333333", "1.1"),
         &record.encode().replace("\"of\"", "\"off\""),
     ] {
-        assert_eq!(Record::decode(wrong.as_bytes()), None, "{wrong}");
+        assert_eq!(BudgetRecord::decode(wrong.as_bytes()), None, "{wrong}");
     }
 }
 
@@ -375,7 +380,7 @@ fn a_pipeline_takes_continues_or_is_told_what_is_left() {
     assert_eq!(next_step(&after, &replacing, Some(&ours)).unwrap(), begun);
     assert_eq!(
         after.apply_record(ends("b", 0, 3)),
-        Err(Rejection::Ended),
+        Err(RecordRejection::Ended),
         "an end of the ledger before frees nothing"
     );
     // One that has ended is followed by the next generation, after its end.
@@ -420,7 +425,7 @@ fn a_pipeline_takes_continues_or_is_told_what_is_left() {
     foreign.of.time = "when".into();
     assert!(matches!(
         next_step(&shares, &foreign, None),
-        Err(Error::OtherBudget { .. })
+        Err(BudgetError::OtherBudget { .. })
     ));
 }
 
@@ -445,7 +450,7 @@ enum Without {
 struct Book {
     /// The id of the topic that its share is in.
     topic: u32,
-    holder: Holder,
+    holder: ShareHolder,
     share: u32,
     from: i64,
     until: Option<i64>,
@@ -456,9 +461,9 @@ struct World {
     rng: ChaCha8Rng,
     /// The block that is being released.
     now: i64,
-    topic: Vec<Record>,
+    topic: Vec<BudgetRecord>,
     id: u32,
-    late: Vec<Record>,
+    late: Vec<BudgetRecord>,
     books: [Option<Book>; 3],
     /// The end of the last block that each pipeline's witness has accepted.
     claimed: [i64; 3],
@@ -495,12 +500,12 @@ impl World {
         }
     }
 
-    fn shares(&self) -> Shares {
+    fn shares(&self) -> BudgetShares {
         fold(&self.topic).0
     }
 
     /// Written, written twice, delayed or lost: nobody knows which.
-    fn append(&mut self, record: Record) {
+    fn append(&mut self, record: BudgetRecord) {
         match self.rng.random_range(0..10) {
             0..6 => self.topic.push(record),
             6 => self.topic.extend([record.clone(), record]),
@@ -535,7 +540,7 @@ impl World {
                 Err(_) => return,
                 Ok(JoinStep::Begin { holder, from }) => (holder, number(from)),
                 Ok(JoinStep::Write(entry)) => {
-                    self.append(Record::Share(entry.clone()));
+                    self.append(BudgetRecord::Share(entry.clone()));
                     // A crash between the entry and the ledger.
                     if self.rng.random_bool(0.2) {
                         return;
@@ -570,7 +575,7 @@ impl World {
         let until = book
             .until
             .unwrap_or_else(|| self.claimed[who].max(book.from) + self.rng.random_range(0..3));
-        let record = Record::End(End {
+        let record = BudgetRecord::End(ShareEnd {
             holder: book.holder,
             from: at(until),
         });
@@ -586,7 +591,7 @@ impl World {
         }
         self.was_claimed[who] = true;
         if self.without != Without::Order && !crashes {
-            let record = Record::End(End {
+            let record = BudgetRecord::End(ShareEnd {
                 holder: self.books[who].clone().unwrap().holder,
                 from: at(until),
             });
@@ -698,11 +703,11 @@ fn no_block_is_charged_beyond_the_whole_whatever_the_topic_does() {
             .iter()
             .filter(|held| held.until.is_none())
         {
-            let end = End {
+            let end = ShareEnd {
                 holder: held.entry.holder.clone(),
                 from: at(world.now + 50),
             };
-            world.topic.push(Record::End(end));
+            world.topic.push(BudgetRecord::End(end));
         }
         assert_eq!(
             world.shares().left_from(at(world.now + 60)),

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
 use bernstream_kafka::Broker;
-use bernstream_kafka::source::kafka::{Kafka, Lost, OnBadMessage, Params};
-use bernstream_kafka::source::record::Format;
-use bernstream_kafka::source::{Error, Event, Source};
+use bernstream_kafka::source::kafka::{
+    BadMessageRule, KafkaSource, KafkaSourceParams, LostOffsets,
+};
+use bernstream_kafka::source::record::TopicFormat;
+use bernstream_kafka::source::{RecordSource, SourceError, SourceEvent};
 use bernstream_kafka::topic;
 use bernstream_release::source::{Batch, Columns};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::{Positions, Recorded};
+use bernstream_synopsis::{Positions, RecordedPositions};
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaResult;
@@ -43,26 +45,26 @@ fn message(values: &[f64]) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-fn params(servers: &str, topic: &str) -> Params {
-    Params {
+fn params(servers: &str, topic: &str) -> KafkaSourceParams {
+    KafkaSourceParams {
         broker: kafka::at(servers),
         topic: topic.to_owned(),
         clock: kafka::fresh_name("clock"),
         clock_slack: Duration::from_millis(200),
         readers: Some(1),
         trust_producer_time: false,
-        format: Format::Arrow,
-        on_bad_message: OnBadMessage::Stop,
+        format: TopicFormat::Arrow,
+        on_bad_message: BadMessageRule::Stop,
         skip: BTreeSet::new(),
         lost: vec![],
     }
 }
 
 /// A source that stands at the start of the topic.
-fn opened(params: Params) -> Kafka {
-    let mut source = Kafka::open(params, columns(), Timestamp::now).unwrap();
+fn opened(params: KafkaSourceParams) -> KafkaSource {
+    let mut source = KafkaSource::open(params, columns(), Timestamp::now).unwrap();
     source
-        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
         .unwrap();
     source
 }
@@ -101,12 +103,12 @@ fn send_values(servers: &str, topic: &str, partition: i32, values: &[f64]) {
 }
 
 /// Where the topic ends now.
-fn ends_now(source: &mut Kafka) -> Positions {
+fn ends_now(source: &mut KafkaSource) -> Positions {
     ends_at(source, Timestamp::now())
 }
 
 /// Where the topic ends at `cutoff`, once that is known.
-fn ends_at(source: &mut Kafka, cutoff: Timestamp) -> Positions {
+fn ends_at(source: &mut KafkaSource, cutoff: Timestamp) -> Positions {
     wait_for("the ends", String::new, || {
         source.end_offsets(cutoff).unwrap()
     })
@@ -120,14 +122,14 @@ fn wait_for_partitions(servers: &str, topic: &str, count: usize) {
 }
 
 /// The next event that is not `Idle`.
-fn event(source: &mut Kafka, until: Option<&Positions>) -> Event {
+fn event(source: &mut KafkaSource, until: Option<&Positions>) -> SourceEvent {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match source
             .next_event(until, Duration::from_millis(100))
             .unwrap()
         {
-            Event::Idle => assert!(Instant::now() < deadline, "nothing happened"),
+            SourceEvent::Idle => assert!(Instant::now() < deadline, "nothing happened"),
             event => return event,
         }
     }
@@ -138,7 +140,7 @@ fn values(batch: &Batch) -> Vec<f64> {
 }
 
 /// Reads up to `ends`: partition, offset and values of each message.
-fn read_to(source: &mut Kafka, ends: &Positions) -> Vec<(i32, i64, Vec<f64>)> {
+fn read_to(source: &mut KafkaSource, ends: &Positions) -> Vec<(i32, i64, Vec<f64>)> {
     let deadline = Instant::now() + PATIENCE;
     let mut found = vec![];
     while !source.has_reached(ends).unwrap() {
@@ -147,8 +149,10 @@ fn read_to(source: &mut Kafka, ends: &Positions) -> Vec<(i32, i64, Vec<f64>)> {
             .next_event(Some(ends), Duration::from_millis(100))
             .unwrap()
         {
-            Event::Batch(batch) => found.push((batch.partition, batch.offset, values(&batch))),
-            Event::Idle | Event::Skipped { .. } => {}
+            SourceEvent::Batch(batch) => {
+                found.push((batch.partition, batch.offset, values(&batch)))
+            }
+            SourceEvent::Idle | SourceEvent::Skipped { .. } => {}
             other => panic!("{other:?}"),
         }
     }
@@ -174,8 +178,8 @@ fn administer<T>(
 }
 
 /// Of a ledger whose newest window ended there.
-fn recorded(ends: Positions) -> Recorded {
-    Recorded { ends, past: None }
+fn recorded(ends: Positions) -> RecordedPositions {
+    RecordedPositions { ends, past: None }
 }
 
 fn positions<const N: usize>(ends: [(i32, i64); N]) -> Positions {
@@ -251,7 +255,7 @@ fn a_partition_that_was_held_before_its_first_message_is_read_later() {
             source
                 .next_event(Some(&ends), Duration::from_millis(500))
                 .unwrap(),
-            Event::Idle
+            SourceEvent::Idle
         ),
         "held"
     );
@@ -280,7 +284,7 @@ fn a_message_carries_the_time_at_which_the_broker_took_it() {
     .unwrap();
     old.flush(PATIENCE).unwrap();
     let after = Timestamp::now();
-    let Event::Batch(batch) = event(&mut opened(params(&servers, &topic)), None) else {
+    let SourceEvent::Batch(batch) = event(&mut opened(params(&servers, &topic)), None) else {
         panic!("no batch")
     };
     let time = batch.message_time.unwrap();
@@ -319,7 +323,7 @@ fn an_open_transaction_is_waited_for_and_an_aborted_one_is_passed() {
         positions([(0, 3)]),
         "the end counts what is not committed yet"
     );
-    let Event::Batch(first) = event(&mut source, Some(&open)) else {
+    let SourceEvent::Batch(first) = event(&mut source, Some(&open)) else {
         panic!("no batch")
     };
     assert_eq!(values(&first), [0.0]);
@@ -328,7 +332,7 @@ fn an_open_transaction_is_waited_for_and_an_aborted_one_is_passed() {
             source
                 .next_event(Some(&open), Duration::from_millis(100))
                 .unwrap(),
-            Event::Idle
+            SourceEvent::Idle
         ));
         assert!(
             !source.has_reached(&open).unwrap(),
@@ -388,14 +392,14 @@ fn a_topic_stamped_by_producers_is_refused_unless_they_are_trusted() {
         1,
         &[("message.timestamp.type", "CreateTime")],
     );
-    let error = Kafka::open(params(&servers, &topic), columns(), Timestamp::now)
+    let error = KafkaSource::open(params(&servers, &topic), columns(), Timestamp::now)
         .err()
         .unwrap();
     assert!(
-        matches!(error, Error::ProducerTime { .. }) && !error.is_transient(),
+        matches!(error, SourceError::ProducerTime { .. }) && !error.is_transient(),
         "{error}"
     );
-    let mut source = opened(Params {
+    let mut source = opened(KafkaSourceParams {
         trust_producer_time: true,
         ..params(&servers, &topic)
     });
@@ -406,7 +410,7 @@ fn a_topic_stamped_by_producers_is_refused_unless_they_are_trusted() {
     let changing = kafka::fresh_input(&servers, 1);
     let mut source = opened(params(&servers, &changing));
     send_values(&servers, &changing, 0, &[1.0]);
-    assert!(matches!(event(&mut source, None), Event::Batch(_)));
+    assert!(matches!(event(&mut source, None), SourceEvent::Batch(_)));
     let setting = AlterConfig::new(ResourceSpecifier::Topic(&changing))
         .set("message.timestamp.type", "CreateTime");
     administer(&servers, async |admin, options| {
@@ -420,7 +424,7 @@ fn a_topic_stamped_by_producers_is_refused_unless_they_are_trusted() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, Error::ProducerTime { .. }), "{error}");
+    assert!(matches!(error, SourceError::ProducerTime { .. }), "{error}");
 }
 
 /// A topic that was stamped by producers when its first message was sent, which says that it is from `ahead` later, and was altered then.
@@ -461,12 +465,12 @@ fn a_producers_stamp_from_before_the_topic_was_altered_moves_no_end_of_a_window(
     let cutoff = Timestamp::now();
     // The worker was away then: it looks the end up by time.
     std::thread::sleep(Duration::from_secs(2));
-    let lost = vec![Lost {
+    let lost = vec![LostOffsets {
         partition: 0,
         from: 0,
         to: 1,
     }];
-    let mut source = opened(Params {
+    let mut source = opened(KafkaSourceParams {
         lost,
         ..params(&servers, &topic)
     });
@@ -477,14 +481,15 @@ fn a_producers_stamp_from_before_the_topic_was_altered_moves_no_end_of_a_window(
         .collect();
     assert_eq!(read, [vec![2.0]], "{ends:?}");
     // Where it is not given up, no window closes before reading stops at it.
-    let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
+    let mut source =
+        KafkaSource::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
     let refused = source
-        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
         .unwrap_err();
     assert!(
         matches!(
             refused,
-            Error::OlderStamp {
+            SourceError::OlderStamp {
                 partition: 0,
                 offset: 0,
                 ..
@@ -506,18 +511,20 @@ fn a_clock_topic_without_append_times_is_refused_and_a_missing_one_is_made() {
         1,
         &[("message.timestamp.type", "CreateTime")],
     );
-    let wrong = Params {
+    let wrong = KafkaSourceParams {
         clock,
         ..params(&servers, &topic)
     };
-    let error = Kafka::open(wrong, columns(), Timestamp::now).err().unwrap();
+    let error = KafkaSource::open(wrong, columns(), Timestamp::now)
+        .err()
+        .unwrap();
     let words = "cannot tell the brokers' time: it has message.timestamp.type=CreateTime";
     assert!(
         !error.is_transient() && error.to_string().contains(words),
         "{error}"
     );
     let missing = params(&servers, &topic);
-    Kafka::open(missing.clone(), columns(), Timestamp::now).unwrap();
+    KafkaSource::open(missing.clone(), columns(), Timestamp::now).unwrap();
     let made = topic::describe_topic(&kafka::at(&servers), &missing.clock).unwrap();
     assert_eq!(
         (
@@ -538,10 +545,10 @@ fn a_compacted_topic_is_refused() {
         ("cleanup.policy", "compact"),
     ];
     let topic = kafka::fresh_topic(&servers, "compacted", 1, &settings);
-    let error = Kafka::open(params(&servers, &topic), columns(), Timestamp::now)
+    let error = KafkaSource::open(params(&servers, &topic), columns(), Timestamp::now)
         .err()
         .unwrap();
-    assert!(matches!(error, Error::Compacted { .. }), "{error}");
+    assert!(matches!(error, SourceError::Compacted { .. }), "{error}");
 }
 
 #[test]
@@ -552,13 +559,13 @@ fn a_new_partition_makes_reading_start_again_with_it() {
     let topic = kafka::fresh_input(&servers, 1);
     let mut source = opened(params(&servers, &topic));
     send_values(&servers, &topic, 0, &[0.0]);
-    assert!(matches!(event(&mut source, None), Event::Batch(_)));
+    assert!(matches!(event(&mut source, None), SourceEvent::Batch(_)));
     administer(&servers, async |admin, options| {
         admin
             .create_partitions([&NewPartitions::new(&topic, 2)], options)
             .await
     });
-    let Event::Reset { why } = event(&mut source, None) else {
+    let SourceEvent::Reset { why } = event(&mut source, None) else {
         panic!("no reset")
     };
     assert!(
@@ -566,7 +573,7 @@ fn a_new_partition_makes_reading_start_again_with_it() {
         "{why}"
     );
     assert!(
-        matches!(event(&mut source, None), Event::Reset { .. }),
+        matches!(event(&mut source, None), SourceEvent::Reset { .. }),
         "until reading starts again"
     );
     source
@@ -627,21 +634,21 @@ fn a_topic_created_anew_stops_the_worker() {
         }
     };
     assert!(
-        matches!(error, Error::Recreated { .. }) && !error.is_transient(),
+        matches!(error, SourceError::Recreated { .. }) && !error.is_transient(),
         "{error}"
     );
     let error = source
         .rewind(Timestamp::from_micros(0), &recorded(ends.clone()))
         .unwrap_err();
-    assert!(matches!(error, Error::Recreated { .. }), "{error}");
+    assert!(matches!(error, SourceError::Recreated { .. }), "{error}");
 
     // A worker that starts again only knows how far it had read.
-    let mut later = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
+    let mut later = KafkaSource::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
     let error = later
         .rewind(Timestamp::from_micros(0), &recorded(positions([(0, 6)])))
         .unwrap_err();
     assert!(
-        matches!(error, Error::Cut { .. }) && error.is_transient(),
+        matches!(error, SourceError::Cut { .. }) && error.is_transient(),
         "the id says that it is the same: {error}"
     );
     let in_full = error.in_full().unwrap();
@@ -688,11 +695,12 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
     send_values(&servers, &topic, 0, &[4.0, 5.0]);
     delete_before(&servers, &topic, 3);
 
-    let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
+    let mut source =
+        KafkaSource::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
     let error = source
-        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
         .unwrap_err();
-    let Error::Deleted {
+    let SourceError::Deleted {
         partition: 0,
         from: 0,
         to: 3,
@@ -707,7 +715,7 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
         "{in_full}"
     );
     // Message 3 is still there and too old to matter, so nothing that matters is gone.
-    source.rewind(later, &Recorded::default()).unwrap();
+    source.rewind(later, &RecordedPositions::default()).unwrap();
     let ends = ends_now(&mut source);
     let offsets = |found: Vec<(i32, i64, Vec<f64>)>| {
         found
@@ -717,10 +725,10 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
     };
     assert_eq!(offsets(read_to(&mut source, &ends)), [4, 5]);
 
-    let lost = |intervals: &[(i64, i64)]| Params {
+    let lost = |intervals: &[(i64, i64)]| KafkaSourceParams {
         lost: intervals
             .iter()
-            .map(|&(from, to)| Lost {
+            .map(|&(from, to)| LostOffsets {
                 partition: 0,
                 from,
                 to,
@@ -733,26 +741,28 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
         [3, 4, 5]
     );
     for (intervals, expected) in [(&[(0, 2)][..], 2), (&[(1, 3)], 0), (&[(0, 1), (2, 3)], 1)] {
-        let mut source = Kafka::open(lost(intervals), columns(), Timestamp::now).unwrap();
+        let mut source = KafkaSource::open(lost(intervals), columns(), Timestamp::now).unwrap();
         let error = source
-            .rewind(Timestamp::from_micros(0), &Recorded::default())
+            .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
             .unwrap_err();
-        let Error::Deleted { from, to: 3, .. } = error else {
+        let SourceError::Deleted { from, to: 3, .. } = error else {
             panic!("{error}")
         };
         assert_eq!(from, expected, "{intervals:?}");
     }
     // Everything is gone: what it was, nobody knows.
     delete_before(&servers, &topic, 6);
-    let error = source.rewind(later, &Recorded::default()).unwrap_err();
+    let error = source
+        .rewind(later, &RecordedPositions::default())
+        .unwrap_err();
     assert!(
-        matches!(error, Error::Deleted { from: 0, to: 6, .. }),
+        matches!(error, SourceError::Deleted { from: 0, to: 6, .. }),
         "{error}"
     );
     // A window that closed before it was to be read had all of that, so that nothing is missing; or it had not.
     let closed = |long_before: u64, end| {
         let cutoff = later.minus(Duration::from_secs(long_before));
-        Recorded {
+        RecordedPositions {
             ends: positions([(0, end)]),
             past: Some((cutoff, positions([(0, end)]))),
         }
@@ -760,18 +770,18 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
     for needed in [closed(61, 5), closed(60, 6)] {
         let error = source.rewind(later, &needed).unwrap_err();
         assert!(
-            matches!(error, Error::Deleted { from: 0, to: 6, .. }),
+            matches!(error, SourceError::Deleted { from: 0, to: 6, .. }),
             "{error}"
         );
     }
-    let producers = Params {
+    let producers = KafkaSourceParams {
         trust_producer_time: true,
         ..params(&servers, &topic)
     };
-    let mut producers = Kafka::open(producers, columns(), Timestamp::now).unwrap();
+    let mut producers = KafkaSource::open(producers, columns(), Timestamp::now).unwrap();
     let error = producers.rewind(later, &closed(61, 6)).unwrap_err();
     assert!(
-        matches!(error, Error::Deleted { from: 0, to: 6, .. }),
+        matches!(error, SourceError::Deleted { from: 0, to: 6, .. }),
         "{error}"
     );
     source.rewind(later, &closed(61, 6)).unwrap();
@@ -787,7 +797,7 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
     source
         .rewind(
             Timestamp::now().plus(Duration::from_secs(60)),
-            &Recorded::default(),
+            &RecordedPositions::default(),
         )
         .unwrap();
 }
@@ -806,12 +816,12 @@ fn a_straggler_does_not_hide_what_was_deleted_unread() {
     delete_before(&servers, &topic, 3);
     let since = origin().plus(Duration::from_secs(60));
     let rewound = |end, lost| {
-        let params = Params {
+        let params = KafkaSourceParams {
             trust_producer_time: true,
             lost,
             ..params(&servers, &topic)
         };
-        let mut source = Kafka::open(params, columns(), Timestamp::now).unwrap();
+        let mut source = KafkaSource::open(params, columns(), Timestamp::now).unwrap();
         [
             source.begin_following(&positions([(0, end)])),
             source.rewind(since, &recorded(positions([(0, end)]))),
@@ -819,13 +829,13 @@ fn a_straggler_does_not_hide_what_was_deleted_unread() {
     };
     for refused in rewound(1, vec![]) {
         assert!(
-            matches!(refused, Err(Error::Deleted { from: 0, to: 3, .. })),
+            matches!(refused, Err(SourceError::Deleted { from: 0, to: 3, .. })),
             "{refused:?}"
         );
     }
     rewound(
         1,
-        vec![Lost {
+        vec![LostOffsets {
             partition: 0,
             from: 0,
             to: 3,
@@ -845,15 +855,15 @@ fn ends_are_looked_up_by_time_where_the_worker_s_clock_is_behind() {
     let topic = kafka::fresh_input(&servers, 1);
     send_values(&servers, &topic, 0, &[0.0, 1.0]);
     let behind = || Timestamp::now().minus(Duration::from_secs(600));
-    let mut source = Kafka::open(params(&servers, &topic), columns(), behind).unwrap();
+    let mut source = KafkaSource::open(params(&servers, &topic), columns(), behind).unwrap();
     source
-        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
         .unwrap();
     assert_eq!(ends_at(&mut source, behind()), positions([(0, 0)]));
     assert_eq!(
         source.past_offsets(
             Timestamp::now().plus(Duration::from_secs(1)),
-            &Recorded::default()
+            &RecordedPositions::default()
         ),
         positions([(0, 0)])
     );
@@ -874,10 +884,10 @@ fn input_that_is_deleted_ahead_of_the_reading_resets_it() {
         source
             .next_event(Some(&until), Duration::from_millis(300))
             .unwrap(),
-        Event::Idle
+        SourceEvent::Idle
     ));
     delete_before(&servers, &topic, 3);
-    let Event::Reset { why } = event(&mut source, None) else {
+    let SourceEvent::Reset { why } = event(&mut source, None) else {
         panic!("no reset")
     };
     assert!(why.to_string().contains("were missed"), "{why}");
@@ -885,7 +895,7 @@ fn input_that_is_deleted_ahead_of_the_reading_resets_it() {
         .rewind(Timestamp::from_micros(0), &recorded(until.clone()))
         .unwrap_err();
     assert!(
-        matches!(error, Error::Deleted { from: 0, to: 3, .. }),
+        matches!(error, SourceError::Deleted { from: 0, to: 3, .. }),
         "{error}"
     );
 }
@@ -917,8 +927,8 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
     let mut stuck = vec![];
     while stuck.len() < 5 {
         match event(&mut source, Some(&ends)) {
-            Event::Batch(batch) => good.push((batch.partition, batch.offset)),
-            Event::Stuck { why } => stuck.push(why),
+            SourceEvent::Batch(batch) => good.push((batch.partition, batch.offset)),
+            SourceEvent::Stuck { why } => stuck.push(why),
             other => panic!("{other:?}"),
         }
     }
@@ -954,17 +964,17 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
             && !source.has_reached(&positions([(0, 2)])).unwrap()
     );
 
-    let stops = |mut source: Kafka| {
+    let stops = |mut source: KafkaSource| {
         let mut stuck = Vec::new();
         while stuck.len() < 3 {
-            if let Event::Stuck { why } = event(&mut source, Some(&ends)) {
+            if let SourceEvent::Stuck { why } = event(&mut source, Some(&ends)) {
                 stuck.push(why.in_full().to_owned());
             }
         }
         assert!(stuck.iter().all(|why| *why == stuck[0]), "{stuck:?}");
         stuck.swap_remove(0)
     };
-    let listed = Params {
+    let listed = KafkaSourceParams {
         skip: BTreeSet::from([(0, 1)]),
         ..params(&servers, &topic)
     };
@@ -975,12 +985,12 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
     );
 
     // Operators are told of all that are broken, at once, and otherwise of nothing more.
-    let for_operators = |params: Params, columns: Columns| {
-        let mut source = Kafka::open(params, columns, Timestamp::now)
+    let for_operators = |params: KafkaSourceParams, columns: Columns| {
+        let mut source = KafkaSource::open(params, columns, Timestamp::now)
             .unwrap()
             .listing_broken(true);
         source
-            .rewind(Timestamp::from_micros(0), &Recorded::default())
+            .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
             .unwrap();
         source
     };
@@ -999,7 +1009,7 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
         ),
         "{why}"
     );
-    let alone = Params {
+    let alone = KafkaSourceParams {
         skip: BTreeSet::from([(0, 1), (0, 3)]),
         ..params(&servers, &topic)
     };
@@ -1021,7 +1031,7 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
     foreigner.flush(PATIENCE).unwrap();
     let mut source = for_operators(params(&servers, &foreign), columns());
     let why = loop {
-        if let Event::Stuck { why } = event(&mut source, None) {
+        if let SourceEvent::Stuck { why } = event(&mut source, None) {
             break why.in_full().to_owned();
         }
     };
@@ -1039,12 +1049,12 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
         values: vec!["delay".to_owned()],
         ..columns()
     };
-    let mut source = Kafka::open(params(&servers, &topic), misspelt, Timestamp::now).unwrap();
+    let mut source = KafkaSource::open(params(&servers, &topic), misspelt, Timestamp::now).unwrap();
     source
-        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
         .unwrap();
     let batch = loop {
-        if let Event::Batch(batch) = event(&mut source, Some(&ends)) {
+        if let SourceEvent::Batch(batch) = event(&mut source, Some(&ends)) {
             break batch;
         }
     };
@@ -1057,11 +1067,11 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
         .collect();
     assert_eq!(unread, ["delay"], "the metrics say it to operators");
 
-    let skipping = Params {
-        on_bad_message: OnBadMessage::Skip,
+    let skipping = KafkaSourceParams {
+        on_bad_message: BadMessageRule::Skip,
         ..params(&servers, &topic)
     };
-    let all = Params {
+    let all = KafkaSourceParams {
         skip: BTreeSet::from([(0, 1), (0, 3), (0, 4)]),
         ..params(&servers, &topic)
     };
@@ -1114,13 +1124,13 @@ fn ends_are_taken_on_time_though_nobody_reads() {
     let topic = kafka::fresh_input(&servers, 2);
     CLOCK.store(Timestamp::now().micros(), Relaxed);
     // Only where producers are trusted is the worker's clock the one that counts.
-    let params = Params {
+    let params = KafkaSourceParams {
         trust_producer_time: true,
         ..params(&servers, &topic)
     };
-    let mut source = Kafka::open(params, columns(), stopped_clock).unwrap();
+    let mut source = KafkaSource::open(params, columns(), stopped_clock).unwrap();
     source
-        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .rewind(Timestamp::from_micros(0), &RecordedPositions::default())
         .unwrap();
     send_values(&servers, &topic, 0, &[0.0, 1.0]);
     let cutoffs = [1, 2].map(|seconds| stopped_clock().plus(Duration::from_secs(seconds)));
@@ -1184,7 +1194,7 @@ fn ends_of_cuts_that_passed_while_the_worker_was_away_are_looked_up_by_time() {
         positions([(0, 2), (1, 1)])
     );
     // Producers may have bent the time, so all there is has to be read.
-    let params = Params {
+    let params = KafkaSourceParams {
         trust_producer_time: true,
         ..params(&servers, &trusted)
     };
@@ -1205,8 +1215,9 @@ fn reading_starts_at_the_first_message_that_is_late_enough() {
     std::thread::sleep(Duration::from_millis(50));
     let since = Timestamp::now();
     send_values(&servers, &topic, 0, &[2.0, 3.0]);
-    let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
-    source.rewind(since, &Recorded::default()).unwrap();
+    let mut source =
+        KafkaSource::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
+    source.rewind(since, &RecordedPositions::default()).unwrap();
     send_values(&servers, &topic, 1, &[11.0]);
     let ends = ends_now(&mut source);
     let mut found: Vec<f64> = read_to(&mut source, &ends)
@@ -1228,7 +1239,7 @@ fn a_broker_that_is_down_is_waited_for() {
     cluster.create_topic("mocked", 1, 1).unwrap();
     let servers = cluster.bootstrap_servers();
     let broker = Broker::mock_cluster(&servers);
-    let mut source = opened(Params {
+    let mut source = opened(KafkaSourceParams {
         broker,
         trust_producer_time: true,
         ..params(&servers, "mocked")
@@ -1241,7 +1252,7 @@ fn a_broker_that_is_down_is_waited_for() {
         ("mock", &[0][..])
     );
     send_values(&servers, "mocked", 0, &[0.0]);
-    assert!(matches!(event(&mut source, None), Event::Batch(_)));
+    assert!(matches!(event(&mut source, None), SourceEvent::Batch(_)));
     assert!(source.is_connected());
 
     cluster.broker_down(1).unwrap();
@@ -1253,11 +1264,11 @@ fn a_broker_that_is_down_is_waited_for() {
         );
         assert!(matches!(
             source.next_event(None, Duration::from_millis(200)).unwrap(),
-            Event::Idle
+            SourceEvent::Idle
         ));
     }
-    let mut other = Kafka::open(
-        Params {
+    let mut other = KafkaSource::open(
+        KafkaSourceParams {
             trust_producer_time: true,
             ..params(&servers, "mocked")
         },
@@ -1275,7 +1286,7 @@ fn a_broker_that_is_down_is_waited_for() {
 
     cluster.broker_up(1).unwrap();
     send_values(&servers, "mocked", 0, &[1.0]);
-    let Event::Batch(batch) = event(&mut source, None) else {
+    let SourceEvent::Batch(batch) = event(&mut source, None) else {
         panic!("no batch")
     };
     assert_eq!((batch.offset, values(&batch)), (1, vec![1.0]));
@@ -1319,7 +1330,7 @@ fn asking_for_a_topic_does_not_create_it() {
     for _ in 0..2 {
         let error = topic::describe_topic(&broker, &name).unwrap_err();
         assert!(
-            matches!(error, bernstream_kafka::Error::NoTopic { .. }),
+            matches!(error, bernstream_kafka::ClusterError::NoTopic { .. }),
             "{error}"
         );
     }

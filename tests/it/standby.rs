@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
 use bernstream::cli::run::noise_bands;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::sink::deliver;
 use bernstream_ledger::bootstrap::StartMode;
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
-use bernstream_ledger::{Configuration, DesiredSettings, Error, Ledger, StandbyRule};
+use bernstream_ledger::{Configuration, DesiredSettings, Ledger, LedgerError, StandbyRule};
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::grid::SpanGrid;
 use bernstream_synopsis::price::Price;
 use bernstream_worker::metrics::{Metrics, MetricsDetail};
 use bernstream_worker::pipeline::{Health, StopRequest, Worker};
@@ -71,7 +71,7 @@ fn wanted(settings: &str) -> DesiredSettings {
     DesiredSettings {
         settings: settings.to_owned(),
         reach: Duration::ZERO,
-        grid: Grid::new(at(0), Duration::from_secs(3600)).unwrap(),
+        grid: SpanGrid::new(at(0), Duration::from_secs(3600)).unwrap(),
         continued: ["every", "rare"].map(str::to_owned).into(),
         agree: |one, other| one == other,
         is_chosen: false,
@@ -181,7 +181,9 @@ fn is_overtaken_by(more: usize) {
     assert!(
         matches!(
             overtaken,
-            Err(deliver::Error::Ledger(Error::ForeignHead { .. }))
+            Err(deliver::DeliveryError::Ledger(
+                LedgerError::ForeignHead { .. }
+            ))
         ),
         "{overtaken:?}"
     );
@@ -516,7 +518,9 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
     assert!(
         matches!(
             refused,
-            Err(deliver::Error::Ledger(Error::OtherSettings { row: 6 }))
+            Err(deliver::DeliveryError::Ledger(LedgerError::OtherSettings {
+                row: 6
+            }))
         ),
         "{refused:?}"
     );
@@ -1194,7 +1198,7 @@ fn a_worker_without_a_disk_keeps_the_total_that_an_older_version_has_recorded() 
             gaussian,
         )],
     );
-    let mut settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let mut settings = WorkerSettings::load(&setup.configuration()).expect("a sound configuration");
     let today = serde_json::json!(settings.privacy.total).to_string();
     settings.privacy.total = Price::Concentrated("0.132".parse().expect("a rho"));
     let theirs = serde_json::json!(settings.privacy.total).to_string();
@@ -1234,7 +1238,7 @@ fn what_is_drawn_when_a_worker_is_told_to_end_is_claimed() {
         return;
     };
     let setup = ticking(&servers, "300s");
-    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let settings = WorkerSettings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings
         .plan(|release| noise_bands(release, &settings.ledger.path), false)
         .expect("a plan");
@@ -1280,15 +1284,15 @@ struct Timed {
 }
 
 impl Witness for Timed {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         self.inner.read()
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         self.inner.identity()
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         let _ = self.claimed.send(Instant::now());
         self.inner.append(claim)
     }
@@ -1310,7 +1314,7 @@ fn how_long_it_takes_from_a_draw_to_its_claim() {
             ("degree = 12", degree.as_str()),
         ];
         let setup = ticking_with(&servers, "300s", &edits);
-        let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+        let settings = WorkerSettings::load(&setup.configuration()).expect("a sound configuration");
         let plan = settings
             .plan(|release| noise_bands(release, &settings.ledger.path), false)
             .expect("a plan");

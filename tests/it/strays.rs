@@ -8,15 +8,15 @@ use std::time::Duration;
 use bernstream_kafka::ledger::budget::topic::BudgetTopic;
 use bernstream_kafka::ledger::log;
 use bernstream_kafka::ledger::log::KafkaLog;
-use bernstream_kafka::ledger::witness::kafka::{KafkaWitness, Params};
+use bernstream_kafka::ledger::witness::kafka::{KafkaWitness, OrderedTopicParams};
 use bernstream_kafka::ordered::PowerLoss;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::kafka::KafkaSink;
 use bernstream_kafka::topic;
-use bernstream_ledger::budget::error::Error as BudgetError;
-use bernstream_ledger::budget::fold::Rejection;
-use bernstream_ledger::log::{Log, Reader};
+use bernstream_ledger::budget::error::BudgetError;
+use bernstream_ledger::budget::fold::RecordRejection;
+use bernstream_ledger::log::{Log, LogReader};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_synopsis::clock::Timestamp;
@@ -29,8 +29,8 @@ use crate::harness::{PATIENCE, wait_for};
 
 type Writer = ThreadedProducer<DefaultProducerContext>;
 
-fn params(servers: &str) -> Params {
-    let topic = Params {
+fn params(servers: &str) -> OrderedTopicParams {
+    let topic = OrderedTopicParams {
         broker: kafka::at(servers),
         topic: kafka::fresh_name("strays"),
         min_insync_replicas: 1,
@@ -56,7 +56,7 @@ fn a_claim(previous: Option<&WitnessClaim>, sequence: u64) -> WitnessClaim {
 }
 
 /// Somebody else who writes to the topic.
-fn writer(topic: &Params, settings: &[(&str, &str)]) -> Writer {
+fn writer(topic: &OrderedTopicParams, settings: &[(&str, &str)]) -> Writer {
     let mut config = topic.broker.client_config().expect("settings");
     for (name, value) in settings {
         config.set(*name, *value);
@@ -65,7 +65,7 @@ fn writer(topic: &Params, settings: &[(&str, &str)]) -> Writer {
 }
 
 /// One who writes in transactions, the first of which has begun.
-fn transaction(topic: &Params, id: &str) -> Writer {
+fn transaction(topic: &OrderedTopicParams, id: &str) -> Writer {
     let id = format!("{}-{id}", topic.topic);
     let writer = writer(
         topic,
@@ -79,7 +79,7 @@ fn transaction(topic: &Params, id: &str) -> Writer {
     writer
 }
 
-fn write(writer: &Writer, topic: &Params, payload: Option<&[u8]>) {
+fn write(writer: &Writer, topic: &OrderedTopicParams, payload: Option<&[u8]>) {
     let record = BaseRecord::<[u8], [u8]>::to(&topic.topic)
         .partition(0)
         .key(b"key");
@@ -96,7 +96,7 @@ fn write(writer: &Writer, topic: &Params, payload: Option<&[u8]>) {
 }
 
 /// Each kind of record that is none of this program, with transaction markers among them and at the end. Returns how many.
-fn litter(topic: &Params) -> u64 {
+fn litter(topic: &OrderedTopicParams) -> u64 {
     let plain = writer(topic, &[]);
     let kinds: [Option<&[u8]>; 5] = [
         Some(b"x"),
@@ -183,7 +183,8 @@ fn what_somebody_else_writes_to_a_witness_is_void_for_every_reader() {
         for _ in 0..2 {
             let error = witness.read().expect_err("it is of another version");
             assert!(
-                matches!(&error, witness::Error::OfAnotherVersion { .. }) && !error.is_transient(),
+                matches!(&error, witness::WitnessError::OfAnotherVersion { .. })
+                    && !error.is_transient(),
                 "{error}"
             );
         }
@@ -194,7 +195,7 @@ fn what_somebody_else_writes_to_a_witness_is_void_for_every_reader() {
 #[derive(Default)]
 struct Count(usize);
 
-impl Reader for Count {
+impl LogReader for Count {
     fn begin(&mut self) {
         self.0 = 0;
     }
@@ -216,7 +217,7 @@ fn a_server_that_is_down_is_in_no_readers_way() {
         .expect("a port")
         .local_addr()
         .expect("its number");
-    let topic = Params {
+    let topic = OrderedTopicParams {
         broker: kafka::at(&format!("{down},{servers}")),
         ..topic
     };
@@ -229,7 +230,7 @@ fn a_server_that_is_down_is_in_no_readers_way() {
         ),
         (None, strays)
     );
-    let log = log::Params {
+    let log = log::KafkaLogParams {
         records: topic.clone(),
         key_file: PathBuf::new(),
     };
@@ -239,7 +240,7 @@ fn a_server_that_is_down_is_in_no_readers_way() {
         .read(&mut count)
         .expect("it is read");
     assert_eq!(count.0 as u64, strays);
-    let output = sink::kafka::Params {
+    let output = sink::kafka::KafkaSinkParams {
         broker: topic.broker,
         topic: topic.topic,
     };
@@ -305,7 +306,10 @@ fn a_record_that_is_gone_is_not_taken_for_a_transaction_marker() {
         Err(error) if error.is_transient() => None,
         other => Some(other.expect_err("a claim is gone")),
     });
-    assert!(matches!(&error, witness::Error::Damaged { .. }), "{error}");
+    assert!(
+        matches!(&error, witness::WitnessError::Damaged { .. }),
+        "{error}"
+    );
 }
 
 #[test]
@@ -329,7 +333,7 @@ fn what_somebody_else_writes_to_a_budget_topic_is_void() {
             budget
                 .void_records()
                 .iter()
-                .all(|(_, void)| *void == Rejection::Stray)
+                .all(|(_, void)| *void == RecordRejection::Stray)
         );
     }
     write(
@@ -350,7 +354,7 @@ fn a_worker_and_every_command_go_on_with_a_littered_witness_and_say_so() {
     };
     let setup = Setup::new(&servers, 2);
     setup.begin(Duration::ZERO);
-    let topic = Params {
+    let topic = OrderedTopicParams {
         broker: kafka::at(&servers),
         topic: setup.witness.clone(),
         min_insync_replicas: 1,

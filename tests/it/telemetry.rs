@@ -21,7 +21,7 @@ use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::components;
 use bernstream::cli::components::Components;
 use bernstream::cli::{run, runtime};
-use bernstream_config::{Input, Settings};
+use bernstream_config::{InputParams, WorkerSettings};
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_ledger::bootstrap::StartMode;
@@ -271,10 +271,10 @@ fn encode(records: &[Record]) -> Vec<u8> {
 }
 
 /// The settings in `folder`, at a mock broker.
-fn settings(folder: &Path) -> Settings {
+fn settings(folder: &Path) -> WorkerSettings {
     let mut settings =
-        Settings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
-    let Input::Kafka(input) = &mut settings.input else {
+        WorkerSettings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
+    let InputParams::Kafka(input) = &mut settings.input else {
         panic!("records come from Kafka")
     };
     input.broker.is_mock = true;
@@ -282,8 +282,8 @@ fn settings(folder: &Path) -> Settings {
 }
 
 /// Sends `stream`, in turn to both partitions.
-fn send(settings: &Settings, stream: &[Message]) {
-    let Input::Kafka(input) = &settings.input else {
+fn send(settings: &WorkerSettings, stream: &[Message]) {
+    let InputParams::Kafka(input) = &settings.input else {
         panic!("records come from Kafka")
     };
     let mut config = input.broker.client_config().expect("settings");
@@ -384,7 +384,7 @@ fn a_worker_with_frozen_noise() {
     telemetry::start_logging();
     let mut settings = settings(folder);
     // The broker has a port of its own in each run; without it all else can be compared byte for byte.
-    let Input::Kafka(input) = &settings.input else {
+    let InputParams::Kafka(input) = &settings.input else {
         panic!("records come from Kafka")
     };
     settings.normalised = settings.normalised.replace(&input.broker.servers, "broker");

@@ -9,20 +9,20 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bernstream_kafka::ledger::witness::kafka::{KafkaWitness, Params as WitnessParams};
+use bernstream_kafka::ledger::witness::kafka::{KafkaWitness, OrderedTopicParams as WitnessParams};
 use bernstream_kafka::ordered::{FLUSH, PowerLoss};
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::step;
 use bernstream_kafka::sink::kafka::KafkaSink;
 use bernstream_kafka::topic;
-use bernstream_ledger::bootstrap::{PriorState, Scheme, StartMode, choose_start};
+use bernstream_ledger::bootstrap::{PriorState, StartMode, StartSchedule, choose_start};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::file::FileWitness;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
-use bernstream_ledger::{Error, Ledger, ledger_exists};
+use bernstream_ledger::{Ledger, LedgerError, ledger_exists};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::grid::{Span, SpanGrid};
 use bernstream_synopsis::price::Price;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -69,8 +69,8 @@ struct Model {
     block_costs: BTreeMap<Span, Price>,
 }
 
-fn grid(minutes: u64) -> Grid {
-    Grid::new(at(0), Duration::from_secs(60 * minutes)).unwrap()
+fn grid(minutes: u64) -> SpanGrid {
+    SpanGrid::new(at(0), Duration::from_secs(60 * minutes)).unwrap()
 }
 
 impl Model {
@@ -137,7 +137,7 @@ impl Model {
         } else {
             self.minute
         };
-        let scheme = Scheme {
+        let scheme = StartSchedule {
             windows: grid(60),
             blocks: grid(120).into(),
             ahead: Duration::ZERO,
@@ -357,7 +357,7 @@ fn careless_step(
     witness: &mut MemoryWitness,
     sink: &mut MemorySink,
     now: Timestamp,
-) -> Result<(), deliver::Error> {
+) -> Result<(), deliver::DeliveryError> {
     let newest = witness.read()?;
     let accepted = newest.map(|claim| claim.head);
     if without == Without::Reading {
@@ -376,7 +376,7 @@ fn careless_step(
         .pop()
     {
         sink::Sink::publish(sink, std::slice::from_ref(&paid)).map_err(|unpublished| {
-            deliver::Error::Sink {
+            deliver::DeliveryError::Sink {
                 published: 0,
                 error: unpublished.error,
             }
@@ -476,7 +476,7 @@ fn a_witness_file_says_what_was_appended() {
     let path = folder.path().join("out/witness");
     assert!(matches!(
         FileWitness::open(&path),
-        Err(witness::Error::Missing { .. })
+        Err(witness::WitnessError::Missing { .. })
     ));
     FileWitness::create(&path).unwrap();
     let mut one = FileWitness::open(&path).unwrap();
@@ -539,16 +539,16 @@ fn a_witness_file_that_was_replaced_is_noticed() {
     fs::rename(folder.path().join("copy"), &path).unwrap();
     assert!(matches!(
         witness.read(),
-        Err(witness::Error::Damaged { .. })
+        Err(witness::WitnessError::Damaged { .. })
     ));
     fs::remove_file(&path).unwrap();
     assert!(matches!(
         witness.read(),
-        Err(witness::Error::Missing { .. })
+        Err(witness::WitnessError::Missing { .. })
     ));
     assert!(matches!(
         witness.append(&a_claim(None, 0)),
-        Err(witness::Error::Missing { .. })
+        Err(witness::WitnessError::Missing { .. })
     ));
     FileWitness::create(&path).unwrap();
     let before = witness.identity().unwrap();
@@ -578,7 +578,7 @@ fn a_witness_topic_says_what_was_appended() {
     let witness_topic = witness_params(&servers);
     assert!(matches!(
         KafkaWitness::open(&witness_topic),
-        Err(witness::Error::Missing { .. })
+        Err(witness::WitnessError::Missing { .. })
     ));
     KafkaWitness::create(&witness_topic, 1).unwrap();
     let mut one = KafkaWitness::open(&witness_topic).unwrap();
@@ -631,7 +631,7 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
         topic::create_topic(&witness_topic.broker, &witness_topic.topic, 1, 1, &settings).unwrap();
         let error = KafkaWitness::open(&witness_topic).err().unwrap();
         assert!(
-            matches!(&error, witness::Error::Setting { setting, .. } if **setting == *bad.0),
+            matches!(&error, witness::WitnessError::Setting { setting, .. } if **setting == *bad.0),
             "{error}"
         );
     }
@@ -660,13 +660,16 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
     witness_topic.min_insync_replicas = 2;
     let error = KafkaWitness::open(&witness_topic).err().unwrap();
     assert!(
-        matches!(&error, witness::Error::Setting { setting, .. } if &**setting == "min.insync.replicas"),
+        matches!(&error, witness::WitnessError::Setting { setting, .. } if &**setting == "min.insync.replicas"),
         "{error}"
     );
     witness_topic.topic = kafka::fresh_topic(&servers, "witness", 2, &good);
     let error = KafkaWitness::open(&witness_topic).err().unwrap();
     assert!(
-        matches!(&error, witness::Error::Partitions { partitions: 2, .. }),
+        matches!(
+            &error,
+            witness::WitnessError::Partitions { partitions: 2, .. }
+        ),
         "{error}"
     );
 }
@@ -711,10 +714,13 @@ fn a_witness_topic_that_lost_its_beginning_or_was_made_anew_is_noticed() {
     .unwrap();
     assert!(matches!(
         witness.read(),
-        Err(witness::Error::Damaged { .. })
+        Err(witness::WitnessError::Damaged { .. })
     ));
     let mut late = KafkaWitness::open(&witness_topic).unwrap();
-    assert!(matches!(late.read(), Err(witness::Error::Damaged { .. })));
+    assert!(matches!(
+        late.read(),
+        Err(witness::WitnessError::Damaged { .. })
+    ));
 
     administer(&servers, async |admin| {
         admin
@@ -742,7 +748,7 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
     };
     let witness_topic = witness_params(&servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
-    let output = sink::kafka::Params {
+    let output = sink::kafka::KafkaSinkParams {
         broker: witness_topic.broker.clone(),
         topic: kafka::fresh_topic(&servers, "output", 3, &[]),
     };
@@ -772,7 +778,10 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
     step(&mut ledger, &mut witnesses[0], &mut sink, now).unwrap();
     let error = step(&mut copy, &mut witnesses[1], &mut sink, now).unwrap_err();
     assert!(
-        matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })),
+        matches!(
+            error,
+            deliver::DeliveryError::Ledger(LedgerError::ForeignHead { .. })
+        ),
         "{error}"
     );
     assert_eq!(
@@ -934,7 +943,7 @@ fn what_a_worker_keeps_beside_its_ledger_is_not_passed_over_where_it_cannot_be_r
     }
     let error = Ledger::open(&ledger).unwrap_err();
     assert!(
-        matches!(&error, bernstream_ledger::Error::Disk { path, .. } if *path == instance),
+        matches!(&error, bernstream_ledger::LedgerError::Disk { path, .. } if *path == instance),
         "{error}"
     );
     let error = FileWitness::open_remembering(&witness, &memory)
@@ -965,7 +974,7 @@ fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
         return;
     };
     let small = kafka::fresh_topic(&servers, "output", 1, &[("max.message.bytes", "500")]);
-    let output = sink::kafka::Params {
+    let output = sink::kafka::KafkaSinkParams {
         broker: kafka::at(&servers),
         topic: small,
     };
@@ -982,7 +991,7 @@ fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
         let sink::Unpublished { error, .. } =
             sink::Sink::publish(&mut sink, std::slice::from_ref(&paid)).unwrap_err();
         assert!(
-            matches!(error, sink::Error::TooLarge { .. }) && !error.is_transient(),
+            matches!(error, sink::SinkError::TooLarge { .. }) && !error.is_transient(),
             "{error}"
         );
     }
@@ -1208,9 +1217,9 @@ fn a_start_reads_a_witness_file_from_the_place_that_it_remembers_and_compares_it
     fs::write(&path, &whole).unwrap();
     let lost = with(&place, "record", claims[3].encode());
     remember(&memory, &lost);
-    assert!(matches!(open(), Err(witness::Error::Damaged { .. })));
+    assert!(matches!(open(), Err(witness::WitnessError::Damaged { .. })));
     remember(&memory, &with(&place, "offset", offset + 1));
-    assert!(matches!(open(), Err(witness::Error::Damaged { .. })));
+    assert!(matches!(open(), Err(witness::WitnessError::Damaged { .. })));
     // A memory of another file, or none.
     remember(&memory, &with(&lost, "identity", "another"));
     assert_eq!(open().unwrap().read().unwrap(), newest);
@@ -1219,8 +1228,11 @@ fn a_start_reads_a_witness_file_from_the_place_that_it_remembers_and_compares_it
     // A file that was cut behind the worker's back, or that ends before what is remembered.
     let mut worker = open().unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    assert!(matches!(worker.read(), Err(witness::Error::Damaged { .. })));
-    assert!(matches!(open(), Err(witness::Error::Damaged { .. })));
+    assert!(matches!(
+        worker.read(),
+        Err(witness::WitnessError::Damaged { .. })
+    ));
+    assert!(matches!(open(), Err(witness::WitnessError::Damaged { .. })));
 }
 
 /// Run it by its name, with `--ignored --nocapture`.

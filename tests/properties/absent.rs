@@ -8,24 +8,24 @@ use bernstream_functions::bayes::kernel::KernelBayes;
 use bernstream_functions::blackbox::{BlackBox, DeclaredChange, LatticeDeclaration};
 use bernstream_functions::cells::CellDensity;
 use bernstream_functions::covariance::CovarianceDensity;
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_functions::expression::{Expression, Formula, Variable};
-use bernstream_functions::logistic::{Logistic, Score};
-use bernstream_functions::machine::{KernelMachine, Machine, Settings};
-use bernstream_functions::moments::Moments;
-use bernstream_functions::regression::Regression;
-use bernstream_functions::sampled::{Clipped, Neighbours};
-use bernstream_functions::sampler::{Plan, Prior, sample_sensitivity};
+use bernstream_functions::logistic::{Logistic, LogisticScore};
+use bernstream_functions::machine::{KernelMachine, Machine, MachineSettings};
+use bernstream_functions::moments::CosineMoments;
+use bernstream_functions::regression::LatticeRegression;
+use bernstream_functions::sampled::{ClippedTarget, NeighbouringWindows};
+use bernstream_functions::sampler::{RecordPrior, SamplingPlan, sample_sensitivity};
 use bernstream_functions::whitened::KernelDensity;
 use bernstream_functions::whitened::caller;
-use bernstream_functions::whitened::caller::{Closure, KernelBlackBox};
+use bernstream_functions::whitened::caller::{ClosureFunction, KernelBlackBox};
 use bernstream_noise::Exact;
 use bernstream_release::Target;
 use bernstream_release::marginals::Marginals;
 use bernstream_release::window::accumulator::Record;
-use bernstream_release::window::{Axis, Outside};
+use bernstream_release::window::{DomainAxis, OutsideRule};
 use bernstream_synopsis::histogram::Spline;
-use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::sampler::PriorDistribution;
 use bernstream_synopsis::{Adjacency, PointKernel};
 use rand::rngs::ChaCha20Rng;
@@ -78,7 +78,7 @@ pub fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
         range: [-1.0, 1.0],
     };
     let lattice =
-        BlackBox::with_declaration(Closure(share), 1, 4, RECORDS as u32, declared).unwrap();
+        BlackBox::with_declaration(ClosureFunction(share), 1, 4, RECORDS as u32, declared).unwrap();
     let added = caller::sobolev_norm(
         0.2,
         1.0 / RECORDS as f64,
@@ -90,10 +90,16 @@ pub fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
         error: 1e-14,
         longest: 30.0,
     };
-    let kernel = PointKernel::Machine(Kernel::Laplacian { bandwidth: 0.2 });
-    let points =
-        KernelBlackBox::with_declaration(Closure(near), kernel, 1, 40, RECORDS as u32, declared)
-            .unwrap();
+    let kernel = PointKernel::Machine(CubeKernel::Laplacian { bandwidth: 0.2 });
+    let points = KernelBlackBox::with_declaration(
+        ClosureFunction(near),
+        kernel,
+        1,
+        40,
+        RECORDS as u32,
+        declared,
+    )
+    .unwrap();
     [
         ("black box", Box::new(lattice)),
         ("black box on points", Box::new(points)),
@@ -102,8 +108,8 @@ pub fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
 
 pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
     let correlated = vec![vec![0.04, -0.02], vec![-0.02, 0.04]];
-    let machine = |loss| Settings {
-        kernel: Kernel::Gaussian { bandwidth: 0.5 },
+    let machine = |loss| MachineSettings {
+        kernel: CubeKernel::Gaussian { bandwidth: 0.5 },
         loss,
         c: 2.0,
         records: RECORDS as u32,
@@ -133,14 +139,14 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
             "constant expression",
             Box::new(constant().with_proved_ranges().unwrap()),
         ),
-        ("density", Box::new(Density::new(&[0.5], 8).unwrap())),
+        ("density", Box::new(LatticeDensity::new(&[0.5], 8).unwrap())),
         (
             "wide density in the plane",
-            Box::new(Density::new(&[1.0, 1.0], 4).unwrap()),
+            Box::new(LatticeDensity::new(&[1.0, 1.0], 4).unwrap()),
         ),
         (
             "density in space",
-            Box::new(Density::new(&[0.5, 0.6, 0.7], 3).unwrap()),
+            Box::new(LatticeDensity::new(&[0.5, 0.6, 0.7], 3).unwrap()),
         ),
         (
             "density with a covariance",
@@ -156,7 +162,7 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
         ),
         (
             "regression",
-            Box::new(Regression::new(0.2, 10, 0.5, RECORDS as u32).unwrap()),
+            Box::new(LatticeRegression::new(0.2, 10, 0.5, RECORDS as u32).unwrap()),
         ),
         (
             "Bayes with kernels",
@@ -186,12 +192,15 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
             "ridge on points",
             Box::new(KernelMachine::new(machine(Loss::Squared), 8).unwrap()),
         ),
-        ("linear score", Box::new(logistic(Score::Linear))),
-        ("sigmoid", Box::new(logistic(Score::Sigmoid { degree: 4 }))),
-        ("moments", Box::new(Moments::new(1, 6).unwrap())),
+        ("linear score", Box::new(logistic(LogisticScore::Linear))),
+        (
+            "sigmoid",
+            Box::new(logistic(LogisticScore::Sigmoid { degree: 4 })),
+        ),
+        ("moments", Box::new(CosineMoments::new(1, 6).unwrap())),
         (
             "moments in the plane",
-            Box::new(Moments::new(2, 4).unwrap()),
+            Box::new(CosineMoments::new(2, 4).unwrap()),
         ),
         (
             "expression",
@@ -306,7 +315,7 @@ fn a_record_that_becomes_invalid_changes_no_target_by_more_than_a_replacement_ma
 
 #[test]
 fn counts_for_a_choice_of_bandwidths_change_by_half_of_what_they_may() {
-    let density = Density::new(&[0.1, 0.2], 5).unwrap();
+    let density = LatticeDensity::new(&[0.1, 0.2], 5).unwrap();
     let spec = density.accumulator();
     let counts = Marginals::new(density.nodes().clone());
     let record = spec.record(&[0.3, 0.9], 0.0);
@@ -319,13 +328,13 @@ fn counts_for_a_choice_of_bandwidths_change_by_half_of_what_they_may() {
     );
 }
 
-fn prior() -> Prior {
-    let axis = Axis {
+fn prior() -> RecordPrior {
+    let axis = DomainAxis {
         min: 0.0,
         max: 1.0,
-        outside: Outside::Drop,
+        outside: OutsideRule::Drop,
     };
-    Prior::new(
+    RecordPrior::new(
         vec![(axis, PriorDistribution::Uniform { min: 0.0, max: 1.0 })],
         None,
     )
@@ -337,8 +346,8 @@ fn a_sampled_change_is_also_that_of_a_record_that_becomes_invalid() {
     let target: std::sync::Arc<Expression> =
         std::sync::Arc::new(lifted().with_proved_ranges().unwrap());
     let unit = target.unit();
-    let target = Clipped::new(target, [0, 1 << 50]).unwrap();
-    let neighbours = Neighbours {
+    let target = ClippedTarget::new(target, [0, 1 << 50]).unwrap();
+    let neighbours = NeighbouringWindows {
         target,
         prior: prior(),
         records: 9,
@@ -351,7 +360,7 @@ fn a_sampled_change_is_also_that_of_a_record_that_becomes_invalid() {
     }
     let formula = lifted();
     let prior = prior();
-    let plan = Plan::new(200, 0.2).unwrap();
+    let plan = SamplingPlan::new(200, 0.2).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let values = |records: &[Record]| formula.exact_values(records);
     let draw = |rng: &mut ChaCha20Rng| prior.draw_record(rng);

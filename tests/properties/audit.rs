@@ -7,11 +7,11 @@
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
 #[allow(dead_code)]
 use crate::harness::exact::Opened as _;
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
-use bernstream_release::window::{Rules, Windows};
+use bernstream_release::window::{WindowRules, WindowStore};
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::{Adjacency, Sensitivity};
 
@@ -20,8 +20,8 @@ const ALARM: f64 = 1e-6;
 
 /// Two lattice points, 0 and 1, and a kernel so narrow that a record at one of them is not felt at the other: the whole
 /// loss of a record is at one value, where one event shows all of it.
-fn density() -> Density {
-    Density::new(&[0.1], 1).unwrap()
+fn density() -> LatticeDensity {
+    LatticeDensity::new(&[0.1], 1).unwrap()
 }
 
 fn price(text: &str) -> Epsilon {
@@ -30,7 +30,7 @@ fn price(text: &str) -> Epsilon {
 
 /// What is audited: an operator, the event that tells the neighbours apart, and how they differ.
 struct Audit {
-    rules: Rules,
+    rules: WindowRules,
     laplace: Mechanism,
     /// The values that the event is about, as (window, group, lattice point), and whether the neighbour raises it.
     watched: Vec<(usize, usize, usize, bool)>,
@@ -44,7 +44,7 @@ impl Audit {
     fn release(&self, records: &[Record], generator: &mut Generator) -> (Vec<i128>, Vec<i128>) {
         let density = density();
         let first = self.rules.grid.span_of(seconds(0));
-        let mut windows = Windows::new(
+        let mut windows = WindowStore::new(
             self.rules.clone(),
             vec![form(density.accumulator())],
             first.start,
@@ -200,7 +200,7 @@ fn one_value_replaced_costs_no_more_than_the_price() {
 }
 
 /// A user floods both keys of one window; three records of nine survive.
-fn a_user_floods(rules: Rules) -> Audit {
+fn a_user_floods(rules: WindowRules) -> Audit {
     Audit {
         rules,
         laplace: Mechanism::laplace(sensitivity(Adjacency::AddRemove, 3), price("1")).unwrap(),

@@ -5,9 +5,9 @@ use std::time::Duration;
 use arrow_array::{BinaryArray, Float64Array, Int64Array};
 use bernstream_release::source::Batch;
 use bernstream_release::window::accumulator::AccumulatorSpec;
-use bernstream_release::window::{Axis, Cap, Outside, ReleaseInput, Rules};
+use bernstream_release::window::{Cap, DomainAxis, OutsideRule, ReleaseInput, WindowRules};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::grid::SpanGrid;
 
 /// One record, with every way in which it can be odd.
 #[derive(Clone, Debug)]
@@ -55,9 +55,9 @@ pub fn batch(record: &Record) -> Batch {
 }
 
 /// Windows of ten seconds from zero to a hundred, two seconds of grace, one second ahead, keys `a` and `b`.
-pub fn rules() -> Rules {
-    Rules {
-        grid: Grid::new(seconds(0), Duration::from_secs(10)).expect("a length"),
+pub fn rules() -> WindowRules {
+    WindowRules {
+        grid: SpanGrid::new(seconds(0), Duration::from_secs(10)).expect("a length"),
         end: Some(seconds(100)),
         allowed_lateness: Duration::from_secs(2),
         max_future_skew: Duration::from_secs(1),
@@ -68,10 +68,10 @@ pub fn rules() -> Rules {
 
 /// One axis from 0 to 10.
 pub fn form(spec: AccumulatorSpec) -> ReleaseInput {
-    let axes = vec![Axis {
+    let axes = vec![DomainAxis {
         min: 0.0,
         max: 10.0,
-        outside: Outside::Clamp,
+        outside: OutsideRule::Clamp,
     }];
     ReleaseInput {
         axes,
@@ -83,9 +83,9 @@ pub fn form(spec: AccumulatorSpec) -> ReleaseInput {
 }
 
 /// The same for users, `records` of each a window and period.
-pub fn rules_for_users(records: u32, period: u64) -> Rules {
-    let period = Grid::new(seconds(0), Duration::from_secs(period)).expect("a length");
-    Rules {
+pub fn rules_for_users(records: u32, period: u64) -> WindowRules {
+    let period = SpanGrid::new(seconds(0), Duration::from_secs(period)).expect("a length");
+    WindowRules {
         cap: Some(Cap {
             period: period.into(),
             records,

@@ -443,7 +443,7 @@ fn degenerate_windows_give_finite_scores_of_the_same_shape() {
 
 #[test]
 fn what_cannot_be_built_is_refused_in_words() {
-    let says = |result: Result<Box<dyn Target>, bernstream_release::Error>, words: &str| {
+    let says = |result: Result<Box<dyn Target>, bernstream_release::TargetError>, words: &str| {
         let message = result.expect_err(words).to_string();
         assert!(message.contains(words), "{message}");
     };

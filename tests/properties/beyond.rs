@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use bernstream_config::{Settings, Study};
+use bernstream_config::{SamplerInput, WorkerSettings};
 use bernstream_synopsis::Adjacency;
 
 use crate::absent::black_boxes;
 use crate::configurations::{row, text};
 
 /// What is made of it when it is replayed.
-type Made = fn() -> Settings;
+type Made = fn() -> WorkerSettings;
 
 /// What is replayed beside the array, by name.
 pub const BEYOND: [(&str, Made); 8] = [
@@ -43,7 +43,7 @@ const CLASS: &str = "label = { column = \"z\", above = 5 }\n";
 const CLASSES: &str = "label = { column = \"z\", values = [-10, 5, 30] }\n";
 
 /// Tables of cells: of users where records are added, with two keys and windows that overlap.
-fn tables(label: &str, noise: &str, composition: &str, adjacency: Adjacency) -> Settings {
+fn tables(label: &str, noise: &str, composition: &str, adjacency: Adjacency) -> WorkerSettings {
     let (unit, windows) = match adjacency {
         Adjacency::AddRemove if !label.is_empty() => ("user in 3m", "hopping"),
         _ => ("record", "tumbling"),
@@ -84,7 +84,7 @@ fn tables(label: &str, noise: &str, composition: &str, adjacency: Adjacency) -> 
 }
 
 /// A regression with the sensitivity that `bernstream sample` finds.
-fn sampled(adjacency: Adjacency) -> Settings {
+fn sampled(adjacency: Adjacency) -> WorkerSettings {
     const SAMPLED: &str = "[release.sampled]\ngamma = 0.5\nrecords = 8\nseed = 1\n\
         prior = [{ column = \"x\", law = { uniform = { min = 0, max = 100 } } }, \
         { column = \"z\", law = { uniform = { min = -10, max = 30 } } }]\n";
@@ -92,7 +92,7 @@ fn sampled(adjacency: Adjacency) -> Settings {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("sampled.toml");
     std::fs::write(&file, format!("{before}{SAMPLED}{after}")).expect("it is written");
-    let study = Study::load(&file).unwrap_or_else(|faults| panic!("{faults}"));
+    let study = SamplerInput::load(&file).unwrap_or_else(|faults| panic!("{faults}"));
     let changes: Vec<_> = (0..study.plan.samples)
         .map(|pair| study.neighbours.pair_change(pair))
         .collect();
@@ -106,7 +106,7 @@ fn sampled(adjacency: Adjacency) -> Settings {
 }
 
 /// Settings whose function is that of a caller.
-fn of_a_caller(function: &str, noise: &str, adjacency: Adjacency, which: usize) -> Settings {
+fn of_a_caller(function: &str, noise: &str, adjacency: Adjacency, which: usize) -> WorkerSettings {
     let composition = if noise == "laplace" { "sum" } else { "rho" };
     let (before, after) = written(function, noise, composition, adjacency);
     let mut settings = parsed(&format!("{before}{after}"));
@@ -138,6 +138,6 @@ fn written(
     (before.to_owned(), format!("[output]{after}"))
 }
 
-fn parsed(text: &str) -> Settings {
-    Settings::parse(text, "beyond").unwrap_or_else(|faults| panic!("{faults}"))
+fn parsed(text: &str) -> WorkerSettings {
+    WorkerSettings::parse(text, "beyond").unwrap_or_else(|faults| panic!("{faults}"))
 }

@@ -1,7 +1,7 @@
 //! A caller's functions with true declarations: no pair of neighbours changes them by more, and some nearly do.
 
 use bernstream_functions::blackbox::{
-    BlackBox, DeclaredChange, Fitted, Function, LatticeDeclaration,
+    BlackBox, DeclaredChange, Fitted, LatticeDeclaration, RecordFunction,
 };
 use bernstream_noise::Exact;
 use bernstream_release::Target;
@@ -24,7 +24,7 @@ struct TrimmedMean {
     records: f64,
 }
 
-impl Function for TrimmedMean {
+impl RecordFunction for TrimmedMean {
     fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
         let mut labels: Vec<f64> = records.iter().map(Record::label).collect();
         labels.sort_by(f64::total_cmp);
@@ -97,7 +97,7 @@ fn regression() -> BlackBox<PriestleyChao> {
 
 type Data = (Vec<Record>, Record, Record);
 
-fn change<F: Function>(
+fn change<F: RecordFunction>(
     target: &BlackBox<F>,
     adjacency: Adjacency,
     (common, one, other): &Data,
@@ -130,7 +130,11 @@ fn change<F: Function>(
 }
 
 /// Found over claimed, sup norm and 1-norm: from `starts`, improved by small steps of one record at a time.
-fn tightness<F: Function>(target: &BlackBox<F>, adjacency: Adjacency, starts: &[Data]) -> [f64; 2] {
+fn tightness<F: RecordFunction>(
+    target: &BlackBox<F>,
+    adjacency: Adjacency,
+    starts: &[Data],
+) -> [f64; 2] {
     let claimed = [
         target.sup_sensitivity(adjacency, 1).unwrap(),
         target.sensitivity(adjacency, 1).unwrap().0,
@@ -277,7 +281,7 @@ fn one_record_more_in_a_full_window_is_a_replacement() {
 #[derive(Clone, Debug)]
 struct Lifted;
 
-impl Function for Lifted {
+impl RecordFunction for Lifted {
     fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
         let sum: f64 = records.iter().map(|record| 10.0 + record.label()).sum();
         Box::new(move |_| sum)
@@ -311,7 +315,7 @@ fn a_record_that_becomes_invalid_is_one_that_goes() {
 #[derive(Clone, Debug)]
 struct Constant(f64);
 
-impl Function for Constant {
+impl RecordFunction for Constant {
     fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
         Box::new(move |_| if records.is_empty() { 0.0 } else { self.0 })
     }

@@ -2,42 +2,42 @@
 //! nearly do; the norm of Sobolev's space.
 
 use crate::harness::exact::Opened as _;
-use bernstream_functions::blackbox::Function;
+use bernstream_functions::blackbox::RecordFunction;
 use bernstream_functions::whitened::caller::{
-    Closure, KernelBlackBox, KernelDeclaration, sobolev_norm,
+    ClosureFunction, KernelBlackBox, KernelDeclaration, sobolev_norm,
 };
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::Record;
 use bernstream_synopsis::NoiseDistribution;
-use bernstream_synopsis::machine::Kernel;
+use bernstream_synopsis::machine::CubeKernel;
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::{Adjacency, PointKernel, Sensitivity};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
 fn laplacian(bandwidth: f64) -> PointKernel {
-    PointKernel::Machine(Kernel::Laplacian { bandwidth })
+    PointKernel::Machine(CubeKernel::Laplacian { bandwidth })
 }
 
 fn gaussian(bandwidth: f64) -> PointKernel {
-    PointKernel::Machine(Kernel::Gaussian { bandwidth })
+    PointKernel::Machine(CubeKernel::Gaussian { bandwidth })
 }
 
 /// `f(y) = sum_i K(d_i, y)`.
 fn sum_of(
     kernel: PointKernel,
     axes: usize,
-) -> Closure<impl Fn(&[Record], &[f64]) -> f64 + Send + Sync> {
-    Closure(move |records: &[Record], y: &[f64]| {
+) -> ClosureFunction<impl Fn(&[Record], &[f64]) -> f64 + Send + Sync> {
+    ClosureFunction(move |records: &[Record], y: &[f64]| {
         let at = |d: &Record| -> Vec<f64> { (0..axes).map(|axis| d.x(axis)).collect() };
         records.iter().map(|d| kernel.value(&at(d), y)).sum()
     })
 }
 
 /// The 2-norm of the change over the claim.
-fn over_claim<F: Function>(
+fn over_claim<F: RecordFunction>(
     target: &KernelBlackBox<F>,
     adjacency: Adjacency,
     common: &[Record],
@@ -157,8 +157,8 @@ fn no_record_changes_a_function_by_more_than_declared_and_some_nearly_do() {
 }
 
 /// Values that are off by an error whose sign turns with the number of records.
-fn shaken(error: f64) -> Closure<impl Fn(&[Record], &[f64]) -> f64 + Send + Sync> {
-    Closure(move |records: &[Record], y: &[f64]| {
+fn shaken(error: f64) -> ClosureFunction<impl Fn(&[Record], &[f64]) -> f64 + Send + Sync> {
+    ClosureFunction(move |records: &[Record], y: &[f64]| {
         let is_up = ((y[0] * 977.0) as usize + records.len()).is_multiple_of(2);
         if is_up { error } else { -error }
     })
@@ -193,8 +193,9 @@ fn errors_of_the_values_are_in_the_claim_and_one_that_is_not_declared_is_found_o
 #[test]
 fn a_long_function_is_drawn_back_and_what_is_no_number_is_nothing() {
     let wild = |value: fn(usize) -> f64| {
-        let function =
-            Closure(move |records: &[Record], y: &[f64]| value(records.len()) * (1.0 + y[0]));
+        let function = ClosureFunction(move |records: &[Record], y: &[f64]| {
+            value(records.len()) * (1.0 + y[0])
+        });
         // A declaration that is far too large.
         let declared = KernelDeclaration {
             replaced: 1e9,
@@ -481,7 +482,7 @@ fn the_norm_of_sobolev_is_that_of_the_kernel_matrix() {
 #[test]
 fn triangles_change_by_no_more_than_their_sobolev_norm() {
     let width = 0.2;
-    let triangles = Closure(move |records: &[Record], y: &[f64]| {
+    let triangles = ClosureFunction(move |records: &[Record], y: &[f64]| {
         records
             .iter()
             .map(|d| (1.0 - (y[0] - d.x(0)).abs() / width).max(0.0))

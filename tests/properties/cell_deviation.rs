@@ -7,7 +7,7 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-use bernstream_config::{Release, Settings};
+use bernstream_config::{ReleaseSettings, WorkerSettings};
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::Basis;
 use bernstream_synopsis::band::Band;
@@ -17,7 +17,7 @@ use bernstream_synopsis::{Synopsis, cell_error};
 use crate::harness::plan::plan;
 
 /// A density with bandwidths of 1 on a cube of 7, at a price and with keys of its own.
-fn settings(axes: usize, price: &str, keys: &str) -> Settings {
+fn settings(axes: usize, price: &str, keys: &str) -> WorkerSettings {
     let axis = |i| format!("{{ column = \"x{i}\", min = 0, max = 7, outside = \"clamp\" }}");
     let text = format!(
         "pipeline = \"cells\"\n[input]\ntime = \"time\"\nfiles.path = \"records\"\n\
@@ -28,7 +28,7 @@ fn settings(axes: usize, price: &str, keys: &str) -> Settings {
         (0..axes).map(axis).collect::<Vec<_>>().join(", "),
         vec![1; axes]
     );
-    Settings::parse(&text, "cells").unwrap_or_else(|faults| panic!("{faults}\n{text}"))
+    WorkerSettings::parse(&text, "cells").unwrap_or_else(|faults| panic!("{faults}\n{text}"))
 }
 
 /// Of the kernel, in records per volume.
@@ -37,14 +37,14 @@ fn peak(axes: usize) -> f64 {
 }
 
 /// What is published, as far as the noise goes.
-fn published(settings: &Settings) -> Synopsis {
+fn published(settings: &WorkerSettings) -> Synopsis {
     let about = plan(settings).releases[0].description().clone();
     let values = vec![0.0; settings.releases[0].shape().value_count()];
     Synopsis::new(about, values).expect("a synopsis")
 }
 
 /// The largest deviation that its readers are told, over places of the middle and of a cell beside it.
-fn deviation(settings: &Settings, axes: usize) -> f64 {
+fn deviation(settings: &WorkerSettings, axes: usize) -> f64 {
     let bands = published(settings).pointwise_band(1).expect("a function");
     let along: Vec<f64> = (0..=8).map(|i| 3.5 + f64::from(i) / 8.0).collect();
     let places = (0..axes).fold(vec![vec![]], |all: Vec<Vec<f64>>, _| {
@@ -103,7 +103,7 @@ fn the_band_at_a_point_is_that_deviation() {
             price,
             &format!("noise = \"{noise}\"\nspline = \"linear\"\nstep = [0.7]"),
         );
-        let band = |release: &Release| {
+        let band = |release: &ReleaseSettings| {
             Candidates::new(
                 Band::simulate(&release.shape(), release.noise.noise_distribution(), 1),
                 Vec::new(),

@@ -6,10 +6,11 @@ use crate::harness::exact::Opened as _;
 use bernstream_functions::cells::CellDensity;
 use bernstream_release::Target;
 use bernstream_synopsis::description::{
-    Axis, Basis, Density, Description, Noise, NoiseDistribution, Smoothing, Target as Function,
+    AxisDescription, Basis, Density, Description, NoiseDescription, NoiseDistribution, Smoothing,
+    TargetDescription as Function,
 };
 use bernstream_synopsis::histogram::Spline;
-use bernstream_synopsis::{By, Error, Synopsis};
+use bernstream_synopsis::{Synopsis, SynopsisError, SynopsisReading};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -118,7 +119,7 @@ impl Window<'_> {
             .collect();
         let example = bernstream_synopsis::EXAMPLE;
         let mut about: Description = serde_json::from_str(example).expect("the example");
-        let axis = |i: usize| Axis {
+        let axis = |i: usize| AxisDescription {
             column: format!("x{i}"),
             min: 0.0,
             max: 1.0,
@@ -127,7 +128,7 @@ impl Window<'_> {
         about.basis = Basis::Cells(target.basis().clone());
         (about.degree, about.order) = (1, 1);
         let scale = scale * record * told;
-        about.noise = Noise {
+        about.noise = NoiseDescription {
             law: NoiseDistribution::DiscreteLaplace,
             scale,
             grid: scale * 1e-10,
@@ -142,7 +143,7 @@ impl Window<'_> {
     }
 
     /// The largest error over the domain, relative to the number of records.
-    fn error(&self, synopsis: &Synopsis, by: By) -> f64 {
+    fn error(&self, synopsis: &Synopsis, by: SynopsisReading) -> f64 {
         let evaluator = synopsis.evaluator(by).expect("a reading");
         let error = |y: &Vec<f64>| (evaluator.evaluate(y).expect("a value") - self.at(y)).abs();
         self.setting.points().iter().map(error).fold(0.0, f64::max)
@@ -156,10 +157,11 @@ fn errors(setting: &Setting, scale: f64, told: f64, windows: u64) -> [f64; 3] {
     for seed in 0..windows {
         let window = setting.window(seed);
         let synopsis = window.released(scale, told, seed + 10_000);
-        for (sum, by) in sums
-            .iter_mut()
-            .zip([By::Bernstein(1), By::Posterior, By::Nonnegative])
-        {
+        for (sum, by) in sums.iter_mut().zip([
+            SynopsisReading::Bernstein(1),
+            SynopsisReading::Posterior,
+            SynopsisReading::Nonnegative,
+        ]) {
             *sum += window.error(&synopsis, by) / windows as f64;
         }
     }
@@ -216,7 +218,7 @@ fn where_there_is_hardly_any_noise_all_readings_are_one() {
         let window = setting.window(1);
         let synopsis = window.released(1e-3, 1.0, 2);
         let plain = synopsis.evaluator(1).unwrap();
-        for by in [By::Posterior, By::Nonnegative] {
+        for by in [SynopsisReading::Posterior, SynopsisReading::Nonnegative] {
             let smoothed = synopsis.evaluator(by).unwrap();
             for y in setting.points() {
                 let a = plain.evaluate(&y).unwrap();
@@ -228,7 +230,7 @@ fn where_there_is_hardly_any_noise_all_readings_are_one() {
             }
         }
         // And what the form misses is small.
-        assert!(window.error(&synopsis, By::Posterior) < 0.05);
+        assert!(window.error(&synopsis, SynopsisReading::Posterior) < 0.05);
     }
 }
 
@@ -253,7 +255,7 @@ fn the_posterior_deviation_is_that_of_the_error() {
             let window = setting.window(seed);
             let evaluator = window
                 .released(scale, 1.0, seed + 20_000)
-                .evaluator(By::Posterior)
+                .evaluator(SynopsisReading::Posterior)
                 .unwrap();
             for y in setting.points().iter().step_by(3) {
                 let deviation = evaluator.deviation(y).unwrap().expect("a deviation");
@@ -274,12 +276,14 @@ fn what_cells_cannot_be_read_by_is_refused() {
     let setting = line(Law::Uniform);
     let synopsis = setting.window(0).released(10.0, 1.0, 1);
     assert!(matches!(
-        synopsis.evaluator(By::Nearest),
-        Err(Error::Reading { by: By::Nearest })
+        synopsis.evaluator(SynopsisReading::Nearest),
+        Err(SynopsisError::Reading {
+            by: SynopsisReading::Nearest
+        })
     ));
     assert_eq!(
         synopsis
-            .evaluator(By::Nonnegative)
+            .evaluator(SynopsisReading::Nonnegative)
             .unwrap()
             .deviation(&[0.5])
             .unwrap(),
@@ -287,7 +291,7 @@ fn what_cells_cannot_be_read_by_is_refused() {
     );
     assert!(
         synopsis
-            .evaluator(By::Nonnegative)
+            .evaluator(SynopsisReading::Nonnegative)
             .unwrap()
             .evaluate(&[0.99])
             .unwrap()
@@ -302,7 +306,7 @@ fn what_cells_cannot_be_read_by_is_refused() {
     let synopsis = fine.window(0).released(10.0, 1.0, 1);
     assert!(synopsis.evaluator(1).is_ok());
     assert!(matches!(
-        synopsis.evaluator(By::Posterior),
-        Err(Error::Reading { .. })
+        synopsis.evaluator(SynopsisReading::Posterior),
+        Err(SynopsisError::Reading { .. })
     ));
 }

@@ -1,7 +1,7 @@
 //! Noise on cells: what neighbours change, what the form of the function does to a record, and how large the noise is.
 
 use crate::harness::exact::Opened as _;
-use bernstream_config::{Release, Settings};
+use bernstream_config::{ReleaseSettings, WorkerSettings};
 use bernstream_functions::cells::CellDensity;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
@@ -461,7 +461,8 @@ fn released(bandwidths: &str) -> Synopsis {
          domain = [{{ column = \"x\", min = 0, max = 40, outside = \"clamp\" }}, {{ column = \"y\", min = -1, max = 1, outside = \"clamp\" }}]\n\
          [release.density]\nbandwidths = {bandwidths}\n[output]\nfiles.path = \"synopses\"\n[ledger]\npath = \"ledger\"\n"
     );
-    let settings = Settings::parse(&text, "cells").unwrap_or_else(|faults| panic!("{faults}"));
+    let settings =
+        WorkerSettings::parse(&text, "cells").unwrap_or_else(|faults| panic!("{faults}"));
     let release = &settings.releases[0];
     let target = &release.function.target;
     let mechanism = settings.mechanism_of(release, &release.function).unwrap();
@@ -474,7 +475,7 @@ fn released(bandwidths: &str) -> Synopsis {
         .iter()
         .map(|value| *value as f64 * release.function.grid_unit())
         .collect();
-    let band = |release: &Release| {
+    let band = |release: &ReleaseSettings| {
         Candidates::new(
             Band::simulate(&release.shape(), release.noise.noise_distribution(), 1),
             Vec::new(),

@@ -13,14 +13,14 @@ use arrow_ipc::writer::StreamWriter;
 use bernstream_release::source::decode::decode_message;
 use bernstream_release::source::{Batch, Columns};
 use bernstream_release::window::accumulator::{
-    Accumulator, AccumulatorSpec, Feature, Record, TableLabel,
+    Accumulator, AccumulatorSpec, Record, RecordFeature, TableLabel,
 };
 use bernstream_release::window::{
-    Axis, Cap, LONGEST_UNIT, Label, Outside, RecordCounts, ReleaseInput, Rules, Windows,
-    survival_rank,
+    Cap, DomainAxis, LONGEST_UNIT, OutsideRule, RecordCounts, RecordLabel, ReleaseInput,
+    WindowRules, WindowStore, survival_rank,
 };
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::grid::{Span, SpanGrid};
 use bernstream_synopsis::histogram::{Nodes, Spline};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -31,7 +31,7 @@ use crate::batches::seconds;
 #[derive(Debug)]
 struct Moments;
 
-impl Feature for Moments {
+impl RecordFeature for Moments {
     fn sum_count(&self) -> usize {
         4
     }
@@ -56,16 +56,16 @@ impl Feature for Moments {
 
 /// One form of every kind, over the columns x, y and label.
 pub fn forms(panes: u32) -> Vec<ReleaseInput> {
-    let axis = |outside| Axis {
+    let axis = |outside| DomainAxis {
         min: 0.0,
         max: 10.0,
         outside,
     };
-    let clamped = [axis(Outside::Clamp), axis(Outside::Drop)];
-    let number = Label::Number(Axis {
+    let clamped = [axis(OutsideRule::Clamp), axis(OutsideRule::Drop)];
+    let number = RecordLabel::Number(DomainAxis {
         min: -1.0,
         max: 2.0,
-        outside: Outside::Clamp,
+        outside: OutsideRule::Clamp,
     });
     let nodes = |per_axis: &[u32]| Nodes::new(per_axis).expect("a small grid");
     let plain = |accumulator, axes: usize| ReleaseInput {
@@ -80,7 +80,7 @@ pub fn forms(panes: u32) -> Vec<ReleaseInput> {
         columns: (0..axes).chain([2]).collect(),
         ..plain(accumulator, axes)
     };
-    let classes = Label::Classes(vec![0.0, 1.0, 2.0]);
+    let classes = RecordLabel::Classes(vec![0.0, 1.0, 2.0]);
     let by = TableLabel::Classes(3);
     vec![
         plain(AccumulatorSpec::Histogram(nodes(&[40])), 1),
@@ -116,7 +116,7 @@ pub fn forms(panes: u32) -> Vec<ReleaseInput> {
             1,
         ),
         labelled(
-            Label::Above(0.5),
+            RecordLabel::Above(0.5),
             AccumulatorSpec::Marginals(vec![nodes(&[20]), nodes(&[7])]),
             2,
         ),
@@ -126,10 +126,10 @@ pub fn forms(panes: u32) -> Vec<ReleaseInput> {
 }
 
 /// Windows of ten seconds from zero to a hundred, two seconds of grace, one second ahead.
-pub fn rules(has_keys: bool, cap: Option<u32>) -> Rules {
-    let period = Grid::new(seconds(3), Duration::from_secs(7)).expect("a length");
-    Rules {
-        grid: Grid::new(seconds(0), Duration::from_secs(10)).expect("a length"),
+pub fn rules(has_keys: bool, cap: Option<u32>) -> WindowRules {
+    let period = SpanGrid::new(seconds(3), Duration::from_secs(7)).expect("a length");
+    WindowRules {
+        grid: SpanGrid::new(seconds(0), Duration::from_secs(10)).expect("a length"),
         end: Some(seconds(100)),
         allowed_lateness: Duration::from_secs(2),
         max_future_skew: Duration::from_secs(1),
@@ -279,7 +279,7 @@ type Kept = ((i64, u64), Option<Vec<u8>>, usize, Record);
 
 /// The law, row by row: what each form and key keeps of the window, and what became of the rows.
 fn by_the_law(
-    rules: &Rules,
+    rules: &WindowRules,
     forms: &[ReleaseInput],
     messages: &[Batch],
     window: Span,
@@ -364,7 +364,7 @@ fn by_the_law(
 
 type Belongs = (Span, usize, Option<Vec<u8>>);
 
-fn belongs(rules: &Rules, batch: &Batch, row: usize) -> Result<Belongs, &'static str> {
+fn belongs(rules: &WindowRules, batch: &Batch, row: usize) -> Result<Belongs, &'static str> {
     if batch.times.is_null(row) {
         return Err("missing");
     }
@@ -430,7 +430,7 @@ fn rows_by_column_are_rows_one_after_another() {
         ] {
             let rules = rules(has_keys, cap);
             let first = rules.grid.span_of(seconds(0));
-            let mut windows = Windows::new(rules.clone(), forms(1), first.start, first, None);
+            let mut windows = WindowStore::new(rules.clone(), forms(1), first.start, first, None);
             let mut counts = RecordCounts::default();
             for batch in &messages {
                 counts = sum(counts, windows.absorb_batch(batch));
@@ -502,7 +502,8 @@ fn what_one_form_drops_is_counted_by_its_reason() {
         let messages = messages(77);
         let rules = rules(false, None);
         let first = rules.grid.span_of(seconds(0));
-        let mut windows = Windows::new(rules.clone(), vec![form.clone()], first.start, first, None);
+        let mut windows =
+            WindowStore::new(rules.clone(), vec![form.clone()], first.start, first, None);
         let counts = messages.iter().fold(RecordCounts::default(), |all, batch| {
             sum(all, windows.absorb_batch(batch))
         });

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -357,8 +357,8 @@ fn completed(couple: &Couple, mut row: Row) -> Row {
     row
 }
 
-pub fn parsed(row: &Row) -> Result<Settings, String> {
-    Settings::parse(&text(row), "row").map_err(|faults| faults.to_string())
+pub fn parsed(row: &Row) -> Result<WorkerSettings, String> {
+    WorkerSettings::parse(&text(row), "row").map_err(|faults| faults.to_string())
 }
 
 /// The rows that are there stay, but for those that are refused. Then, greedily: for each couple that is not covered yet a row that

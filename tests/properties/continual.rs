@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use bernstream_noise::Exact;
 use bernstream_noise::continual::blt::Blt;
 use bernstream_noise::continual::fir::Fir;
-use bernstream_noise::continual::{Correlation, Error, Memory, Series, State, WindowKind};
+use bernstream_noise::continual::{
+    CalibratedSeries, Correlation, NoiseMemory, SeriesError, SeriesKind, SeriesState,
+};
 use bernstream_noise::noise::Generator;
 use bernstream_noise::{Mechanism, Noisy};
 use bernstream_synopsis::NoiseDistribution;
@@ -32,20 +34,20 @@ fn approximate(epsilon: &str, delta: &str) -> Price {
 }
 
 fn series(
-    over: WindowKind,
+    over: SeriesKind,
     law: NoiseDistribution,
     change: u64,
     values: usize,
     price: Price,
     horizon: u64,
-) -> Series {
-    Series::calibrated(over, law, Sensitivity(change), values, 1, price, horizon).unwrap()
+) -> CalibratedSeries {
+    CalibratedSeries::calibrated(over, law, Sensitivity(change), values, 1, price, horizon).unwrap()
 }
 
-const LAST_24: WindowKind = WindowKind::Hopping { panes: 24 };
+const LAST_24: SeriesKind = SeriesKind::Hopping { panes: 24 };
 
 /// What the fresh noise must be for the next pane to have the noise `wanted`.
-fn fresh_for(correlation: &Correlation, memory: &mut Memory, wanted: &[i128]) -> Vec<i128> {
+fn fresh_for(correlation: &Correlation, memory: &mut NoiseMemory, wanted: &[i128]) -> Vec<i128> {
     let of_nothing = correlation.next_noise(&mut memory.clone(), &mut || vec![0; wanted.len()]);
     let fresh: Vec<i128> = wanted
         .iter()
@@ -173,7 +175,13 @@ fn a_change_comes_back_as_the_column_says_but_for_rounding() {
 }
 
 /// The largest `|fresh' - fresh|^2 / 2 sigma^2` over the panes `j`, against `rho`.
-fn rho_found(series: &Series, change: &[i128], panes: usize, js: &[usize], seed: u8) -> f64 {
+fn rho_found(
+    series: &CalibratedSeries,
+    change: &[i128],
+    panes: usize,
+    js: &[usize],
+    seed: u8,
+) -> f64 {
     let mut generator = Generator::frozen([seed; 32]);
     let nothing = Exact::new(vec![0; change.len()]);
     let mut draw = || {
@@ -195,12 +203,12 @@ fn rho_found(series: &Series, change: &[i128], panes: usize, js: &[usize], seed:
 #[test]
 fn no_pane_costs_more_than_its_price() {
     for (over, horizon, panes) in [
-        (WindowKind::Cumulative, 64, 500),
-        (WindowKind::Cumulative, 4096, 3000),
-        (WindowKind::Cumulative, 2, 20),
+        (SeriesKind::Cumulative, 64, 500),
+        (SeriesKind::Cumulative, 4096, 3000),
+        (SeriesKind::Cumulative, 2, 20),
         (LAST_24, 1, 60),
-        (WindowKind::Hopping { panes: 3 }, 1, 20),
-        (WindowKind::Hopping { panes: 1 }, 1, 20),
+        (SeriesKind::Hopping { panes: 3 }, 1, 20),
+        (SeriesKind::Hopping { panes: 1 }, 1, 20),
     ] {
         for (text, change) in [("0.5", [3, 4]), ("0.000001", [-4, 3])] {
             let price: f64 = text.parse().unwrap();
@@ -236,9 +244,9 @@ fn no_pane_costs_more_than_its_price() {
 fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
     let unit = 4_usize;
     let panes = 2000;
-    for over in [WindowKind::Cumulative, LAST_24] {
+    for over in [SeriesKind::Cumulative, LAST_24] {
         let of = |units| {
-            Series::calibrated(
+            CalibratedSeries::calibrated(
                 over,
                 NoiseDistribution::DiscreteGaussian,
                 Sensitivity(1 << 30),
@@ -249,7 +257,7 @@ fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
             )
             .unwrap()
         };
-        let cost = |series: &Series| {
+        let cost = |series: &CalibratedSeries| {
             let nothing = vec![vec![0]; panes];
             let of_pane = |j| {
                 shifts(
@@ -272,7 +280,7 @@ fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
     }
     let price = approximate("1", "0.000001");
     let refused = |over| {
-        Series::calibrated(
+        CalibratedSeries::calibrated(
             over,
             NoiseDistribution::DiscreteGaussian,
             Sensitivity(1 << 30),
@@ -284,9 +292,9 @@ fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
     };
     assert!(matches!(
         refused(LAST_24),
-        Err(Error::SeveralPanes { panes: 2 })
+        Err(SeriesError::SeveralPanes { panes: 2 })
     ));
-    assert!(refused(WindowKind::Hopping { panes: 1 }).is_ok());
+    assert!(refused(SeriesKind::Hopping { panes: 1 }).is_ok());
 }
 
 #[test]
@@ -366,7 +374,7 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
     let mut last = f64::NAN;
     for panes in [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 16384] {
         let cumulative = |law, price| {
-            let series = series(WindowKind::Cumulative, law, 1 << 30, 1, price, panes as u64);
+            let series = series(SeriesKind::Cumulative, law, 1 << 30, 1, price, panes as u64);
             let sigma = series.noise().scale().units() as f64 / 2_f64.powi(series.bits() as i32);
             (series, sigma / single(law, price))
         };
@@ -433,7 +441,7 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
     let mut at_24 = f64::NAN;
     for over in [1_usize, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128] {
         let series = series(
-            WindowKind::Hopping { panes: over as u32 },
+            SeriesKind::Hopping { panes: over as u32 },
             NoiseDistribution::DiscreteGaussian,
             1 << 30,
             1,
@@ -475,7 +483,7 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
 }
 
 /// The mean square of what is published of nothing at all, over what the series says of it; real noise.
-fn variance_found(series: &Series, values: usize, steps: u64, seed: u8) -> f64 {
+fn variance_found(series: &CalibratedSeries, values: usize, steps: u64, seed: u8) -> f64 {
     let mut state = series.begin_state(values);
     let mut generator = Generator::frozen([seed; 32]);
     let nothing = Exact::new(vec![0; values]);
@@ -497,9 +505,9 @@ fn the_deviation_that_is_said_is_the_one_of_real_noise() {
     let gaussian = NoiseDistribution::DiscreteGaussian;
     let laplace = NoiseDistribution::DiscreteLaplace;
     for (over, law, price, horizon, steps, values) in [
-        (WindowKind::Cumulative, gaussian, rho("0.1"), 16, 16, 10_000),
+        (SeriesKind::Cumulative, gaussian, rho("0.1"), 16, 16, 10_000),
         (
-            WindowKind::Cumulative,
+            SeriesKind::Cumulative,
             gaussian,
             approximate("1", "0.000001"),
             100,
@@ -507,17 +515,17 @@ fn the_deviation_that_is_said_is_the_one_of_real_noise() {
             4_000,
         ),
         (
-            WindowKind::Cumulative,
+            SeriesKind::Cumulative,
             gaussian,
             rho("0.1"),
             4096,
             4096,
             250,
         ),
-        (WindowKind::Cumulative, laplace, pure("1"), 128, 150, 4_000),
-        (WindowKind::Cumulative, laplace, pure("1"), 10, 12, 4_000),
+        (SeriesKind::Cumulative, laplace, pure("1"), 128, 150, 4_000),
+        (SeriesKind::Cumulative, laplace, pure("1"), 10, 12, 4_000),
         (
-            WindowKind::Hopping { panes: 24 },
+            SeriesKind::Hopping { panes: 24 },
             gaussian,
             rho("0.1"),
             1,
@@ -525,7 +533,7 @@ fn the_deviation_that_is_said_is_the_one_of_real_noise() {
             4_000,
         ),
         (
-            WindowKind::Hopping { panes: 24 },
+            SeriesKind::Hopping { panes: 24 },
             gaussian,
             rho("0.1"),
             1,
@@ -533,7 +541,7 @@ fn the_deviation_that_is_said_is_the_one_of_real_noise() {
             10_000,
         ),
         (
-            WindowKind::Hopping { panes: 6 },
+            SeriesKind::Hopping { panes: 6 },
             laplace,
             pure("1"),
             1,
@@ -582,7 +590,7 @@ fn correlated(
 #[test]
 fn beyond_what_its_noise_is_for_a_sum_goes_on_with_new_noise_at_the_same_price() {
     let tree = series(
-        WindowKind::Cumulative,
+        SeriesKind::Cumulative,
         NoiseDistribution::DiscreteLaplace,
         1 << 20,
         1,
@@ -639,7 +647,7 @@ fn beyond_what_its_noise_is_for_a_sum_goes_on_with_new_noise_at_the_same_price()
 #[test]
 fn a_window_of_one_pane_is_a_release_of_its_own() {
     let series = series(
-        WindowKind::Hopping { panes: 1 },
+        SeriesKind::Hopping { panes: 1 },
         NoiseDistribution::DiscreteGaussian,
         1 << 20,
         5,
@@ -666,24 +674,24 @@ fn a_window_of_one_pane_is_a_release_of_its_own() {
 }
 
 /// Every kind of series there is, with panes of three values.
-fn every_kind() -> Vec<Series> {
+fn every_kind() -> Vec<CalibratedSeries> {
     let of = |over, law, price, horizon| series(over, law, 1 << 20, 3, price, horizon);
     let gaussian = NoiseDistribution::DiscreteGaussian;
     let laplace = NoiseDistribution::DiscreteLaplace;
     vec![
-        of(WindowKind::Cumulative, gaussian, rho("0.1"), 1000),
-        of(WindowKind::Cumulative, gaussian, rho("0.1"), 1),
-        of(WindowKind::Hopping { panes: 4 }, gaussian, rho("0.1"), 1),
-        of(WindowKind::Hopping { panes: 4 }, laplace, pure("1"), 1),
-        of(WindowKind::Cumulative, laplace, rho("0.1"), 60),
+        of(SeriesKind::Cumulative, gaussian, rho("0.1"), 1000),
+        of(SeriesKind::Cumulative, gaussian, rho("0.1"), 1),
+        of(SeriesKind::Hopping { panes: 4 }, gaussian, rho("0.1"), 1),
+        of(SeriesKind::Hopping { panes: 4 }, laplace, pure("1"), 1),
+        of(SeriesKind::Cumulative, laplace, rho("0.1"), 60),
         of(
-            WindowKind::Cumulative,
+            SeriesKind::Cumulative,
             NoiseDistribution::DiscreteCube,
             approximate("1", "0"),
             64,
         ),
         of(
-            WindowKind::Cumulative,
+            SeriesKind::Cumulative,
             NoiseDistribution::Ball,
             pure("1"),
             1000,
@@ -699,7 +707,7 @@ fn what_is_published_is_exact_sums_and_the_noise_of_the_correlation() {
         let mut other = Generator::frozen([5; 32]);
         let mut memory = series.correlation().empty_memory(3);
         let mut noisy = Vec::<Vec<i128>>::new();
-        let over = if let WindowKind::Hopping { panes } = series.over() {
+        let over = if let SeriesKind::Hopping { panes } = series.over() {
             panes as usize
         } else {
             usize::MAX
@@ -755,7 +763,7 @@ fn a_series_that_is_stopped_at_every_step_publishes_the_same() {
         for t in 0..80 {
             let pane = Exact::new(vec![t, 7, -t * t]);
             let expected = series.release_step(&pane, &mut state, &mut one);
-            let mut read = State::from_bytes(&series, &bytes).unwrap();
+            let mut read = SeriesState::from_bytes(&series, &bytes).unwrap();
             let found: Noisy = series.release_step(&pane, &mut read, &mut other);
             assert_eq!((found, &read), (expected, &state));
             bytes = read.to_bytes(&series);
@@ -770,7 +778,7 @@ fn a_state_has_no_pane_that_no_step_needs_and_one_of_the_first_version_goes_on()
     const HEAD: usize = 33;
     const VECTOR: usize = 3 * 16;
     let law = NoiseDistribution::DiscreteGaussian;
-    let last_4 = WindowKind::Hopping { panes: 4 };
+    let last_4 = SeriesKind::Hopping { panes: 4 };
     let series = series(last_4, law, 1 << 20, 3, rho("0.5"), 1);
     let noise = Fir::for_panes(4).coefficients().len() - 1;
     let mut state = series.begin_state(3);
@@ -793,7 +801,11 @@ fn a_state_has_no_pane_that_no_step_needs_and_one_of_the_first_version_goes_on()
         }
         let sum = Sha256::digest(&first);
         first.extend(&sum[..16]);
-        assert_eq!(State::from_bytes(&series, &first).unwrap(), state, "{t}");
+        assert_eq!(
+            SeriesState::from_bytes(&series, &first).unwrap(),
+            state,
+            "{t}"
+        );
     }
 }
 
@@ -808,35 +820,38 @@ fn bytes_that_are_damaged_or_of_another_series_are_refused() {
         });
         let bytes = state.to_bytes(series);
         for (j, other) in all.iter().enumerate() {
-            let read = State::from_bytes(other, &bytes);
+            let read = SeriesState::from_bytes(other, &bytes);
             assert!(if i == j {
                 read.is_ok()
             } else {
-                matches!(read, Err(Error::StateForeign))
+                matches!(read, Err(SeriesError::StateForeign))
             });
         }
         for at in 1..bytes.len() {
             let mut wrong = bytes.clone();
             wrong[at] ^= 1 << (at % 8);
             assert!(
-                matches!(State::from_bytes(series, &wrong), Err(Error::StateDamaged)),
+                matches!(
+                    SeriesState::from_bytes(series, &wrong),
+                    Err(SeriesError::StateDamaged)
+                ),
                 "{at}"
             );
             assert!(
                 matches!(
-                    State::from_bytes(series, &bytes[..at]),
-                    Err(Error::StateDamaged)
+                    SeriesState::from_bytes(series, &bytes[..at]),
+                    Err(SeriesError::StateDamaged)
                 ),
                 "{at}"
             );
         }
         assert!(matches!(
-            State::from_bytes(series, &[]),
-            Err(Error::StateDamaged)
+            SeriesState::from_bytes(series, &[]),
+            Err(SeriesError::StateDamaged)
         ));
         assert!(matches!(
-            State::from_bytes(series, &[3, 3]),
-            Err(Error::StateVersion { version: 3 })
+            SeriesState::from_bytes(series, &[3, 3]),
+            Err(SeriesError::StateVersion { version: 3 })
         ));
         let shown = format!("{state:?} {:?}", series.correlation().empty_memory(3));
         assert!(
@@ -867,7 +882,7 @@ fn odds(part: f64, n: usize, limit: f64) -> f64 {
 
 /// An adversary who knows the streams, all that is published and the best statistic there is. A lower bound on the epsilon
 /// beside `delta`; many keys at once, as if each were a run.
-fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 {
+fn epsilon_at_least(series: &CalibratedSeries, change: i128, delta: f64, seed: u8) -> f64 {
     const PANES: usize = 24;
     const RUNS: usize = 60_000;
     let column = column(series.correlation(), PANES);
@@ -906,7 +921,7 @@ fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 
 fn an_adversary_learns_no_more_than_the_price_from_all_releases_together() {
     let of = |claimed| {
         series(
-            WindowKind::Cumulative,
+            SeriesKind::Cumulative,
             NoiseDistribution::DiscreteGaussian,
             claimed,
             1,
@@ -924,17 +939,17 @@ fn an_adversary_learns_no_more_than_the_price_from_all_releases_together() {
 #[test]
 fn a_series_that_cannot_be_is_refused_in_words() {
     let of = |over, law, change, price| {
-        Series::calibrated(over, law, Sensitivity(change), 1, 1, price, 100).unwrap_err()
+        CalibratedSeries::calibrated(over, law, Sensitivity(change), 1, 1, price, 100).unwrap_err()
     };
     let gaussian = NoiseDistribution::DiscreteGaussian;
     for (error, words) in [
         (
-            of(WindowKind::Hopping { panes: 0 }, gaussian, 1, rho("1")),
+            of(SeriesKind::Hopping { panes: 0 }, gaussian, 1, rho("1")),
             "a window of 0 panes",
         ),
         (
             of(
-                WindowKind::Hopping { panes: 2049 },
+                SeriesKind::Hopping { panes: 2049 },
                 NoiseDistribution::Ball,
                 1,
                 pure("1"),
@@ -944,20 +959,20 @@ fn a_series_that_cannot_be_is_refused_in_words() {
         (of(LAST_24, gaussian, 0, rho("1")), "sensitivity of 0"),
         (of(LAST_24, gaussian, 1, rho("0")), "price of 0"),
         (
-            of(WindowKind::Cumulative, gaussian, 1, pure("1")),
+            of(SeriesKind::Cumulative, gaussian, 1, pure("1")),
             "needs a delta above 0",
         ),
         (
-            of(WindowKind::Cumulative, gaussian, u64::MAX, rho("1")),
+            of(SeriesKind::Cumulative, gaussian, u64::MAX, rho("1")),
             "too large for a series",
         ),
         (
-            of(WindowKind::Cumulative, gaussian, 1 << 60, rho("0.1")),
+            of(SeriesKind::Cumulative, gaussian, 1 << 60, rho("0.1")),
             "rho of 0.0999",
         ),
         (
             of(
-                WindowKind::Cumulative,
+                SeriesKind::Cumulative,
                 NoiseDistribution::DiscreteLaplace,
                 1,
                 pure("0"),
@@ -969,8 +984,8 @@ fn a_series_that_cannot_be_is_refused_in_words() {
     }
     // Nearly all of the largest noise there can be is needed for the least price there can be.
     let price = approximate("0.000000000001", "0.00000000002");
-    let error = Series::calibrated(
-        WindowKind::Cumulative,
+    let error = CalibratedSeries::calibrated(
+        SeriesKind::Cumulative,
         gaussian,
         Sensitivity(1),
         1000,
@@ -980,7 +995,7 @@ fn a_series_that_cannot_be_is_refused_in_words() {
     )
     .unwrap_err();
     assert!(
-        matches!(error, Error::Rounding { least: 4096, .. }),
+        matches!(error, SeriesError::Rounding { least: 4096, .. }),
         "{error}"
     );
 }

@@ -17,7 +17,7 @@ use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 use bernstream_kafka::source::record::{IdType, TimeFormat};
 use bernstream_release::source::decode::{ArrowDecoder, decode_message};
-use bernstream_release::source::{Batch, Broken, Columns};
+use bernstream_release::source::{Batch, Columns, DecodeError};
 use bernstream_synopsis::clock::Timestamp;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -34,7 +34,7 @@ fn columns() -> Columns {
     }
 }
 
-fn read(payload: &[u8]) -> Result<Batch, Broken> {
+fn read(payload: &[u8]) -> Result<Batch, DecodeError> {
     decode_message(payload, &columns(), 3, 17, Some(Timestamp::from_micros(5)))
 }
 
@@ -89,7 +89,10 @@ fn sound(other: Vec<(&str, ArrayRef)>) -> RecordBatch {
     table(columns)
 }
 
-fn texts(batch: &Batch, text: Option<&bernstream_release::source::Text>) -> Vec<Option<Vec<u8>>> {
+fn texts(
+    batch: &Batch,
+    text: Option<&bernstream_release::source::TextColumn>,
+) -> Vec<Option<Vec<u8>>> {
     let text = text.unwrap();
     assert!(text.get(batch.times.len()).is_none());
     (0..batch.times.len())
@@ -112,7 +115,7 @@ fn bytes(texts: [Option<&str>; 3]) -> Vec<Option<Vec<u8>>> {
         .collect()
 }
 
-fn reason(result: Result<Batch, Broken>) -> String {
+fn reason(result: Result<Batch, DecodeError>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -199,7 +202,7 @@ fn columns_that_are_not_named_may_be_anything() {
 }
 
 /// Everything that a message was read as, or why it was not.
-fn told(result: Result<Batch, Broken>) -> String {
+fn told(result: Result<Batch, DecodeError>) -> String {
     let all = |batch: Batch| {
         format!(
             "{batch:?} {:?} {:?} {:?} {:?}",

@@ -6,12 +6,12 @@ use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target as _;
 use bernstream_synopsis::description::{
-    Axis, Basis, Density, Description, KernelBasis, Noise, NoiseDistribution, PointKernel,
-    Smoothing, Smoothness, Target,
+    AxisDescription, Basis, Density, Description, KernelBasis, NoiseDescription, NoiseDistribution,
+    PointKernel, Smoothing, Smoothness, TargetDescription,
 };
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::{Adjacency, Sensitivity};
-use bernstream_synopsis::{By, Error, Synopsis};
+use bernstream_synopsis::{Synopsis, SynopsisError, SynopsisReading};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -48,19 +48,19 @@ impl Window {
     fn about(&self, law: NoiseDistribution, scale: f64) -> Description {
         let example = bernstream_synopsis::EXAMPLE;
         let mut about: Description = serde_json::from_str(example).expect("the example");
-        about.domain = vec![Axis {
+        about.domain = vec![AxisDescription {
             column: "x".to_owned(),
             min: 0.0,
             max: 1.0,
         }];
         (about.degree, about.order) = (40, 2);
-        about.noise = Noise {
+        about.noise = NoiseDescription {
             law,
             scale,
             grid: scale * 1e-10,
             calibrated: Default::default(),
         };
-        about.target = Target::Density(Density {
+        about.target = TargetDescription::Density(Density {
             kernel: Smoothing::Bandwidths(vec![self.bandwidth]),
             divide_by: None,
         });
@@ -81,7 +81,7 @@ impl Window {
     }
 
     /// The largest error over the domain.
-    fn error(&self, synopsis: &Synopsis, by: impl Into<By>) -> f64 {
+    fn error(&self, synopsis: &Synopsis, by: impl Into<SynopsisReading>) -> f64 {
         let evaluator = synopsis.evaluator(by).expect("a reading");
         let error = |i: u32| {
             (evaluator.evaluate(&[f64::from(i) / 300.0]).unwrap() - self.at(f64::from(i) / 300.0))
@@ -107,7 +107,7 @@ fn raw_and_smoothed(epsilon: f64, told: f64) -> (f64, f64) {
         let mut about = synopsis.description().clone();
         about.noise.scale *= told;
         let as_told = Synopsis::new(about, synopsis.values().to_vec()).unwrap();
-        smoothed += window.error(&as_told, By::Posterior) / 25.0;
+        smoothed += window.error(&as_told, SynopsisReading::Posterior) / 25.0;
     }
     (raw.into_iter().fold(f64::INFINITY, f64::min), smoothed)
 }
@@ -147,7 +147,7 @@ fn the_posterior_deviation_is_that_of_the_error() {
     for seed in 0..40 {
         let window = Window::new(seed, 3_000, 0.06);
         let synopsis = window.released(400.0, seed + 2_000);
-        let evaluator = synopsis.evaluator(By::Posterior).unwrap();
+        let evaluator = synopsis.evaluator(SynopsisReading::Posterior).unwrap();
         for i in 0..=20 {
             let y = f64::from(i) / 20.0;
             let deviation = evaluator.deviation(&[y]).unwrap().expect("a deviation");
@@ -214,8 +214,8 @@ fn kernel_functions_are_smoothed_too() {
         let mut about = window.about(NoiseDistribution::DiscreteGaussian, 4_000.0);
         (about.degree, about.order, about.basis) = (1, 1, Basis::Kernel(basis.clone()));
         let synopsis = Synopsis::new(about, coefficients).unwrap();
-        raw += window.error(&synopsis, By::Kernel);
-        smoothed += window.error(&synopsis, By::Posterior);
+        raw += window.error(&synopsis, SynopsisReading::Kernel);
+        smoothed += window.error(&synopsis, SynopsisReading::Posterior);
         // The noise at a point has the deviation |L^-1 k(y)| <= 1, and is 1.96 of that wide at a point of the kernel.
         let width = synopsis.pointwise_half_width(&points[7]).unwrap();
         assert!((width / 7_840.0 - 1.0).abs() < 1e-3, "{width}");
@@ -256,7 +256,7 @@ fn the_standard_error_of_kernel_interpolation_is_that_of_its_noise() {
             let noisy = mechanism.release_noisy(&Exact::new(vec![0; 15]), &mut generator);
             let coefficients = density.publish(noisy.values().iter().map(|c| *c as f64).collect());
             let synopsis = Synopsis::new(about.clone(), coefficients).unwrap();
-            let evaluator = synopsis.evaluator(By::Kernel).unwrap();
+            let evaluator = synopsis.evaluator(SynopsisReading::Kernel).unwrap();
             for (i, y) in places.iter().enumerate() {
                 let noise = evaluator.evaluate(&[*y]).unwrap().abs();
                 let width = band.half_width(&[*y]).unwrap();
@@ -310,7 +310,7 @@ fn pointwise_bands_cover_at_a_point_and_are_far_narrower_than_simultaneous_ones(
 fn the_nearest_point_is_a_step_function_through_the_values() {
     let window = Window::new(5, 100, 0.1);
     let synopsis = window.released(1.0, 5);
-    let nearest = synopsis.evaluator(By::Nearest).unwrap();
+    let nearest = synopsis.evaluator(SynopsisReading::Nearest).unwrap();
     for (y, index) in [(0.0, 0), (0.012, 0), (0.013, 1), (0.5, 20), (1.0, 40)] {
         assert_eq!(
             nearest.evaluate(&[y]).unwrap(),
@@ -320,8 +320,8 @@ fn the_nearest_point_is_a_step_function_through_the_values() {
     }
     // Interpolation goes through exact values, all but.
     let exact = window.released(1e-9, 5);
-    assert!(window.error(&exact, By::Kernel) < 0.02 * window.at(0.5).max(100.0));
-    assert!(window.error(&exact, By::Posterior) < 0.02 * window.at(0.5).max(100.0));
+    assert!(window.error(&exact, SynopsisReading::Kernel) < 0.02 * window.at(0.5).max(100.0));
+    assert!(window.error(&exact, SynopsisReading::Posterior) < 0.02 * window.at(0.5).max(100.0));
 }
 
 #[test]
@@ -330,19 +330,29 @@ fn readings_that_values_do_not_allow_are_refused() {
     let mut about = window.about(NoiseDistribution::DiscreteLaplace, 1.0);
     (about.degree, about.order, about.basis) = (1, 1, Basis::Affine);
     let affine = Synopsis::new(about.clone(), vec![1.0, 2.0]).unwrap();
-    for by in [By::Nearest, By::Kernel, By::Posterior] {
-        assert!(matches!(affine.evaluator(by), Err(Error::Reading { .. })));
+    for by in [
+        SynopsisReading::Nearest,
+        SynopsisReading::Kernel,
+        SynopsisReading::Posterior,
+    ] {
+        assert!(matches!(
+            affine.evaluator(by),
+            Err(SynopsisError::Reading { .. })
+        ));
     }
     about.basis = Basis::Cosine { frequencies: 3 };
     let moments = Synopsis::new(about, vec![1.0; 3]).unwrap();
     assert!(matches!(
-        moments.evaluator(By::Posterior),
-        Err(Error::NoFunction)
+        moments.evaluator(SynopsisReading::Posterior),
+        Err(SynopsisError::NoFunction)
     ));
-    assert!(matches!(moments.half_width(&[0.5]), Err(Error::NoFunction)));
+    assert!(matches!(
+        moments.half_width(&[0.5]),
+        Err(SynopsisError::NoFunction)
+    ));
     assert!(matches!(
         moments.pointwise_half_width(&[0.5]),
-        Err(Error::NoFunction)
+        Err(SynopsisError::NoFunction)
     ));
 }
 
@@ -379,11 +389,11 @@ fn a_proper_density_is_nowhere_negative_and_integrates_to_one_and_its_distributi
     let nothing = Synopsis::new(synopsis.description().clone(), vec![-1.0; 41]).unwrap();
     assert!(matches!(
         nothing.evaluator(1).unwrap().proper_density(),
-        Err(Error::NoMass { .. })
+        Err(SynopsisError::NoMass { .. })
     ));
     assert!(matches!(
         nothing.evaluator(1).unwrap().distribution_function(),
-        Err(Error::NoMass { .. })
+        Err(SynopsisError::NoMass { .. })
     ));
 }
 
@@ -480,7 +490,7 @@ fn the_approximation_is_within_its_declared_bound() {
         };
         assert!(matches!(
             Synopsis::new(about, values.clone()),
-            Err(Error::Damaged(_))
+            Err(SynopsisError::Damaged(_))
         ));
     }
 }
@@ -494,13 +504,13 @@ fn smoothing_gains_more_in_two_dimensions() {
     let mut about = Window::new(1, 0, bandwidth).about(NoiseDistribution::DiscreteLaplace, scale);
     about.degree = degree;
     about.domain = ["x", "y"]
-        .map(|name| Axis {
+        .map(|name| AxisDescription {
             column: name.to_owned(),
             min: 0.0,
             max: 1.0,
         })
         .to_vec();
-    about.target = Target::Density(Density {
+    about.target = TargetDescription::Density(Density {
         kernel: Smoothing::Bandwidths(vec![bandwidth; 2]),
         divide_by: None,
     });
@@ -534,7 +544,7 @@ fn smoothing_gains_more_in_two_dimensions() {
         let values = grid(degree).iter().map(|y| exact(y) + laplace()).collect();
         let synopsis = Synopsis::new(about.clone(), values).unwrap();
         let points: Vec<([f64; 2], f64)> = grid(24).into_iter().map(|y| (y, exact(&y))).collect();
-        let error = |by: By| {
+        let error = |by: SynopsisReading| {
             let evaluator = synopsis.evaluator(by).unwrap();
             points
                 .iter()
@@ -542,9 +552,9 @@ fn smoothing_gains_more_in_two_dimensions() {
                 .fold(0.0, f64::max)
         };
         for (sum, order) in raw.iter_mut().zip([1, 2, 4]) {
-            *sum += error(By::Bernstein(order));
+            *sum += error(SynopsisReading::Bernstein(order));
         }
-        smoothed += error(By::Posterior);
+        smoothed += error(SynopsisReading::Posterior);
     }
     let raw = raw.into_iter().fold(f64::INFINITY, f64::min);
     assert!(smoothed < 0.75 * raw, "raw {raw}, smoothed {smoothed}");

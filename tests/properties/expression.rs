@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use bernstream_functions::expression::{Expression, Formula, Label, Variable};
+use bernstream_functions::expression::{Expression, Formula, LabelVariable, Variable};
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::Record;
 use bernstream_synopsis::Adjacency;
@@ -27,7 +27,7 @@ fn delay() -> Variable {
 struct Case {
     text: &'static str,
     axes: Vec<Variable>,
-    label: Option<Label>,
+    label: Option<LabelVariable>,
     degree: u32,
     /// How much of the 1-norm under replace-one the search must find.
     replaced: f64,
@@ -35,7 +35,7 @@ struct Case {
 
 fn cases() -> Vec<Case> {
     let hour = || axis("hour", 0.0, 24.0);
-    let number = || Some(Label::Number(axis("late", -1.0, 1.0)));
+    let number = || Some(LabelVariable::Number(axis("late", -1.0, 1.0)));
     vec![
         Case {
             text: "exp(-((delay - at.delay)/15)^2/2)",
@@ -84,7 +84,7 @@ fn cases() -> Vec<Case> {
         Case {
             text: "late*exp(-abs(delay - at.delay)/30)",
             axes: vec![delay()],
-            label: Some(Label::Class("late".into())),
+            label: Some(LabelVariable::Class("late".into())),
             degree: 20,
             replaced: 0.95,
         },
@@ -181,7 +181,7 @@ fn tightness(case: &Case, adjacency: Adjacency) -> [f64; 3] {
     let search = Search {
         target,
         background,
-        is_class: matches!(case.label, Some(Label::Class(_))),
+        is_class: matches!(case.label, Some(LabelVariable::Class(_))),
     };
     let claimed = change::claims(target, adjacency, 1);
     [0, 1, 2].map(|norm| search.worst(adjacency, norm, &mut rng) as f64 / claimed[norm])
@@ -318,7 +318,7 @@ fn records() -> Vec<Record> {
 
 #[test]
 fn values_are_those_of_numpy() {
-    let number = Label::Number(axis("late", -1.0, 1.0));
+    let number = LabelVariable::Number(axis("late", -1.0, 1.0));
     let two = [delay(), axis("hour", 0.0, 24.0)];
     let cases = [
         ("exp(-((delay - at.delay)/15)^2/2)", &two[..1], None),

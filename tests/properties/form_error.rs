@@ -4,7 +4,7 @@ use std::f64::consts::{SQRT_2, TAU};
 
 use crate::harness::exact::Opened as _;
 use bernstream_functions::cells::CellDensity;
-use bernstream_functions::density::Density as Lattice;
+use bernstream_functions::density::LatticeDensity as Lattice;
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
@@ -12,7 +12,8 @@ use bernstream_release::Target;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
-    Axis, Density, Description, Noise, NoiseBand, NoiseDistribution, Smoothing, Target as About,
+    AxisDescription, Density, Description, NoiseBand, NoiseDescription, NoiseDistribution,
+    Smoothing, TargetDescription as About,
 };
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::price::Price;
@@ -108,7 +109,7 @@ impl Case {
         let example = bernstream_synopsis::EXAMPLE;
         let mut about: Description = serde_json::from_str(example).expect("the example");
         let shape = self.target.shape();
-        let axis = |column: &str| Axis {
+        let axis = |column: &str| AxisDescription {
             column: column.to_owned(),
             min: 0.0,
             max: 1.0,
@@ -355,7 +356,7 @@ fn band_and_form_hold_nine_of_ten_windows_and_half_of_it_does_not() {
         let mechanism =
             Mechanism::calibrated(law, change, shape.value_count(), price).expect("noise");
         let unit = case.target.unit();
-        let noise = Noise {
+        let noise = NoiseDescription {
             law,
             scale: mechanism.scale().units() as f64 * unit,
             grid: unit,
@@ -416,7 +417,7 @@ fn band_and_form_hold_nine_of_ten_windows_and_half_of_it_does_not() {
 fn nothing_is_said_of_what_is_not_known() {
     let of = |target: &dyn Target, bandwidths: &[f64]| {
         let shape = target.shape();
-        let axis = Axis {
+        let axis = AxisDescription {
             column: "x".to_owned(),
             min: 0.0,
             max: 1.0,
@@ -448,7 +449,7 @@ fn nothing_is_said_of_what_is_not_known() {
         kernel: Smoothing::Covariance(matrix.to_vec()),
         divide_by: None,
     });
-    let axis = Axis {
+    let axis = AxisDescription {
         column: "x".to_owned(),
         min: 0.0,
         max: 1.0,

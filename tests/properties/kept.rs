@@ -5,12 +5,12 @@ use crate::harness::exact::Opened as _;
 
 use crate::batches::{batch, form, record, rules_for_users, seconds};
 use arrow_array::Float64Array;
-use bernstream_functions::machine::{Machine, Settings};
-use bernstream_functions::regression::Regression;
+use bernstream_functions::machine::{Machine, MachineSettings};
+use bernstream_functions::regression::LatticeRegression;
 use bernstream_release::Target;
-use bernstream_release::window::{Axis, Label, Outside, ReleaseInput, Windows};
+use bernstream_release::window::{DomainAxis, OutsideRule, RecordLabel, ReleaseInput, WindowStore};
 use bernstream_synopsis::Adjacency;
-use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_synopsis::machine::{CubeKernel, Loss};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -49,10 +49,10 @@ fn rows(rng: &mut ChaCha20Rng) -> Vec<Row> {
 
 /// The lattice values of both keys, without the rows of one user.
 fn values(target: &dyn Target, rows: &[Row], without: Option<&str>) -> Vec<i128> {
-    let label = Label::Number(Axis {
+    let label = RecordLabel::Number(DomainAxis {
         min: -1.0,
         max: 1.0,
-        outside: Outside::Clamp,
+        outside: OutsideRule::Clamp,
     });
     let rules = rules_for_users(CAP, 100);
     let form = ReleaseInput {
@@ -61,7 +61,7 @@ fn values(target: &dyn Target, rows: &[Row], without: Option<&str>) -> Vec<i128>
         ..form(target.accumulator())
     };
     let first = rules.grid.span_of(seconds(0));
-    let mut windows = Windows::new(rules, vec![form], first.start, first, None);
+    let mut windows = WindowStore::new(rules, vec![form], first.start, first, None);
     for (row, label) in rows
         .iter()
         .filter(|(row, _)| without.is_none() || row.user != without)
@@ -95,8 +95,8 @@ fn tightness(target: &dyn Target, seed: u64) -> f64 {
 
 #[test]
 fn a_user_changes_what_is_kept_by_no_more_than_its_records_are_charged() {
-    let settings = Settings {
-        kernel: Kernel::Gaussian { bandwidth: 0.2 },
+    let settings = MachineSettings {
+        kernel: CubeKernel::Gaussian { bandwidth: 0.2 },
         loss: Loss::Hinge,
         c: 1.0,
         records: MOST,
@@ -105,7 +105,7 @@ fn a_user_changes_what_is_kept_by_no_more_than_its_records_are_charged() {
         landmarks: None,
     };
     let machine = tightness(&Machine::new(settings).unwrap(), 7);
-    let regression = tightness(&Regression::new(0.1, 10, 0.1, MOST).unwrap(), 7);
+    let regression = tightness(&LatticeRegression::new(0.1, 10, 0.1, MOST).unwrap(), 7);
     println!("machine {machine:.3}, regression {regression:.3} of the claim");
     assert!(machine <= 1.0 && regression <= 1.0);
     // The charge of a single record would be found out.

@@ -4,12 +4,12 @@
 use std::f64::consts::PI;
 
 use crate::harness::exact::Opened as _;
-use bernstream_functions::machine::{KernelMachine, Machine, Settings};
+use bernstream_functions::machine::{KernelMachine, Machine, MachineSettings};
 use bernstream_functions::whitened::KernelDensity;
 use bernstream_noise::Exact;
 use bernstream_release::window::accumulator::Accumulator;
-use bernstream_release::{Error, Target};
-use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_release::{Target, TargetError};
+use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::{Adjacency, Basis};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -249,15 +249,15 @@ fn without_noise_a_density_is_the_true_one_up_to_what_truncation_leaves_out() {
     }
 }
 
-const NARROW: Kernel = Kernel::Gaussian { bandwidth: 0.1 };
-const WIDE: Kernel = Kernel::Gaussian { bandwidth: 2.0 };
-const LAPLACIAN: Kernel = Kernel::Laplacian { bandwidth: 0.3 };
-const CUBIC: Kernel = Kernel::Polynomial { power: 3 };
+const NARROW: CubeKernel = CubeKernel::Gaussian { bandwidth: 0.1 };
+const WIDE: CubeKernel = CubeKernel::Gaussian { bandwidth: 2.0 };
+const LAPLACIAN: CubeKernel = CubeKernel::Laplacian { bandwidth: 0.3 };
+const CUBIC: CubeKernel = CubeKernel::Polynomial { power: 3 };
 
 const RECORDS: u32 = 40;
 
-fn settings(kernel: Kernel, loss: Loss, c: f64, dimensions: usize) -> Settings {
-    Settings {
+fn settings(kernel: CubeKernel, loss: Loss, c: f64, dimensions: usize) -> MachineSettings {
+    MachineSettings {
         kernel,
         loss,
         c,
@@ -270,8 +270,8 @@ fn settings(kernel: Kernel, loss: Loss, c: f64, dimensions: usize) -> Settings {
 
 /// Settings, points, and what the search must reach of the 2-norm. The tolerance of the solver is 5 % of every claim, and a
 /// search cannot use it: 0.952 is all there is. Gaps are those of `tests/properties/machine.rs`.
-fn machines() -> Vec<(Settings, usize, f64)> {
-    let landmarks = |settings: Settings| Settings {
+fn machines() -> Vec<(MachineSettings, usize, f64)> {
+    let landmarks = |settings: MachineSettings| MachineSettings {
         landmarks: Some(8),
         ..settings
     };
@@ -282,7 +282,7 @@ fn machines() -> Vec<(Settings, usize, f64)> {
         (landmarks(settings(WIDE, Loss::Hinge, 1.0, 2)), 9, 0.94),
         (settings(LAPLACIAN, Loss::Hinge, 4.0, 1), 30, 0.9),
         (settings(CUBIC, Loss::Hinge, 1.0, 2), 10, 0.94),
-        (settings(Kernel::Linear, Loss::Hinge, 1.0, 2), 3, 0.94),
+        (settings(CubeKernel::Linear, Loss::Hinge, 1.0, 2), 3, 0.94),
         (settings(WIDE, Loss::Huber, 10.0, 1), 6, 0.95),
         (settings(WIDE, Loss::Logistic, 0.1, 1), 6, 0.93),
         (settings(NARROW, Loss::Logistic, 1.0, 1), 20, 0.9),
@@ -293,7 +293,7 @@ fn machines() -> Vec<(Settings, usize, f64)> {
 /// The largest found over claimed: a record that changes sides alone and among others, and all of it moved about.
 fn machine_tightness(
     machine: &KernelMachine,
-    settings: Settings,
+    settings: MachineSettings,
     adjacency: Adjacency,
 ) -> [f64; 3] {
     let axes = settings.dimensions;
@@ -376,13 +376,13 @@ fn no_record_changes_a_machine_by_more_than_claimed_and_some_nearly_do() {
             if settings.loss == Loss::Squared && adjacency == Adjacency::AddRemove {
                 assert_eq!(
                     machine.euclidean_sensitivity(adjacency, 1),
-                    Err(Error::SquaredLoss)
+                    Err(TargetError::SquaredLoss)
                 );
                 continue;
             }
             let found = machine_tightness(&machine, settings, adjacency);
             let [length, sum, sup] = found;
-            let Settings {
+            let MachineSettings {
                 kernel, loss, c, ..
             } = settings;
             println!(
@@ -407,7 +407,7 @@ fn without_noise_a_machine_is_the_same_function_up_to_what_truncation_leaves_out
     let degree = 12;
     for (settings, points, _) in machines() {
         let machine = KernelMachine::new(settings, points).unwrap();
-        let lattice = Machine::new(Settings { degree, ..settings }).unwrap();
+        let lattice = Machine::new(MachineSettings { degree, ..settings }).unwrap();
         let axes = settings.dimensions;
         let side: Vec<_> = places(axes, 35, 3)
             .into_iter()
@@ -445,7 +445,8 @@ fn without_noise_a_machine_is_the_same_function_up_to_what_truncation_leaves_out
 
 #[test]
 fn what_cannot_be_built_is_refused_in_words() {
-    let says = |error: Error, words: &str| assert!(error.to_string().contains(words), "{error}");
+    let says =
+        |error: TargetError, words: &str| assert!(error.to_string().contains(words), "{error}");
     says(
         KernelDensity::diagonal(&[], 10).unwrap_err(),
         "1 to 3 axes, not 0",
@@ -473,7 +474,7 @@ fn what_cannot_be_built_is_refused_in_words() {
     let machine = |settings| KernelMachine::new(settings, 10).unwrap_err();
     says(
         machine(settings(
-            Kernel::Gaussian { bandwidth: 0.0 },
+            CubeKernel::Gaussian { bandwidth: 0.0 },
             Loss::Hinge,
             1.0,
             1,
@@ -486,7 +487,7 @@ fn what_cannot_be_built_is_refused_in_words() {
         "1 to 3 axes, not 4",
     );
     says(
-        machine(Settings {
+        machine(MachineSettings {
             records: 5001,
             ..settings(WIDE, Loss::Hinge, 1.0, 1)
         }),
@@ -502,7 +503,7 @@ fn a_unit_is_charged_for_each_of_its_records() {
         for adjacency in ADJACENCIES {
             let one = target.euclidean_sensitivity(adjacency, 1).unwrap();
             assert_eq!(target.euclidean_sensitivity(adjacency, 7), Ok(7 * one));
-            let most = Err(Error::Contributions {
+            let most = Err(TargetError::Contributions {
                 contributions: u32::MAX,
             });
             assert_eq!(target.euclidean_sensitivity(adjacency, u32::MAX), most);

@@ -1,10 +1,10 @@
 //! How much a record can change a machine or a logistic regression, against searches that try to change it more.
 
-use bernstream_functions::logistic::{Logistic, Score};
-use bernstream_functions::machine::{Machine, Settings};
+use bernstream_functions::logistic::{Logistic, LogisticScore};
+use bernstream_functions::machine::{Machine, MachineSettings};
 use bernstream_release::window::accumulator::{Accumulator, Record};
-use bernstream_release::{Error, Target};
-use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_release::{Target, TargetError};
+use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::{Adjacency, ShapeError};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -14,10 +14,10 @@ use crate::harness::exact::Opened as _;
 
 const ADJACENCIES: [Adjacency; 2] = [Adjacency::AddRemove, Adjacency::ReplaceOne];
 
-const NARROW: Kernel = Kernel::Gaussian { bandwidth: 0.1 };
-const WIDE: Kernel = Kernel::Gaussian { bandwidth: 2.0 };
-const LAPLACIAN: Kernel = Kernel::Laplacian { bandwidth: 0.3 };
-const CUBIC: Kernel = Kernel::Polynomial { power: 3 };
+const NARROW: CubeKernel = CubeKernel::Gaussian { bandwidth: 0.1 };
+const WIDE: CubeKernel = CubeKernel::Gaussian { bandwidth: 2.0 };
+const LAPLACIAN: CubeKernel = CubeKernel::Laplacian { bandwidth: 0.3 };
+const CUBIC: CubeKernel = CubeKernel::Polynomial { power: 3 };
 
 /// Kernel, loss, `C`, axes, degree, and what the search must reach of the claims, in the 1-norm (and the 2-norm, which lies
 /// between) and the sup norm.
@@ -31,13 +31,13 @@ const CUBIC: Kernel = Kernel::Polynomial { power: 3 };
 ///   resist, by their curvature, but how much is not known for all data.
 /// * The 1-norm of narrow kernels: the bound is the mean of what a lone record does and of the worst function
 ///   of norm `r`, which spreads over the lattice (0.62 for 0.1; 0.95 for 2, where every function spreads).
-const CASES: [(Kernel, Loss, f64, usize, u32, [f64; 2]); 12] = [
+const CASES: [(CubeKernel, Loss, f64, usize, u32, [f64; 2]); 12] = [
     (NARROW, Loss::Hinge, 1.0, 1, 12, [0.6, 0.95]),
     (WIDE, Loss::Hinge, 1.0, 1, 12, [0.95, 0.95]),
     (WIDE, Loss::Hinge, 10.0, 2, 4, [0.94, 0.95]),
     (LAPLACIAN, Loss::Hinge, 4.0, 1, 12, [0.79, 0.95]),
     (CUBIC, Loss::Hinge, 1.0, 2, 4, [0.5, 0.95]),
-    (Kernel::Linear, Loss::Hinge, 1.0, 2, 2, [0.6, 0.95]),
+    (CubeKernel::Linear, Loss::Hinge, 1.0, 2, 2, [0.6, 0.95]),
     (WIDE, Loss::Huber, 10.0, 1, 12, [0.95, 0.95]),
     (CUBIC, Loss::Huber, 1.0, 1, 12, [0.7, 0.95]),
     (WIDE, Loss::Logistic, 1.0, 1, 12, [0.92, 0.92]),
@@ -50,9 +50,9 @@ const CASES: [(Kernel, Loss, f64, usize, u32, [f64; 2]); 12] = [
 const RECORDS: u32 = 40;
 
 fn settings(
-    (kernel, loss, c, dimensions, degree, _): (Kernel, Loss, f64, usize, u32, [f64; 2]),
-) -> Settings {
-    Settings {
+    (kernel, loss, c, dimensions, degree, _): (CubeKernel, Loss, f64, usize, u32, [f64; 2]),
+) -> MachineSettings {
+    MachineSettings {
         kernel,
         loss,
         c,
@@ -63,7 +63,7 @@ fn settings(
     }
 }
 
-fn machine(settings: Settings) -> Machine {
+fn machine(settings: MachineSettings) -> Machine {
     Machine::new(settings).unwrap()
 }
 
@@ -236,7 +236,7 @@ fn no_record_changes_a_machine_by_more_than_claimed_and_some_nearly_do() {
     for case in CASES {
         let target = machine(settings(case));
         for adjacency in ADJACENCIES {
-            if target.sensitivity(adjacency, 1) == Err(Error::SquaredLoss) {
+            if target.sensitivity(adjacency, 1) == Err(TargetError::SquaredLoss) {
                 continue;
             }
             let [sum, sup, length] = tightness(&target, adjacency, case.3, case.1.classifies());
@@ -285,7 +285,7 @@ fn a_sensitivity_thirty_percent_too_small_is_found_out() {
 fn landmarks_are_held_to_the_same_claims() {
     for (kernel, near) in [(NARROW, 0.9), (WIDE, 0.95), (LAPLACIAN, 0.9), (CUBIC, 0.95)] {
         let case = (kernel, Loss::Hinge, 1.0, 1, 12, [0.0; 2]);
-        let target = machine(Settings {
+        let target = machine(MachineSettings {
             landmarks: Some(6),
             ..settings(case)
         });
@@ -304,10 +304,10 @@ fn landmarks_are_held_to_the_same_claims() {
 #[test]
 fn no_record_changes_a_logistic_regression_by_more_than_claimed_and_some_nearly_do() {
     for (dimensions, score, near) in [
-        (1, Score::Linear, [0.92, 0.7]),
-        (3, Score::Linear, [0.9, 0.6]),
-        (1, Score::Sigmoid { degree: 6 }, [0.6, 0.9]),
-        (2, Score::Sigmoid { degree: 4 }, [0.5, 0.9]),
+        (1, LogisticScore::Linear, [0.92, 0.7]),
+        (3, LogisticScore::Linear, [0.9, 0.6]),
+        (1, LogisticScore::Sigmoid { degree: 6 }, [0.6, 0.9]),
+        (2, LogisticScore::Sigmoid { degree: 4 }, [0.5, 0.9]),
     ] {
         let target = Logistic::new(dimensions, 1.0, RECORDS, score).unwrap();
         for adjacency in ADJACENCIES {
@@ -370,22 +370,22 @@ fn records(n: u32, axes: usize, classes: bool) -> Side {
 }
 
 /// What `machine.py` found: the settings, whether the hinge is the sharp one, and the lattice values.
-fn fixtures() -> Vec<(Settings, bool, Vec<f64>)> {
+fn fixtures() -> Vec<(MachineSettings, bool, Vec<f64>)> {
     let lines: Vec<&str> = include_str!("../data/machine.txt").lines().collect();
     let fixture = |pair: &[&str]| {
         let words: Vec<&str> = pair[0].split(' ').collect();
         let number = |i: usize| -> f64 { words[i].parse().unwrap() };
         let kernel = match words[0] {
-            "gaussian" => Kernel::Gaussian {
+            "gaussian" => CubeKernel::Gaussian {
                 bandwidth: number(1),
             },
-            "laplacian" => Kernel::Laplacian {
+            "laplacian" => CubeKernel::Laplacian {
                 bandwidth: number(1),
             },
-            "polynomial" => Kernel::Polynomial {
+            "polynomial" => CubeKernel::Polynomial {
                 power: number(1) as u32,
             },
-            _ => Kernel::Linear,
+            _ => CubeKernel::Linear,
         };
         let loss = match words[2] {
             "hinge" | "sharp" => Loss::Hinge,
@@ -394,7 +394,7 @@ fn fixtures() -> Vec<(Settings, bool, Vec<f64>)> {
             _ => Loss::Huber,
         };
         let [records, dimensions, degree] = [4, 5, 6].map(|i| number(i) as u32);
-        let settings = Settings {
+        let settings = MachineSettings {
             kernel,
             loss,
             c: number(3),
@@ -459,12 +459,12 @@ fn minimisers_are_those_of_scikit_learn_and_scipy() {
 fn landmarks_lose_nothing_of_a_polynomial_and_little_of_a_smooth_kernel() {
     for (settings, sharp, theirs) in fixtures() {
         let few = match settings.kernel {
-            Kernel::Gaussian { .. } => 12,
-            Kernel::Polynomial { .. } => 4,
+            CubeKernel::Gaussian { .. } => 12,
+            CubeKernel::Polynomial { .. } => 4,
             _ => continue,
         };
         if !sharp {
-            let target = machine(Settings {
+            let target = machine(MachineSettings {
                 landmarks: Some(few),
                 ..settings
             });
@@ -478,15 +478,15 @@ fn landmarks_lose_nothing_of_a_polynomial_and_little_of_a_smooth_kernel() {
 
 #[test]
 fn a_logistic_regression_is_that_of_scikit_learn() {
-    let linear = |(settings, ..): &(Settings, bool, Vec<f64>)| {
-        (settings.kernel, settings.loss) == (Kernel::Linear, Loss::Logistic)
+    let linear = |(settings, ..): &(MachineSettings, bool, Vec<f64>)| {
+        (settings.kernel, settings.loss) == (CubeKernel::Linear, Loss::Logistic)
     };
     let (settings, _, theirs) = fixtures().into_iter().find(linear).unwrap();
     let side = records(60, settings.dimensions, true);
-    let regression = |score: Score| {
+    let regression = |score: LogisticScore| {
         Logistic::new(settings.dimensions, settings.c, settings.records, score).unwrap()
     };
-    let coefficients = values(&regression(Score::Linear), &side);
+    let coefficients = values(&regression(LogisticScore::Linear), &side);
     assert_eq!(coefficients.len(), settings.dimensions + 1);
     let t = |index: usize, axis: u32| f64::from(index as u32 / 3_u32.pow(2 - axis) % 3) - 1.0;
     let score = |index: usize| {
@@ -503,7 +503,7 @@ fn a_logistic_regression_is_that_of_scikit_learn() {
         .map(|score| 1.0 / (1.0 + (-score).exp()))
         .collect();
     let ours = values(
-        &regression(Score::Sigmoid {
+        &regression(LogisticScore::Sigmoid {
             degree: settings.degree,
         }),
         &side,
@@ -531,14 +531,14 @@ fn degenerate_windows_give_finite_functions_of_the_same_shape() {
             .collect(),
     );
     let mut targets: Vec<Box<dyn Target>> = vec![
-        Box::new(Logistic::new(2, 5.0, RECORDS, Score::Linear).unwrap()),
-        Box::new(Logistic::new(2, 5.0, RECORDS, Score::Sigmoid { degree: 3 }).unwrap()),
+        Box::new(Logistic::new(2, 5.0, RECORDS, LogisticScore::Linear).unwrap()),
+        Box::new(Logistic::new(2, 5.0, RECORDS, LogisticScore::Sigmoid { degree: 3 }).unwrap()),
     ];
     for loss in [Loss::Hinge, Loss::Logistic, Loss::Squared, Loss::Huber] {
-        for kernel in [NARROW, WIDE, LAPLACIAN, CUBIC, Kernel::Linear] {
+        for kernel in [NARROW, WIDE, LAPLACIAN, CUBIC, CubeKernel::Linear] {
             for (c, landmarks) in [(1e-6, None), (50.0, None), (50.0, Some(4))] {
                 let settings = settings((kernel, loss, c, 2, 3, [0.0; 2]));
-                targets.push(Box::new(machine(Settings {
+                targets.push(Box::new(machine(MachineSettings {
                     landmarks,
                     ..settings
                 })));
@@ -603,73 +603,79 @@ fn the_order_of_records_does_not_matter() {
 #[test]
 fn settings_without_a_bound_or_without_memory_are_refused() {
     let good = settings(CASES[0]);
-    let error = |settings: Settings| Machine::new(settings).unwrap_err();
-    assert_eq!(error(Settings { c: 0.0, ..good }), Error::Weight { c: 0.0 });
-    assert_eq!(error(Settings { records: 0, ..good }), Error::NoRecords);
+    let error = |settings: MachineSettings| Machine::new(settings).unwrap_err();
     assert_eq!(
-        error(Settings {
+        error(MachineSettings { c: 0.0, ..good }),
+        TargetError::Weight { c: 0.0 }
+    );
+    assert_eq!(
+        error(MachineSettings { records: 0, ..good }),
+        TargetError::NoRecords
+    );
+    assert_eq!(
+        error(MachineSettings {
             dimensions: 4,
             ..good
         }),
-        Error::Shape(ShapeError::Axes(4))
+        TargetError::Shape(ShapeError::Axes(4))
     );
     assert_eq!(
-        error(Settings {
+        error(MachineSettings {
             records: 5_001,
             ..good
         }),
-        Error::NeedsLandmarks {
+        TargetError::NeedsLandmarks {
             records: 5_001,
             most: 5_000
         }
     );
     assert!(matches!(
-        error(Settings {
+        error(MachineSettings {
             degree: 10_000,
             ..good
         }),
-        Error::Degree { .. }
+        TargetError::Degree { .. }
     ));
     assert!(matches!(
-        error(Settings {
+        error(MachineSettings {
             dimensions: 3,
             degree: 30,
             ..good
         }),
-        Error::Points { .. }
+        TargetError::Points { .. }
     ));
     assert!(matches!(
-        error(Settings {
-            kernel: Kernel::Gaussian {
+        error(MachineSettings {
+            kernel: CubeKernel::Gaussian {
                 bandwidth: f64::NAN
             },
             ..good
         }),
-        Error::Shape(ShapeError::KernelBandwidth { .. })
+        TargetError::Shape(ShapeError::KernelBandwidth { .. })
     ));
     assert!(matches!(
-        error(Settings {
-            kernel: Kernel::Polynomial { power: 0 },
+        error(MachineSettings {
+            kernel: CubeKernel::Polynomial { power: 0 },
             ..good
         }),
-        Error::Shape(ShapeError::Power { .. })
+        TargetError::Shape(ShapeError::Power { .. })
     ));
-    let many = Settings {
+    let many = MachineSettings {
         records: u32::MAX,
         landmarks: Some(30),
         ..good
     };
-    assert!(matches!(error(many), Error::Features { .. }));
-    let squared = machine(Settings {
+    assert!(matches!(error(many), TargetError::Features { .. }));
+    let squared = machine(MachineSettings {
         loss: Loss::Squared,
         ..good
     });
     assert_eq!(
         squared.sensitivity(Adjacency::AddRemove, 1),
-        Err(Error::SquaredLoss)
+        Err(TargetError::SquaredLoss)
     );
     assert_eq!(
         squared.sup_sensitivity(Adjacency::AddRemove, 1),
-        Err(Error::SquaredLoss)
+        Err(TargetError::SquaredLoss)
     );
 }

@@ -4,7 +4,7 @@
 use std::f64::consts::PI;
 
 use crate::harness::exact::Opened as _;
-use bernstream_functions::moments::Moments;
+use bernstream_functions::moments::CosineMoments;
 use bernstream_release::Target;
 use bernstream_synopsis::Adjacency;
 use rand::rngs::ChaCha20Rng;
@@ -25,7 +25,7 @@ const CASES: [(usize, u32); 9] = [
     (3, 4),
 ];
 
-fn values(moments: &Moments, records: &[Record]) -> Vec<i128> {
+fn values(moments: &CosineMoments, records: &[Record]) -> Vec<i128> {
     let spec = moments.accumulator();
     moments
         .evaluate(&spec.filled_accumulator(records.iter().map(|x| spec.record(x, 0.0))))
@@ -34,7 +34,7 @@ fn values(moments: &Moments, records: &[Record]) -> Vec<i128> {
 
 /// 1-norm, sup norm and 2-norm of what single records, or one in place of another, make of the moments.
 struct Search<'a> {
-    moments: &'a Moments,
+    moments: &'a CosineMoments,
     /// Exact moments are sums, so the difference that a record makes is the same whatever the others are, but for less than a
     /// unit: the background is tried once.
     background: Vec<Record>,
@@ -117,7 +117,7 @@ impl Search<'_> {
     }
 }
 
-fn claims(moments: &Moments, adjacency: Adjacency, contributions: u32) -> [f64; 3] {
+fn claims(moments: &CosineMoments, adjacency: Adjacency, contributions: u32) -> [f64; 3] {
     [
         moments.sensitivity(adjacency, contributions).unwrap().0 as f64,
         moments.sup_sensitivity(adjacency, contributions).unwrap() as f64,
@@ -135,7 +135,7 @@ fn tightness(
     contributions: u32,
     background: usize,
 ) -> [f64; 3] {
-    let moments = Moments::new(axes, frequencies).unwrap();
+    let moments = CosineMoments::new(axes, frequencies).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let background = (0..background)
         .map(|_| (0..axes).map(|_| rng.random()).collect())
@@ -201,7 +201,7 @@ fn a_unit_of_several_records_is_held_to_as_many_sensitivities() {
             "{axes} {frequencies}: {found:?}"
         );
     }
-    let moments = Moments::new(2, 4).unwrap();
+    let moments = CosineMoments::new(2, 4).unwrap();
     assert!(
         moments
             .sensitivity(Adjacency::AddRemove, u32::MAX)
@@ -225,7 +225,7 @@ fn a_claim_thirty_percent_too_small_is_found_out() {
 /// The paper's `t^d`, where a record is replaced (`docs/proofs/papers.md`: 9.15 against 8).
 #[test]
 fn the_papers_sensitivity_is_false_where_a_record_is_replaced() {
-    let moments = Moments::new(1, 8).unwrap();
+    let moments = CosineMoments::new(1, 8).unwrap();
     let search = Search {
         moments: &moments,
         background: Vec::new(),
@@ -249,7 +249,7 @@ fn the_papers_sensitivity_is_false_where_a_record_is_replaced() {
 
 /// The largest error of a moment of one record, over places.
 fn error(axes: usize, frequencies: u32) -> f64 {
-    let moments = Moments::new(axes, frequencies).unwrap();
+    let moments = CosineMoments::new(axes, frequencies).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let t = frequencies as usize;
     let mut worst = 0.0_f64;
@@ -296,7 +296,7 @@ fn moments_are_those_of_the_records() {
 
 #[test]
 fn the_first_moment_counts_the_records_and_the_order_does_not_matter() {
-    let moments = Moments::new(2, 5).unwrap();
+    let moments = CosineMoments::new(2, 5).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let mut records: Vec<Record> = (0..300).map(|_| vec![rng.random(), rng.random()]).collect();
     let first = values(&moments, &records);
@@ -308,7 +308,11 @@ fn the_first_moment_counts_the_records_and_the_order_does_not_matter() {
 
 #[test]
 fn what_cannot_be_built_is_refused_in_words() {
-    let says = |axes, frequencies| Moments::new(axes, frequencies).unwrap_err().to_string();
+    let says = |axes, frequencies| {
+        CosineMoments::new(axes, frequencies)
+            .unwrap_err()
+            .to_string()
+    };
     assert!(says(4, 2).contains("1 to 3 axes"));
     assert!(says(1, 0).contains("are not from 1 to 1024"));
     assert!(says(1, 1025).contains("are not from 1 to 1024"));

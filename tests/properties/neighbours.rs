@@ -18,14 +18,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bernstream_audit::compare::{ComparedPart, PairsReport, compare_replays};
-use bernstream_audit::messages::Message;
+use bernstream_audit::messages::InputMessage;
 use bernstream_audit::{
     AuditSubject, NeighbouringPair, ReplayObservations, StampSource, neighbours, replay, run_pairs,
 };
-use bernstream_config::{Input, Settings};
-use bernstream_synopsis::description::Definition;
+use bernstream_config::{InputParams, WorkerSettings};
+use bernstream_synopsis::description::PrivacyDefinition;
 use bernstream_synopsis::price::Price;
-use bernstream_worker::pipeline::{Release, ReleasePlan};
+use bernstream_worker::pipeline::{PlannedRelease, ReleasePlan};
 use rand::SeedableRng;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
@@ -44,18 +44,18 @@ const LEAST: usize = 24;
 const FIRST: usize = 8;
 
 /// Who stamps the messages of an input.
-fn stamps(settings: &Settings) -> StampSource {
+fn stamps(settings: &WorkerSettings) -> StampSource {
     match &settings.input {
-        Input::Files(_) => StampSource::None,
-        Input::Kafka(kafka) if kafka.trust_producer_time => StampSource::Producers,
-        Input::Kafka(kafka) => StampSource::Broker {
+        InputParams::Files(_) => StampSource::None,
+        InputParams::Kafka(kafka) if kafka.trust_producer_time => StampSource::Producers,
+        InputParams::Kafka(kafka) => StampSource::Broker {
             slack: kafka.clock_slack,
         },
     }
 }
 
 fn subject<'a>(
-    settings: &'a Settings,
+    settings: &'a WorkerSettings,
     plan: &'a ReleasePlan,
     has_backfill: bool,
 ) -> AuditSubject<'a> {
@@ -158,7 +158,7 @@ struct Case {
     name: String,
     function: String,
     noise: &'static str,
-    settings: Settings,
+    settings: WorkerSettings,
     has_backfill: bool,
 }
 
@@ -187,7 +187,10 @@ impl Case {
     }
 
     fn is_random(&self) -> bool {
-        matches!(self.settings.privacy.definition, Definition::Random(_))
+        matches!(
+            self.settings.privacy.definition,
+            PrivacyDefinition::Random(_)
+        )
     }
 
     /// As many pairs as time allows: those that tell most, then others in random order.
@@ -278,7 +281,7 @@ fn table<'a>(reports: impl Iterator<Item = &'a (Case, PairsReport)>) {
 
 /// A plain configuration, a stream and the same with a record more.
 struct Control {
-    settings: Settings,
+    settings: WorkerSettings,
     plan: ReleasePlan,
 }
 
@@ -359,7 +362,7 @@ fn noise_for_half_the_sensitivity_is_found() {
     let mut control = Control::new();
     let pair = control.pair();
     let replays = control.replays(&pair);
-    let release: &mut Release = &mut control.plan.releases[0];
+    let release: &mut PlannedRelease = &mut control.plan.releases[0];
     release.variants = release
         .variants
         .try_map(|variant| {
@@ -571,7 +574,7 @@ fn a_row_that_spoils_its_message_is_found() {
     let control = Control::new();
     let pair = control.pair();
     let mut with = pair.with.to_vec();
-    with[1] = Message {
+    with[1] = InputMessage {
         batches: Vec::new(),
         ..with[1].clone()
     };

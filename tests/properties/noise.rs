@@ -7,7 +7,7 @@ use std::path::Path;
 use bernstream_noise::Exact;
 use bernstream_noise::calibrate::Scale;
 use bernstream_noise::noise::{DiscreteCube, DiscreteLaplace, Generator, permute_and_flip};
-use bernstream_noise::{Candidates, Mechanism, Selection};
+use bernstream_noise::{FunctionCandidates, Mechanism, PermuteAndFlip};
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::price::Price;
@@ -368,7 +368,7 @@ fn one_of_many_functions_is_chosen_with_the_odds_of_its_utility() {
     assert!(misfit(48) < 47.6, "{}", misfit(48));
     assert!(misfit(64) > 47.6 && misfit(32) > 47.6);
     let mut generator = Generator::frozen([72; 32]);
-    let choice = Selection::calibrated(1, "100".parse().unwrap()).unwrap();
+    let choice = PermuteAndFlip::calibrated(1, "100".parse().unwrap()).unwrap();
     let best =
         (0..200).map(|_| choice.choose_index(&Exact::new(utilities.clone()), &mut generator));
     assert!(
@@ -404,7 +404,7 @@ fn the_odds_of_neighbours_under_a_choice_are_those_of_the_price() {
         }
         odds
     };
-    let scale = Selection::calibrated(40, "1.00000001".parse().unwrap())
+    let scale = PermuteAndFlip::calibrated(40, "1.00000001".parse().unwrap())
         .unwrap()
         .scale()
         .units() as f64;
@@ -427,7 +427,7 @@ fn a_candidate_is_chosen_by_its_largest_distance_and_at_its_price() {
         vec![-300, 0, 0],
     ];
     let price = "1.00000001".parse().unwrap();
-    let candidates = Candidates::calibrated(functions, 40, price).unwrap();
+    let candidates = FunctionCandidates::calibrated(functions, 40, price).unwrap();
     let utilities = |values: &[i128]| candidates.utilities(&Exact::new(values.to_vec())).opened();
     let exact = [0, 90, 210];
     assert_eq!(utilities(&exact), [-10, -30, -190, -300]);
@@ -436,7 +436,10 @@ fn a_candidate_is_chosen_by_its_largest_distance_and_at_its_price() {
         farthest.iter().all(|utility| *utility < 1000 - i128::MAX),
         "a distance beyond the range is the largest"
     );
-    let scale = Selection::calibrated(40, price).unwrap().scale().units() as f64;
+    let scale = PermuteAndFlip::calibrated(40, price)
+        .unwrap()
+        .scale()
+        .units() as f64;
     let law = |values: &[i128], scale: f64| choices(&utilities(values), scale);
 
     let mut generator = Generator::frozen([73; 32]);

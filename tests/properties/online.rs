@@ -3,9 +3,9 @@
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
-use bernstream_noise::online::{Answer, Online};
+use bernstream_noise::online::{OnlineAnswer, OnlineMechanism};
 use bernstream_synopsis::NoiseDistribution;
-use bernstream_synopsis::machine::Kernel;
+use bernstream_synopsis::machine::CubeKernel;
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::{PointKernel, Sensitivity};
 use rand::rngs::ChaCha20Rng;
@@ -17,11 +17,11 @@ use crate::statistics::{TWO_SIDED, chi_square};
 const DELTA: u64 = 1 << 24;
 
 fn laplacian(bandwidth: f64) -> PointKernel {
-    PointKernel::Machine(Kernel::Laplacian { bandwidth })
+    PointKernel::Machine(CubeKernel::Laplacian { bandwidth })
 }
 
 fn gaussian(bandwidth: f64) -> PointKernel {
-    PointKernel::Machine(Kernel::Gaussian { bandwidth })
+    PointKernel::Machine(CubeKernel::Gaussian { bandwidth })
 }
 
 fn kernels() -> Vec<(PointKernel, usize)> {
@@ -36,7 +36,7 @@ fn kernels() -> Vec<(PointKernel, usize)> {
             },
             2,
         ),
-        (PointKernel::Machine(Kernel::Polynomial { power: 4 }), 2),
+        (PointKernel::Machine(CubeKernel::Polynomial { power: 4 }), 2),
     ]
 }
 
@@ -44,8 +44,8 @@ fn rho(rho: &str) -> Price {
     Price::Concentrated(rho.parse().unwrap())
 }
 
-fn online(kernel: &PointKernel, axes: usize, error: f64) -> Online {
-    Online::new(kernel.clone(), axes, Sensitivity(DELTA), error, rho("0.5")).unwrap()
+fn online(kernel: &PointKernel, axes: usize, error: f64) -> OnlineMechanism {
+    OnlineMechanism::new(kernel.clone(), axes, Sensitivity(DELTA), error, rho("0.5")).unwrap()
 }
 
 fn one(value: i128) -> Exact {
@@ -219,7 +219,7 @@ fn answers_one_by_one_have_the_law_of_the_batch() {
 
 /// Two neighbours asked the same points, with the same noise.
 struct Pair {
-    sides: [Online; 2],
+    sides: [OnlineMechanism; 2],
     generators: [Generator; 2],
     factor: Cholesky,
     /// Of the coordinates.
@@ -239,7 +239,7 @@ impl Pair {
     }
 
     /// `values` of both; the answer of the first.
-    fn ask(&mut self, point: &[f64], values: [i128; 2]) -> Answer {
+    fn ask(&mut self, point: &[f64], values: [i128; 2]) -> OnlineAnswer {
         let mut answers = Vec::new();
         for ((side, generator), value) in
             self.sides.iter_mut().zip(&mut self.generators).zip(values)
@@ -428,7 +428,8 @@ fn one_price_pays_for_all_points() {
             delta: "0.000001".parse().unwrap(),
         },
     ] {
-        let online = Online::new(laplacian(0.2), 1, Sensitivity(DELTA), 1.0, price).unwrap();
+        let online =
+            OnlineMechanism::new(laplacian(0.2), 1, Sensitivity(DELTA), 1.0, price).unwrap();
         let vector = Mechanism::calibrated(
             NoiseDistribution::DiscreteGaussian,
             Sensitivity(change),
@@ -445,7 +446,7 @@ fn one_price_pays_for_all_points() {
     }
     let pure = Price::Pure("1".parse().unwrap());
     assert!(
-        Online::new(laplacian(0.2), 1, Sensitivity(DELTA), 1.0, pure).is_err(),
+        OnlineMechanism::new(laplacian(0.2), 1, Sensitivity(DELTA), 1.0, pure).is_err(),
         "Gaussian noise has no pure price"
     );
 }
@@ -453,7 +454,7 @@ fn one_price_pays_for_all_points() {
 #[test]
 fn what_cannot_be_answered_says_why() {
     let refused = |kernel, axes, change, error| {
-        Online::new(kernel, axes, Sensitivity(change), error, rho("0.5"))
+        OnlineMechanism::new(kernel, axes, Sensitivity(change), error, rho("0.5"))
             .unwrap_err()
             .to_string()
     };

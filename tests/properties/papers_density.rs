@@ -20,7 +20,7 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::harness::picture::{Axis, BRICK, DARK, Layer, Panel};
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
@@ -183,7 +183,7 @@ impl Experiment {
         price: Epsilon,
         repeats: usize,
     ) -> Vec<f64> {
-        let density = Density::new(&[self.bandwidth], *degree).expect("a density");
+        let density = LatticeDensity::new(&[self.bandwidth], *degree).expect("a density");
         let spec = density.accumulator();
         let exact = Target::evaluate(
             &density,
@@ -267,7 +267,7 @@ impl Experiment {
 
     fn sensitivity(&self, calibration: Calibration) -> f64 {
         calibration
-            .sensitivity(&Density::new(&[self.bandwidth], DEGREE).expect("a density"))
+            .sensitivity(&LatticeDensity::new(&[self.bandwidth], DEGREE).expect("a density"))
             .0 as f64
     }
 }

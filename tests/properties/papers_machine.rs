@@ -9,14 +9,14 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::harness::picture::{Axis, BRICK, DARK, GREY, Layer, Panel, SKY};
-use bernstream_functions::machine::{Machine, Settings};
+use bernstream_functions::machine::{Machine, MachineSettings};
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
-use bernstream_release::{Error, Target};
+use bernstream_release::{Target, TargetError};
 use bernstream_synopsis::bernstein::{Operator, bernstein_basis};
 use bernstream_synopsis::calibrate::Epsilon;
-use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::{Adjacency, Sensitivity};
 use plotters::chart::SeriesLabelPosition::UpperLeft;
 use rand::rngs::ChaCha20Rng;
@@ -31,9 +31,9 @@ type Data = Vec<([f64; 2], f64)>;
 /// Rows of `y`, values along `x`.
 type Grid = Vec<Vec<f64>>;
 
-fn machine(kernel: Kernel, c: f64, records: usize, degree: u32) -> Machine {
+fn machine(kernel: CubeKernel, c: f64, records: usize, degree: u32) -> Machine {
     let records = records as u32;
-    let settings = Settings {
+    let settings = MachineSettings {
         kernel,
         loss: Loss::Hinge,
         c,
@@ -51,7 +51,7 @@ fn solve(machine: &Machine, data: &Data) -> Exact {
 }
 
 /// The function itself on the grid: a lattice that is as fine.
-fn exact(kernel: Kernel, c: f64, data: &Data) -> Grid {
+fn exact(kernel: CubeKernel, c: f64, data: &Data) -> Grid {
     let fine = machine(kernel, c, data.len(), STEPS);
     let side = STEPS as usize + 1;
     let values: Vec<f64> = solve(&fine, data)
@@ -194,14 +194,14 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
     const DEGREE: u32 = 4;
     const ORDER: u32 = 2;
     let data = two_clouds();
-    let kernel = Kernel::Gaussian { bandwidth: 1.0 };
+    let kernel = CubeKernel::Gaussian { bandwidth: 1.0 };
     let exact = exact(kernel, 1.0, &data);
     let machine = machine(kernel, 1.0, data.len(), DEGREE);
     let values = solve(&machine, &data);
 
     let refused = machine.papers_sensitivity(Adjacency::ReplaceOne, 1);
     assert!(
-        matches!(refused, Err(Error::PaperIsWrong { .. })),
+        matches!(refused, Err(TargetError::PaperIsWrong { .. })),
         "{refused:?}"
     );
     let papers = machine.shape().value_count() as f64 / data.len() as f64 / machine.unit();
@@ -384,7 +384,7 @@ fn figure_3_the_classes_of_a_machine_survive_both_kinds_of_noise() {
     const DEGREE: u32 = 4;
     const ORDER: u32 = 16;
     let data = two_moons(2_000);
-    let kernel = Kernel::Gaussian {
+    let kernel = CubeKernel::Gaussian {
         bandwidth: BANDWIDTH,
     };
     let exact = exact(kernel, C, &data);

@@ -16,13 +16,13 @@ use std::fs;
 
 use crate::harness::picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
 use crate::harness::plan::plan;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::bernstein::{Operator, bernstein_basis, evaluate_polynomial};
 use bernstream_synopsis::{Basis, Sensitivity};
-use bernstream_synopsis::{By, Synopsis};
+use bernstream_synopsis::{Synopsis, SynopsisReading};
 use plotters::chart::SeriesLabelPosition::UpperRight;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -156,7 +156,7 @@ impl Experiment {
 
 /// One way to release a experiment.
 struct Release {
-    settings: Settings,
+    settings: WorkerSettings,
     exact: Exact,
 }
 
@@ -166,8 +166,8 @@ impl Release {
             .text
             .replace("EPSILON", epsilon)
             .replace("SIZE", size);
-        let settings =
-            Settings::parse(&text, "paper").unwrap_or_else(|faults| panic!("{faults}\n{text}"));
+        let settings = WorkerSettings::parse(&text, "paper")
+            .unwrap_or_else(|faults| panic!("{faults}\n{text}"));
         let target = settings.releases[0].function.target.clone();
         let spec = target.accumulator();
         let exact = target.evaluate(
@@ -266,7 +266,9 @@ impl Release {
                     .values(),
             );
             let synopsis = Synopsis::new(about.clone(), values).expect("a synopsis");
-            let smooth = synopsis.evaluator(By::Posterior).expect("a posterior");
+            let smooth = synopsis
+                .evaluator(SynopsisReading::Posterior)
+                .expect("a posterior");
             let off = |(y, exact): (&Vec<f64>, &f64)| {
                 (smooth.evaluate(y).expect("a value") / experiment.divisor - exact).abs()
             };
@@ -513,7 +515,7 @@ fn the_noise_that_is_chosen_beats_the_papers_many_times_over() {
 }
 
 /// The mechanism of the only release.
-fn mechanism(settings: &Settings) -> Mechanism {
+fn mechanism(settings: &WorkerSettings) -> Mechanism {
     let release = &settings.releases[0];
     settings
         .mechanism_of(release, &release.function)

@@ -22,13 +22,13 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::harness::picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
-use bernstream_functions::regression::Regression;
-use bernstream_functions::sampler::{Plan, sample_sensitivity};
+use bernstream_functions::regression::LatticeRegression;
+use bernstream_functions::sampler::{SamplingPlan, sample_sensitivity};
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::window::accumulator::Record;
-use bernstream_release::{Error, Target};
+use bernstream_release::{Target, TargetError};
 use bernstream_synopsis::bernstein::{Operator, bernstein_basis, evaluate_polynomial};
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::{Adjacency, Sensitivity};
@@ -67,14 +67,14 @@ fn sup_distance(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Lattice values in the units of the labels.
-fn natural(regression: &Regression, values: &[i128]) -> Vec<f64> {
+fn natural(regression: &LatticeRegression, values: &[i128]) -> Vec<f64> {
     values
         .iter()
         .map(|value| *value as f64 * regression.unit() * BOUND)
         .collect()
 }
 
-fn solve(regression: &Regression, records: &[(f64, f64)]) -> Exact {
+fn solve(regression: &LatticeRegression, records: &[(f64, f64)]) -> Exact {
     let spec = regression.accumulator();
     regression.evaluate(
         &spec.filled_accumulator(records.iter().map(|(x, y)| spec.record(&[*x], y / BOUND))),
@@ -124,7 +124,8 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
 
     let most = RECORDS as u32;
     let with_gap = |gap: f64| {
-        let regression = Regression::new(BANDWIDTH, DEGREE, gap, most).expect("a regression");
+        let regression =
+            LatticeRegression::new(BANDWIDTH, DEGREE, gap, most).expect("a regression");
         let values = solve(&regression, &data);
         (regression, values)
     };
@@ -146,11 +147,11 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
     // The paper's condition does not bound the gap between neighbours, so its constant is refused.
     let refused = unclipped.0.papers_sensitivity(Adjacency::ReplaceOne, 1);
     assert!(
-        matches!(refused, Err(Error::PaperIsWrong { .. })),
+        matches!(refused, Err(TargetError::PaperIsWrong { .. })),
         "{refused:?}"
     );
 
-    let plan = Plan::new(500, 0.2).expect("a plan");
+    let plan = SamplingPlan::new(500, 0.2).expect("a plan");
     let values = |records: &[Record]| {
         let state = unclipped
             .0
@@ -172,7 +173,7 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
     let price: Epsilon = "5".parse().expect("a price");
     let mut generator = Generator::frozen([6; 32]);
     // The first release, and the mean sup error of all.
-    let mut releases = |(regression, values): &(Regression, Exact), sensitivity| {
+    let mut releases = |(regression, values): &(LatticeRegression, Exact), sensitivity| {
         let laplace = Mechanism::laplace(sensitivity, price).expect("a scale");
         let mut release = || {
             polynomial(&natural(

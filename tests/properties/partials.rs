@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bernstream_ledger::sealing::Secret;
+use bernstream_ledger::sealing::KeyFileSecret;
 use bernstream_release::source::Batch;
 use bernstream_release::window::accumulator::Accumulator;
-use bernstream_release::window::{LONGEST_UNIT, Rules, Window, Windows};
+use bernstream_release::window::{LONGEST_UNIT, Window, WindowRules, WindowStore};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::scale::{
@@ -21,9 +21,9 @@ use sha2::{Digest, Sha256};
 use crate::batches::seconds;
 use crate::chunks::{forms, messages, rules, tied};
 
-fn open(rules: &Rules, panes: u32) -> Windows {
+fn open(rules: &WindowRules, panes: u32) -> WindowStore {
     let first = rules.grid.span_of(seconds(0));
-    Windows::new(rules.clone(), forms(panes), first.start, first, None)
+    WindowStore::new(rules.clone(), forms(panes), first.start, first, None)
 }
 
 fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
@@ -40,7 +40,7 @@ fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
 }
 
 /// The bytes of every window of a partition, by a process that reads its messages in this order.
-fn encoded(rules: &Rules, partition: i32, messages: &[Batch]) -> Vec<(Span, Vec<u8>)> {
+fn encoded(rules: &WindowRules, partition: i32, messages: &[Batch]) -> Vec<(Span, Vec<u8>)> {
     let mut windows = open(rules, 1);
     messages
         .iter()
@@ -106,7 +106,7 @@ fn a_partial_that_has_a_group_twice_is_refused() {
     let rules = rules(false, None);
     let form = vec![forms(1).remove(0)];
     let first = rules.grid.span_of(seconds(0));
-    let windows = || Windows::new(rules.clone(), form.clone(), first.start, first, None);
+    let windows = || WindowStore::new(rules.clone(), form.clone(), first.start, first, None);
     let mut sent = windows();
     messages(7)
         .iter()
@@ -287,7 +287,7 @@ fn what_no_reader_keeps_of_a_record_is_refused() {
         let rules = rules(true, cap);
         let first = rules.grid.span_of(seconds(0));
         let one = forms(1).remove(form);
-        Windows::new(rules, vec![one], first.start, first, None).take_part(first, bytes)
+        WindowStore::new(rules, vec![one], first.start, first, None).take_part(first, bytes)
     };
     // A window of ten seconds, periods of seven from the third on, four keys, and two records of a user.
     for (form, (place, labels, others)) in possible.into_iter().enumerate() {
@@ -667,7 +667,7 @@ fn of_nine_copies_that_are_not_whole_one_is_forgotten_and_the_longest_partial_is
 fn what_no_absorber_could_have_sent_is_not_taken() {
     let announcement = announcement();
     let whole = partial(&announcement, 1, 1);
-    let keys = ScaleKeys::new(&Secret::new([1; 32]));
+    let keys = ScaleKeys::new(&KeyFileSecret::new([1; 32]));
     let opened = |piece: &PartialPiece| {
         keys.open_message(
             &keys
@@ -804,7 +804,7 @@ fn what_is_held_of_a_window_is_bounded() {
 
 #[test]
 fn only_the_holders_of_the_key_write_messages() {
-    let keys = ScaleKeys::new(&Secret::new([1; 32]));
+    let keys = ScaleKeys::new(&KeyFileSecret::new([1; 32]));
     let announcement = announcement();
     let piece = split_into_pieces(&partial(&announcement, 1, 1))
         .expect("pieces")
@@ -824,7 +824,7 @@ fn only_the_holders_of_the_key_write_messages() {
         let sealed = keys.seal_message(&message).expect("sealed");
         assert_eq!(keys.open_message(&sealed), Some(message));
         assert_eq!(
-            ScaleKeys::new(&Secret::new([2; 32])).open_message(&sealed),
+            ScaleKeys::new(&KeyFileSecret::new([2; 32])).open_message(&sealed),
             None
         );
         // One kind of message is not passed off as the other.

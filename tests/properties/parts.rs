@@ -2,7 +2,7 @@
 
 use bernstream_release::source::Batch;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
-use bernstream_release::window::{ReleaseInput, Rules, Window, WindowPart, Windows};
+use bernstream_release::window::{ReleaseInput, Window, WindowPart, WindowRules, WindowStore};
 use bernstream_synopsis::histogram::Nodes;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
@@ -11,9 +11,9 @@ use rand::{RngExt, SeedableRng};
 use crate::batches::seconds;
 use crate::chunks::{forms, messages, rules};
 
-fn open(rules: &Rules, forms: &[ReleaseInput]) -> Windows {
+fn open(rules: &WindowRules, forms: &[ReleaseInput]) -> WindowStore {
     let first = rules.grid.span_of(seconds(0));
-    Windows::new(rules.clone(), forms.to_vec(), first.start, first, None)
+    WindowStore::new(rules.clone(), forms.to_vec(), first.start, first, None)
 }
 
 fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
@@ -30,7 +30,11 @@ fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
 }
 
 /// The windows of one reader of everything.
-fn whole(rules: &Rules, forms: &[ReleaseInput], messages: &[Batch]) -> Vec<Vec<Vec<Accumulator>>> {
+fn whole(
+    rules: &WindowRules,
+    forms: &[ReleaseInput],
+    messages: &[Batch],
+) -> Vec<Vec<Vec<Accumulator>>> {
     let mut windows = open(rules, forms);
     messages
         .iter()
@@ -46,14 +50,14 @@ fn whole(rules: &Rules, forms: &[ReleaseInput], messages: &[Batch]) -> Vec<Vec<V
 
 /// The windows of several readers. Some of them fall out, forget everything and read their share again.
 fn shared(
-    rules: &Rules,
+    rules: &WindowRules,
     forms: &[ReleaseInput],
     messages: &[Batch],
     readers: usize,
     seed: u64,
 ) -> Vec<Vec<Vec<Accumulator>>> {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
-    let mut all: Vec<(Windows, Vec<&Batch>)> = (0..readers)
+    let mut all: Vec<(WindowStore, Vec<&Batch>)> = (0..readers)
         .map(|reader| {
             let is_ours = |batch: &&Batch| batch.partition as usize % readers == reader;
             let mut ours: Vec<_> = messages.iter().filter(is_ours).collect();
@@ -131,7 +135,7 @@ fn records_that_wait_are_added_whoever_has_them() {
         }
         let one_key = |key: String| {
             whole(
-                &Rules {
+                &WindowRules {
                     keys: Some(vec![key]),
                     ..rules.clone()
                 },

@@ -3,9 +3,9 @@
 use crate::harness::exact::Opened as _;
 use crate::harness::plan::plan;
 use crate::planner_cases::{Case, Kind, LAWS, Law, density, found, mechanism, sup};
-use bernstream_config::{Candidate, Coordinates};
+use bernstream_config::{Coordinates, NoiseCandidate};
 use bernstream_noise::noise::Generator;
-use bernstream_synopsis::{By, Synopsis, predict};
+use bernstream_synopsis::{Synopsis, SynopsisReading, predict};
 
 const ORDERS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
@@ -223,7 +223,7 @@ fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
     for case in &CASES[..4] {
         let table = case.auto("laplace").releases.remove(0).auto.unwrap();
         let fixed = |degree: u32| case.settings(&format!("degree = {degree}\norder = 1"));
-        let degree = |candidate: &Candidate| match candidate.on {
+        let degree = |candidate: &NoiseCandidate| match candidate.on {
             Coordinates::Lattice { degree } => degree,
             _ => 0,
         };
@@ -305,7 +305,10 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
                 .into_values(),
         )
         .unwrap();
-        for (found, by) in found.iter_mut().zip([By::Bernstein(2), By::Posterior]) {
+        for (found, by) in found
+            .iter_mut()
+            .zip([SynopsisReading::Bernstein(2), SynopsisReading::Posterior])
+        {
             let evaluator = synopsis.evaluator(by).unwrap();
             let at = |y: &Vec<f64>| evaluator.evaluate(&[-30.0 + 210.0 * y[0]]).unwrap();
             found_sup(found, &places.iter().map(at).collect::<Vec<f64>>(), &exact);

@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use crate::harness::exact::Opened as _;
-use bernstream_config::{Candidate, Coordinates, Settings};
+use bernstream_config::{Coordinates, NoiseCandidate, WorkerSettings};
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
@@ -115,7 +115,7 @@ pub type Row = (Vec<f64>, f64);
 
 impl Case {
     /// With these lines for noise and size.
-    pub fn settings(&self, size: &str) -> Settings {
+    pub fn settings(&self, size: &str) -> WorkerSettings {
         let axes: Vec<String> = (0..self.axes)
             .map(|i| format!("{{ column = \"x{i}\", min = -30, max = 180, outside = \"clamp\" }}"))
             .collect();
@@ -202,10 +202,10 @@ impl Case {
             }
             _ => text,
         };
-        Settings::parse(&text, "test").unwrap()
+        WorkerSettings::parse(&text, "test").unwrap()
     }
 
-    pub fn auto(&self, noise: &str) -> Settings {
+    pub fn auto(&self, noise: &str) -> WorkerSettings {
         let size = match noise {
             "auto" | "cells" | "gaussian_cells" => "",
             "ball" | "gaussian_process" => "\npoints = \"auto\"",
@@ -218,7 +218,7 @@ impl Case {
     }
 
     /// What the candidate itself would be, were it asked for.
-    pub fn fixed(&self, candidate: &Candidate) -> Settings {
+    pub fn fixed(&self, candidate: &NoiseCandidate) -> WorkerSettings {
         let size = match candidate.on {
             Coordinates::Lattice { degree } => {
                 format!("degree = {degree}\norder = {}", candidate.order)
@@ -374,14 +374,14 @@ pub fn sup(values: &[f64], exact: &[f64]) -> f64 {
 
 /// Noisy values as a function, at every place: for lattices at each of `orders`.
 struct Curves {
-    settings: Settings,
+    settings: WorkerSettings,
     orders: Vec<u32>,
     /// Basis functions at the places, one list a place and axis; or the kernel functions.
     bases: Vec<Vec<Vec<f64>>>,
 }
 
 impl Curves {
-    fn new(settings: Settings, orders: &[u32], places: &[Vec<f64>]) -> Self {
+    fn new(settings: WorkerSettings, orders: &[u32], places: &[Vec<f64>]) -> Self {
         let shape = settings.releases[0].shape();
         let at = |y: &Vec<f64>| -> Vec<Vec<f64>> {
             match &shape.basis {
@@ -431,7 +431,13 @@ impl Curves {
 }
 
 /// Real releases of `windows` windows, evaluated at each of `orders`. The exact function is a lattice of its values.
-pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: u32) -> Vec<Found> {
+pub fn found(
+    case: Case,
+    law: Law,
+    settings: WorkerSettings,
+    orders: &[u32],
+    windows: u32,
+) -> Vec<Found> {
     let places = case.places();
     let fine = case
         .settings(&format!("degree = {}\norder = 1", case.steps()))
@@ -499,7 +505,7 @@ pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: 
 }
 
 /// The mechanism of the only release.
-pub fn mechanism(settings: &Settings) -> Mechanism {
+pub fn mechanism(settings: &WorkerSettings) -> Mechanism {
     let release = &settings.releases[0];
     settings.mechanism_of(release, &release.function).unwrap()
 }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use bernstream_noise::accountant::gaussian::DrawnNoise;
-use bernstream_noise::accountant::loss::{Losses, PrivacyLoss};
-use bernstream_noise::accountant::plan::{Plan, ReleaseClass, longest_horizon};
+use bernstream_noise::accountant::loss::{PrivacyLoss, PrivacyLosses};
+use bernstream_noise::accountant::plan::{AccountantPlan, ReleaseClass, longest_horizon};
 use bernstream_noise::accountant::{concentrated, gaussian};
 use bernstream_noise::calibrate::Scale;
 use bernstream_noise::concentrated::rho_of_laplace;
@@ -149,7 +149,7 @@ fn the_epsilon_of_laplace_releases_is_that_of_the_closed_form() {
         epsilon,
     } in vectors().laplace
     {
-        let plan = Plan::new([(laplace(t), count)]);
+        let plan = AccountantPlan::new([(laplace(t), count)]);
         let found = plan.epsilon(delta(of)).unwrap();
         is_just_above(
             found.to_f64(),
@@ -180,7 +180,7 @@ fn the_epsilon_of_any_pure_mechanisms_is_the_optimal_composition() {
         epsilon: exact,
     } in vectors().pure
     {
-        let plan = Plan::new([(ReleaseClass::Pure(epsilon(t)), count)]);
+        let plan = AccountantPlan::new([(ReleaseClass::Pure(epsilon(t)), count)]);
         let found = plan.epsilon(delta(of)).unwrap();
         is_just_above(
             found.to_f64(),
@@ -195,7 +195,7 @@ fn the_epsilon_of_any_pure_mechanisms_is_the_optimal_composition() {
         let concentrated = concentrated::epsilon_of(rho, delta(of)).unwrap();
         assert!(found < concentrated, "{t} {count}: {found} {concentrated}");
         assert!(
-            Plan::new([(laplace(t), count)])
+            AccountantPlan::new([(laplace(t), count)])
                 .epsilon(delta(of))
                 .unwrap()
                 .to_f64()
@@ -214,7 +214,7 @@ fn the_epsilon_of_gaussian_releases_is_that_of_one() {
         epsilon: exact,
     } in vectors().gaussian
     {
-        let plan = Plan::new([(normal(sigma), count)]);
+        let plan = AccountantPlan::new([(normal(sigma), count)]);
         // Where e^epsilon times the size of a grid step is no small number, whole numbers forbid the claim.
         if exact < 40.0 {
             let found = plan.epsilon(delta(of)).unwrap();
@@ -222,7 +222,7 @@ fn the_epsilon_of_gaussian_releases_is_that_of_one() {
             let book = gaussian::delta_of(rho(mu * mu / 2.0), fine(), epsilon(exact));
             assert!((book.to_f64() / of - 1.0).abs() < 1e-5, "{mu} {of}: {book}");
         }
-        let found = Losses::new([(PrivacyLoss::Gaussian(1.0 / sigma), count)]).epsilon(of);
+        let found = PrivacyLosses::new([(PrivacyLoss::Gaussian(1.0 / sigma), count)]).epsilon(of);
         is_just_above(found, exact, &format!("Gaussian law {mu}, delta {of}"));
     }
 }
@@ -237,7 +237,9 @@ fn mixtures_are_composed_on_one_grid() {
     } in vectors().mixtures
     {
         let parts = parts.iter().map(|part| (laplace(part.t), part.count));
-        let plan = Plan::new(parts.chain(gaussian.iter().map(|part| (normal(part.t), part.count))));
+        let plan = AccountantPlan::new(
+            parts.chain(gaussian.iter().map(|part| (normal(part.t), part.count))),
+        );
         for Point { epsilon, delta: of } in epsilons {
             is_just_above(
                 plan.epsilon(delta(of)).unwrap().to_f64(),
@@ -295,7 +297,7 @@ fn tiny_deltas_are_exact_and_their_error_term_is_above_the_error() {
         delta: exact,
     } in vectors().response
     {
-        let found = Losses::new([(PrivacyLoss::Response(t), count)]).delta(epsilon);
+        let found = PrivacyLosses::new([(PrivacyLoss::Response(t), count)]).delta(epsilon);
         println!(
             "{t}, {count} times, at {epsilon}: {:.1e} above {exact:e}",
             found / exact - 1.0
@@ -317,7 +319,7 @@ fn a_shift_of_30_percent_less_is_found_out() {
         epsilon,
     } in vectors().laplace
     {
-        let found = Plan::new([(laplace(0.7 * t), count)])
+        let found = AccountantPlan::new([(laplace(0.7 * t), count)])
             .epsilon(delta(of))
             .unwrap()
             .to_f64();
@@ -331,7 +333,7 @@ fn a_shift_of_30_percent_less_is_found_out() {
         ..
     } in vectors().gaussian
     {
-        let found = Losses::new([(PrivacyLoss::Gaussian(0.7 / sigma), count)]).epsilon(of);
+        let found = PrivacyLosses::new([(PrivacyLoss::Gaussian(0.7 / sigma), count)]).epsilon(of);
         assert!(
             found < 0.8 * epsilon,
             "{sigma} {count} {of}: {found} {epsilon}"
@@ -351,7 +353,7 @@ fn a_choice_of_parameters_after_an_answer_is_no_plan() {
         delta: truth,
     } = vectors().adaptive;
     for law in [PrivacyLoss::Laplace(t), PrivacyLoss::Gaussian(mu)] {
-        let fixed = Losses::new([(PrivacyLoss::Response(response), 1), (law, 1)]).delta(at);
+        let fixed = PrivacyLosses::new([(PrivacyLoss::Response(response), 1), (law, 1)]).delta(at);
         assert!(
             fixed >= claimed * (1.0 - 1e-9) && fixed < claimed * (1.0 + 1e-3),
             "{law:?}: {fixed}"
@@ -361,7 +363,7 @@ fn a_choice_of_parameters_after_an_answer_is_no_plan() {
     let yes = 1.0 / (1.0 + (-response).exp());
     let second = |at: f64| {
         [PrivacyLoss::Laplace(t), PrivacyLoss::Gaussian(mu)]
-            .map(|law| Losses::new([(law, 1)]).delta(at))
+            .map(|law| PrivacyLosses::new([(law, 1)]).delta(at))
             .into_iter()
             .fold(0.0, f64::max)
     };
@@ -383,7 +385,7 @@ fn the_longest_horizon_is_within_the_total_and_one_window_more_is_not() {
     ] {
         let windows = longest_horizon(&window, total, of);
         let of_windows = |windows: u64| {
-            Plan::new(
+            AccountantPlan::new(
                 window
                     .iter()
                     .map(|&(class, count)| (class, count * windows)),
@@ -407,30 +409,40 @@ fn the_longest_horizon_is_within_the_total_and_one_window_more_is_not() {
 #[test]
 fn what_promises_nothing_says_so() {
     let one = delta(1.0);
-    assert_eq!(Plan::new([]).epsilon(Delta::ZERO), Some(Epsilon::ZERO));
     assert_eq!(
-        Plan::new([(laplace(1.0), 0)]).delta(Epsilon::ZERO),
+        AccountantPlan::new([]).epsilon(Delta::ZERO),
+        Some(Epsilon::ZERO)
+    );
+    assert_eq!(
+        AccountantPlan::new([(laplace(1.0), 0)]).delta(Epsilon::ZERO),
         Delta::ZERO
     );
-    assert_eq!(Plan::new([(normal(1.0), 1)]).epsilon(Delta::ZERO), None);
-    assert_eq!(Plan::new([(normal(0.001), 1)]).delta(epsilon(1.0)), one);
     assert_eq!(
-        Plan::new([(laplace(1.0), u64::MAX)]).delta(epsilon(1.0)),
+        AccountantPlan::new([(normal(1.0), 1)]).epsilon(Delta::ZERO),
+        None
+    );
+    assert_eq!(
+        AccountantPlan::new([(normal(0.001), 1)]).delta(epsilon(1.0)),
         one
     );
     assert_eq!(
-        Plan::new([(ReleaseClass::Pure(epsilon(100.0)), 3)]).delta(epsilon(200.0)),
+        AccountantPlan::new([(laplace(1.0), u64::MAX)]).delta(epsilon(1.0)),
+        one
+    );
+    assert_eq!(
+        AccountantPlan::new([(ReleaseClass::Pure(epsilon(100.0)), 3)]).delta(epsilon(200.0)),
         one
     );
     assert!(
-        Plan::new([(ReleaseClass::Pure(epsilon(100.0)), 3)]).is_within(epsilon(300.0), Delta::ZERO)
+        AccountantPlan::new([(ReleaseClass::Pure(epsilon(100.0)), 3)])
+            .is_within(epsilon(300.0), Delta::ZERO)
     );
     assert_eq!(
-        Losses::new([(PrivacyLoss::Laplace(f64::NAN), 1)]).delta(1.0),
+        PrivacyLosses::new([(PrivacyLoss::Laplace(f64::NAN), 1)]).delta(1.0),
         1.0
     );
     assert_eq!(
-        Losses::new([(PrivacyLoss::Gaussian(f64::NAN), 1)]).delta(1.0),
+        PrivacyLosses::new([(PrivacyLoss::Gaussian(f64::NAN), 1)]).delta(1.0),
         1.0
     );
 }

@@ -1,6 +1,6 @@
 //! The regression of the diffpriv vignette as a caller's function.
 
-use bernstream_functions::blackbox::{Fitted, Function};
+use bernstream_functions::blackbox::{Fitted, RecordFunction};
 use bernstream_release::window::accumulator::Record;
 
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct PriestleyChao {
     pub gap: f64,
 }
 
-impl Function for PriestleyChao {
+impl RecordFunction for PriestleyChao {
     fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
         Box::new(move |y| {
             let term = |pair: &[Record]| {

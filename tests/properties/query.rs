@@ -5,19 +5,19 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::harness::exact::Opened as _;
-use bernstream_functions::moments::Moments;
+use bernstream_functions::moments::CosineMoments;
 use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Synopsis;
-use bernstream_synopsis::description::{Axis, Basis, Description, Noise};
+use bernstream_synopsis::description::{AxisDescription, Basis, Description, NoiseDescription};
 use bernstream_synopsis::moments::most_frequencies;
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::query::{
-    Approximation, Grid, Query, frequencies, gaussian_bump, half_space, papers_frequencies,
-    polynomial,
+    Approximation, CoefficientGrid, Query, frequencies, gaussian_bump, half_space,
+    papers_frequencies, polynomial,
 };
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -40,7 +40,7 @@ fn records(axes: usize, count: usize) -> Vec<Record> {
 
 /// Exact moments of a window, and noise of one law at one price: as many releases as wanted.
 struct Window {
-    moments: Moments,
+    moments: CosineMoments,
     exact: bernstream_noise::Exact,
     mechanism: Mechanism,
     law: NoiseDistribution,
@@ -48,7 +48,7 @@ struct Window {
 
 impl Window {
     fn new(axes: usize, t: u32, records: &[Record], law: NoiseDistribution, epsilon: &str) -> Self {
-        let moments = Moments::new(axes, t).unwrap();
+        let moments = CosineMoments::new(axes, t).unwrap();
         let spec = moments.accumulator();
         let unit = |x: &Record| x.iter().map(|x| (x + 1.0) / 2.0).collect::<Vec<f64>>();
         let exact = moments
@@ -75,7 +75,7 @@ impl Window {
         let shape = self.moments.shape();
         let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         about.domain = (0..shape.dimensions)
-            .map(|axis| Axis {
+            .map(|axis| AxisDescription {
                 column: ["x", "y", "z"][axis].into(),
                 min: -1.0,
                 max: 1.0,
@@ -86,7 +86,7 @@ impl Window {
         };
         (about.basis, about.degree, about.order) = (Basis::Cosine { frequencies }, 1, 1);
         let unit = self.moments.unit();
-        about.noise = Noise {
+        about.noise = NoiseDescription {
             law: self.law,
             scale: self.mechanism.scale().units() as f64 * unit,
             grid: unit,
@@ -210,7 +210,7 @@ fn a_sparse_grid_answers_on_three_axes() {
     let synopsis = Window::new(3, 6, &records, NoiseDistribution::DiscreteLaplace, "1").exact();
     let f = |x: &[f64]| (0.4 * x[0] - 0.3 * x[1] * x[2]).exp();
     let answer = synopsis
-        .answer(&Query::function(f).with_grid(Grid::Sparse { level: 8 }))
+        .answer(&Query::function(f).with_grid(CoefficientGrid::Sparse { level: 8 }))
         .unwrap();
     let off = (answer.sum - total(&records, f)).abs();
     assert!(

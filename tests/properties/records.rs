@@ -5,7 +5,7 @@ mod protobuf;
 
 use arrow_array::Array;
 use bernstream_kafka::source::record::{
-    Declared, Gather, IdType, LARGEST_RECORD, RecordForm, RecordReader, TimeFormat,
+    BatchBuilder, DeclaredTypes, IdType, LARGEST_RECORD, RecordForm, RecordReader, TimeFormat,
 };
 use bernstream_release::source::{Batch, Columns};
 use bernstream_synopsis::clock::Timestamp;
@@ -23,8 +23,8 @@ fn columns() -> Columns {
     }
 }
 
-fn declared() -> Declared {
-    Declared {
+fn declared() -> DeclaredTypes {
+    DeclaredTypes {
         time: TimeFormat::Milliseconds,
         key: Some(IdType::Text),
         unit: Some(IdType::Integer),
@@ -57,7 +57,7 @@ fn rows(batch: &Batch) -> Vec<Kept> {
         |values: &arrow_array::Float64Array, row| values.is_valid(row).then(|| values.value(row));
     let row = |row| {
         let time = batch.times.is_valid(row).then(|| batch.times.value(row));
-        let text = |column: &Option<bernstream_release::source::Text>| {
+        let text = |column: &Option<bernstream_release::source::TextColumn>| {
             column
                 .as_ref()
                 .and_then(|column| column.get(row))
@@ -80,7 +80,7 @@ fn rows(batch: &Batch) -> Vec<Kept> {
 /// What is kept of messages, in the order of their partition, one row each.
 fn read(form: &RecordForm, payloads: &[Vec<u8>]) -> Vec<Kept> {
     let mut reader = RecordReader::new(form, &columns(), &declared()).expect("all is declared");
-    let mut gather = Gather::new(&columns());
+    let mut gather = BatchBuilder::new(&columns());
     let mut kept = Vec::new();
     for (offset, payload) in payloads.iter().enumerate() {
         let time = Some(Timestamp::from_micros(1));
@@ -389,7 +389,7 @@ proptest! {
 fn batches_end_and_no_row_is_lost() {
     let mut reader =
         RecordReader::new(&RecordForm::Json, &columns(), &declared()).expect("all is declared");
-    let mut gather = Gather::new(&columns());
+    let mut gather = BatchBuilder::new(&columns());
     let long = PLAIN.replace("Bern", &"x".repeat(100_000));
     let mut batches = Vec::new();
     for offset in 0..20_000 {
@@ -433,11 +433,11 @@ fn batches_end_and_no_row_is_lost() {
 #[test]
 fn a_type_that_is_needed_must_be_declared() {
     for declared in [
-        Declared {
+        DeclaredTypes {
             key: None,
             ..declared()
         },
-        Declared {
+        DeclaredTypes {
             unit: None,
             ..declared()
         },

@@ -3,7 +3,7 @@
 
 use std::f64::consts::PI;
 
-use bernstream_functions::regression::Regression;
+use bernstream_functions::regression::LatticeRegression;
 use bernstream_noise::Exact;
 use bernstream_release::Target;
 use bernstream_synopsis::Adjacency;
@@ -35,7 +35,7 @@ const CASES: [(f64, u32, f64, [f64; 3]); 9] = [
     (0.1, 20, 1.0, [0.88, 0.97, 0.65]),
 ];
 
-fn evaluate(regression: &Regression, records: &[Record]) -> Exact {
+fn evaluate(regression: &LatticeRegression, records: &[Record]) -> Exact {
     let records = records
         .iter()
         .map(|(x, label)| regression.accumulator().record(&[*x], *label));
@@ -43,7 +43,7 @@ fn evaluate(regression: &Regression, records: &[Record]) -> Exact {
 }
 
 /// Two windows: the last record is only in the one, the one before it only in the other, if `replaced`.
-fn difference(regression: &Regression, records: &[Record], replaced: bool) -> [u128; 3] {
+fn difference(regression: &LatticeRegression, records: &[Record], replaced: bool) -> [u128; 3] {
     let (common, [other, one]) = records.split_at(records.len() - 2) else {
         panic!("no record to differ by")
     };
@@ -99,7 +99,7 @@ fn start(rng: &mut ChaCha20Rng, i: usize, k: u32, gap: f64) -> Vec<Record> {
 
 /// The most that a search finds, for each norm: many starts, the best of them improved by ever
 /// smaller steps.
-fn worst(regression: &Regression, k: u32, gap: f64, replaced: bool) -> [u128; 3] {
+fn worst(regression: &LatticeRegression, k: u32, gap: f64, replaced: bool) -> [u128; 3] {
     [0, 1, 2].map(|norm| {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let starts: Vec<_> = (0..120).map(|i| start(&mut rng, i, k, gap)).collect();
@@ -133,14 +133,14 @@ fn worst(regression: &Regression, k: u32, gap: f64, replaced: bool) -> [u128; 3]
     })
 }
 
-fn claims(regression: &Regression, adjacency: Adjacency) -> [f64; 3] {
+fn claims(regression: &LatticeRegression, adjacency: Adjacency) -> [f64; 3] {
     change::claims(regression, adjacency, 1)
 }
 
 /// Found over claimed, where one record takes another's place: what replace-one means, and what one record more does to
 /// a window that is full.
 fn tightness((b, k, gap, _): (f64, u32, f64, [f64; 3])) -> [f64; 3] {
-    let regression = Regression::new(b, k, gap, 1000).unwrap();
+    let regression = LatticeRegression::new(b, k, gap, 1000).unwrap();
     let found = worst(&regression, k, gap, true);
     let claimed = claims(&regression, Adjacency::ReplaceOne);
     assert_eq!(claimed, claims(&regression, Adjacency::AddRemove));
@@ -182,7 +182,7 @@ fn a_sensitivity_thirty_percent_too_small_is_found_out() {
 #[test]
 fn one_record_more_in_a_window_with_room_changes_half_the_claim() {
     for (b, k, gap, _) in CASES.into_iter().filter(|(_, _, gap, _)| *gap < 0.2) {
-        let regression = Regression::new(b, k, gap, 1000).unwrap();
+        let regression = LatticeRegression::new(b, k, gap, 1000).unwrap();
         let found = worst(&regression, k, gap, false);
         for (found, claimed) in found
             .into_iter()
@@ -199,7 +199,7 @@ fn one_record_more_in_a_window_with_room_changes_half_the_claim() {
 #[test]
 fn first_last_and_tied_records_keep_to_half_the_claim() {
     for (b, k, gap, _) in CASES {
-        let regression = Regression::new(b, k, gap, 1000).unwrap();
+        let regression = LatticeRegression::new(b, k, gap, 1000).unwrap();
         let half = claims(&regression, Adjacency::AddRemove).map(|claim| claim / 2.0);
         // Where gaps are as wide as the domain, one record can change all that there is.
         let most = if gap < 0.5 {
@@ -233,7 +233,7 @@ fn first_last_and_tied_records_keep_to_half_the_claim() {
 #[test]
 fn rounded_means_of_tied_labels_keep_to_the_claim() {
     let tiny = 2_f64.powi(-31);
-    let regression = Regression::new(0.3, 4, tiny, 1000).unwrap();
+    let regression = LatticeRegression::new(0.3, 4, tiny, 1000).unwrap();
     let claimed = claims(&regression, Adjacency::ReplaceOne);
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     for _ in 0..300 {
@@ -265,7 +265,7 @@ fn sensitivities_are_within_a_percent_of_the_closed_form() {
         .into_iter()
         .filter(|(b, _, gap, _)| *gap < 0.2 && *b < 0.2)
     {
-        let regression = Regression::new(b, k, gap, 1000).unwrap();
+        let regression = LatticeRegression::new(b, k, gap, 1000).unwrap();
         let peak = 1.0 / ((2.0 * PI).sqrt() * b);
         let terms = |j: i32| peak * (-0.5 * (f64::from(j) / (f64::from(k) * b)).powi(2)).exp();
         let length = (-200..=200)
@@ -289,7 +289,7 @@ fn sensitivities_are_within_a_percent_of_the_closed_form() {
 #[test]
 fn the_order_of_records_does_not_matter() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
-    let regression = Regression::new(0.1, 20, 0.01, 1000).unwrap();
+    let regression = LatticeRegression::new(0.1, 20, 0.01, 1000).unwrap();
     // Whole minutes: most records are tied, some are equal.
     let minute = |rng: &mut ChaCha20Rng| f64::from(rng.random_range(0..60)) / 60.0;
     let mut records: Vec<Record> = (0..500)
@@ -312,7 +312,7 @@ fn each_term_is_within_three_hundred_thousandths_of_its_peak() {
         (0.7, 50, 0.001),
         (0.004, 400, 0.05),
     ] {
-        let regression = Regression::new(b, k, gap, 1000).unwrap();
+        let regression = LatticeRegression::new(b, k, gap, 1000).unwrap();
         let peak = 1.0 / ((2.0 * PI).sqrt() * b);
         let mut worst = 0.0_f64;
         for _ in 0..100 {

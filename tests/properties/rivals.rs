@@ -14,13 +14,13 @@ use std::f64::consts::PI;
 use std::fmt::Write;
 use std::fs;
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_functions::cells::CellDensity;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::{Adjacency, CellBasis};
-use bernstream_synopsis::{By, Synopsis};
+use bernstream_synopsis::{Synopsis, SynopsisReading};
 use plotters::chart::SeriesLabelPosition::UpperRight;
 use plotters::style::RGBColor;
 use rand::rngs::ChaCha20Rng;
@@ -184,8 +184,8 @@ impl Setting {
             axes.join(", "),
             vec![self.bandwidth; self.axes]
         );
-        let settings =
-            Settings::parse(&text, "rivals").unwrap_or_else(|faults| panic!("{faults}\n{text}"));
+        let settings = WorkerSettings::parse(&text, "rivals")
+            .unwrap_or_else(|faults| panic!("{faults}\n{text}"));
         let release = &settings.releases[0];
         let target = &release.function.target;
         let mechanism = settings.mechanism_of(release, &release.function).unwrap();
@@ -204,10 +204,10 @@ impl Setting {
                 .collect();
             let synopsis =
                 Synopsis::new(about.clone(), target.publish(values)).expect("a synopsis");
-            for (errors, by) in errors
-                .iter_mut()
-                .zip([By::Bernstein(about.order), By::Nonnegative])
-            {
+            for (errors, by) in errors.iter_mut().zip([
+                SynopsisReading::Bernstein(about.order),
+                SynopsisReading::Nonnegative,
+            ]) {
                 // Only counts of cells can be read without negative ones.
                 let Ok(evaluator) = synopsis.evaluator(by) else {
                     continue;

@@ -1,12 +1,14 @@
 //! The sensitivity sampler: its choices are those of the R package, they cover as claimed, and less would not.
 
 use bernstream_functions::blackbox;
-use bernstream_functions::blackbox::{BlackBox, Function};
+use bernstream_functions::blackbox::{BlackBox, RecordFunction};
 use bernstream_functions::expression;
-use bernstream_functions::sampler::{Plan, Prior, Sampled, sample_sensitivity, sample_summand};
+use bernstream_functions::sampler::{
+    RecordPrior, SampledSensitivity, SamplingPlan, sample_sensitivity, sample_summand,
+};
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::Record;
-use bernstream_release::window::{Axis, Label, Outside};
+use bernstream_release::window::{DomainAxis, OutsideRule, RecordLabel};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::sampler::PriorDistribution;
 use rand::rngs::ChaCha20Rng;
@@ -23,9 +25,9 @@ fn samples_order_and_rho_are_those_of_the_r_package() {
         let words: Vec<&str> = line.split(' ').collect();
         let number = |i: usize| words[i].parse::<f64>().ok();
         let plan = match (number(0), number(1)) {
-            (Some(m), Some(gamma)) => Plan::new(m as u32, gamma),
-            (Some(m), None) => Plan::for_samples(m as u32),
-            (None, gamma) => Plan::for_gamma(gamma.unwrap()),
+            (Some(m), Some(gamma)) => SamplingPlan::new(m as u32, gamma),
+            (Some(m), None) => SamplingPlan::for_samples(m as u32),
+            (None, gamma) => SamplingPlan::for_gamma(gamma.unwrap()),
         }
         .unwrap();
         let near = |found: f64, i: usize| (found / number(i).unwrap() - 1.0).abs() < 1e-9;
@@ -37,7 +39,7 @@ fn samples_order_and_rho_are_those_of_the_r_package() {
         assert!(near(plan.gamma, 3) && near(plan.rho, 5), "{line}: {plan:?}");
     }
     // The vignette's: 500 pairs for a gamma of 0.2.
-    let vignette = Plan::new(500, 0.2).unwrap();
+    let vignette = SamplingPlan::new(500, 0.2).unwrap();
     assert!(vignette.order == 439 && (vignette.rho - 0.007_109).abs() < 1e-6);
 }
 
@@ -45,13 +47,13 @@ fn samples_order_and_rho_are_those_of_the_r_package() {
 fn the_choice_of_rho_is_the_best() {
     let margin = |rho: f64, m: u32| ((1.0 / rho).ln() / (2.0 * f64::from(m))).sqrt();
     for m in [10, 100, 500, 12_345] {
-        let plan = Plan::for_samples(m).unwrap();
+        let plan = SamplingPlan::for_samples(m).unwrap();
         for other in [0.8, 0.99, 1.01, 1.25].map(|factor| factor * plan.rho) {
             assert!(other + margin(other, m) > plan.gamma, "{m}");
         }
     }
     for gamma in [0.4, 0.2, 0.05] {
-        let plan = Plan::for_gamma(gamma).unwrap();
+        let plan = SamplingPlan::for_gamma(gamma).unwrap();
         for rho in (1..1000).map(|i| gamma * f64::from(i) / 1000.0) {
             let needed = (1.0 / rho).ln() / (2.0 * (gamma - rho).powi(2));
             assert!(
@@ -85,7 +87,7 @@ fn the_order_statistic_covers_with_the_stated_confidence_by_exact_arithmetic() {
             && (missed(7, 0, 0.3) - 1.0).abs() < 1e-12
     );
     for (m, gamma) in [(500, 0.2), (100, 0.2), (1000, 0.1), (61, 0.2), (1305, 0.05)] {
-        let plan = Plan::new(m, gamma).unwrap();
+        let plan = SamplingPlan::new(m, gamma).unwrap();
         let quantile = 1.0 - gamma + plan.rho;
         let missed_at = |order| missed(m, order, quantile);
         println!(
@@ -107,12 +109,12 @@ fn the_order_statistic_covers_with_the_stated_confidence_by_exact_arithmetic() {
 /// One record whose place is the function: the change between two uniform records is triangular.
 #[test]
 fn sampled_changes_cover_a_known_distribution() {
-    let plan = Plan::new(200, 0.2).unwrap();
+    let plan = SamplingPlan::new(200, 0.2).unwrap();
     let quantile = 1.0 - plan.gamma + plan.rho;
     let wanted = 1.0 - (1.0 - quantile).sqrt();
     let run = |order: u32, seed: u64| {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let plan = Plan { order, ..plan };
+        let plan = SamplingPlan { order, ..plan };
         // Without the record its middle: then no change is larger than half, which is below the quantile.
         let values = |records: &[Record]| vec![records.first().map_or(0.5, |record| record.x(0))];
         let draw = |rng: &mut ChaCha20Rng| Record::new(&[rng.random()], 0.0);
@@ -136,24 +138,24 @@ fn sampled_changes_cover_a_known_distribution() {
     assert_eq!(run(plan.order, 7), run(plan.order, 7));
 }
 
-fn axis(min: f64, max: f64) -> Axis {
-    Axis {
+fn axis(min: f64, max: f64) -> DomainAxis {
+    DomainAxis {
         min,
         max,
-        outside: Outside::Clamp,
+        outside: OutsideRule::Clamp,
     }
 }
 
 /// The vignette's prior has labels that depend on the place; here they are independent.
-fn prior() -> Prior {
+fn prior() -> RecordPrior {
     let label = (
-        Label::Number(axis(-1.0, 1.0)),
+        RecordLabel::Number(axis(-1.0, 1.0)),
         PriorDistribution::Normal {
             mean: 0.0,
             deviation: 0.5,
         },
     );
-    Prior::new(
+    RecordPrior::new(
         vec![(
             axis(0.0, 1.0),
             PriorDistribution::Uniform { min: 0.0, max: 1.0 },
@@ -163,7 +165,7 @@ fn prior() -> Prior {
     .unwrap()
 }
 
-fn vignette(adjacency: Adjacency) -> Sampled {
+fn vignette(adjacency: Adjacency) -> SampledSensitivity {
     let function = PriestleyChao {
         bandwidth: 0.1,
         gap: f64::INFINITY,
@@ -174,7 +176,7 @@ fn vignette(adjacency: Adjacency) -> Sampled {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let prior = prior();
     sample_sensitivity(
-        &Plan::new(500, 0.2).unwrap(),
+        &SamplingPlan::new(500, 0.2).unwrap(),
         250,
         adjacency,
         values,
@@ -288,7 +290,7 @@ fn a_sampled_clip_for_an_expression_distorts_few_records() {
         10,
     )
     .unwrap();
-    let prior = Prior::new(
+    let prior = RecordPrior::new(
         vec![(
             axis(0.0, 1.0),
             PriorDistribution::Normal {
@@ -300,7 +302,7 @@ fn a_sampled_clip_for_an_expression_distorts_few_records() {
     )
     .unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(8);
-    let plan = Plan::for_gamma(0.1).unwrap();
+    let plan = SamplingPlan::for_gamma(0.1).unwrap();
     let draw = |rng: &mut ChaCha20Rng| prior.draw_record(rng);
     let sampled = sample_summand(
         &plan,
@@ -359,7 +361,7 @@ fn priors_draw_what_they_say() {
         weights: Some(vec![1.0, 3.0, 0.0]),
     };
     let label = Some((
-        Label::Above(2.0),
+        RecordLabel::Above(2.0),
         PriorDistribution::Points {
             values: vec![1.0, 2.0, 3.0],
             weights: None,
@@ -373,7 +375,7 @@ fn priors_draw_what_they_say() {
             PriorDistribution::Uniform { min: 0.0, max: 0.5 },
         ),
     ];
-    let prior = Prior::new(axes, label).unwrap();
+    let prior = RecordPrior::new(axes, label).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let records: Vec<Record> = (0..4_000).map(|_| prior.draw_record(&mut rng)).collect();
     let share = |is: &dyn Fn(&Record) -> bool| {
@@ -397,24 +399,24 @@ fn priors_draw_what_they_say() {
 /// A window drops what lies outside, so what is sampled must be what survives: not heaps on the borders.
 #[test]
 fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
-    let dropped = |min, max| Axis {
+    let dropped = |min, max| DomainAxis {
         min,
         max,
-        outside: Outside::Drop,
+        outside: OutsideRule::Drop,
     };
     let law = PriorDistribution::Uniform {
         min: -8.0,
         max: 9.0,
     };
     let mut rng = ChaCha20Rng::seed_from_u64(10);
-    let prior = Prior::new(vec![(dropped(0.0, 1.0), law.clone())], None).unwrap();
+    let prior = RecordPrior::new(vec![(dropped(0.0, 1.0), law.clone())], None).unwrap();
     let x: Vec<f64> = (0..4_000)
         .map(|_| prior.draw_record(&mut rng).x(0))
         .collect();
     assert!(x.iter().all(|x| (0.0..1.0).contains(x) && *x > 0.0));
     assert!((x.iter().sum::<f64>() / 4_000.0 - 0.5).abs() < 0.03);
     // Clamped, nearly all of them are heaped.
-    let prior = Prior::new(vec![(axis(0.0, 1.0), law.clone())], None).unwrap();
+    let prior = RecordPrior::new(vec![(axis(0.0, 1.0), law.clone())], None).unwrap();
     assert!(
         (0..1_000)
             .filter(|_| [0.0, 1.0].contains(&prior.draw_record(&mut rng).x(0)))
@@ -422,8 +424,8 @@ fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
             > 900
     );
     // A label as well.
-    let label = Some((Label::Number(dropped(0.0, 1.0)), law));
-    let prior = Prior::new(
+    let label = Some((RecordLabel::Number(dropped(0.0, 1.0)), law));
+    let prior = RecordPrior::new(
         vec![(
             axis(0.0, 1.0),
             PriorDistribution::Uniform { min: 0.0, max: 1.0 },
@@ -433,7 +435,7 @@ fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
     .unwrap();
     assert!((0..1_000).all(|_| prior.draw_record(&mut rng).label().abs() < 1.0));
 
-    let outside = Prior::new(
+    let outside = RecordPrior::new(
         vec![(
             dropped(0.0, 1.0),
             PriorDistribution::Uniform { min: 2.0, max: 3.0 },
@@ -452,32 +454,32 @@ fn what_cannot_be_sampled_is_refused_in_words() {
     let says = |message: String, words: &str| assert!(message.contains(words), "{message}");
     for gamma in [0.0, 1.0, -0.1, f64::NAN] {
         says(
-            Plan::for_gamma(gamma).unwrap_err().to_string(),
+            SamplingPlan::for_gamma(gamma).unwrap_err().to_string(),
             "it must lie between 0 and 1",
         );
         says(
-            Plan::new(100, gamma).unwrap_err().to_string(),
+            SamplingPlan::new(100, gamma).unwrap_err().to_string(),
             "it must lie between 0 and 1",
         );
     }
     says(
-        Plan::new(100, 0.1).unwrap_err().to_string(),
+        SamplingPlan::new(100, 0.1).unwrap_err().to_string(),
         "100 samples are too few for a gamma of 0.1: they allow 0.1597 or more",
     );
     says(
-        Plan::new(0, 0.1).unwrap_err().to_string(),
+        SamplingPlan::new(0, 0.1).unwrap_err().to_string(),
         "0 samples cannot be drawn",
     );
     says(
-        Plan::for_samples(1).unwrap_err().to_string(),
+        SamplingPlan::for_samples(1).unwrap_err().to_string(),
         "it must lie between 0 and 1",
     );
     says(
-        Plan::for_gamma(1e-5).unwrap_err().to_string(),
+        SamplingPlan::for_gamma(1e-5).unwrap_err().to_string(),
         "samples cannot be drawn: the number must lie between 1 and 10000000",
     );
     let mut rng = ChaCha20Rng::seed_from_u64(10);
-    let plan = Plan::for_gamma(0.5).unwrap();
+    let plan = SamplingPlan::for_gamma(0.5).unwrap();
     let draw = |_: &mut ChaCha20Rng| Record::new(&[0.5], 0.0);
     let none = sample_sensitivity(
         &plan,
@@ -517,7 +519,7 @@ fn what_cannot_be_sampled_is_refused_in_words() {
         },
     ] {
         says(
-            Prior::new(vec![(axis(0.0, 1.0), law)], None)
+            RecordPrior::new(vec![(axis(0.0, 1.0), law)], None)
                 .unwrap_err()
                 .to_string(),
             "is not a valid distribution",

@@ -3,7 +3,7 @@
 
 use std::f64::consts::PI;
 
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_noise::Exact;
 use bernstream_release::Target;
 use bernstream_synopsis::Adjacency;
@@ -34,11 +34,11 @@ const CASES: [(&[f64], u32); 10] = [
 /// Error of a lattice value, in peaks a record and axis: 1.7e-4 for the spline, the rest for a place's 1/1024 of a cell.
 const LIMIT: f64 = 2.5e-4;
 
-fn deposit(density: &Density, histogram: &mut Histogram, record: &[f64]) {
+fn deposit(density: &LatticeDensity, histogram: &mut Histogram, record: &[f64]) {
     histogram.deposit_record(density.nodes(), density.nodes().place_record(record));
 }
 
-fn evaluate(density: &Density, records: &[Record]) -> Exact {
+fn evaluate(density: &LatticeDensity, records: &[Record]) -> Exact {
     let mut histogram = Histogram::new(density.nodes());
     for record in records {
         deposit(density, &mut histogram, record);
@@ -48,7 +48,7 @@ fn evaluate(density: &Density, records: &[Record]) -> Exact {
 
 /// A neighbouring pair: a background, and the records by which the two sides differ.
 struct Neighbours<'a> {
-    density: &'a Density,
+    density: &'a LatticeDensity,
     background: Histogram,
     adjacency: Adjacency,
     /// How often the unit repeats its record.
@@ -117,7 +117,7 @@ impl Neighbours<'_> {
 }
 
 /// Found over claimed, for the 1-norm, the sup norm and the 2-norm.
-fn tightness(density: &Density, adjacency: Adjacency, contributions: u32) -> [f64; 3] {
+fn tightness(density: &LatticeDensity, adjacency: Adjacency, contributions: u32) -> [f64; 3] {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let mut background = Histogram::new(density.nodes());
     for _ in 0..200 {
@@ -138,7 +138,7 @@ fn tightness(density: &Density, adjacency: Adjacency, contributions: u32) -> [f6
 #[test]
 fn no_record_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() {
     for (bandwidths, degree) in CASES {
-        let density = Density::new(bandwidths, degree).unwrap();
+        let density = LatticeDensity::new(bandwidths, degree).unwrap();
         let found = tightness(&density, Adjacency::AddRemove, 1);
         let gain = change::gain(&density, Adjacency::AddRemove);
         println!(
@@ -158,7 +158,7 @@ fn no_record_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() {
 #[test]
 fn no_replacement_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() {
     for (bandwidths, degree) in CASES {
-        let density = Density::new(bandwidths, degree).unwrap();
+        let density = LatticeDensity::new(bandwidths, degree).unwrap();
         let found = tightness(&density, Adjacency::ReplaceOne, 1);
         let gain = change::gain(&density, Adjacency::ReplaceOne);
         println!(
@@ -182,7 +182,7 @@ fn no_replacement_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() 
 #[test]
 fn a_unit_of_several_records_is_held_to_as_many_sensitivities() {
     for (bandwidths, degree) in [CASES[0], CASES[5]] {
-        let density = Density::new(bandwidths, degree).unwrap();
+        let density = LatticeDensity::new(bandwidths, degree).unwrap();
         let found = tightness(&density, Adjacency::AddRemove, 7);
         assert!(
             found.iter().all(|found| (0.97..=1.0).contains(found)),
@@ -198,7 +198,7 @@ fn a_sensitivity_thirty_percent_too_small_is_found_out() {
             .into_iter()
             .filter(|(b, _)| *b != [1.0] || adjacency == Adjacency::AddRemove)
         {
-            let density = Density::new(bandwidths, degree).unwrap();
+            let density = LatticeDensity::new(bandwidths, degree).unwrap();
             let found = tightness(&density, adjacency, 1);
             assert!(
                 found.iter().all(|found| found / 0.7 > 1.0),
@@ -225,7 +225,7 @@ fn a(b: f64, k: u32) -> f64 {
 #[test]
 fn sensitivities_are_within_a_percent_an_axis_of_the_closed_form() {
     for (bandwidths, degree) in CASES {
-        let density = Density::new(bandwidths, degree).unwrap();
+        let density = LatticeDensity::new(bandwidths, degree).unwrap();
         let closed: f64 = bandwidths.iter().map(|b| a(*b, degree)).product();
         let claimed =
             density.sensitivity(Adjacency::AddRemove, 1).unwrap().0 as f64 * density.unit();
@@ -268,7 +268,7 @@ fn sensitivities_are_within_a_percent_an_axis_of_the_closed_form() {
 #[test]
 fn the_order_of_records_does_not_matter() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
-    let density = Density::new(&[0.1, 0.2], 10).unwrap();
+    let density = LatticeDensity::new(&[0.1, 0.2], 10).unwrap();
     let mut records: Vec<Record> = (0..500).map(|_| vec![rng.random(), rng.random()]).collect();
     let exact = evaluate(&density, &records).opened();
     for _ in 0..5 {
@@ -285,7 +285,7 @@ fn the_intensity_of_one_record_has_mass_one() {
         (&[0.07, 0.05], 150),
         (&[0.07, 0.075, 0.08], 60),
     ] {
-        let density = Density::new(bandwidths, degree).unwrap();
+        let density = LatticeDensity::new(bandwidths, degree).unwrap();
         let record: Record = [0.5, 0.47, 0.51][..bandwidths.len()].to_vec();
         let sum: i128 = evaluate(&density, &[record]).opened().iter().sum();
         let mass = sum as f64 * density.unit() / f64::from(degree).powi(bandwidths.len() as i32);
@@ -295,7 +295,7 @@ fn the_intensity_of_one_record_has_mass_one() {
 }
 
 /// The largest error over the lattice, in peaks a record.
-fn error(density: &Density, bandwidths: &[f64], records: &[Record]) -> f64 {
+fn error(density: &LatticeDensity, bandwidths: &[f64], records: &[Record]) -> f64 {
     let exact = evaluate(density, records);
     let peak: f64 = bandwidths
         .iter()
@@ -330,7 +330,7 @@ fn lattice_values_are_within_a_four_thousandth_of_a_peak_a_record_and_axis() {
         (&[0.1, 0.23], 41, 60),
         (&[0.2, 0.3, 0.25], 11, 30),
     ] {
-        let density = Density::new(bandwidths, degree).unwrap();
+        let density = LatticeDensity::new(bandwidths, degree).unwrap();
         let records: Vec<Record> = (0..records)
             .map(|_| bandwidths.iter().map(|_| rng.random()).collect())
             .collect();
@@ -356,7 +356,7 @@ fn heaped_records_are_as_accurate_as_others() {
     let hours: Vec<Record> = (0..2400).map(|i| vec![f64::from(i % 24) / 24.0]).collect();
     let noon: Vec<Record> = vec![vec![0.5]; 1000];
     for b in [1.0 / 24.0, 0.05, 0.1] {
-        let density = Density::new(&[b], 96).unwrap();
+        let density = LatticeDensity::new(&[b], 96).unwrap();
         for records in [&hours, &noon] {
             let error = error(&density, &[b], records);
             println!("heaped, b = {b:.3}: {error:.2e} of a peak a record");

@@ -3,10 +3,11 @@
 use bernstream_synopsis::Shape;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
-    Axis, Basis, Calibrated, Definition, Description, Implied, NoiseDistribution,
+    AxisDescription, Basis, CalibrationBound, Description, ImpliedPrivacy, NoiseDistribution,
+    PrivacyDefinition,
 };
 use bernstream_synopsis::price::Price;
-use bernstream_synopsis::{Error, Synopsis};
+use bernstream_synopsis::{Synopsis, SynopsisError};
 
 fn description() -> Description {
     serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap()
@@ -19,7 +20,7 @@ fn described(dimensions: u8, degree: u32, order: u32) -> Description {
         order,
         ..description()
     };
-    let axis = |i| Axis {
+    let axis = |i| AxisDescription {
         column: format!("x{i}"),
         min: 0.0,
         max: f64::from(i),
@@ -72,7 +73,7 @@ fn json_tells_every_number_to_its_last_bit_and_is_checked_as_a_message_is() {
         assert!(
             matches!(
                 Synopsis::from_json(&text.replace(from, to)),
-                Err(Error::Damaged(_))
+                Err(SynopsisError::Damaged(_))
             ),
             "{from}"
         );
@@ -192,7 +193,7 @@ fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
 #[test]
 fn a_declared_plan_says_what_it_implies() {
     let mut about = description();
-    about.privacy.definition = Definition::Planned;
+    about.privacy.definition = PrivacyDefinition::Planned;
     about.privacy.price = Price::SLOT;
     (about.privacy.blocks[0].spent, about.privacy.blocks[0].total) =
         (Price::Slots(17), Price::Slots(24));
@@ -203,7 +204,7 @@ fn a_declared_plan_says_what_it_implies() {
         error.contains("does not say what epsilon and delta its plan has"),
         "{error}"
     );
-    about.privacy.implies = Some(Implied {
+    about.privacy.implies = Some(ImpliedPrivacy {
         epsilon: "1.5".parse().unwrap(),
         delta: "0.000001".parse().unwrap(),
     });
@@ -262,7 +263,7 @@ fn the_document_is_written_as_it_is_documented() {
 #[test]
 fn a_calibration_that_does_not_fit_the_definition_is_refused() {
     let mut about = description();
-    about.noise.calibrated = Calibrated::Sampled;
+    about.noise.calibrated = CalibrationBound::Sampled;
     let error = Synopsis::new(about, vec![1.0, 2.0, 3.0])
         .unwrap_err()
         .to_string();
@@ -357,7 +358,7 @@ fn other_bytes_are_refused() {
     ] {
         assert!(matches!(
             Synopsis::decode_message(bytes),
-            Err(Error::Damaged(_))
+            Err(SynopsisError::Damaged(_))
         ));
     }
     let mut twice = Synopsis::new(description(), vec![0.0; 3])
@@ -433,31 +434,31 @@ fn points_outside_the_domain_or_of_another_dimension_are_errors() {
     for value in [-30.001, 180.001, f64::NAN, f64::INFINITY] {
         assert!(matches!(
             synopsis.evaluate(&[value]),
-            Err(Error::OutsideDomain { .. })
+            Err(SynopsisError::OutsideDomain { .. })
         ));
         assert!(matches!(
             synopsis.half_width(&[value]),
-            Err(Error::OutsideDomain { .. })
+            Err(SynopsisError::OutsideDomain { .. })
         ));
     }
     assert!(synopsis.evaluate(&[-30.0]).is_ok() && synopsis.evaluate(&[180.0]).is_ok());
     assert!(matches!(
         synopsis.evaluate(&[]),
-        Err(Error::Dimensions {
+        Err(SynopsisError::Dimensions {
             given: 0,
             expected: 1
         })
     ));
     assert!(matches!(
         synopsis.evaluate(&[1.0, 2.0]),
-        Err(Error::Dimensions {
+        Err(SynopsisError::Dimensions {
             given: 2,
             expected: 1
         })
     ));
     assert!(matches!(
         synopsis.evaluator(0),
-        Err(Error::Order { order: 0 })
+        Err(SynopsisError::Order { order: 0 })
     ));
 }
 

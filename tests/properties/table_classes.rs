@@ -11,11 +11,12 @@ use bernstream_release::window::accumulator::TableLabel;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
-    Axis, CellLabel, Cells, Description, Noise, NoiseBand, Target as Function,
+    AxisDescription, CellLabel, Cells, Description, NoiseBand, NoiseDescription,
+    TargetDescription as Function,
 };
 use bernstream_synopsis::histogram::Spline;
-use bernstream_synopsis::tables::{Fit, Interval, Kernel, Reading};
-use bernstream_synopsis::{Error, Synopsis};
+use bernstream_synopsis::tables::{ConfidenceInterval, KernelFit, PointEstimate, TableKernel};
+use bernstream_synopsis::{Synopsis, SynopsisError};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -103,7 +104,7 @@ impl Setting {
     fn description(&self, law: NoiseDistribution) -> Description {
         let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         about.domain = (0..self.axes)
-            .map(|i| Axis {
+            .map(|i| AxisDescription {
                 column: format!("x{i}"),
                 min: 0.0,
                 max: 1.0,
@@ -115,7 +116,7 @@ impl Setting {
             values: vec![1.0, 2.0, 3.0],
         };
         about.target = Function::Cells(Cells { label: Some(label) });
-        about.noise = Noise {
+        about.noise = NoiseDescription {
             law,
             scale: self.scale,
             grid: 1e-9,
@@ -188,11 +189,11 @@ fn band(of: &Setting, law: NoiseDistribution) -> Band {
 /// What is read of every class, or of the second and third beside the first.
 #[derive(Clone, Copy, Debug)]
 enum Read {
-    Classes(Fit),
+    Classes(KernelFit),
     Ratio,
 }
 
-fn read(kernel: &Kernel<'_>, point: &[f64], what: Read) -> Vec<Reading> {
+fn read(kernel: &TableKernel<'_>, point: &[f64], what: Read) -> Vec<PointEstimate> {
     match what {
         Read::Classes(fit) => (0..3)
             .map(|table| kernel.probability(point, table, fit).unwrap())
@@ -271,9 +272,11 @@ fn coverage(of: &Setting, law: NoiseDistribution, what: Read, times: f64) -> Cov
     }
 }
 
-fn holds(interval: Option<Interval>, value: f64) -> bool {
+fn holds(interval: Option<ConfidenceInterval>, value: f64) -> bool {
     // What is unknown is not excluded.
-    interval.is_none_or(|Interval { lower, upper }| (lower - 1e-7..=upper + 1e-7).contains(&value))
+    interval.is_none_or(|ConfidenceInterval { lower, upper }| {
+        (lower - 1e-7..=upper + 1e-7).contains(&value)
+    })
 }
 
 fn crowds(axes: usize) -> Setting {
@@ -332,20 +335,20 @@ fn is_found_out(of: &Setting, what: Read) {
 fn the_interval_of_a_line_holds_beside_a_step() {
     for of in [step(1), step(2), crowds(2), poor(1)] {
         for law in LAWS {
-            check(&of, law, Read::Classes(Fit::Linear));
+            check(&of, law, Read::Classes(KernelFit::Linear));
         }
     }
-    is_found_out(&step(1), Read::Classes(Fit::Linear));
+    is_found_out(&step(1), Read::Classes(KernelFit::Linear));
 }
 
 #[test]
 fn the_interval_of_naive_bayes_holds() {
     for of in [crowds(2), poor(2), crowds(3)] {
         for law in LAWS {
-            check(&of, law, Read::Classes(Fit::Naive));
+            check(&of, law, Read::Classes(KernelFit::Naive));
         }
     }
-    is_found_out(&crowds(2), Read::Classes(Fit::Naive));
+    is_found_out(&crowds(2), Read::Classes(KernelFit::Naive));
 }
 
 #[test]
@@ -368,17 +371,17 @@ fn on_one_axis_naive_bayes_is_a_local_mean() {
         for table in 0..3 {
             let read = |fit| kernel.probability(&point, table, fit).unwrap();
             assert_eq!(
-                format!("{:.9?}", read(Fit::Naive)),
-                format!("{:.9?}", read(Fit::Constant))
+                format!("{:.9?}", read(KernelFit::Naive)),
+                format!("{:.9?}", read(KernelFit::Constant))
             );
         }
         assert_eq!(
             kernel
-                .most_probable_class(&point, Fit::Naive)
+                .most_probable_class(&point, KernelFit::Naive)
                 .unwrap()
                 .table,
             kernel
-                .most_probable_class(&point, Fit::Constant)
+                .most_probable_class(&point, KernelFit::Constant)
                 .unwrap()
                 .table
         );
@@ -402,7 +405,7 @@ fn naive_bayes_is_what_the_classes_own_densities_say() {
         .collect();
     for point in of.points() {
         for table in 0..3 {
-            let [naive, mean] = [Fit::Naive, Fit::Constant]
+            let [naive, mean] = [KernelFit::Naive, KernelFit::Constant]
                 .map(|fit| of_mean.probability(&point, table, fit).unwrap().value);
             let dense = of_mean.density(&point).unwrap().value > 0.02 * f64::from(of.records);
             assert!(
@@ -410,7 +413,10 @@ fn naive_bayes_is_what_the_classes_own_densities_say() {
                 "{point:?} {table}: {naive} {mean}"
             );
             for release in &noisy {
-                for (sum, fit) in rough.iter_mut().zip([Fit::Naive, Fit::Constant]) {
+                for (sum, fit) in rough
+                    .iter_mut()
+                    .zip([KernelFit::Naive, KernelFit::Constant])
+                {
                     let tables = release.tables().unwrap();
                     *sum += (tables
                         .kernel(None)
@@ -472,11 +478,11 @@ fn a_ratio_of_densities_is_that_of_the_records_and_its_inverse_the_other_way_rou
     }
     assert!(matches!(
         kernel.density_ratio(&[0.5], 1, 1),
-        Err(Error::OneClass)
+        Err(SynopsisError::OneClass)
     ));
     assert!(matches!(
         kernel.density_ratio(&[0.5], 1, 3),
-        Err(Error::NoSuchTable { .. })
+        Err(SynopsisError::NoSuchTable { .. })
     ));
 }
 
@@ -495,21 +501,21 @@ fn what_a_class_without_records_would_divide_by_is_unknown() {
     assert!(ratio(0, 1).is_some() && ratio(0, 2).is_none() && ratio(2, 0).is_none());
     assert!(
         kernel
-            .probability(&point, 0, Fit::Naive)
+            .probability(&point, 0, KernelFit::Naive)
             .unwrap()
             .pointwise
             .is_none()
     );
     assert!(
         kernel
-            .probability(&point, 0, Fit::Constant)
+            .probability(&point, 0, KernelFit::Constant)
             .unwrap()
             .pointwise
             .is_some()
     );
     assert!(
         kernel
-            .most_probable_class(&point, Fit::Naive)
+            .most_probable_class(&point, KernelFit::Naive)
             .unwrap()
             .is_too_close
     );

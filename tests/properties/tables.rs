@@ -12,11 +12,11 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::description::{
-    Axis, Basis, CellLabel, Cells, Description, Target as Function,
+    AxisDescription, Basis, CellLabel, Cells, Description, TargetDescription as Function,
 };
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::price::Price;
-use bernstream_synopsis::tables::{Fit, Interval, Tables};
+use bernstream_synopsis::tables::{ConfidenceInterval, KernelFit, Tables};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, StandardNormal};
@@ -301,7 +301,7 @@ impl Law {
 
     fn description(&self, law: NoiseDistribution) -> Description {
         let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
-        about.domain = vec![Axis {
+        about.domain = vec![AxisDescription {
             column: "x".to_owned(),
             min: 0.0,
             max: 1.0,
@@ -343,18 +343,24 @@ fn generator(release: u32) -> Generator {
     Generator::frozen(seed)
 }
 
-fn holds(interval: Option<Interval>, value: f64) -> bool {
+fn holds(interval: Option<ConfidenceInterval>, value: f64) -> bool {
     // What is unknown is not excluded.
-    interval.is_none_or(|Interval { lower, upper }| (lower - 1e-9..=upper + 1e-9).contains(&value))
+    interval.is_none_or(|ConfidenceInterval { lower, upper }| {
+        (lower - 1e-9..=upper + 1e-9).contains(&value)
+    })
 }
 
-fn readings(tables: &Tables, wider: f64, x: f64) -> [bernstream_synopsis::tables::Reading; 3] {
+fn readings(
+    tables: &Tables,
+    wider: f64,
+    x: f64,
+) -> [bernstream_synopsis::tables::PointEstimate; 3] {
     let bandwidths: Vec<f64> = tables.bandwidths().iter().map(|b| b * wider).collect();
     let kernel = tables.kernel(Some(&bandwidths)).unwrap();
     [
         kernel.density(&[x]).unwrap(),
-        kernel.expected(&[x], Fit::Constant).unwrap(),
-        kernel.expected(&[x], Fit::Linear).unwrap(),
+        kernel.expected(&[x], KernelFit::Constant).unwrap(),
+        kernel.expected(&[x], KernelFit::Linear).unwrap(),
     ]
 }
 
@@ -489,7 +495,7 @@ fn heaps_do_not_make_intervals_smaller_than_their_noise() {
             .unwrap()
             .kernel(None)
             .unwrap()
-            .expected(&[0.5], Fit::Constant)
+            .expected(&[0.5], KernelFit::Constant)
             .unwrap()
             .value;
         let found = noisy
@@ -497,7 +503,7 @@ fn heaps_do_not_make_intervals_smaller_than_their_noise() {
             .unwrap()
             .kernel(None)
             .unwrap()
-            .expected(&[0.5], Fit::Constant)
+            .expected(&[0.5], KernelFit::Constant)
             .unwrap();
         held += u32::from(holds(found.pointwise, exact));
     }

@@ -3,7 +3,8 @@
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
 use bernstream_release::window::accumulator::AccumulatorSpec;
 use bernstream_release::window::{
-    Axis, LONGEST_UNIT, Outside, RecordCounts, ReleaseInput, Rules, Window, Windows,
+    DomainAxis, LONGEST_UNIT, OutsideRule, RecordCounts, ReleaseInput, Window, WindowRules,
+    WindowStore,
 };
 use bernstream_synopsis::histogram::Nodes;
 use rand::rngs::ChaCha20Rng;
@@ -21,16 +22,16 @@ fn histogram() -> ReleaseInput {
     form(AccumulatorSpec::Histogram(nodes()))
 }
 
-fn open(rules: Rules) -> Windows {
+fn open(rules: WindowRules) -> WindowStore {
     let first = rules.grid.span_of(seconds(0));
-    Windows::new(rules, vec![histogram()], first.start, first, None)
+    WindowStore::new(rules, vec![histogram()], first.start, first, None)
 }
 
-fn close_all(mut windows: Windows) -> Vec<Window> {
+fn close_all(mut windows: WindowStore) -> Vec<Window> {
     std::iter::from_fn(|| windows.next().is_some().then(|| windows.close_next())).collect()
 }
 
-fn windows_of(rules: Rules, records: &[Record]) -> Vec<Window> {
+fn windows_of(rules: WindowRules, records: &[Record]) -> Vec<Window> {
     let mut windows = open(rules);
     for record in records {
         windows.absorb_batch(&batch(record));
@@ -51,7 +52,7 @@ fn distance(one: &[u64], other: &[u64]) -> u128 {
         .sum()
 }
 
-fn fate(rules: Rules, record: &Record) -> RecordCounts {
+fn fate(rules: WindowRules, record: &Record) -> RecordCounts {
     open(rules).absorb_batch(&batch(record))
 }
 
@@ -299,13 +300,13 @@ fn membership_is_the_predicate_of_the_design() {
         "nobody looks at it"
     );
     assert_eq!(fate(rules(), &record(5, 1e300)), taken, "clamped");
-    let axes = vec![Axis {
+    let axes = vec![DomainAxis {
         min: 0.0,
         max: 10.0,
-        outside: Outside::Drop,
+        outside: OutsideRule::Drop,
     }];
     let first = rules().grid.span_of(seconds(0));
-    let mut dropping = Windows::new(
+    let mut dropping = WindowStore::new(
         rules(),
         vec![ReleaseInput {
             axes,
@@ -325,7 +326,7 @@ fn membership_is_the_predicate_of_the_design() {
 #[test]
 fn history_that_is_sent_later_than_it_happened_is_taken_until_the_backfill_ends() {
     let first = rules().grid.span_of(seconds(0));
-    let mut windows = Windows::new(
+    let mut windows = WindowStore::new(
         rules(),
         vec![histogram()],
         first.start,
@@ -469,7 +470,7 @@ fn which_of_several_records_of_one_time_count_does_not_depend_on_where_they_lie(
         let closed = |rows: &[Record]| -> Vec<Window> {
             let first = rules.grid.span_of(seconds(0));
             let mut windows =
-                Windows::new(rules.clone(), vec![form.clone()], first.start, first, None);
+                WindowStore::new(rules.clone(), vec![form.clone()], first.start, first, None);
             rows.iter()
                 .for_each(|row| _ = windows.absorb_batch(&batch(row)));
             std::iter::from_fn(|| windows.next().is_some().then(|| windows.close_next())).collect()
@@ -531,10 +532,10 @@ fn every_window_of_the_grid_is_closed_for_every_key_even_if_nothing_came() {
 
 /// One form of the value as it is, one that drops what is above 5, both of one column.
 fn two_forms() -> Vec<ReleaseInput> {
-    let axes = vec![Axis {
+    let axes = vec![DomainAxis {
         min: 0.0,
         max: 5.0,
-        outside: Outside::Drop,
+        outside: OutsideRule::Drop,
     }];
     vec![
         histogram(),
@@ -555,7 +556,7 @@ fn masses(window: &Window, form: usize) -> Vec<u128> {
 #[test]
 fn each_release_takes_what_it_can_use_of_a_row() {
     let first = rules().grid.span_of(seconds(0));
-    let mut windows = Windows::new(rules(), two_forms(), first.start, first, None);
+    let mut windows = WindowStore::new(rules(), two_forms(), first.start, first, None);
     let taken = |fates: RecordCounts| (fates.taken, fates.outside);
     assert_eq!(taken(windows.absorb_batch(&batch(&record(1, 4.0)))), (1, 0));
     assert_eq!(
@@ -583,7 +584,7 @@ fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
         ]
     };
     let rows = stream(5);
-    let close_all = |mut windows: Windows| -> Vec<Vec<u128>> {
+    let close_all = |mut windows: WindowStore| -> Vec<Vec<u128>> {
         for row in &rows {
             windows.absorb_batch(&batch(row));
         }
@@ -599,7 +600,7 @@ fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
         (rules(), 20),
     ] {
         let new = |first, next| {
-            Windows::new(
+            WindowStore::new(
                 rules.clone(),
                 hopping(panes),
                 seconds(first),
@@ -637,7 +638,7 @@ fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
 /// What is closed takes no more, whatever windows overlap it.
 #[test]
 fn a_window_that_is_closed_stays_as_it_was_in_the_windows_that_overlap_it() {
-    let mut windows = Windows::new(
+    let mut windows = WindowStore::new(
         rules(),
         vec![ReleaseInput {
             panes: 3,
@@ -670,7 +671,7 @@ fn a_user_changes_a_hopping_window_by_at_most_the_cap_over_all_keys_and_panes() 
         let hopping = |rows: &[Record]| -> Vec<Window> {
             let rules = rules_for_users(records, period as u64);
             let first = rules.grid.span_of(seconds(0));
-            let mut windows = Windows::new(
+            let mut windows = WindowStore::new(
                 rules,
                 vec![ReleaseInput {
                     panes,

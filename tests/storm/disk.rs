@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use bernstream_ledger::{Error, ledger_exists};
+use bernstream_ledger::{LedgerError, ledger_exists};
 
 use crate::harness::files::{Files, command, ended};
 use crate::harness::ledger::params;
@@ -162,6 +162,6 @@ fn a_ledger_that_the_disk_does_not_show_is_not_called_missing() {
     );
     assert!(matches!(
         ledger_exists(&params(&unreachable)),
-        Err(Error::Disk { .. })
+        Err(LedgerError::Disk { .. })
     ));
 }

@@ -9,7 +9,7 @@ use super::deadline::Deadline;
 use super::law::NoiseLaw;
 use super::looks::SequentialTest;
 use super::samplers::generator_key;
-use super::tally::Tally;
+use super::tally::ThresholdCounts;
 use super::threads::in_parts;
 use bernstream_synopsis::NoiseDistribution;
 
@@ -116,11 +116,11 @@ impl Attacker {
             .step_by(step)
             .filter_map(|index| middle_above(&ratios, index))
             .collect();
-        let thresholds = Tally::new(one_side.iter().flat_map(|x| [*x, -*x]).collect())
+        let thresholds = ThresholdCounts::new(one_side.iter().flat_map(|x| [*x, -*x]).collect())
             .thresholds()
             .to_vec();
-        let mut with = Tally::new(thresholds.clone());
-        let mut without = Tally::new(thresholds.clone());
+        let mut with = ThresholdCounts::new(thresholds.clone());
+        let mut without = ThresholdCounts::new(thresholds.clone());
         ratios.iter().for_each(|x| with.add(*x));
         ratios.iter().for_each(|x| without.add(-*x));
         let mut with = with.parts_up_to();
@@ -191,8 +191,8 @@ impl Attacker {
         let values = self.joint_law().values.max(1) as u64;
         let draws = (NUMBERS_OF_A_FACTOR / values).clamp(LEAST_OF_A_FACTOR, DRAWS_AT_ONCE);
         let mut ratios = ScaledRatios {
-            with: Tally::new(calculated.thresholds.clone()),
-            without: Tally::new(calculated.thresholds.clone()),
+            with: ThresholdCounts::new(calculated.thresholds.clone()),
+            without: ThresholdCounts::new(calculated.thresholds.clone()),
         };
         for ratio in self.simulate_ratios(5, 0..draws, factor) {
             ratios.with.add(ratio);
@@ -239,8 +239,8 @@ fn normal_up_to(x: f64, mean: f64, deviation: f64) -> f64 {
 
 /// Log likelihood ratios with the unit and without it.
 struct ScaledRatios {
-    with: Tally,
-    without: Tally,
+    with: ThresholdCounts,
+    without: ThresholdCounts,
 }
 
 impl ScaledRatios {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::encode::encode_message;
-use super::error::Error;
-use super::messages::Message;
+use super::error::ReplayError;
+use super::messages::InputMessage;
 use super::subject::{AuditSubject, StampSource};
 use bernstream_release::source::{Batch, decode};
 
@@ -15,8 +15,8 @@ use bernstream_release::source::{Batch, decode};
 /// If a message cannot be encoded.
 pub fn decode_batches(
     subject: &AuditSubject<'_>,
-    messages: &[Message],
-) -> Result<Vec<Batch>, Error> {
+    messages: &[InputMessage],
+) -> Result<Vec<Batch>, ReplayError> {
     let mut offsets: BTreeMap<i32, i64> = BTreeMap::new();
     let mut decoded = Vec::new();
     for message in messages {

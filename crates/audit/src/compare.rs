@@ -18,8 +18,8 @@ use super::shift::{distance_of, norm_of_changes, two_largest, value_changes};
 use super::subject::AuditSubject;
 use bernstream_synopsis::Norm;
 use bernstream_synopsis::Synopsis;
-use bernstream_synopsis::description::{Description, WindowKind};
-use bernstream_worker::pipeline::{Release, ReleaseVariant};
+use bernstream_synopsis::description::{Description, PanesKind};
+use bernstream_worker::pipeline::{PlannedRelease, ReleaseVariant};
 
 /// A part of a release that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -303,7 +303,7 @@ impl ReplayDifference {
     fn compare_exact_values(
         &mut self,
         place: usize,
-        release: &Release,
+        release: &PlannedRelease,
         with: &[&Evaluation],
         without: &[&Evaluation],
     ) {
@@ -358,7 +358,7 @@ impl ReplayDifference {
     }
 
     /// Records how far a part of a release moved, and whether it may.
-    fn record_shift(&mut self, release: &Release, shift: ReleaseShift) {
+    fn record_shift(&mut self, release: &PlannedRelease, shift: ReleaseShift) {
         let ReleaseShift {
             part,
             found,
@@ -380,7 +380,7 @@ impl ReplayDifference {
     /// Requires that the published values move by what the exact values moved.
     fn compare_published(
         &mut self,
-        release: &Release,
+        release: &PlannedRelease,
         variant: usize,
         moved: &[i128],
         one: &Synopsis,
@@ -428,8 +428,8 @@ impl EarlierShifts {
         }
         all.push(moved.to_vec());
         let count = match panes.over {
-            WindowKind::Hopping(count) => count as usize,
-            WindowKind::Cumulative => usize::MAX,
+            PanesKind::Hopping(count) => count as usize,
+            PanesKind::Cumulative => usize::MAX,
         };
         let mut sum = vec![0; moved.len()];
         for pane in all.iter().rev().take(count) {

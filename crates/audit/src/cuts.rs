@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::messages::{InputRow, Message};
+use super::messages::{InputMessage, InputRow};
 use super::stage::BackgroundStream;
 use super::way::InjectionStrategy;
 use bernstream_synopsis::clock::{Timestamp, saturating_micros};
@@ -72,7 +72,7 @@ fn created(stage: &BackgroundStream<'_>, own: &[InputRow], ahead: Duration) -> V
         .iter()
         .filter(|message| !is_late(stage, message));
     let middle = BackgroundStream::time_in_window(stage.full_window(), 0.5);
-    let rows = in_time.flat_map(Message::rows).chain(own).cloned();
+    let rows = in_time.flat_map(InputMessage::rows).chain(own).cloned();
     let mut all: Vec<TimedRow> = rows
         .map(|row| TimedRow {
             at: row.time.unwrap_or(middle).minus(ahead),
@@ -83,7 +83,7 @@ fn created(stage: &BackgroundStream<'_>, own: &[InputRow], ahead: Duration) -> V
     all
 }
 
-fn is_late(stage: &BackgroundStream<'_>, message: &Message) -> bool {
+fn is_late(stage: &BackgroundStream<'_>, message: &InputMessage) -> bool {
     stage
         .windows
         .iter()
@@ -91,24 +91,28 @@ fn is_late(stage: &BackgroundStream<'_>, message: &Message) -> bool {
 }
 
 /// The messages of one producer, in the order in which it sends them.
-fn cut_into_messages(created: Vec<TimedRow>, flush: FlushRule, delay: Duration) -> Vec<Message> {
+fn cut_into_messages(
+    created: Vec<TimedRow>,
+    flush: FlushRule,
+    delay: Duration,
+) -> Vec<InputMessage> {
     let mut messages = Vec::new();
     let mut kept = Vec::new();
     let mut due = Timestamp::EARLIEST;
     for (place, TimedRow { at, row }) in created.into_iter().enumerate() {
         if !kept.is_empty() && due <= at {
-            messages.push(Message::from_rows(0, due, std::mem::take(&mut kept)));
+            messages.push(InputMessage::from_rows(0, due, std::mem::take(&mut kept)));
         }
         if kept.is_empty() {
             due = flush.send_deadline(at, delay);
         }
         kept.push(row);
         if flush.is_full(place + 1) {
-            messages.push(Message::from_rows(0, at, std::mem::take(&mut kept)));
+            messages.push(InputMessage::from_rows(0, at, std::mem::take(&mut kept)));
         }
     }
     if !kept.is_empty() {
-        messages.push(Message::from_rows(0, due, kept));
+        messages.push(InputMessage::from_rows(0, due, kept));
     }
     messages
 }

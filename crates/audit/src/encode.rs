@@ -13,7 +13,7 @@ use arrow_buffer::NullBuffer;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use super::messages::{ColumnTypes, InputRow, Message, TextForm};
+use super::messages::{ColumnTypes, InputMessage, InputRow, TextForm};
 use bernstream_release::source::Columns;
 use bernstream_synopsis::IdType;
 
@@ -27,7 +27,10 @@ const LONGEST_NAME: usize = 64;
 /// # Errors
 ///
 /// If Arrow cannot write it.
-pub(super) fn encode_message(message: &Message, columns: &Columns) -> Result<Vec<u8>, ArrowError> {
+pub(super) fn encode_message(
+    message: &InputMessage,
+    columns: &Columns,
+) -> Result<Vec<u8>, ArrowError> {
     let encoded = message
         .batches
         .iter()
@@ -52,7 +55,7 @@ pub(super) fn encode_message(message: &Message, columns: &Columns) -> Result<Vec
 fn record_batch(
     rows: &[InputRow],
     columns: &Columns,
-    message: &Message,
+    message: &InputMessage,
 ) -> Result<RecordBatch, ArrowError> {
     let mut batch = BatchColumns::default();
     let times = rows
@@ -139,7 +142,7 @@ fn value_at(row: &InputRow, column: usize) -> Option<f64> {
 
 /// `array`, or one without a type, where types are inferred and no row of the message has anything in this column.
 fn typed_or_null(
-    message: &Message,
+    message: &InputMessage,
     is_there: impl Fn(&InputRow) -> bool,
     array: ArrayRef,
 ) -> ArrayRef {
@@ -152,7 +155,7 @@ fn typed_or_null(
 }
 
 /// Returns whether the types of the message are inferred and this column of values is one of integers.
-fn is_whole(message: &Message, column: usize) -> bool {
+fn is_whole(message: &InputMessage, column: usize) -> bool {
     const WHOLE: f64 = (1_i64 << 53) as f64;
     let has_null = message.rows().any(|row| value_at(row, column).is_none());
     let is_inferred = match message.types {

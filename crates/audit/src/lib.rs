@@ -67,7 +67,7 @@ mod way;
 pub use self::attacked::{AttackReport, DetectableScale, ErrorRatePoint};
 pub use self::batches::decode_batches;
 pub use self::deadline::Deadline;
-pub use self::error::Error;
+pub use self::error::ReplayError;
 pub use self::evidence::{AuditTest, Verdict};
 pub use self::observed::{DrawnWindow, Evaluation, PublishedBytes, ReplayObservations};
 pub use self::pair::NeighbouringPair;

@@ -1,14 +1,14 @@
 //! The low bits of a draw. Where the scale is large they are even under every law; noise that is rounded more coarsely than its
 //! grid shows the exact values between its steps, and moves no curve by more than a part of a step.
 
-use super::tally::Tally;
+use super::tally::ThresholdCounts;
 
 /// The scale, in grid units, from which on the lowest eight bits are even but for a part of 10^-6.
 const LARGE: f64 = 262_144.0;
 
 /// Counts what [`of`] gives.
-pub(super) fn low_bits_tally() -> Tally {
-    Tally::new((0..u8::MAX).map(|below| f64::from(below) + 0.5).collect())
+pub(super) fn low_bits_tally() -> ThresholdCounts {
+    ThresholdCounts::new((0..u8::MAX).map(|below| f64::from(below) + 0.5).collect())
 }
 
 /// The lowest eight bits of a value in the other order: the lowest counts most, so that a step of two is seen best.

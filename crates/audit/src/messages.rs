@@ -32,7 +32,7 @@ impl NamedRow {
 
 /// A message in its place on the topic.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct InputMessage {
     pub partition: i32,
     /// The message timestamp.
     pub stamp: Timestamp,
@@ -67,10 +67,10 @@ pub enum TextForm {
     Large,
 }
 
-impl Message {
+impl InputMessage {
     /// One batch of rows, plainly encoded.
     pub fn from_rows(partition: i32, stamp: Timestamp, rows: Vec<InputRow>) -> Self {
-        Message {
+        InputMessage {
             partition,
             stamp,
             batches: vec![rows],

@@ -3,27 +3,27 @@
 use super::shift::distance_of;
 use bernstream_noise::Exact;
 use bernstream_release::window::accumulator::{AccumulatorSpec, Record};
-use bernstream_release::window::{Axis, Label};
-use bernstream_worker::pipeline::{Release, ReleaseVariant};
+use bernstream_release::window::{DomainAxis, RecordLabel};
+use bernstream_worker::pipeline::{PlannedRelease, ReleaseVariant};
 
 /// A record of one release, in natural units: one value an axis, then the label.
-pub(super) type Values = Vec<f64>;
+pub(super) type RecordValues = Vec<f64>;
 
 /// The place where a function is asked what a record changes.
 pub(super) struct MoverSearch<'a> {
-    pub release: &'a Release,
+    pub release: &'a PlannedRelease,
     /// The records of others in the window and key.
-    pub others: &'a [Values],
+    pub others: &'a [RecordValues],
 }
 
 /// Records that were tried, and the distance that they moved the values.
-struct Tried<T> {
+struct TriedRecords<T> {
     moved: f64,
     records: T,
 }
 
 /// The `most` of them that moved the values furthest, the first of all first.
-fn furthest<T>(mut tried: Vec<Tried<T>>, most: usize) -> Vec<T> {
+fn furthest<T>(mut tried: Vec<TriedRecords<T>>, most: usize) -> Vec<T> {
     tried.sort_by(|one, other| other.moved.total_cmp(&one.moved));
     let first = tried.into_iter().take(most);
     first.map(|tried| tried.records).collect()
@@ -34,12 +34,12 @@ const TRIED: [usize; 2] = [64, 10];
 
 impl MoverSearch<'_> {
     /// The `most` records that change the values most when they are added, the first of all first.
-    pub fn best_additions(&self, most: usize) -> Vec<Values> {
+    pub fn best_additions(&self, most: usize) -> Vec<RecordValues> {
         let variant = self.release.variants.first();
         let before = self.evaluate_with(None);
         let mut tried = Vec::new();
         for place in self.tried_places() {
-            tried.push(Tried {
+            tried.push(TriedRecords {
                 moved: distance_of(variant, &self.evaluate_with(Some(&place)), &before),
                 records: place,
             });
@@ -48,7 +48,7 @@ impl MoverSearch<'_> {
     }
 
     /// The `most` pairs of records that change the values most when one takes the place of the other.
-    pub fn best_replacements(&self, most: usize) -> Vec<[Values; 2]> {
+    pub fn best_replacements(&self, most: usize) -> Vec<[RecordValues; 2]> {
         let variant = self.release.variants.first();
         let places = self.tried_places();
         let exact: Vec<Exact> = places
@@ -59,7 +59,7 @@ impl MoverSearch<'_> {
         let mut pairs = Vec::new();
         for (index, (one, from)) in all.clone().enumerate() {
             for (other, to) in all.clone().skip(index + 1) {
-                pairs.push(Tried {
+                pairs.push(TriedRecords {
                     moved: distance_of(variant, one, other),
                     records: [from, to],
                 });
@@ -70,7 +70,7 @@ impl MoverSearch<'_> {
     }
 
     /// The values with one record more.
-    fn evaluate_with(&self, more: Option<&Values>) -> Exact {
+    fn evaluate_with(&self, more: Option<&RecordValues>) -> Exact {
         let ReleaseVariant { target, .. } = self.release.variants.first();
         let spec = target.accumulator();
         let all = self
@@ -86,7 +86,7 @@ impl MoverSearch<'_> {
         target.evaluate(&spec.filled_accumulator(all.take(most)))
     }
 
-    fn record_of(&self, spec: &AccumulatorSpec, values: &Values) -> Option<Record> {
+    fn record_of(&self, spec: &AccumulatorSpec, values: &RecordValues) -> Option<Record> {
         let axes = &self.release.form.axes;
         let x = axes
             .iter()
@@ -101,11 +101,11 @@ impl MoverSearch<'_> {
     }
 
     /// Ends, lattice points and points between them, with every label that is extreme.
-    fn tried_places(&self) -> Vec<Values> {
+    fn tried_places(&self) -> Vec<RecordValues> {
         let shape = self.release.variants.first().target.shape();
         let axes = &self.release.form.axes;
         let parts = axis_parts(shape.degree, axes.len());
-        let mut all: Vec<Values> = vec![Vec::new()];
+        let mut all: Vec<RecordValues> = vec![Vec::new()];
         for axis in axes {
             all = extend_each(
                 &all,
@@ -153,24 +153,30 @@ fn axis_parts(degree: u32, axes: usize) -> Vec<f64> {
 }
 
 /// The value at a part of an axis.
-pub(super) fn axis_point(axis: &Axis, part: f64) -> f64 {
+pub(super) fn axis_point(axis: &DomainAxis, part: f64) -> f64 {
     (axis.min + part * (axis.max - axis.min)).clamp(axis.min, axis.max)
 }
 
 /// The labels that move most: the ends, and the middle.
-pub(super) fn extreme_labels(label: &Label) -> Vec<f64> {
+pub(super) fn extreme_labels(label: &RecordLabel) -> Vec<f64> {
     match label {
-        Label::Number(axis) => [0.0, 0.5, 1.0].map(|part| axis_point(axis, part)).to_vec(),
-        Label::Above(threshold) => vec![threshold - 1.0, threshold + 1.0],
-        Label::Classes(values) => values.clone(),
+        RecordLabel::Number(axis) => [0.0, 0.5, 1.0].map(|part| axis_point(axis, part)).to_vec(),
+        RecordLabel::Above(threshold) => vec![threshold - 1.0, threshold + 1.0],
+        RecordLabel::Classes(values) => values.clone(),
     }
 }
 
-fn extend_each(all: &[Values], more: &[f64]) -> Vec<Values> {
-    let with = |values: &Values| {
+fn extend_each(all: &[RecordValues], more: &[f64]) -> Vec<RecordValues> {
+    let with = |values: &RecordValues| {
         let values = values.clone();
         more.iter()
-            .map(move |value| values.iter().copied().chain([*value]).collect::<Values>())
+            .map(move |value| {
+                values
+                    .iter()
+                    .copied()
+                    .chain([*value])
+                    .collect::<RecordValues>()
+            })
             .collect::<Vec<_>>()
     };
     all.iter().flat_map(with).collect()

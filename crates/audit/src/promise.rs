@@ -5,7 +5,7 @@ use bernstream_noise::accountant::concentrated;
 use bernstream_noise::gaussian::delta_curve;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::calibrate::{Delta, Rho};
-use bernstream_synopsis::description::{Definition, Privacy};
+use bernstream_synopsis::description::{PrivacyDefinition, PrivacyDescription};
 use bernstream_synopsis::price::Price;
 
 /// The deltas at which a promise of zero-concentrated differential privacy is read, in 10^-18.
@@ -56,8 +56,8 @@ impl Guarantee {
 impl PromisedGuarantees {
     /// The promise of one release of one window, private choices included. Of a declared plan it is that of the whole plan; of random
     /// differential privacy that which holds whatever the records are.
-    pub fn from_privacy(privacy: &Privacy) -> Self {
-        if let Definition::Random(random) = &privacy.definition {
+    pub fn from_privacy(privacy: &PrivacyDescription) -> Self {
+        if let PrivacyDefinition::Random(random) = &privacy.definition {
             return PromisedGuarantees(vec![Guarantee::pure(random.epsilon_at_worst)]);
         }
         let implied = privacy.implies.map(|implied| Guarantee {
@@ -95,12 +95,12 @@ impl PromisedGuarantees {
     /// [`bernstream_noise::concentrated`] for Laplace and ball noise, and `epsilon tanh(epsilon / 2)` of any other. Gaussian noise has `distance^2 / 2`
     /// (`[BS16]`), and the delta of `[BW18]`, theorem 8.
     pub fn cost_of_change(
-        privacy: &Privacy,
+        privacy: &PrivacyDescription,
         law: &NoiseLaw,
         found: f64,
         declared: f64,
     ) -> Option<ChangeCost> {
-        if matches!(privacy.definition, Definition::Random(_)) {
+        if matches!(privacy.definition, PrivacyDefinition::Random(_)) {
             return None;
         }
         let is_pure = law.noise.is_pure();
@@ -134,8 +134,8 @@ impl PromisedGuarantees {
     }
 
     /// The promise in words.
-    pub fn in_words(privacy: &Privacy) -> String {
-        if let Definition::Random(random) = &privacy.definition {
+    pub fn in_words(privacy: &PrivacyDescription) -> String {
+        if let PrivacyDefinition::Random(random) = &privacy.definition {
             let epsilon = random.epsilon_at_worst;
             return format!("epsilon {epsilon} whatever the records are");
         }

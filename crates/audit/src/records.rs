@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::edit::RowEdit;
 use super::everywhere::{common_families, rows_with_odd_texts};
-use super::messages::{InputRow, Message, NamedRow};
+use super::messages::{InputMessage, InputRow, NamedRow};
 use super::pair::NeighbouringPair;
 use super::scene::WindowFixture;
 use super::stage::BackgroundStream;
@@ -68,9 +68,9 @@ fn of_others(
 
 /// The messages without some rows; a message that loses all of them stays, for another may have been in it.
 pub(super) fn without_rows(
-    messages: &[Message],
+    messages: &[InputMessage],
     is_gone: impl Fn(&InputRow) -> bool,
-) -> Vec<Message> {
+) -> Vec<InputMessage> {
     let mut all = messages.to_vec();
     let batches = all.iter_mut().flat_map(|message| &mut message.batches);
     batches.for_each(|rows| rows.retain(|row| !is_gone(row)));

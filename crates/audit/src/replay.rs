@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::encode::encode_message;
-use super::error::Error;
+use super::error::ReplayError;
 use super::log::CapturedLog;
-use super::messages::Message;
+use super::messages::InputMessage;
 use super::observed::{DrawnWindow, ReplayObservations};
 use super::rows::public_rows;
 use super::stream::{ReplayedStream, SentMessage};
@@ -28,9 +28,9 @@ use bernstream_worker::pipeline::{Health, StopRequest, Worker};
 /// If it cannot be carried out. That the worker stopped because of a message is an observation, not an error.
 pub fn replay_stream(
     subject: &AuditSubject<'_>,
-    messages: &[Message],
+    messages: &[InputMessage],
     seed: u64,
-) -> Result<ReplayObservations, Error> {
+) -> Result<ReplayObservations, ReplayError> {
     let folder = scratch_folder()?;
     let mut sent = Vec::new();
     for message in messages {
@@ -65,7 +65,7 @@ fn observe_worker(
     messages: Vec<SentMessage>,
     seed: u64,
     folder: &Path,
-) -> Result<ReplayObservations, Error> {
+) -> Result<ReplayObservations, ReplayError> {
     let evaluations = SharedNotes::default();
     let mut plan = watch::watched_plan(subject.plan, &evaluations);
     plan.rules.end = Some(subject.end_of_replay());
@@ -123,7 +123,7 @@ fn observe_worker(
     .run_alone();
     let stopped = match ended {
         Ok(()) => None,
-        Err(pipeline::Error::Source(error)) => Some(error.to_string()),
+        Err(pipeline::PipelineError::Source(error)) => Some(error.to_string()),
         Err(error) => return Err(error.into()),
     };
     let drawn = windows.take().into_iter().zip(words.take());
@@ -172,7 +172,10 @@ fn without_published(text: &str) -> String {
     kept.join("\n")
 }
 
-fn new_ledger(subject: &AuditSubject<'_>, params: &ledger::LedgerParams) -> Result<Ledger, Error> {
+fn new_ledger(
+    subject: &AuditSubject<'_>,
+    params: &ledger::LedgerParams,
+) -> Result<Ledger, ReplayError> {
     let plan = subject.plan;
     let first = plan.rules.grid.origin();
     let panes = plan

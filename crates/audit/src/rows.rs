@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::error::Error;
+use super::error::ReplayError;
 use bernstream_ledger::{Ledger, LedgerParams};
 
 /// Each row as `bernstream ledger export` prints it: windows, charges, schedule, keys, slots, and what was withheld.
@@ -10,11 +10,11 @@ use bernstream_ledger::{Ledger, LedgerParams};
 /// # Errors
 ///
 /// If the ledger cannot be read, or is damaged.
-pub(super) fn public_rows(params: &LedgerParams) -> Result<Vec<String>, Error> {
+pub(super) fn public_rows(params: &LedgerParams) -> Result<Vec<String>, ReplayError> {
     let mut rows = Vec::new();
     Ledger::inspect(params)?.each_row(|row| {
         rows.push(without_random_texts(serde_json::from_str(&row.public_line()?)?).to_string());
-        Ok::<(), Error>(())
+        Ok::<(), ReplayError>(())
     })?;
     Ok(rows)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::compare::{PairsReport, compare_replays};
-use super::error::Error;
-use super::messages::Message;
+use super::error::ReplayError;
+use super::messages::InputMessage;
 use super::observed::ReplayObservations;
 use super::pair::NeighbouringPair;
 use super::replay::replay_stream;
@@ -21,12 +21,12 @@ pub fn run_pairs(
     pairs: &[NeighbouringPair],
     seed: u64,
     mut go_on: impl FnMut() -> bool,
-) -> Result<PairsReport, Error> {
+) -> Result<PairsReport, ReplayError> {
     let mut report = PairsReport::default();
     // Of the streams without the unit, the one that most pairs share is kept, and the one that was replayed last.
     let shared = most_shared(pairs);
-    let mut common: Option<Replayed<'_>> = None;
-    let mut last: Option<Replayed<'_>> = None;
+    let mut common: Option<StreamReplay<'_>> = None;
+    let mut last: Option<StreamReplay<'_>> = None;
     for pair in pairs {
         if !go_on() {
             break;
@@ -42,7 +42,7 @@ pub fn run_pairs(
         };
         let with = replay_stream(subject, &pair.with, seed)?;
         report.add_pair(pair, compare_replays(subject, pair, &with, &without));
-        *known = Some(Replayed {
+        *known = Some(StreamReplay {
             stream: &pair.without,
             observed: without,
         });
@@ -51,13 +51,14 @@ pub fn run_pairs(
 }
 
 /// A stream that was replayed.
-struct Replayed<'a> {
-    stream: &'a Arc<Vec<Message>>,
+struct StreamReplay<'a> {
+    stream: &'a Arc<Vec<InputMessage>>,
     observed: ReplayObservations,
 }
 
-fn most_shared(pairs: &[NeighbouringPair]) -> Option<&Arc<Vec<Message>>> {
-    let mut sharing: BTreeMap<*const Vec<Message>, Vec<&Arc<Vec<Message>>>> = BTreeMap::new();
+fn most_shared(pairs: &[NeighbouringPair]) -> Option<&Arc<Vec<InputMessage>>> {
+    let mut sharing: BTreeMap<*const Vec<InputMessage>, Vec<&Arc<Vec<InputMessage>>>> =
+        BTreeMap::new();
     for pair in pairs {
         let stream = &pair.without;
         sharing.entry(Arc::as_ptr(stream)).or_default().push(stream);

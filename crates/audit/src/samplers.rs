@@ -11,7 +11,7 @@ use super::evidence::{AuditTest, scale_fails_at};
 use super::gamma::probability_up_to;
 use super::law::NoiseLaw;
 use super::looks::SequentialTest;
-use super::tally::{Tally, quantiles};
+use super::tally::{ThresholdCounts, quantiles};
 use super::threads::in_parts;
 use crate::low_bits;
 use bernstream_noise::Exact;
@@ -39,7 +39,7 @@ pub struct Sampler {
 
 /// The findings about one mechanism.
 #[derive(Clone, Debug, Serialize)]
-pub struct Sampled {
+pub struct SamplerFindings {
     pub of: String,
     pub noise: NoiseDistribution,
     pub scale_in_grid_units: u64,
@@ -111,7 +111,7 @@ pub fn test_sampler(
     alarm: f64,
     most: u64,
     deadline: &Deadline,
-) -> Sampled {
+) -> SamplerFindings {
     let law = sampler.law();
     let sizes = law.size_thresholds();
     let values = law.value_thresholds();
@@ -126,7 +126,7 @@ pub fn test_sampler(
     let mut seen = DrawCounts::new(sizes, values);
     let mut looks = SequentialTest::new(alarm, 1_000);
     let mut done = 0;
-    let mut last: Option<Sampled> = None;
+    let mut last: Option<SamplerFindings> = None;
     loop {
         let blocks = done..looks.runs().div_ceil(OF_A_GENERATOR);
         let goes_on = last.is_some();
@@ -164,12 +164,12 @@ pub fn test_sampler(
 /// The counts of all draws.
 #[derive(Clone, Debug)]
 struct DrawCounts {
-    sizes: Tally,
-    values: Tally,
+    sizes: ThresholdCounts,
+    values: ThresholdCounts,
     /// The signs of one value, of two neighbours, of successive draws.
     signs: [SignCount; 3],
     /// The low bits of one value.
-    low: Tally,
+    low: ThresholdCounts,
 }
 
 /// The number of signs that are positive, and of all but zeros.
@@ -182,8 +182,8 @@ struct SignCount {
 impl DrawCounts {
     fn new(sizes: Vec<f64>, values: Vec<f64>) -> Self {
         DrawCounts {
-            sizes: Tally::new(sizes),
-            values: Tally::new(values),
+            sizes: ThresholdCounts::new(sizes),
+            values: ThresholdCounts::new(values),
             signs: [SignCount::default(); 3],
             low: low_bits::low_bits_tally(),
         }
@@ -273,12 +273,12 @@ impl Sampler {
         of_value: &[f64],
         looks: &SequentialTest,
         alarm: f64,
-    ) -> Sampled {
+    ) -> SamplerFindings {
         let law = self.law();
         let draws = seen.sizes.total();
         let band = looks.confidence_band(draws);
         let rounding = law.rounding_distance();
-        let mut sampled = Sampled {
+        let mut sampled = SamplerFindings {
             of: self.of.clone(),
             noise: law.noise,
             scale_in_grid_units: self.mechanism.scale().units(),
@@ -353,7 +353,7 @@ impl Sampler {
     }
 }
 
-impl Sampled {
+impl SamplerFindings {
     /// Adds a test, or only its name where whole numbers are too coarse for it.
     fn add(&mut self, test: AuditTest, is_fine: bool) {
         if is_fine {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::messages::{InputRow, NamedRow};
-use super::movers::{MoverSearch, Values};
+use super::movers::{MoverSearch, RecordValues};
 use super::stage::BackgroundStream;
 use bernstream_synopsis::grid::Span;
-use bernstream_worker::pipeline::Release;
+use bernstream_worker::pipeline::PlannedRelease;
 
 /// Number of records that are tried in each scene, those that move a function most.
 const MOVERS: usize = 2;
@@ -14,11 +14,11 @@ const MOVERS: usize = 2;
 /// A window and key, as one release sees them.
 pub(super) struct WindowFixture<'a> {
     stage: &'a BackgroundStream<'a>,
-    release: &'a Release,
+    release: &'a PlannedRelease,
     kind: &'static str,
     window: Span,
     key: Option<Arc<[u8]>>,
-    others: Vec<Values>,
+    others: Vec<RecordValues>,
 }
 
 /// A row, and another one that takes its place.
@@ -92,7 +92,7 @@ impl<'a> WindowFixture<'a> {
         }
     }
 
-    fn row_with_values(&self, values: &Values) -> InputRow {
+    fn row_with_values(&self, values: &RecordValues) -> InputRow {
         self.stage.neighbour_row(
             BackgroundStream::time_in_window(self.window, 0.02),
             self.key.clone(),

@@ -6,14 +6,14 @@ use std::time::Duration;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::messages::{InputRow, Message};
-use super::movers::{Values, axis_point};
+use super::messages::{InputMessage, InputRow};
+use super::movers::{RecordValues, axis_point};
 use super::subject::AuditSubject;
-use bernstream_release::window::Label;
+use bernstream_release::window::RecordLabel;
 use bernstream_release::window::accumulator::AccumulatorSpec;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
-use bernstream_worker::pipeline::Release;
+use bernstream_worker::pipeline::PlannedRelease;
 
 /// Messages of a full window.
 const MESSAGES: usize = 4;
@@ -32,7 +32,7 @@ pub(super) struct BackgroundStream<'a> {
     pub ends: Vec<[f64; 2]>,
     /// Values in the middle of each column.
     pub middle: Vec<Option<f64>>,
-    pub others: Arc<Vec<Message>>,
+    pub others: Arc<Vec<InputMessage>>,
 }
 
 impl<'a> BackgroundStream<'a> {
@@ -117,11 +117,11 @@ impl<'a> BackgroundStream<'a> {
 
     /// The rows of others.
     pub fn rows_of_others(&self) -> impl Iterator<Item = &InputRow> {
-        self.others.iter().flat_map(Message::rows)
+        self.others.iter().flat_map(InputMessage::rows)
     }
 
     /// All columns, with those of a release as given.
-    pub fn all_columns(&self, release: &Release, values: &Values) -> Vec<Option<f64>> {
+    pub fn all_columns(&self, release: &PlannedRelease, values: &RecordValues) -> Vec<Option<f64>> {
         let mut all = self.middle.clone();
         for (column, value) in release.form.columns.iter().zip(values) {
             if let Some(place) = all.get_mut(*column) {
@@ -134,10 +134,10 @@ impl<'a> BackgroundStream<'a> {
     /// The records of others in a window and key, with which functions are asked what moves them.
     pub fn others_in(
         &self,
-        release: &Release,
+        release: &PlannedRelease,
         window: Span,
         key: &Option<Arc<[u8]>>,
-    ) -> Vec<Values> {
+    ) -> Vec<RecordValues> {
         let here = self
             .rows_of_others()
             .filter(|row| row.time.is_some_and(|time| window.contains(time)) && row.key == *key);
@@ -151,7 +151,7 @@ impl<'a> BackgroundStream<'a> {
         .collect()
     }
 
-    fn messages_of_others(&self) -> Vec<Message> {
+    fn messages_of_others(&self) -> Vec<InputMessage> {
         let mut random = ChaCha20Rng::seed_from_u64(18);
         let rows = self.rows_of_a_message();
         let keys = self.keys();
@@ -181,7 +181,7 @@ impl<'a> BackgroundStream<'a> {
                     *window,
                     (number + 1) as f64 / MESSAGES as f64,
                 );
-                all.push(Message::from_rows((number % 2) as i32, stamp, rows));
+                all.push(InputMessage::from_rows((number % 2) as i32, stamp, rows));
             }
             if !is_sparse {
                 all.push(self.late_message(*window, &mut random));
@@ -193,7 +193,7 @@ impl<'a> BackgroundStream<'a> {
 
     /// Records that come after the end of their window, and just in time. They are its earliest ones, each of another unit: whatever
     /// is bounded keeps them.
-    fn late_message(&self, window: Span, random: &mut ChaCha20Rng) -> Message {
+    fn late_message(&self, window: Span, random: &mut ChaCha20Rng) -> InputMessage {
         let keys = self.keys();
         let mut rows = Vec::new();
         for place in 0..ROWS {
@@ -207,7 +207,7 @@ impl<'a> BackgroundStream<'a> {
                 values: self.random_values(random),
             });
         }
-        Message::from_rows(0, self.late_stamp(window), rows)
+        InputMessage::from_rows(0, self.late_stamp(window), rows)
     }
 
     /// A value between the ends of each column.
@@ -252,7 +252,7 @@ impl<'a> BackgroundStream<'a> {
     }
 
     /// The messages of others with `rows` in place: each beside the record of others that comes just before it.
-    pub fn with_rows(&self, rows: &[InputRow]) -> Vec<Message> {
+    pub fn with_rows(&self, rows: &[InputRow]) -> Vec<InputMessage> {
         let mut all = self.others.to_vec();
         for row in rows {
             self.insert_row(&mut all, row.clone());
@@ -262,12 +262,12 @@ impl<'a> BackgroundStream<'a> {
 
     /// Puts a row into the first message that is stamped after it. Behind the last message it gets one of its own, and behind the last
     /// window a place in the last message.
-    fn insert_row(&self, messages: &mut Vec<Message>, row: InputRow) {
+    fn insert_row(&self, messages: &mut Vec<InputMessage>, row: InputRow) {
         let time = row.time.unwrap_or(Timestamp::EARLIEST);
         let last = messages.len().saturating_sub(1);
         let at = messages.iter().position(|message| message.stamp >= time);
         if at.is_none() && time < self.subject.end_of_replay() {
-            messages.push(Message::from_rows(0, time, vec![row]));
+            messages.push(InputMessage::from_rows(0, time, vec![row]));
         } else if let Some(batch) = messages
             .get_mut(at.unwrap_or(last))
             .and_then(|message| message.batches.last_mut())
@@ -277,12 +277,15 @@ impl<'a> BackgroundStream<'a> {
     }
 
     /// The messages of others with one more, in its place by its timestamp.
-    pub fn with_message(&self, message: Message) -> Vec<Message> {
+    pub fn with_message(&self, message: InputMessage) -> Vec<InputMessage> {
         self.with_messages([message])
     }
 
     /// The messages of others with more, each in its place by its timestamp.
-    pub fn with_messages(&self, messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
+    pub fn with_messages(
+        &self,
+        messages: impl IntoIterator<Item = InputMessage>,
+    ) -> Vec<InputMessage> {
         let mut all = self.others.to_vec();
         for message in messages {
             let at = all
@@ -312,16 +315,16 @@ fn column_ends(subject: &AuditSubject<'_>, column: usize) -> [f64; 2] {
 }
 
 /// The ends of a column that a release reads.
-fn ends_in(release: &Release, column: usize) -> Option<[f64; 2]> {
+fn ends_in(release: &PlannedRelease, column: usize) -> Option<[f64; 2]> {
     let columns = &release.form.columns;
     let place = columns.iter().position(|other| *other == column)?;
     if let Some(axis) = release.form.axes.get(place) {
         return Some([axis_point(axis, 0.0), axis_point(axis, 1.0)]);
     }
     match release.form.label.as_ref()? {
-        Label::Number(axis) => Some([axis_point(axis, 0.0), axis_point(axis, 1.0)]),
-        Label::Above(threshold) => Some([threshold - 1.0, threshold + 1.0]),
-        Label::Classes(values) => Some([*values.first()?, *values.last()?]),
+        RecordLabel::Number(axis) => Some([axis_point(axis, 0.0), axis_point(axis, 1.0)]),
+        RecordLabel::Above(threshold) => Some([threshold - 1.0, threshold + 1.0]),
+        RecordLabel::Classes(values) => Some([*values.first()?, *values.last()?]),
     }
 }
 

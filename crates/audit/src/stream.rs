@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::subject::StampSource;
 use bernstream_kafka::source;
-use bernstream_kafka::source::{Event, Source};
+use bernstream_kafka::source::{RecordSource, SourceEvent};
 use bernstream_release::source::{Columns, decode};
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
-use bernstream_synopsis::{Positions, Recorded};
+use bernstream_synopsis::{Positions, RecordedPositions};
 
 /// A question to a source outside of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,13 +108,17 @@ fn offset(place: usize) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }
 
-impl Source for ReplayedStream<'_> {
+impl RecordSource for ReplayedStream<'_> {
     /// Everything is long past, so that nothing waits.
     fn clock(&self) -> ScheduleClock {
         ScheduleClock::new(|| Timestamp::LATEST)
     }
 
-    fn rewind(&mut self, since: Timestamp, _recorded: &Recorded) -> Result<(), source::Error> {
+    fn rewind(
+        &mut self,
+        since: Timestamp,
+        _recorded: &RecordedPositions,
+    ) -> Result<(), source::SourceError> {
         self.note_question(SourceQuestion::Rewind { since });
         let mut positions = BTreeMap::new();
         for (partition, places) in &self.partitions {
@@ -135,12 +139,12 @@ impl Source for ReplayedStream<'_> {
         &mut self,
         until: Option<&Positions>,
         _timeout: Duration,
-    ) -> Result<Event, source::Error> {
+    ) -> Result<SourceEvent, source::SourceError> {
         let Some(sent) = self
             .next_message(until)
             .and_then(|place| self.messages.get(place))
         else {
-            return Ok(Event::Idle);
+            return Ok(SourceEvent::Idle);
         };
         let SentMessage {
             partition,
@@ -148,22 +152,22 @@ impl Source for ReplayedStream<'_> {
             bytes,
         } = sent;
         let Some(position) = self.positions.get_mut(partition) else {
-            return Ok(Event::Idle);
+            return Ok(SourceEvent::Idle);
         };
         let at = offset(*position);
         *position += 1;
         let stamp = (self.stamps != StampSource::None).then_some(*stamp);
         match decode::decode_message(bytes, self.columns, *partition, at, stamp) {
-            Ok(batch) => Ok(Event::Batch(batch)),
+            Ok(batch) => Ok(SourceEvent::Batch(batch)),
             // A worker waits here for ever; a replay ends.
-            Err(broken) => Err(source::Error::File {
+            Err(broken) => Err(source::SourceError::File {
                 path: format!("partition {partition}, offset {at}"),
                 why: broken.to_string().into(),
             }),
         }
     }
 
-    fn end_offsets(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, source::Error> {
+    fn end_offsets(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, source::SourceError> {
         self.note_question(SourceQuestion::Ends { cutoff });
         let mut ends = Positions::default();
         for (partition, places) in &self.partitions {
@@ -173,7 +177,7 @@ impl Source for ReplayedStream<'_> {
         Ok(Some(ends))
     }
 
-    fn has_reached(&self, ends: &Positions) -> Result<bool, source::Error> {
+    fn has_reached(&self, ends: &Positions) -> Result<bool, source::SourceError> {
         Ok(ends.0.iter().all(|(partition, end)| {
             let position = self.positions.get(partition);
             position.is_some_and(|position| offset(*position) >= *end)

@@ -2,7 +2,7 @@
 
 /// Counts between thresholds.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub struct ThresholdCounts {
     /// They rise.
     thresholds: Vec<f64>,
     /// One more than there are thresholds.
@@ -10,12 +10,12 @@ pub struct Tally {
     total: u64,
 }
 
-impl Tally {
+impl ThresholdCounts {
     pub fn new(mut thresholds: Vec<f64>) -> Self {
         thresholds.sort_by(f64::total_cmp);
         thresholds.dedup();
         let counts = vec![0; thresholds.len() + 1];
-        Tally {
+        ThresholdCounts {
             thresholds,
             counts,
             total: 0,
@@ -31,7 +31,7 @@ impl Tally {
     }
 
     /// Adds what another of the same thresholds has counted.
-    pub fn join(&mut self, other: &Tally) {
+    pub fn join(&mut self, other: &ThresholdCounts) {
         self.counts
             .iter_mut()
             .zip(&other.counts)
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn it_counts_what_is_at_most_a_threshold() {
-        let mut tally = Tally::new(vec![2.0, 1.0, 2.0]);
+        let mut tally = ThresholdCounts::new(vec![2.0, 1.0, 2.0]);
         [0.5, 1.0, 1.5, 2.0, 9.0]
             .into_iter()
             .for_each(|x| tally.add(x));

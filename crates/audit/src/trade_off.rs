@@ -20,19 +20,19 @@ use super::looks::SequentialTest;
 use super::opened::open_exact_values;
 use super::promise::{ChangeCost, PromisedGuarantees};
 use super::samplers::generator_key;
-use super::tally::Tally;
+use super::tally::ThresholdCounts;
 use super::threads::{in_parts, processors};
 use bernstream_noise::Noisy;
 use bernstream_noise::noise::Generator;
 use bernstream_release::choice::Candidates;
 use bernstream_release::source::Batch;
-use bernstream_release::window::{Window, Windows};
+use bernstream_release::window::{Window, WindowStore};
 use bernstream_synopsis::NoiseDistribution;
-use bernstream_synopsis::description::{Entry, Privacy};
+use bernstream_synopsis::description::{PaymentRow, PrivacyDescription};
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::pipeline;
 use bernstream_worker::pipeline::{
-    LedgerBeginning, Release, ReleasePlan, ReleasedSynopsis, WindowQuote, WindowTerms,
+    LedgerBeginning, PlannedRelease, ReleasePlan, ReleasedSynopsis, WindowQuote, WindowTerms,
 };
 
 /// The first look, and how long it may take, however little time there is.
@@ -43,14 +43,14 @@ const SIMULATING: f64 = 0.15;
 
 /// Two neighbouring streams.
 #[derive(Clone, Copy, Debug)]
-pub struct Neighbours<'a> {
+pub struct NeighbouringStreams<'a> {
     pub with: &'a [Batch],
     pub without: &'a [Batch],
 }
 
 /// One release and window of two neighbouring streams.
 pub struct WindowAttack<'a> {
-    neighbours: Neighbours<'a>,
+    neighbours: NeighbouringStreams<'a>,
     /// With that release alone, and that variant of it in which the change is largest beside the noise.
     plan: ReleasePlan,
     window: Span,
@@ -58,15 +58,15 @@ pub struct WindowAttack<'a> {
     attacker: Attacker,
     /// The change that was declared, as a part of the scale.
     declared: f64,
-    privacy: Privacy,
+    privacy: PrivacyDescription,
     name: String,
 }
 
 /// The reason why there is no attack.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum AttackError {
     #[error(transparent)]
-    Pipeline(#[from] pipeline::Error),
+    Pipeline(#[from] pipeline::PipelineError),
     #[error("no window of this pair is paid for")]
     Unpaid,
     #[error("the two streams differ in no value of this release")]
@@ -92,17 +92,17 @@ impl<'a> WindowAttack<'a> {
     pub fn new(
         plan: &ReleasePlan,
         place: usize,
-        neighbours: Neighbours<'a>,
+        neighbours: NeighbouringStreams<'a>,
         windows: &[Span],
-    ) -> Result<Self, Error> {
-        let release = plan.releases.get(place).ok_or(Error::NoChange)?;
+    ) -> Result<Self, AttackError> {
+        let release = plan.releases.get(place).ok_or(AttackError::NoChange)?;
         let mut worst: Option<WindowAttack<'a>> = None;
-        let mut reason = Error::NoChange;
+        let mut reason = AttackError::NoChange;
         for window in windows {
             for variant in release.variants.iter() {
                 // A private choice of bandwidths has no likelihood ratio in closed form: each function by itself.
                 let variants = Candidates::new(variant.clone(), Vec::new());
-                let one = Release {
+                let one = PlannedRelease {
                     bandwidth: None,
                     variants,
                     ..release.clone()
@@ -119,7 +119,7 @@ impl<'a> WindowAttack<'a> {
                     {
                         worst = Some(attack);
                     }
-                    Ok(_) | Err(Error::NoChange | Error::Unpaid) => {}
+                    Ok(_) | Err(AttackError::NoChange | AttackError::Unpaid) => {}
                     Err(error) => reason = error,
                 }
             }
@@ -129,9 +129,9 @@ impl<'a> WindowAttack<'a> {
 
     fn of_window(
         plan: ReleasePlan,
-        neighbours: Neighbours<'a>,
+        neighbours: NeighbouringStreams<'a>,
         window: Span,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, AttackError> {
         let first = plan.rules.grid.span_of(plan.rules.grid.origin()).start;
         let quoted = plan
             .quote_window(
@@ -142,7 +142,7 @@ impl<'a> WindowAttack<'a> {
                 },
                 |_| plan.total.zero_of_kind(),
             )
-            .ok_or(Error::Unpaid)?;
+            .ok_or(AttackError::Unpaid)?;
         let with = close_window(&plan, neighbours.with, window);
         let without = close_window(&plan, neighbours.without, window);
         let terms = audit_terms(&quoted, window);
@@ -151,7 +151,7 @@ impl<'a> WindowAttack<'a> {
         let privacy = synopses
             .first()
             .map(|released| released.description.privacy.clone())
-            .ok_or(Error::Unpaid)?;
+            .ok_or(AttackError::Unpaid)?;
         let mut watched = Vec::new();
         let with = exact_values(&plan, &with).into_iter();
         let pairs = with.zip(exact_values(&plan, &without));
@@ -174,11 +174,11 @@ impl<'a> WindowAttack<'a> {
             }
         }
         if watched.is_empty() {
-            return Err(Error::NoChange);
+            return Err(AttackError::NoChange);
         }
-        let release = plan.releases.first().ok_or(Error::NoChange)?;
+        let release = plan.releases.first().ok_or(AttackError::NoChange)?;
         if is_several_draws(release, &watched) {
-            return Err(Error::Sum);
+            return Err(AttackError::Sum);
         }
         let name = release.description().release.clone();
         let attacker = Attacker(watched);
@@ -212,9 +212,9 @@ impl<'a> WindowAttack<'a> {
         alarm: f64,
         most: u64,
         deadline: &Deadline,
-    ) -> Result<AttackReport, Error> {
+    ) -> Result<AttackReport, AttackError> {
         if deadline.is_stopped() {
-            return Err(Error::Stopped);
+            return Err(AttackError::Stopped);
         }
         let started = Instant::now();
         let calculated =
@@ -229,7 +229,7 @@ impl<'a> WindowAttack<'a> {
         self.release_both(seed, number, 0, &mut seen.empty())?;
         let first = one.elapsed().mul_f64(FIRST as f64 / processors() as f64);
         if first > left.max(PATIENCE) {
-            return Err(Error::TooSlow {
+            return Err(AttackError::TooSlow {
                 seconds: first.as_secs_f64(),
             });
         }
@@ -240,7 +240,7 @@ impl<'a> WindowAttack<'a> {
                 let mut part = seen.empty();
                 for run in runs {
                     if deadline.is_stopped() {
-                        return Err(Error::Stopped);
+                        return Err(AttackError::Stopped);
                     }
                     self.release_both(seed, number, run, &mut part)?;
                 }
@@ -248,7 +248,7 @@ impl<'a> WindowAttack<'a> {
             });
             let parts = match (parts.into_iter().collect::<Result<Vec<_>, _>>(), last) {
                 // What was released since the last look does not count.
-                (Err(Error::Stopped), Some(looks)) => {
+                (Err(AttackError::Stopped), Some(looks)) => {
                     return Ok(self.report_so_far(
                         &seen,
                         &calculated,
@@ -285,7 +285,7 @@ impl<'a> WindowAttack<'a> {
         number: u64,
         run: u64,
         seen: &mut RunCounts,
-    ) -> Result<(), Error> {
+    ) -> Result<(), AttackError> {
         let generator = Generator::frozen(generator_key([seed, 2, number, run]));
         let with = self.release_one(self.neighbours.with, generator, true)?;
         seen.with.add(with.loss);
@@ -303,7 +303,7 @@ impl<'a> WindowAttack<'a> {
         batches: &[Batch],
         mut generator: Generator,
         is_there: bool,
-    ) -> Result<SeenWindow, Error> {
+    ) -> Result<SeenWindow, AttackError> {
         let window = close_window(&self.plan, batches, self.window);
         let terms = audit_terms(&self.quoted, self.window);
         let synopses = release_window(&self.plan, &window, &terms, &mut generator)?;
@@ -534,17 +534,17 @@ fn exact_values(plan: &ReleasePlan, window: &Window) -> Vec<Vec<i128>> {
 /// The counts of all runs.
 #[derive(Clone, Debug)]
 struct RunCounts {
-    with: Tally,
-    without: Tally,
-    sizes: Tally,
+    with: ThresholdCounts,
+    without: ThresholdCounts,
+    sizes: ThresholdCounts,
 }
 
 impl RunCounts {
     fn new(ratios: Vec<f64>, sizes: Vec<f64>) -> Self {
         RunCounts {
-            with: Tally::new(ratios.clone()),
-            without: Tally::new(ratios),
-            sizes: Tally::new(sizes),
+            with: ThresholdCounts::new(ratios.clone()),
+            without: ThresholdCounts::new(ratios),
+            sizes: ThresholdCounts::new(sizes),
         }
     }
 
@@ -585,7 +585,7 @@ impl RunCounts {
 }
 
 /// Returns whether the first synopsis of a running sum has noise of more than one draw: its deviation is not that of one.
-fn is_several_draws(release: &Release, watched: &[WatchedKey]) -> bool {
+fn is_several_draws(release: &PlannedRelease, watched: &[WatchedKey]) -> bool {
     let Some(noise) = &release.series else {
         return false;
     };
@@ -603,7 +603,7 @@ fn release_window(
     window: &Window,
     terms: &WindowTerms,
     generator: &mut Generator,
-) -> Result<Vec<ReleasedSynopsis>, pipeline::Error> {
+) -> Result<Vec<ReleasedSynopsis>, pipeline::PipelineError> {
     let mut synopses = Vec::new();
     plan.release_window(window, terms, &|_| Ok(None), generator, &mut |released| {
         synopses.push(released);
@@ -620,7 +620,7 @@ fn close_window(plan: &ReleasePlan, batches: &[Batch], window: Span) -> Window {
         .iter()
         .map(|release| release.form.clone())
         .collect();
-    let mut windows = Windows::new(plan.rules.clone(), forms, first.start, first, None);
+    let mut windows = WindowStore::new(plan.rules.clone(), forms, first.start, first, None);
     for batch in batches {
         windows.absorb_batch(batch);
     }
@@ -633,7 +633,7 @@ fn close_window(plan: &ReleasePlan, batches: &[Batch], window: Span) -> Window {
 }
 
 fn audit_terms(quoted: &WindowQuote, window: Span) -> WindowTerms {
-    let entry = Entry {
+    let entry = PaymentRow {
         id: "audit".to_owned(),
         sequence: 1,
     };

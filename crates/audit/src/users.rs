@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::edit::RowEdit;
 use super::everywhere::{common_families, row_later, rows_with_odd_texts};
-use super::messages::{ColumnTypes, InputRow, Message, NamedRow, TextForm};
+use super::messages::{ColumnTypes, InputMessage, InputRow, NamedRow, TextForm};
 use super::pair::NeighbouringPair;
 use super::records::without_rows;
 use super::scene::WindowFixture;
@@ -142,14 +142,14 @@ fn spread_over_windows(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Neighbour
                     let mut messages = Vec::new();
                     for (row, partition) in rows.iter().zip([0, 1, 7].into_iter().cycle()) {
                         let stamp = row.time.unwrap_or(stage.full_window().start);
-                        messages.push(Message::from_rows(partition, stamp, vec![row.clone()]));
+                        messages.push(InputMessage::from_rows(partition, stamp, vec![row.clone()]));
                     }
                     stage.with_messages(messages)
                 },
             )
             .pair_added(&name, &rows),
             InjectionStrategy::new("all in one message, the last first", stage, |rows| {
-                stage.with_message(Message::from_rows(
+                stage.with_message(InputMessage::from_rows(
                     1,
                     stage.full_window().end,
                     rows.iter().rev().cloned().collect(),
@@ -211,7 +211,7 @@ fn odd_value_pairs(
 /// Thousands of rows in one message, each with the same long text.
 fn many_row_pairs(stage: &BackgroundStream<'_>, plain: &InputRow) -> Vec<NeighbouringPair> {
     let way = InjectionStrategy::new("500 in each of 24 batches", stage, |rows| {
-        stage.with_message(Message {
+        stage.with_message(InputMessage {
             partition: 1,
             stamp: BackgroundStream::time_in_window(stage.full_window(), 0.6),
             batches: vec![rows.iter().cycle().take(500).cloned().collect(); 24],

@@ -13,9 +13,9 @@ use bernstream_noise::order::OrderChoice;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::choice::Bandwidth;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
-use bernstream_release::{Cost, Error, Target};
+use bernstream_release::{EvaluationCost, Target, TargetError};
 use bernstream_synopsis::{Adjacency, Sensitivity, Shape};
-use bernstream_worker::pipeline::{Release, ReleasePlan, ReleaseVariant};
+use bernstream_worker::pipeline::{PlannedRelease, ReleasePlan, ReleaseVariant};
 
 /// A list that several parts of a replay write to.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl<T> SharedNotes<T> {
 
 /// A target that can be released of a window and key, and the choice of its order.
 #[derive(Debug)]
-struct Variant {
+struct TargetVariant {
     target: Arc<dyn Target>,
     order: Option<OrderChoice>,
 }
@@ -58,7 +58,7 @@ struct WatchedTarget {
     inner: Arc<dyn Target>,
     release: usize,
     variant: usize,
-    variants: Arc<Vec<Variant>>,
+    variants: Arc<Vec<TargetVariant>>,
     bandwidth: Option<Bandwidth>,
     notes: SharedNotes<Evaluation>,
 }
@@ -108,15 +108,23 @@ impl Target for WatchedTarget {
         self.inner.is_sum()
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self) -> EvaluationCost {
         self.inner.cost()
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         self.inner.sensitivity(adjacency, contributions)
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         self.inner.sup_sensitivity(adjacency, contributions)
     }
 
@@ -124,7 +132,7 @@ impl Target for WatchedTarget {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         self.inner.euclidean_sensitivity(adjacency, contributions)
     }
 
@@ -140,7 +148,7 @@ impl Target for WatchedTarget {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<Sensitivity, Error> {
+    ) -> Result<Sensitivity, TargetError> {
         self.inner.papers_sensitivity(adjacency, contributions)
     }
 }
@@ -149,7 +157,7 @@ impl Target for WatchedTarget {
 pub(super) fn watched_plan(plan: &ReleasePlan, notes: &SharedNotes<Evaluation>) -> ReleasePlan {
     let mut releases = Vec::new();
     for (place, release) in plan.releases.iter().enumerate() {
-        let variants = release.variants.iter().map(|variant| Variant {
+        let variants = release.variants.iter().map(|variant| TargetVariant {
             target: variant.target.clone(),
             order: variant.order.clone(),
         });
@@ -170,7 +178,7 @@ pub(super) fn watched_plan(plan: &ReleasePlan, notes: &SharedNotes<Evaluation>) 
             })
         });
         let Ok(variants) = watched;
-        releases.push(Release {
+        releases.push(PlannedRelease {
             variants,
             ..release.clone()
         });
@@ -193,15 +201,15 @@ impl MemoryWitness {
 }
 
 impl Witness for MemoryWitness {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         Ok(self.head)
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         Ok(MemoryWitness::NAME.to_owned())
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         self.head = fold_claim(self.head, *claim);
         self.claims.push(*claim);
         Ok(())

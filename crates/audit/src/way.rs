@@ -4,28 +4,28 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use super::messages::{ColumnTypes, InputRow, Message, NamedRow, TextForm};
+use super::messages::{ColumnTypes, InputMessage, InputRow, NamedRow, TextForm};
 use super::pair::NeighbouringPair;
 use super::stage::{BackgroundStream, TICK};
 use super::subject::StampSource;
 use bernstream_synopsis::clock::Timestamp;
 
 /// Writes rows among the messages of others.
-type Writing<'s> = dyn Fn(&[InputRow]) -> Vec<Message> + 's;
+type RowWriting<'s> = dyn Fn(&[InputRow]) -> Vec<InputMessage> + 's;
 
 /// A way to write the rows of a unit.
 pub(super) struct InjectionStrategy<'s> {
     name: String,
     /// The stream without them.
-    without: Arc<Vec<Message>>,
-    with: Box<Writing<'s>>,
+    without: Arc<Vec<InputMessage>>,
+    with: Box<RowWriting<'s>>,
 }
 
 impl<'s> InjectionStrategy<'s> {
     pub fn new(
         name: impl Into<String>,
         stage: &'s BackgroundStream<'_>,
-        with: impl Fn(&[InputRow]) -> Vec<Message> + 's,
+        with: impl Fn(&[InputRow]) -> Vec<InputMessage> + 's,
     ) -> Self {
         InjectionStrategy {
             name: name.into(),
@@ -37,7 +37,7 @@ impl<'s> InjectionStrategy<'s> {
     /// The whole stream as `with` makes it, without the rows too.
     pub fn from_whole_stream(
         name: impl Into<String>,
-        with: impl Fn(&[InputRow]) -> Vec<Message> + 's,
+        with: impl Fn(&[InputRow]) -> Vec<InputMessage> + 's,
     ) -> Self {
         InjectionStrategy {
             name: name.into(),
@@ -59,7 +59,7 @@ impl<'s> InjectionStrategy<'s> {
         stamp: Timestamp,
     ) -> Self {
         InjectionStrategy::new(name, stage, move |rows| {
-            stage.with_message(Message::from_rows(partition, stamp, rows.to_vec()))
+            stage.with_message(InputMessage::from_rows(partition, stamp, rows.to_vec()))
         })
     }
 
@@ -72,11 +72,9 @@ impl<'s> InjectionStrategy<'s> {
     ) -> Self {
         InjectionStrategy::new(name, stage, move |rows| {
             let placed = rows.iter().zip(partitions.iter().cycle());
-            stage.with_messages(
-                placed.map(|(row, partition)| {
-                    Message::from_rows(*partition, stamp, vec![row.clone()])
-                }),
-            )
+            stage.with_messages(placed.map(|(row, partition)| {
+                InputMessage::from_rows(*partition, stamp, vec![row.clone()])
+            }))
         })
     }
 
@@ -136,7 +134,7 @@ pub(super) fn placement_strategies<'s>(
             "the last row first, in a message of its own",
             stage,
             move |rows| {
-                stage.with_message(Message::from_rows(
+                stage.with_message(InputMessage::from_rows(
                     1,
                     stamp,
                     rows.iter().rev().cloned().collect(),
@@ -186,7 +184,7 @@ pub(super) fn placement_strategies<'s>(
 fn with_batches_changed(
     stage: &BackgroundStream<'_>,
     change: impl FnOnce(&mut Vec<Vec<InputRow>>),
-) -> Vec<Message> {
+) -> Vec<InputMessage> {
     let mut all = stage.others.to_vec();
     if let Some(message) = all.get_mut(1) {
         change(&mut message.batches);
@@ -225,7 +223,7 @@ pub(super) fn stamp_strategies<'s>(stage: &'s BackgroundStream<'_>) -> Vec<Injec
                 } else {
                     cutoff
                 };
-                messages.push(Message::from_rows(0, stamp, vec![row.clone()]));
+                messages.push(InputMessage::from_rows(0, stamp, vec![row.clone()]));
             }
             stage.with_messages(messages)
         },
@@ -290,7 +288,7 @@ pub(super) fn inferred_type_strategies<'s>(
                 format!("{place}, in types that {library} infers"),
                 move |more| {
                     let batches = vec![[rows.as_slice(), more].concat()];
-                    stage.with_message(Message {
+                    stage.with_message(InputMessage {
                         partition: 1,
                         stamp,
                         batches,
@@ -311,7 +309,7 @@ fn among_many_rows(
     texts: TextForm,
     batches: usize,
     more: &[InputRow],
-) -> Message {
+) -> InputMessage {
     const ROWS: usize = 480;
     let each = ROWS / batches;
     let mut all = Vec::new();
@@ -336,7 +334,7 @@ fn among_many_rows(
     if let Some(last) = all.last_mut() {
         last.extend_from_slice(more);
     }
-    Message {
+    InputMessage {
         partition: 1,
         stamp: BackgroundStream::time_in_window(stage.full_window(), 0.6),
         batches: all,

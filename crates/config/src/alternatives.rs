@@ -3,16 +3,16 @@
 use std::ops::Range;
 
 use crate::file;
-use crate::file::{File, known_keys};
+use crate::file::{ConfigFile, known_keys};
 use crate::read::pricing::Pricing;
 use crate::read::release;
-use crate::select::Terms;
-use crate::settings::{Coordinates, Payment, Release, Settings, WindowKind};
+use crate::select::ChoiceTerms;
+use crate::settings::{Coordinates, Payment, ReleaseSettings, WindowKind, WorkerSettings};
 use crate::text::{Checked, Document, Faults, Spanned};
 use crate::validate;
-use bernstream_release::window::{Axis, Label, Outside};
+use bernstream_release::window::{DomainAxis, OutsideRule, RecordLabel};
 use bernstream_synopsis::Basis;
-use bernstream_synopsis::description::{Definition, Method, Target};
+use bernstream_synopsis::description::{Method, PrivacyDefinition, TargetDescription};
 use bernstream_synopsis::machine::Loss;
 use bernstream_synopsis::price::Price;
 
@@ -72,20 +72,20 @@ pub enum Incomparable {
     PrivateOrder,
 }
 
-impl Release {
+impl ReleaseSettings {
     /// The functions that can be asked for in place of this one, for windows of so many records.
-    pub fn alternative_functions(&self, label: &Label, records: u64) -> Vec<Alternative> {
+    pub fn alternative_functions(&self, label: &RecordLabel, records: u64) -> Vec<Alternative> {
         let mut found = self.cell_alternatives(records);
         match label {
-            Label::Number(_) => {
+            RecordLabel::Number(_) => {
                 found.extend(self.machine_alternatives("Huber regression", "huber", records));
                 found.extend(self.machine_alternatives("ridge regression", "squared", records));
             }
-            Label::Above(_) => {
+            RecordLabel::Above(_) => {
                 found.extend(self.logistic_alternatives(records));
                 found.extend(self.machine_alternatives("support vector machine", "hinge", records));
             }
-            Label::Classes(_) => {}
+            RecordLabel::Classes(_) => {}
         }
         found
     }
@@ -93,14 +93,16 @@ impl Release {
     /// Its name in a table of releases.
     pub fn table_name(&self) -> String {
         let method = match &self.function.about {
-            Target::Cells(_) => {
+            TargetDescription::Cells(_) => {
                 return format!(
                     "cells, bandwidths {}",
                     number_list(&self.narrowest_bandwidths())
                 );
             }
-            Target::Regression(about) => &about.method,
-            Target::Classifier(about) | Target::Probability(about) => &about.method,
+            TargetDescription::Regression(about) => &about.method,
+            TargetDescription::Classifier(about) | TargetDescription::Probability(about) => {
+                &about.method
+            }
             other => return other.name().to_owned(),
         };
         match method {
@@ -122,7 +124,7 @@ impl Release {
     /// Tables of cells, of narrower and of wider bandwidths than those of this release.
     fn cell_alternatives(&self, records: u64) -> Vec<Alternative> {
         let narrowest = self.narrowest_bandwidths();
-        let own = matches!(self.function.about, Target::Cells(_));
+        let own = matches!(self.function.about, TargetDescription::Cells(_));
         let mut found: Vec<Alternative> = Vec::new();
         for times in WIDTHS.into_iter().skip(usize::from(own)) {
             let widths = self.axes.iter().map(|axis| axis.max - axis.min);
@@ -153,17 +155,17 @@ impl Release {
     pub fn narrowest_bandwidths(&self) -> Vec<f64> {
         let mut parts = vec![A_TENTH; self.axes.len()];
         match &self.function.about {
-            Target::Cells(_) => {
+            TargetDescription::Cells(_) => {
                 if let Basis::Tables(basis) = self.shape().basis {
                     parts = basis.bandwidths;
                 }
             }
-            Target::Regression(regression) => {
+            TargetDescription::Regression(regression) => {
                 if let Method::PriestleyChao { bandwidth, .. } = regression.method {
                     return vec![bandwidth];
                 }
             }
-            Target::Classifier(classifier) => {
+            TargetDescription::Classifier(classifier) => {
                 if let Method::KernelBayes { bandwidths } = &classifier.method {
                     return bandwidths.clone();
                 }
@@ -262,26 +264,31 @@ impl MachineFamily<'_> {
     }
 }
 
-impl Settings {
+impl WorkerSettings {
     /// The label that the function of a release is about, where it is a regression or tells classes.
     ///
     /// # Errors
     ///
     /// If it is neither, or if what another function costs is not what this one costs.
-    pub fn compared_label<'r>(&self, release: &'r Release) -> Result<&'r Label, Incomparable> {
+    pub fn compared_label<'r>(
+        &self,
+        release: &'r ReleaseSettings,
+    ) -> Result<&'r RecordLabel, Incomparable> {
         match &release.function.about {
-            Target::Regression(_)
-            | Target::Classifier(_)
-            | Target::Probability(_)
-            | Target::Cells(_) => {}
-            Target::Density(_) => return Err(Incomparable::Function("a density")),
-            Target::Sum(_) => return Err(Incomparable::Function("the sum of an expression")),
-            Target::Moments(_) => return Err(Incomparable::Function("moments")),
+            TargetDescription::Regression(_)
+            | TargetDescription::Classifier(_)
+            | TargetDescription::Probability(_)
+            | TargetDescription::Cells(_) => {}
+            TargetDescription::Density(_) => return Err(Incomparable::Function("a density")),
+            TargetDescription::Sum(_) => {
+                return Err(Incomparable::Function("the sum of an expression"));
+            }
+            TargetDescription::Moments(_) => return Err(Incomparable::Function("moments")),
         }
         if release.window_kind != WindowKind::Tumbling {
             return Err(Incomparable::Windows);
         }
-        if matches!(self.privacy.definition, Definition::Random(_)) {
+        if matches!(self.privacy.definition, PrivacyDefinition::Random(_)) {
             return Err(Incomparable::Sampled);
         }
         if release.private_order.is_some() {
@@ -296,13 +303,18 @@ impl Settings {
     /// # Errors
     ///
     /// All faults of these lines; among them that the function has no noise at this price and for this adjacency.
-    pub fn release_with_lines(&self, release: &Release, lines: &str) -> Result<Release, Faults> {
+    pub fn release_with_lines(
+        &self,
+        release: &ReleaseSettings,
+        lines: &str,
+    ) -> Result<ReleaseSettings, Faults> {
         let text = format!(
             "[release]\nname = {}\n{}{lines}",
             quoted_text(&release.name),
             domain_lines(release)
         );
-        let (mut document, file) = Document::read::<File>(&text, "the comparison", known_keys());
+        let (mut document, file) =
+            Document::read::<ConfigFile>(&text, "the comparison", known_keys());
         let found = file.and_then(|file| self.read_alternative(&mut document, file, release));
         document.finish(found)
     }
@@ -310,14 +322,14 @@ impl Settings {
     fn read_alternative(
         &self,
         document: &mut Document<'_>,
-        file: File,
-        release: &Release,
-    ) -> Checked<Release> {
+        file: ConfigFile,
+        release: &ReleaseSettings,
+    ) -> Checked<ReleaseSettings> {
         let place = file.release.as_ref().map_or(NOWHERE, Spanned::span);
         let Some(file::Releases::One(written)) = file.release.map(Spanned::into_inner) else {
             return Err(document.missing(place, "release"));
         };
-        let terms = Terms {
+        let terms = ChoiceTerms {
             adjacency: self.privacy.adjacency,
             contributions: self.privacy.unit.most_contributions(),
             most_values: usize::MAX,
@@ -343,7 +355,7 @@ impl Settings {
 }
 
 /// The domain and the label of a release, as a file has them.
-fn domain_lines(release: &Release) -> String {
+fn domain_lines(release: &ReleaseSettings) -> String {
     let mut axes = Vec::new();
     for (column, axis) in release.columns.iter().zip(&release.axes) {
         axes.push(format!("{{ {} }}", axis_keys(column, axis)));
@@ -356,18 +368,20 @@ fn domain_lines(release: &Release) -> String {
         return domain;
     };
     let label = match label {
-        Label::Number(bounds) => axis_keys(column, bounds),
-        Label::Above(above) => format!("column = {}, above = {above:?}", quoted_text(column)),
-        Label::Classes(values) => format!("column = {}, values = {values:?}", quoted_text(column)),
+        RecordLabel::Number(bounds) => axis_keys(column, bounds),
+        RecordLabel::Above(above) => format!("column = {}, above = {above:?}", quoted_text(column)),
+        RecordLabel::Classes(values) => {
+            format!("column = {}, values = {values:?}", quoted_text(column))
+        }
     };
     format!("{domain}label = {{ {label} }}\n")
 }
 
-fn axis_keys(column: &str, axis: &Axis) -> String {
-    let Axis { min, max, outside } = axis;
+fn axis_keys(column: &str, axis: &DomainAxis) -> String {
+    let DomainAxis { min, max, outside } = axis;
     let outside = match outside {
-        Outside::Clamp => "clamp",
-        Outside::Drop => "drop",
+        OutsideRule::Clamp => "clamp",
+        OutsideRule::Drop => "drop",
     };
     format!(
         "column = {}, min = {min:?}, max = {max:?}, outside = \"{outside}\"",

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::file::{File, known_keys};
+use crate::file::{ConfigFile, known_keys};
 use crate::read::draft::ReleaseDraft;
 use crate::read::input::InputSettings;
 use crate::read::ledger::LedgerSettings;
@@ -15,23 +15,25 @@ use crate::read::serve::ServeSettings;
 use crate::read::{
     format, input, ledger, output, registry, sampled, scale, schedule, serve, windowing,
 };
-use crate::recorded::Recorded;
-use crate::settings::{Input, Period, Privacy, Release, Settings, Unit, WindowKind};
+use crate::recorded::RecordedSettings;
+use crate::settings::{
+    InputParams, Period, PrivacySettings, PrivacyUnit, ReleaseSettings, WindowKind, WorkerSettings,
+};
 use crate::text::{Checked, Document, Field, Spanned, values};
 use crate::{canonical, file, validate};
 use bernstream_kafka::ledger::log;
-use bernstream_kafka::source::record::{Declared, Format, TimeFormat};
+use bernstream_kafka::source::record::{DeclaredTypes, TimeFormat, TopicFormat};
 use bernstream_kafka::source::registry::SchemaRegistry;
 use bernstream_ledger::LedgerParams;
 use bernstream_release::source::Columns;
-use bernstream_release::window::{Cap, Rules};
-use bernstream_synopsis::grid::{Blocks, Grid};
+use bernstream_release::window::{Cap, WindowRules};
+use bernstream_synopsis::grid::{Blocks, SpanGrid};
 use bernstream_worker::metrics::MetricsDetail;
 use bernstream_worker::scale as scale_out;
 
 /// The place of the ledger of a file; `None` if the file does not say.
 pub fn ledger_of_file(text: &str, name: &str) -> Option<LedgerParams> {
-    let (mut document, file) = Document::read::<File>(text, name, known_keys());
+    let (mut document, file) = Document::read::<ConfigFile>(text, name, known_keys());
     let ledger = ledger::read_ledger(&mut document, file.ok()?.ledger?).ok()?;
     Some(ledger.params)
 }
@@ -40,9 +42,9 @@ pub fn ledger_of_file(text: &str, name: &str) -> Option<LedgerParams> {
 /// `?`, so that the faults of all are told.
 pub fn assembled_settings(
     document: &mut Document<'_>,
-    file: File,
-    recorded: Option<&Recorded>,
-) -> Checked<Settings> {
+    file: ConfigFile,
+    recorded: Option<&RecordedSettings>,
+) -> Checked<WorkerSettings> {
     let mut sections = Sections::read(document, file, recorded);
     let window_kinds = sections.window_kinds(document);
     sections.settle_prices(document, &window_kinds);
@@ -59,28 +61,32 @@ struct Sections {
     form_place: Option<Range<usize>>,
     registry: Checked<Option<SchemaRegistry>>,
     time_format: Option<TimeFormat>,
-    declared: Declared,
+    declared: DeclaredTypes,
     input: Checked<InputSettings>,
     windows: Checked<Schedule>,
     /// The place of a shared budget.
     shared_place: Option<Range<usize>>,
-    privacy: Checked<Privacy>,
+    privacy: Checked<PrivacySettings>,
     drafts: Checked<Vec<ReleaseDraft>>,
     output: Checked<OutputSettings>,
     ledger: Checked<LedgerSettings>,
     serve: Checked<Option<ServeSettings>>,
-    scale: Field<file::SplitReading>,
+    scale: Field<file::ScaleTable>,
 }
 
 impl Sections {
-    fn read(document: &mut Document<'_>, mut file: File, recorded: Option<&Recorded>) -> Self {
+    fn read(
+        document: &mut Document<'_>,
+        mut file: ConfigFile,
+        recorded: Option<&RecordedSettings>,
+    ) -> Self {
         let form_place = format::format_place(&file);
         let registry = registry::read_registry(document, &mut file);
         let form = format::read_format(document, &mut file);
         let time_format = format::column_time_format(&file, &form);
         let declared = match &form {
             Ok(form) => form.declared,
-            Err(_) => Declared::default(),
+            Err(_) => DeclaredTypes::default(),
         };
         let pipeline = document.required(&ROOT, "pipeline", file.pipeline.take(), values::name);
         let from_kafka = reads_from_kafka(&file);
@@ -210,7 +216,7 @@ impl Sections {
     }
 
     /// The log of the ledger, beside the witness.
-    fn ledger_log(&self, document: &mut Document<'_>) -> Checked<Option<log::Params>> {
+    fn ledger_log(&self, document: &mut Document<'_>) -> Checked<Option<log::KafkaLogParams>> {
         let Ok(ledger) = &self.ledger else {
             return Ok(None);
         };
@@ -242,7 +248,7 @@ impl Sections {
                 pipeline: pipeline.get_ref(),
                 input: &input.from,
                 publish_delay: delay.copied().unwrap_or(Duration::ZERO),
-                has_users: matches!(privacy.unit, Unit::User { .. }),
+                has_users: matches!(privacy.unit, PrivacyUnit::User { .. }),
                 is_for_operators: matches!(&self.serve, Ok(Some(serve)) if serve.detail == MetricsDetail::Operator),
             };
             return scale::read_scale(document, table, around).map(Some);
@@ -254,9 +260,9 @@ impl Sections {
         self,
         document: &mut Document<'_>,
         window_kinds: Checked<Vec<WindowKind>>,
-        log: Checked<Option<log::Params>>,
+        log: Checked<Option<log::KafkaLogParams>>,
         scale: Checked<Option<scale_out::ScaleParams>>,
-    ) -> Checked<Settings> {
+    ) -> Checked<WorkerSettings> {
         let pipeline = self.pipeline?.into_inner();
         let input = self.input?;
         let schedule = self.windows?;
@@ -286,21 +292,21 @@ impl Sections {
             unit_type: self.declared.unit,
             values: value_columns(&releases),
         };
-        if let Input::Kafka(kafka) = &input.from
+        if let InputParams::Kafka(kafka) = &input.from
             && let Some(place) = self.form_place
-            && let Format::Records { form, declared } = &kafka.format
+            && let TopicFormat::Records { form, declared } = &kafka.format
         {
             format::fields_can_be_there(document, place, form, declared, &columns)?;
         }
         let cap = user_cap(&privacy.unit, schedule.grid);
-        let mut settings = Settings {
+        let mut settings = WorkerSettings {
             pipeline,
             columns,
             producer_delay: input.producer_delay,
             registry: self.registry?,
             input: input.from,
             blocks: cap.as_ref().map_or(schedule.grid.into(), |cap| cap.period),
-            windows: Rules {
+            windows: WindowRules {
                 grid: schedule.grid,
                 end: schedule.end,
                 allowed_lateness: schedule.allowed_lateness,
@@ -334,21 +340,21 @@ impl Sections {
 /// Returns whether the input is a topic; `None` if the file does not say.
 ///
 /// Known even if the section has faults, so that the keys of `[windows]` are checked in any case.
-fn reads_from_kafka(file: &File) -> Option<bool> {
+fn reads_from_kafka(file: &ConfigFile) -> Option<bool> {
     let input = file.input.as_ref()?.get_ref();
     let is_kafka = input.kafka.is_some();
     (is_kafka != input.files.is_some()).then_some(is_kafka)
 }
 
-fn user_column(unit: &Unit) -> Option<String> {
+fn user_column(unit: &PrivacyUnit) -> Option<String> {
     match unit {
-        Unit::Record => None,
-        Unit::User { column, .. } => Some(column.clone()),
+        PrivacyUnit::Record => None,
+        PrivacyUnit::User { column, .. } => Some(column.clone()),
     }
 }
 
-fn user_cap(unit: &Unit, windows: Grid) -> Option<Cap> {
-    let Unit::User {
+fn user_cap(unit: &PrivacyUnit, windows: SpanGrid) -> Option<Cap> {
+    let PrivacyUnit::User {
         per,
         max_records_per_window,
         ..
@@ -357,7 +363,7 @@ fn user_cap(unit: &Unit, windows: Grid) -> Option<Cap> {
         return None;
     };
     let period: Blocks = match per {
-        Period::Every(length) => Grid::new(windows.origin(), *length)?.into(),
+        Period::Every(length) => SpanGrid::new(windows.origin(), *length)?.into(),
         Period::Ever => Blocks::Forever,
     };
     Some(Cap {
@@ -367,7 +373,7 @@ fn user_cap(unit: &Unit, windows: Grid) -> Option<Cap> {
 }
 
 /// The columns of all releases, each once.
-fn value_columns(releases: &[Release]) -> Vec<String> {
+fn value_columns(releases: &[ReleaseSettings]) -> Vec<String> {
     let mut columns: Vec<String> = Vec::new();
     for column in releases.iter().flat_map(|release| &release.columns) {
         if !columns.contains(column) {

@@ -7,21 +7,21 @@ use serde_json::{Map, Value, json};
 
 use crate::schemas;
 use crate::settings::{
-    Calibration, CellGrid, Choice, Coordinates, DRAWN, Input, NoiseKind, Payment, Period, Privacy,
-    Release, Settings, Unit, WindowKind,
+    AutoChoice, Calibration, CellGrid, Coordinates, DRAWN, InputParams, NoiseKind, Payment, Period,
+    PrivacySettings, PrivacyUnit, ReleaseSettings, WindowKind, WorkerSettings,
 };
-use bernstream_kafka::source::kafka::OnBadMessage;
-use bernstream_kafka::source::record::{Declared, Format, RecordForm};
+use bernstream_kafka::source::kafka::BadMessageRule;
+use bernstream_kafka::source::record::{DeclaredTypes, RecordForm, TopicFormat};
 use bernstream_ledger::Digest;
-use bernstream_noise::accountant::policy::Policy;
+use bernstream_noise::accountant::policy::PricePolicy;
 use bernstream_release::source::Columns;
-use bernstream_release::window::{Axis, Label, Outside, Rules};
+use bernstream_release::window::{DomainAxis, OutsideRule, RecordLabel, WindowRules};
 use bernstream_synopsis::calibrate::Rho;
 use bernstream_synopsis::clock::saturating_micros;
-use bernstream_synopsis::description::{Definition, Implied};
+use bernstream_synopsis::description::{ImpliedPrivacy, PrivacyDefinition};
 use bernstream_synopsis::grid::Blocks;
 use bernstream_synopsis::price::Price;
-use bernstream_synopsis::whitened::Counts;
+use bernstream_synopsis::whitened::AxisCounts;
 use bernstream_synopsis::{Adjacency, Basis};
 
 /// Canonical JSON: keys sorted, no spaces, durations in microseconds, prices in decimal.
@@ -30,7 +30,7 @@ use bernstream_synopsis::{Adjacency, Basis};
 /// from a future window on.
 /// Messages that the operator gave up (`skip`, `lost`) are absent: they are events of the input, not rules. So is `producer_delay`, a
 /// statement about producers: synopses say it, and no rule of the worker depends on it.
-pub(crate) fn canonical_json(settings: &Settings) -> String {
+pub(crate) fn canonical_json(settings: &WorkerSettings) -> String {
     let privacy = &settings.privacy;
     let mut releases = Map::new();
     for one in &settings.releases {
@@ -54,12 +54,14 @@ pub(crate) fn canonical_json(settings: &Settings) -> String {
     normalised["windows"]["publish_delay"] = json!(saturating_micros(settings.publish_delay));
     add_declared_types(settings, &mut normalised);
     match &privacy.definition {
-        Definition::Gaussian => {
+        PrivacyDefinition::Gaussian => {
             normalised["ledger"]["definition"] = json!(privacy.definition);
             normalised["ledger"]["drawn"] = json!([DRAWN.values, DRAWN.sigma.units()]);
         }
-        Definition::Planned => normalised["ledger"]["plan"] = declared_plan(settings),
-        Definition::Random(_) => normalised["ledger"]["definition"] = json!(privacy.definition),
+        PrivacyDefinition::Planned => normalised["ledger"]["plan"] = declared_plan(settings),
+        PrivacyDefinition::Random(_) => {
+            normalised["ledger"]["definition"] = json!(privacy.definition)
+        }
         _ => {}
     }
     if let Some(implies) = &privacy.implies {
@@ -75,22 +77,22 @@ pub(crate) fn canonical_json(settings: &Settings) -> String {
 }
 
 /// The input that a ledger is bound to; [`declared`] adds the form of its records.
-fn ledger_input(input: &Input) -> Value {
+fn ledger_input(input: &InputParams) -> Value {
     match input {
-        Input::Kafka(kafka) => json!({
+        InputParams::Kafka(kafka) => json!({
             "kind": "kafka",
             "topic": kafka.topic,
             "clock_slack": saturating_micros(kafka.clock_slack),
             "trust_producer_time": kafka.trust_producer_time,
-            "skips_bad_messages": kafka.on_bad_message == OnBadMessage::Skip,
+            "skips_bad_messages": kafka.on_bad_message == BadMessageRule::Skip,
         }),
-        Input::Files(_) => json!({ "kind": "files" }),
+        InputParams::Files(_) => json!({ "kind": "files" }),
     }
 }
 
 /// The privacy unit.
-pub(crate) fn unit_text(unit: &Unit) -> Value {
-    let Unit::User {
+pub(crate) fn unit_text(unit: &PrivacyUnit) -> Value {
+    let PrivacyUnit::User {
         column,
         per,
         max_records_per_window,
@@ -106,7 +108,7 @@ pub(crate) fn unit_text(unit: &Unit) -> Value {
 }
 
 /// The adjacency, with the public number of records under `replace_one`.
-pub(crate) fn adjacency_text(privacy: &Privacy) -> Value {
+pub(crate) fn adjacency_text(privacy: &PrivacySettings) -> Value {
     match privacy.adjacency {
         Adjacency::AddRemove => json!("add_remove"),
         Adjacency::ReplaceOne => json!({ "records_per_window": privacy.records_per_window }),
@@ -124,7 +126,7 @@ pub(crate) fn blocks_text(blocks: Blocks) -> Value {
 }
 
 /// The rules that decide to which window a record belongs.
-pub(crate) fn membership_rules(rules: &Rules) -> Value {
+pub(crate) fn membership_rules(rules: &WindowRules) -> Value {
     json!({
         "origin": rules.grid.origin(),
         "length": saturating_micros(rules.grid.length()),
@@ -135,20 +137,20 @@ pub(crate) fn membership_rules(rules: &Rules) -> Value {
 }
 
 /// Adds the form of records, and the types that are declared of their fields; for Arrow, those that are declared of its columns.
-pub(crate) fn add_declared_types(settings: &Settings, normalised: &mut Value) {
+pub(crate) fn add_declared_types(settings: &WorkerSettings, normalised: &mut Value) {
     let columns = &settings.columns;
     let time_format = match &settings.input {
-        Input::Kafka(kafka) => match &kafka.format {
+        InputParams::Kafka(kafka) => match &kafka.format {
             // What was not declared is not there, as in the digests of files that were written before it could be.
-            Format::Arrow => columns.time_format,
-            Format::Records { form, declared } => {
+            TopicFormat::Arrow => columns.time_format,
+            TopicFormat::Records { form, declared } => {
                 normalised["ledger"]["input"]["format"] = json!(form.name());
                 add_record_schemas(columns, form, normalised);
                 Some(declared.time)
             }
         },
-        Input::Files(files) if files.declared == Declared::default() => return,
-        Input::Files(files) => Some(files.declared.time),
+        InputParams::Files(files) if files.declared == DeclaredTypes::default() => return,
+        InputParams::Files(files) => Some(files.declared.time),
     };
     if let Some(format) = time_format {
         normalised["ledger"]["input"]["time_format"] = json!(format);
@@ -176,7 +178,7 @@ fn add_record_schemas(columns: &Columns, form: &RecordForm, normalised: &mut Val
 }
 
 /// The part of one release that [`choice`] reads.
-pub(crate) fn chosen_keys(settings: &Settings, one: &Release) -> Value {
+pub(crate) fn chosen_keys(settings: &WorkerSettings, one: &ReleaseSettings) -> Value {
     let Value::Object(mut about) = release_text(settings, one) else {
         return Value::Null;
     };
@@ -186,7 +188,7 @@ pub(crate) fn chosen_keys(settings: &Settings, one: &Release) -> Value {
 
 /// The text that a ledger keeps of the settings: the canonical one, and what was left to `"auto"`, which is no setting of its own
 /// and in no digest. Absent in the ledgers of earlier versions.
-pub fn recorded_text(settings: &Settings) -> String {
+pub fn recorded_text(settings: &WorkerSettings) -> String {
     let mut asked = Map::new();
     for release in &settings.releases {
         if let Some(auto) = &release.auto {
@@ -218,11 +220,11 @@ pub fn recorded_skew(recorded: &str) -> Option<Duration> {
 }
 
 /// The noise and the size of a release in recorded settings; `None` if this program does not know them.
-pub(crate) fn recorded_choice(recorded: &str, release: &str) -> Option<Choice> {
+pub(crate) fn recorded_choice(recorded: &str, release: &str) -> Option<AutoChoice> {
     let settings = parsed_settings(recorded);
     let release = settings.get("releases")?.get(release)?;
     let noise: NoiseKind = read_field(release, "noise")?;
-    Some(Choice {
+    Some(AutoChoice {
         noise,
         on: recorded_coordinates(release, noise)?,
         order: read_field(release, "order")?,
@@ -243,7 +245,7 @@ fn recorded_coordinates(release: &Value, noise: NoiseKind) -> Option<Coordinates
         },
         Some(Value::Array(_)) => {
             let along: Vec<u32> = read_field(release, "points")?;
-            Coordinates::Tensor(Counts::new(&along)?)
+            Coordinates::Tensor(AxisCounts::new(&along)?)
         }
         Some(_) => Coordinates::Points {
             most: read_field(release, "points")?,
@@ -253,13 +255,13 @@ fn recorded_coordinates(release: &Value, noise: NoiseKind) -> Option<Coordinates
 
 /// A total that was worked out from a promise.
 pub(crate) struct DerivedTotal {
-    pub promise: Implied,
+    pub promise: ImpliedPrivacy,
     pub total: Rho,
 }
 
 /// The promise and the total of recorded settings under `composition = "gaussian"`; `None` under any other.
 pub(crate) fn recorded_gaussian_total(recorded: &str) -> Option<DerivedTotal> {
-    if recorded_definition(recorded)? != Definition::Gaussian {
+    if recorded_definition(recorded)? != PrivacyDefinition::Gaussian {
         return None;
     }
     let settings = parsed_settings(recorded);
@@ -272,7 +274,7 @@ pub(crate) fn recorded_gaussian_total(recorded: &str) -> Option<DerivedTotal> {
 }
 
 /// Identifies a release with its windows: if it changes, a sum starts again.
-pub fn release_identity(settings: &Settings, release: &Release) -> String {
+pub fn release_identity(settings: &WorkerSettings, release: &ReleaseSettings) -> String {
     let windows = &settings.windows.grid;
     let mut about = self::release_text(settings, release);
     if let Payment::Converted { epsilon, .. } = release.payment {
@@ -290,7 +292,7 @@ pub fn release_identity(settings: &Settings, release: &Release) -> String {
 }
 
 /// One release with its price.
-fn release_text(settings: &Settings, release: &Release) -> Value {
+fn release_text(settings: &WorkerSettings, release: &ReleaseSettings) -> Value {
     let mut normalised = json!({
         "price": release.payment.charged_price(),
         "degree": release.shape().degree,
@@ -302,11 +304,11 @@ fn release_text(settings: &Settings, release: &Release) -> Value {
     });
     // Keys that were added later are absent by default, so that older digests stay the same.
     match release.policy {
-        Policy::Fixed(_) => {}
-        Policy::Horizon { share, windows } => {
+        PricePolicy::Fixed(_) => {}
+        PricePolicy::Horizon { share, windows } => {
             normalised["price"] = json!({ "share": share, "horizon": windows })
         }
-        Policy::Decaying { share, half_after } => {
+        PricePolicy::Decaying { share, half_after } => {
             normalised["price"] = json!({ "share": share, "half_after": half_after });
         }
     }
@@ -333,7 +335,7 @@ fn release_text(settings: &Settings, release: &Release) -> Value {
     if let Payment::Converted { epsilon, .. } = release.payment {
         normalised["epsilon"] = json!(epsilon);
     }
-    if let Definition::Random(_) = &settings.privacy.definition {
+    if let PrivacyDefinition::Random(_) = &settings.privacy.definition {
         let sampled = settings.sensitivity(release, &release.function, Calibration::Tight);
         normalised["sensitivity"] = json!(sampled.map(|s| s.0).ok());
     }
@@ -354,7 +356,7 @@ fn release_text(settings: &Settings, release: &Release) -> Value {
 }
 
 /// The declared plan that a ledger is bound to.
-fn declared_plan(settings: &Settings) -> Value {
+fn declared_plan(settings: &WorkerSettings) -> Value {
     let mut plan = Vec::new();
     for release in &settings.releases {
         let mechanism = settings.mechanism_of(release, &release.function).ok();
@@ -373,37 +375,37 @@ fn declared_plan(settings: &Settings) -> Value {
 }
 
 /// The definition of privacy of a ledger with these settings; `None` if this program does not know it.
-pub fn recorded_definition(settings: &str) -> Option<Definition> {
+pub fn recorded_definition(settings: &str) -> Option<PrivacyDefinition> {
     let settings = parsed_settings(settings);
     let ledger = settings.get("ledger")?;
     if ledger.get("definition").is_some() {
         return read_field(ledger, "definition");
     }
-    read_field(ledger, "total").map(Definition::from_total)
+    read_field(ledger, "total").map(PrivacyDefinition::from_total)
 }
 
 /// The bounds of the axes.
-pub(crate) fn domain_bounds(columns: &[String], axes: &[Axis]) -> Vec<Value> {
+pub(crate) fn domain_bounds(columns: &[String], axes: &[DomainAxis]) -> Vec<Value> {
     let axes = columns.iter().zip(axes);
     axes.map(|(column, axis)| axis_bounds(column, axis))
         .collect()
 }
 
 /// The label, if there is one; its column is the last of `columns`.
-pub(crate) fn label_text(columns: &[String], label: Option<&Label>) -> Option<Value> {
+pub(crate) fn label_text(columns: &[String], label: Option<&RecordLabel>) -> Option<Value> {
     let label = label?;
     let column = columns.last()?;
     Some(match label {
-        Label::Number(axis) => axis_bounds(column, axis),
-        Label::Above(above) => json!({ "column": column, "above": above }),
-        Label::Classes(values) => json!({ "column": column, "values": values }),
+        RecordLabel::Number(axis) => axis_bounds(column, axis),
+        RecordLabel::Above(above) => json!({ "column": column, "above": above }),
+        RecordLabel::Classes(values) => json!({ "column": column, "values": values }),
     })
 }
 
-fn axis_bounds(column: &str, axis: &Axis) -> Value {
+fn axis_bounds(column: &str, axis: &DomainAxis) -> Value {
     let outside = match axis.outside {
-        Outside::Clamp => "clamp",
-        Outside::Drop => "drop",
+        OutsideRule::Clamp => "clamp",
+        OutsideRule::Drop => "drop",
     };
     json!({ "column": column, "min": axis.min, "max": axis.max, "outside": outside })
 }

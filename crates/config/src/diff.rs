@@ -225,7 +225,7 @@ fn shown_value(path: &str, value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Settings;
+    use crate::WorkerSettings;
 
     const FLIGHTS: &str = include_str!("../../../tests/data/lattice.toml");
 
@@ -235,7 +235,7 @@ mod tests {
             text.replace(from, to)
         });
         let [ours, theirs] =
-            [FLIGHTS, &edited].map(|text| Settings::parse(text, "test").unwrap().normalised);
+            [FLIGHTS, &edited].map(|text| WorkerSettings::parse(text, "test").unwrap().normalised);
         setting_differences(&ours, &theirs)
     }
 
@@ -271,7 +271,7 @@ mod tests {
             "time_format = \"seconds\"\n",
         ]
         .map(|line| {
-            Settings::parse(
+            WorkerSettings::parse(
                 &FLIGHTS.replace("[input]\n", &format!("[input]\n{line}")),
                 "test",
             )
@@ -295,7 +295,7 @@ mod tests {
                 "clock_slack = \"10s\"",
                 &format!("clock_slack = \"{slack}\""),
             );
-            Settings::parse(&text, "test").unwrap().normalised
+            WorkerSettings::parse(&text, "test").unwrap().normalised
         });
         assert!(
             ledger_differences(&short, &long).is_empty()

@@ -56,23 +56,24 @@ use std::path::Path;
 
 pub use alternatives::{Alternative, Incomparable};
 pub use file::{KEYS, schema};
-pub use read::sampled::Study;
+pub use read::sampled::SamplerInput;
 pub use settings::{
-    Calibration, Candidate, Choice, Coordinates, Error, Function, Input, NoiseKind, Payment,
-    Period, Privacy, PrivateBandwidths, PrivateOrder, Protected, Release, Selection, Settings,
-    SharedBudget, Unit, WindowKind, synopsis_bytes,
+    AutoChoice, Calibration, Coordinates, InputParams, NeighbourRelation, NoiseCandidate,
+    NoiseKind, NoiseSelection, Payment, Period, PrivacySettings, PrivacyUnit, PrivateBandwidths,
+    PrivateOrder, ReleaseSettings, ReleasedFunction, SettingsError, SharedBudget, WindowKind,
+    WorkerSettings, synopsis_bytes,
 };
 pub use text::Faults;
 pub use text::values::{host, socket_address};
 
-pub use bernstream_kafka::sink::Output;
+pub use bernstream_kafka::sink::OutputParams;
 
-use crate::file::{File, known_keys};
-use crate::recorded::Recorded;
+use crate::file::{ConfigFile, known_keys};
+use crate::recorded::RecordedSettings;
 use crate::text::Document;
 use bernstream_ledger as ledger;
 
-impl Settings {
+impl WorkerSettings {
     /// Reads the file at `path`.
     ///
     /// # Errors
@@ -81,7 +82,7 @@ impl Settings {
     pub fn load(path: &Path) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = read_text(path)?;
-        Settings::parse(&text, &name)
+        WorkerSettings::parse(&text, &name)
     }
 
     /// Reads the file at `path`, with the choices of `"auto"` that its ledger has recorded for this file, if any, and the total
@@ -99,17 +100,17 @@ impl Settings {
         let Some(settings) =
             assemble::ledger_of_file(&text, &name).and_then(|params| recorded(&params))
         else {
-            return Settings::parse(&text, &name);
+            return WorkerSettings::parse(&text, &name);
         };
-        let mut recorded = Recorded {
+        let mut recorded = RecordedSettings {
             settings,
             keeps_choices: true,
         };
-        match Settings::parse_with(&text, &name, Some(&recorded)) {
+        match WorkerSettings::parse_with(&text, &name, Some(&recorded)) {
             Ok(settings) if recorded.is_recorded_for(&settings) => Ok(settings),
             _ => {
                 recorded.keeps_choices = false;
-                Settings::parse_with(&text, &name, Some(&recorded))
+                WorkerSettings::parse_with(&text, &name, Some(&recorded))
             }
         }
     }
@@ -122,11 +123,11 @@ impl Settings {
     pub fn load_choosing(path: &Path, choices: &str) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = read_text(path)?;
-        let recorded = Recorded {
+        let recorded = RecordedSettings {
             settings: choices.to_owned(),
             keeps_choices: true,
         };
-        Settings::parse_with(&text, &name, Some(&recorded))
+        WorkerSettings::parse_with(&text, &name, Some(&recorded))
     }
 
     /// Reads `text`; every fault starts with `name`.
@@ -135,11 +136,15 @@ impl Settings {
     ///
     /// All faults of the text.
     pub fn parse(text: &str, name: &str) -> Result<Self, Faults> {
-        Settings::parse_with(text, name, None)
+        WorkerSettings::parse_with(text, name, None)
     }
 
-    fn parse_with(text: &str, name: &str, recorded: Option<&Recorded>) -> Result<Self, Faults> {
-        let (mut document, file) = Document::read::<File>(text, name, known_keys());
+    fn parse_with(
+        text: &str,
+        name: &str,
+        recorded: Option<&RecordedSettings>,
+    ) -> Result<Self, Faults> {
+        let (mut document, file) = Document::read::<ConfigFile>(text, name, known_keys());
         let settings =
             file.and_then(|file| assemble::assembled_settings(&mut document, file, recorded));
         document.finish(settings)

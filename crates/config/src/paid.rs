@@ -5,24 +5,24 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::canonical::{parsed_settings, read_field};
-use bernstream_noise::accountant::policy::{Policy, window_number};
+use bernstream_noise::accountant::policy::{PricePolicy, window_number};
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::{Blocks, Grid, Span};
+use bernstream_synopsis::grid::{Blocks, Span, SpanGrid};
 use bernstream_synopsis::price::Price;
 
 /// The releases of recorded settings, and the grids that they are charged on.
 #[derive(Clone, Debug)]
-pub struct Recorded {
-    windows: Grid,
+pub struct RecordedReleases {
+    windows: SpanGrid,
     blocks: Blocks,
-    releases: Vec<Release>,
+    releases: Vec<RecordedRelease>,
 }
 
 #[derive(Clone, Debug)]
-struct Release {
+struct RecordedRelease {
     name: String,
-    policy: Policy,
+    policy: PricePolicy,
     /// Number of windows that it is computed from, each of whose blocks pays.
     panes: u32,
 }
@@ -31,9 +31,9 @@ struct Release {
 const MOST_ENDING: usize = 8;
 
 /// The name of a release, and what each block is charged for one window of it.
-pub type Charge<'a> = (&'a str, Vec<(Span, Price)>);
+pub type ReleaseCharges<'a> = (&'a str, Vec<(Span, Price)>);
 
-impl Recorded {
+impl RecordedReleases {
     /// Reads recorded settings ([`canonical::recorded`](super::canonical::recorded)); `None` if this program does not understand them.
     pub fn from_settings(settings: &str) -> Option<Self> {
         let settings = parsed_settings(settings);
@@ -46,9 +46,9 @@ impl Recorded {
         let mut releases = Vec::new();
         if let Price::Slots(_) = read_field(ledger, "total")? {
             // A window takes one, for all its releases together.
-            releases.push(Release {
+            releases.push(RecordedRelease {
                 name: "all releases of the plan".to_owned(),
-                policy: Policy::Fixed(Price::SLOT),
+                policy: PricePolicy::Fixed(Price::SLOT),
                 panes: 1,
             });
         } else {
@@ -56,7 +56,7 @@ impl Recorded {
                 releases.push(recorded_release(name, about)?);
             }
         }
-        Some(Recorded {
+        Some(RecordedReleases {
             windows,
             blocks,
             releases,
@@ -75,12 +75,12 @@ impl Recorded {
         window: Span,
         [first, covered_from]: [Timestamp; 2],
         charged: &[(Span, Price)],
-    ) -> Option<Vec<Charge<'_>>> {
+    ) -> Option<Vec<ReleaseCharges<'_>>> {
         // A release whose price falls is over once its noise cannot be drawn, which depends on more than is recorded.
         let ending: Vec<&str> = self
             .releases
             .iter()
-            .filter(|release| matches!(release.policy, Policy::Decaying { .. }))
+            .filter(|release| matches!(release.policy, PricePolicy::Decaying { .. }))
             .map(|release| release.name.as_str())
             .take(MOST_ENDING)
             .collect();
@@ -108,11 +108,11 @@ impl Recorded {
     /// The charge of one release for `window`; `None` if it has no price then.
     fn release_charge<'a>(
         &self,
-        release: &'a Release,
+        release: &'a RecordedRelease,
         window: Span,
         first: Timestamp,
         covered_from: Timestamp,
-    ) -> Option<Charge<'a>> {
+    ) -> Option<ReleaseCharges<'a>> {
         let earlier = release.panes.saturating_sub(1);
         let start = self.windows.start_before(window, earlier).max(covered_from);
         let block = self.blocks.span_of(start);
@@ -129,7 +129,7 @@ impl Recorded {
 }
 
 /// Returns whether the charges of the releases add up to what each block was charged.
-fn charges_add_up(charges: &[Charge<'_>], charged: &[(Span, Price)]) -> bool {
+fn charges_add_up(charges: &[ReleaseCharges<'_>], charged: &[(Span, Price)]) -> bool {
     let mut parts = Vec::new();
     for (_, of_release) in charges {
         parts.extend(of_release);
@@ -148,21 +148,21 @@ fn charges_add_up(charges: &[Charge<'_>], charged: &[(Span, Price)]) -> bool {
         .all(|(block, _)| charged.iter().any(|(known, _)| known == block))
 }
 
-fn recorded_grid(about: &Value) -> Option<Grid> {
+fn recorded_grid(about: &Value) -> Option<SpanGrid> {
     let origin: Timestamp = read_field(about, "origin")?;
-    Grid::new(origin, Duration::from_micros(read_field(about, "length")?))
+    SpanGrid::new(origin, Duration::from_micros(read_field(about, "length")?))
 }
 
-fn recorded_release(name: &str, about: &Value) -> Option<Release> {
+fn recorded_release(name: &str, about: &Value) -> Option<RecordedRelease> {
     let price = about.get("price")?;
     let has_share = price.get("share").is_some();
     let policy = if has_share && price.get("horizon").is_some() {
-        Policy::Horizon {
+        PricePolicy::Horizon {
             share: read_field(price, "share")?,
             windows: read_field(price, "horizon")?,
         }
     } else if has_share && price.get("half_after").is_some() {
-        Policy::Decaying {
+        PricePolicy::Decaying {
             share: read_field(price, "share")?,
             half_after: read_field(price, "half_after")?,
         }
@@ -174,7 +174,7 @@ fn recorded_release(name: &str, about: &Value) -> Option<Release> {
                 fixed = fixed.with_pure(epsilon);
             }
         }
-        Policy::Fixed(fixed)
+        PricePolicy::Fixed(fixed)
     };
     // Sums over records pay for each window once: their noise is correlated.
     let kind = about.get("function")?.as_object()?.keys().next()?;
@@ -184,7 +184,7 @@ fn recorded_release(name: &str, about: &Value) -> Option<Release> {
         Some(panes) if !is_sum => panes.try_into().ok()?,
         _ => 1,
     };
-    Some(Release {
+    Some(RecordedRelease {
         name: name.to_owned(),
         policy,
         panes,
@@ -202,13 +202,13 @@ mod tests {
     }
 
     /// Two releases whose prices fall, and one that goes on.
-    fn recorded(other: &str) -> Recorded {
-        let windows = Grid::new(Timestamp::from_micros(0), Duration::from_secs(1)).unwrap();
-        let falling = |share| Policy::Decaying {
+    fn recorded(other: &str) -> RecordedReleases {
+        let windows = SpanGrid::new(Timestamp::from_micros(0), Duration::from_secs(1)).unwrap();
+        let falling = |share| PricePolicy::Decaying {
             share: pure(share),
             half_after: 1.try_into().unwrap(),
         };
-        let release = |name: &str, policy| Release {
+        let release = |name: &str, policy| RecordedRelease {
             name: name.to_owned(),
             policy,
             panes: 1,
@@ -216,9 +216,9 @@ mod tests {
         let releases = vec![
             release("a", falling("0.5")),
             release("b", falling(other)),
-            release("c", Policy::Fixed(pure("0.1"))),
+            release("c", PricePolicy::Fixed(pure("0.1"))),
         ];
-        Recorded {
+        RecordedReleases {
             windows,
             blocks: Blocks::Forever,
             releases,
@@ -233,7 +233,7 @@ mod tests {
             end: Timestamp::from_micros(1_000_000),
         };
         let recorded = recorded("0.25");
-        let of = |sum: &str, recorded: &Recorded| {
+        let of = |sum: &str, recorded: &RecordedReleases| {
             let parts =
                 recorded.charges_of_window(window, [window.start; 2], &[(Span::ALL, pure(sum))])?;
             Some(
@@ -245,7 +245,7 @@ mod tests {
             )
         };
         let price = |share: &str| {
-            Policy::Decaying {
+            PricePolicy::Decaying {
                 share: pure(share),
                 half_after: 1.try_into().unwrap(),
             }

@@ -1,6 +1,9 @@
 //! From settings to the plan that the pipeline executes: sensitivity, noise, and the description of every synopsis.
 
-use crate::settings::{Error, Function, Input, Release, Settings, Unit, WindowKind};
+use crate::settings::{
+    InputParams, PrivacyUnit, ReleaseSettings, ReleasedFunction, SettingsError, WindowKind,
+    WorkerSettings,
+};
 use crate::{canonical, guarantee};
 use bernstream_ledger::Digest;
 use bernstream_noise::Mechanism;
@@ -8,15 +11,16 @@ use bernstream_release::choice::Candidates;
 use bernstream_release::window::ReleaseInput;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
-    Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy,
-    Recommended, Sensitivity, Smoothing, Target, Unit as DescribedUnit,
+    AxisDescription, CalibrationBound, Density, Description, Digests, FORMAT, NoiseDescription,
+    PaymentRow, PrivacyDescription, PrivateChoice, Recommended, SensitivityDescription, Smoothing,
+    TargetDescription, UnitDescription as DescribedUnit,
 };
 use bernstream_synopsis::form_error;
 use bernstream_synopsis::{Basis, Sensitivity as Change};
 use bernstream_worker::pipeline;
 use bernstream_worker::pipeline::{Publication, ReleasePlan, ReleaseVariant};
 
-impl Settings {
+impl WorkerSettings {
     /// The plan. `bands` returns the error bands of the noise of a release in units of its scale, one for each order that a
     /// window can have; `is_synthetic` says that the records are simulated.
     ///
@@ -25,16 +29,16 @@ impl Settings {
     /// If noise cannot be calibrated for a release.
     pub fn plan(
         &self,
-        bands: impl Fn(&Release) -> Candidates<Band>,
+        bands: impl Fn(&ReleaseSettings) -> Candidates<Band>,
         is_synthetic: bool,
-    ) -> Result<ReleasePlan, Error> {
+    ) -> Result<ReleasePlan, SettingsError> {
         let mut releases = Vec::new();
         for release in &self.releases {
             releases.push(self.release_plan(release, &bands(release), is_synthetic)?);
         }
         let publication = match self.input {
-            Input::Kafka(_) => Publication::AfterCutoff(self.publish_delay),
-            Input::Files(_) => Publication::AtWindowEnd,
+            InputParams::Kafka(_) => Publication::AfterCutoff(self.publish_delay),
+            InputParams::Files(_) => Publication::AtWindowEnd,
         };
         Ok(ReleasePlan {
             rules: self.windows.clone(),
@@ -48,17 +52,17 @@ impl Settings {
 
     fn release_plan(
         &self,
-        release: &Release,
+        release: &ReleaseSettings,
         bands: &Candidates<Band>,
         is_synthetic: bool,
-    ) -> Result<pipeline::Release, Error> {
+    ) -> Result<pipeline::PlannedRelease, SettingsError> {
         let series = self.noise_series(release)?;
         let bandwidth = match &release.private_bandwidths {
             Some(choice) => Some(choice.mechanism(self.neighbouring_relation())?),
             None => None,
         };
         let functions = release.candidate_functions();
-        Ok(pipeline::Release {
+        Ok(pipeline::PlannedRelease {
             form: ReleaseInput {
                 panes: release.panes_charged(),
                 ..self.release_input(release)
@@ -75,7 +79,7 @@ impl Settings {
     }
 
     /// The values that a release takes of the records of a single window.
-    pub fn release_input(&self, release: &Release) -> ReleaseInput {
+    pub fn release_input(&self, release: &ReleaseSettings) -> ReleaseInput {
         let mut columns = Vec::new();
         for column in &release.columns {
             columns.extend(self.columns.values.iter().position(|value| value == column));
@@ -96,11 +100,11 @@ impl Settings {
     /// If its noise cannot be calibrated.
     pub fn release_variant(
         &self,
-        release: &Release,
-        function: &Function,
+        release: &ReleaseSettings,
+        function: &ReleasedFunction,
         bands: &Candidates<Band>,
         is_synthetic: bool,
-    ) -> Result<ReleaseVariant, Error> {
+    ) -> Result<ReleaseVariant, SettingsError> {
         let mechanism = self.mechanism_of(release, function)?;
         let calibrated = self.calibration_shown(release, function)?;
         let order = match &release.private_order {
@@ -122,7 +126,7 @@ impl Settings {
         let descriptions = release.candidate_orders().try_map(|order| {
             let band = bands.get(at);
             at += 1;
-            Ok::<_, Error>(self.description(&variant, *order, band))
+            Ok::<_, SettingsError>(self.description(&variant, *order, band))
         })?;
         Ok(ReleaseVariant {
             target: function.target.clone(),
@@ -145,7 +149,7 @@ impl Settings {
         let noise = variant.noise();
         let start = self.windows.grid.origin();
         let target = self.target_description(release, function);
-        let sensitivity = Sensitivity {
+        let sensitivity = SensitivityDescription {
             norm: noise.law.norm(),
             units: variant.change.0,
             records: self.privacy.unit.most_contributions(),
@@ -186,12 +190,12 @@ impl Settings {
             form_error,
             reading: None,
             not_protected: guarantee::not_protected(self),
-            incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
+            incomplete: matches!(&self.input, InputParams::Kafka(kafka) if !kafka.lost.is_empty()),
             digests: Digests {
                 configuration: Digest::from(self.digest()).to_string(),
                 program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
             },
-            ledger: Entry {
+            ledger: PaymentRow {
                 id: String::new(),
                 sequence: 0,
             },
@@ -212,8 +216,8 @@ impl Settings {
     }
 
     /// The promise as a synopsis states it; the blocks are filled in later.
-    fn privacy_description(&self, release: &Release) -> Privacy {
-        Privacy {
+    fn privacy_description(&self, release: &ReleaseSettings) -> PrivacyDescription {
+        PrivacyDescription {
             definition: self.privacy.definition.clone(),
             unit: self.unit_description(),
             in_words: guarantee::promise_lines(self).join(" "),
@@ -228,9 +232,13 @@ impl Settings {
     }
 
     /// Under `replace_one` the number of records is public, and a density can be divided by it.
-    fn target_description(&self, release: &Release, function: &Function) -> Target {
+    fn target_description(
+        &self,
+        release: &ReleaseSettings,
+        function: &ReleasedFunction,
+    ) -> TargetDescription {
         match function.about.clone() {
-            Target::Density(density) => Target::Density(Density {
+            TargetDescription::Density(density) => TargetDescription::Density(Density {
                 divide_by: self.public_records(release),
                 ..density
             }),
@@ -239,14 +247,16 @@ impl Settings {
     }
 
     /// Only for tumbling windows: the number of records of a sum is not constant.
-    fn public_records(&self, release: &Release) -> Option<u64> {
+    fn public_records(&self, release: &ReleaseSettings) -> Option<u64> {
         self.privacy
             .records_per_window
             .filter(|_| release.window_kind == WindowKind::Tumbling)
     }
 
-    fn meaning_in_words(&self, release: &Release, function: &Function) -> String {
-        if matches!(function.about, Target::Density(_)) && self.public_records(release).is_some() {
+    fn meaning_in_words(&self, release: &ReleaseSettings, function: &ReleasedFunction) -> String {
+        if matches!(function.about, TargetDescription::Density(_))
+            && self.public_records(release).is_some()
+        {
             format!("{}; divide by 'divide_by' for a density", function.quantity)
         } else {
             function.meaning.clone()
@@ -255,8 +265,8 @@ impl Settings {
 
     fn unit_description(&self) -> DescribedUnit {
         match &self.privacy.unit {
-            Unit::Record => DescribedUnit::Record,
-            Unit::User {
+            PrivacyUnit::Record => DescribedUnit::Record,
+            PrivacyUnit::User {
                 column,
                 per,
                 max_records_per_window,
@@ -269,19 +279,19 @@ impl Settings {
     }
 }
 
-impl Release {
+impl ReleaseSettings {
     /// The private choices of a window with this function and order.
-    fn described_choices(&self, function: &Function, order: u32) -> Vec<Choice> {
+    fn described_choices(&self, function: &ReleasedFunction, order: u32) -> Vec<PrivateChoice> {
         let mut choices = Vec::new();
         if let Some(choice) = &self.private_bandwidths {
-            choices.push(Choice::Bandwidths {
+            choices.push(PrivateChoice::Bandwidths {
                 taken: density_bandwidths(function),
                 candidates: choice.candidates.iter().map(density_bandwidths).collect(),
                 price: choice.price,
             });
         }
         if let Some(choice) = &self.private_order {
-            choices.push(Choice::Order {
+            choices.push(PrivateChoice::Order {
                 taken: order,
                 candidates: choice.candidates.iter().copied().collect(),
                 price: choice.price,
@@ -290,10 +300,10 @@ impl Release {
         choices
     }
 
-    fn described_domain(&self) -> Vec<Axis> {
+    fn described_domain(&self) -> Vec<AxisDescription> {
         let mut domain = Vec::new();
         for (column, axis) in self.columns.iter().zip(&self.axes) {
-            domain.push(Axis {
+            domain.push(AxisDescription {
                 column: column.clone(),
                 min: axis.min,
                 max: axis.max,
@@ -304,9 +314,9 @@ impl Release {
 }
 
 /// The bandwidths of a density; none of any other function.
-fn density_bandwidths(function: &Function) -> Vec<f64> {
+fn density_bandwidths(function: &ReleasedFunction) -> Vec<f64> {
     match &function.about {
-        Target::Density(Density {
+        TargetDescription::Density(Density {
             kernel: Smoothing::Bandwidths(bandwidths),
             ..
         }) => bandwidths.clone(),
@@ -316,23 +326,23 @@ fn density_bandwidths(function: &Function) -> Vec<f64> {
 
 /// A release with one of its functions, as every description of it is written.
 struct DescribedVariant<'a> {
-    release: &'a Release,
-    function: &'a Function,
+    release: &'a ReleaseSettings,
+    function: &'a ReleasedFunction,
     mechanism: Mechanism,
-    calibrated: Calibrated,
+    calibrated: CalibrationBound,
     change: Change,
     is_synthetic: bool,
 }
 
 impl DescribedVariant<'_> {
-    fn noise(&self) -> Noise {
+    fn noise(&self) -> NoiseDescription {
         let grid = self.function.grid_unit();
         #[expect(
             clippy::cast_precision_loss,
             reason = "a scale to show; the noise itself is drawn from the integer"
         )]
         let scale = self.mechanism.scale().units() as f64 * grid;
-        Noise {
+        NoiseDescription {
             law: self.mechanism.distribution(),
             scale,
             grid,

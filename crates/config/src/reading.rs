@@ -6,9 +6,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::canonical;
-use crate::settings::{Input, Settings};
+use crate::settings::{InputParams, WorkerSettings};
 use bernstream_kafka::source::kafka;
-use bernstream_kafka::source::kafka::OnBadMessage;
+use bernstream_kafka::source::kafka::BadMessageRule;
 use bernstream_ledger::Digest;
 use bernstream_release::window::accumulator::{AccumulatorSpec, TableLabel};
 use bernstream_release::window::{Cap, ReleaseInput};
@@ -17,7 +17,7 @@ use bernstream_synopsis::histogram::Nodes;
 /// Raised whenever a field of the text gets another meaning.
 const VERSION: u32 = 1;
 
-impl Settings {
+impl WorkerSettings {
     /// The input that each release takes of the records of a single window, in order.
     pub fn release_inputs(&self) -> Vec<ReleaseInput> {
         self.releases
@@ -52,7 +52,7 @@ impl Settings {
             "forms": forms.iter().map(|form| self.input_text(form)).collect::<Vec<_>>(),
         });
         canonical::add_declared_types(self, &mut about);
-        if let Input::Kafka(input) = &self.input {
+        if let InputParams::Kafka(input) = &self.input {
             about["messages"] = messages_text(input);
         }
         about.to_string()
@@ -117,14 +117,14 @@ fn cap_text(cap: &Cap) -> Value {
 }
 
 /// The messages that are read, and those that are given up.
-fn messages_text(input: &kafka::Params) -> Value {
+fn messages_text(input: &kafka::KafkaSourceParams) -> Value {
     let lost = input.lost.iter();
     let lost: Vec<Value> = lost
         .map(|lost| json!([lost.partition, lost.from, lost.to]))
         .collect();
     json!({
         "trust_producer_time": input.trust_producer_time,
-        "skips_bad_messages": input.on_bad_message == OnBadMessage::Skip,
+        "skips_bad_messages": input.on_bad_message == BadMessageRule::Skip,
         "skip": input.skip,
         "lost": lost,
     })
@@ -136,7 +136,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use bernstream_release::window::accumulator::{Feature, Record};
+    use bernstream_release::window::accumulator::{Record, RecordFeature};
     use bernstream_synopsis::histogram::Spline;
 
     const FILE: &str = r#"
@@ -222,21 +222,21 @@ path = "ledger"
         ("[5]\nspline = \"box\"", "[2]\nspline = \"linear\""),
     ];
 
-    fn settings(text: &str) -> Settings {
-        Settings::parse(text, "f").unwrap()
+    fn settings(text: &str) -> WorkerSettings {
+        WorkerSettings::parse(text, "f").unwrap()
     }
 
     /// The settings of the file, changed where JSON may not be.
-    fn changed(change: fn(&mut kafka::Params)) -> Settings {
+    fn changed(change: fn(&mut kafka::KafkaSourceParams)) -> WorkerSettings {
         let mut settings = settings(FILE);
-        let Input::Kafka(params) = &mut settings.input else {
+        let InputParams::Kafka(params) = &mut settings.input else {
             panic!("messages")
         };
         change(params);
         settings
     }
 
-    fn text(settings: &Settings) -> String {
+    fn text(settings: &WorkerSettings) -> String {
         settings.reading_text(&settings.release_inputs())
     }
 
@@ -298,12 +298,14 @@ path = "ledger"
         let ours = settings(FILE);
         let before = fields("", &serde_json::from_str(&text(&ours)).unwrap());
         let mut unchanged: BTreeSet<&str> = before.keys().map(String::as_str).collect();
-        let mut others: Vec<Settings> = Vec::new();
+        let mut others: Vec<WorkerSettings> = Vec::new();
         for (from, to) in EDITS {
             assert!(FILE.contains(from), "{from}");
             others.push(settings(&FILE.replace(from, to)));
         }
-        others.push(changed(|params| params.on_bad_message = OnBadMessage::Skip));
+        others.push(changed(|params| {
+            params.on_bad_message = BadMessageRule::Skip
+        }));
         others.push(changed(|params| params.skip = [(0, 17)].into()));
         let mut digests = BTreeSet::from([ours.reading_digest()]);
         for other in &others {
@@ -325,7 +327,7 @@ path = "ledger"
     #[derive(Debug)]
     struct Summand(u32);
 
-    impl Feature for Summand {
+    impl RecordFeature for Summand {
         fn sum_count(&self) -> usize {
             1
         }

@@ -5,23 +5,23 @@
 //! the ledger again: every setting follows from the file and what is recorded, and where nothing else differs, nothing has
 //! changed.
 
-use crate::settings::{Choice, Settings};
+use crate::settings::{AutoChoice, WorkerSettings};
 use crate::{canonical, diff, schemas};
 use bernstream_synopsis::calibrate::Rho;
-use bernstream_synopsis::description::Implied;
+use bernstream_synopsis::description::ImpliedPrivacy;
 
 /// The newest settings of a ledger, as recorded ([`canonical::recorded`]).
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedSettings {
     pub settings: String,
     /// Its choices hold; its total does in any case.
     pub keeps_choices: bool,
 }
 
-impl Recorded {
+impl RecordedSettings {
     /// The noise and the size of a release; `None` if they do not hold, if it has no such release, or if this version cannot
     /// read it.
-    pub fn kept_choice(&self, release: &str) -> Option<Choice> {
+    pub fn kept_choice(&self, release: &str) -> Option<AutoChoice> {
         if !self.keeps_choices {
             return None;
         }
@@ -30,7 +30,7 @@ impl Recorded {
 
     /// The total under `composition = "gaussian"` of a promise that leaves `today`: what the ledger has recorded for the same
     /// promise, where that is less. What keeps less keeps the promise too.
-    pub fn kept_total(&self, promise: Implied, today: Rho) -> Rho {
+    pub fn kept_total(&self, promise: ImpliedPrivacy, today: Rho) -> Rho {
         match canonical::recorded_gaussian_total(&self.settings) {
             Some(recorded) if recorded.promise == promise => recorded.total.min(today),
             _ => today,
@@ -39,7 +39,7 @@ impl Recorded {
 
     /// Returns whether these settings are the recorded ones, chosen for the same request where the ledger says for which. What a written
     /// epsilon is charged in rho may have changed.
-    pub fn is_recorded_for(&self, settings: &Settings) -> bool {
+    pub fn is_recorded_for(&self, settings: &WorkerSettings) -> bool {
         let ours = canonical::recorded_text(settings);
         diff::setting_differences(&with_prices_of(&self.settings, &ours), &ours).is_empty()
     }

@@ -6,9 +6,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::settings::{Input, Settings};
-use bernstream_kafka::source::record::avro::{Schema, Schemas};
-use bernstream_kafka::source::record::{Format, MessageType, RecordForm};
+use crate::settings::{InputParams, WorkerSettings};
+use bernstream_kafka::source::record::avro::{RecordSchema, RegistrySchemas};
+use bernstream_kafka::source::record::{MessageType, RecordForm, TopicFormat};
 use bernstream_ledger::Digest;
 use bernstream_release::source::Columns;
 
@@ -21,8 +21,9 @@ pub fn digest(bytes: &[u8]) -> Value {
 }
 
 /// The digest of each pinned schema, by its id.
-pub fn pinned(schemas: &Schemas) -> Value {
-    let one = |(id, schema): (&u32, &Schema)| (id.to_string(), digest(schema.canonical.as_bytes()));
+pub fn pinned(schemas: &RegistrySchemas) -> Value {
+    let one =
+        |(id, schema): (&u32, &RecordSchema)| (id.to_string(), digest(schema.canonical.as_bytes()));
     schemas.0.iter().map(one).collect::<Map<_, _>>().into()
 }
 
@@ -36,21 +37,21 @@ pub fn fields(columns: &Columns, kind: &MessageType) -> Value {
 }
 
 /// What pipelines that share a budget must say alike of their schemas; `None` for records without one.
-pub fn shared(settings: &Settings) -> Option<Value> {
-    let Input::Kafka(kafka) = &settings.input else {
+pub fn shared(settings: &WorkerSettings) -> Option<Value> {
+    let InputParams::Kafka(kafka) = &settings.input else {
         return None;
     };
     match &kafka.format {
-        Format::Arrow
-        | Format::Records {
+        TopicFormat::Arrow
+        | TopicFormat::Records {
             form: RecordForm::Json,
             ..
         } => None,
-        Format::Records {
+        TopicFormat::Records {
             form: RecordForm::Avro(schemas),
             ..
         } => Some(pinned(schemas)),
-        Format::Records {
+        TopicFormat::Records {
             form: RecordForm::Protobuf(kind),
             ..
         } => Some(fields(&settings.columns, kind)),

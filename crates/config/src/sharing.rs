@@ -2,24 +2,24 @@
 
 use serde_json::json;
 
-use crate::settings::{Input, Settings};
+use crate::settings::{InputParams, WorkerSettings};
 use crate::{canonical, schemas};
-use bernstream_kafka::ledger::budget::topic::Params;
-use bernstream_kafka::sink::Output;
-use bernstream_kafka::source::record::{Format, TimeFormat};
-use bernstream_ledger::budget::entry::Shared;
+use bernstream_kafka::ledger::budget::topic::OrderedTopicParams;
+use bernstream_kafka::sink::OutputParams;
+use bernstream_kafka::source::record::{TimeFormat, TopicFormat};
+use bernstream_ledger::budget::entry::BudgetTerms;
 
-impl Settings {
+impl WorkerSettings {
     /// The topic of the budget, on the cluster of the input; `None` without one.
-    pub fn budget_topic(&self) -> Option<Params> {
+    pub fn budget_topic(&self) -> Option<OrderedTopicParams> {
         let budget = self.privacy.budget.as_ref()?;
-        let Input::Kafka(input) = &self.input else {
+        let InputParams::Kafka(input) = &self.input else {
             return None;
         };
-        let Output::Kafka { witness, .. } = &self.output else {
+        let OutputParams::Kafka { witness, .. } = &self.output else {
             return None;
         };
-        Some(Params {
+        Some(OrderedTopicParams {
             broker: input.broker.clone(),
             topic: budget.topic.clone(),
             min_insync_replicas: witness.min_insync_replicas,
@@ -28,7 +28,7 @@ impl Settings {
     }
 
     /// The facts that all pipelines of the budget must say alike, where the input topic has the id `input`; `None` without a budget.
-    pub fn shared_budget_terms(&self, input: String) -> Option<Shared> {
+    pub fn shared_budget_terms(&self, input: String) -> Option<BudgetTerms> {
         let budget = self.privacy.budget.as_ref()?;
         let mut unit = canonical::unit_text(&self.privacy.unit);
         if let Some(user) = unit.as_object_mut() {
@@ -38,7 +38,7 @@ impl Settings {
                 user.insert("type".to_owned(), json!(kind));
             }
         }
-        Some(Shared {
+        Some(BudgetTerms {
             input,
             unit,
             time: self.columns.time.clone(),
@@ -52,8 +52,8 @@ impl Settings {
 
     /// The form of event times: as declared of records, which have no schema of their own, or of columns.
     fn declared_time_format(&self) -> Option<TimeFormat> {
-        if let Input::Kafka(kafka) = &self.input
-            && let Format::Records { declared, .. } = &kafka.format
+        if let InputParams::Kafka(kafka) = &self.input
+            && let TopicFormat::Records { declared, .. } = &kafka.format
         {
             return Some(declared.time);
         }

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use crate::file::{File, known_keys};
+use crate::file::{ConfigFile, known_keys};
 use crate::read::draft::ReleaseDraft;
 use crate::read::output::publishes_to_kafka;
 use crate::read::releases::{PrivateReleases, WrittenReleases, privacy_and_releases};
-use crate::read::sampled::{Study, composition_fault, sampled_study};
+use crate::read::sampled::{SamplerInput, composition_fault, sampled_study};
 use crate::read_text;
 use crate::text::{Checked, Document, Faults};
 
-impl Study {
+impl SamplerInput {
     /// Reads `[privacy]` and `[release]` of the file at `path`, and opens nothing that the file names.
     ///
     /// # Errors
@@ -19,13 +19,13 @@ impl Study {
     pub fn load(path: &Path) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = read_text(path)?;
-        let (mut document, file) = Document::read::<File>(&text, &name, known_keys());
+        let (mut document, file) = Document::read::<ConfigFile>(&text, &name, known_keys());
         let study = file.and_then(|file| read_study(&mut document, file));
         document.finish(study)
     }
 }
 
-fn read_study(document: &mut Document<'_>, file: File) -> Checked<Study> {
+fn read_study(document: &mut Document<'_>, file: ConfigFile) -> Checked<SamplerInput> {
     let written = WrittenReleases {
         to_kafka: publishes_to_kafka(&file),
         privacy: file.privacy,

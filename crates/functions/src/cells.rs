@@ -20,7 +20,7 @@
 
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice::{UNITS_A_PEAK, times_contributions};
 use bernstream_release::target::Target;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
@@ -40,7 +40,11 @@ impl CellDensity {
     /// # Errors
     ///
     /// As [`CellKernel::from_bandwidths`].
-    pub fn diagonal(bandwidths: &[f64], spline: Spline, steps: &[u32]) -> Result<Self, Error> {
+    pub fn diagonal(
+        bandwidths: &[f64],
+        spline: Spline,
+        steps: &[u32],
+    ) -> Result<Self, TargetError> {
         Ok(CellDensity(CellKernel::from_bandwidths(
             bandwidths, spline, steps,
         )?))
@@ -49,7 +53,11 @@ impl CellDensity {
     /// # Errors
     ///
     /// As [`CellKernel::from_covariance`].
-    pub fn covariance(matrix: &[Vec<f64>], spline: Spline, steps: &[u32]) -> Result<Self, Error> {
+    pub fn covariance(
+        matrix: &[Vec<f64>],
+        spline: Spline,
+        steps: &[u32],
+    ) -> Result<Self, TargetError> {
         Ok(CellDensity(CellKernel::from_covariance(
             matrix, spline, steps,
         )?))
@@ -102,12 +110,16 @@ impl Target for CellDensity {
         )
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         records_of_change(adjacency, contributions).map(Sensitivity)
     }
 
     /// Change by one record for each record of a unit, for either adjacency: shares are not negative.
-    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         times_contributions(u128::from(GRAINS) << SHIFT, contributions)
     }
 
@@ -115,13 +127,16 @@ impl Target for CellDensity {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         length_of_change(self.0.nodes(), adjacency, contributions)
     }
 }
 
 /// Change in the 1-norm: one record for each record of a unit, two where it is replaced.
-pub(super) fn records_of_change(adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+pub(super) fn records_of_change(
+    adjacency: Adjacency,
+    contributions: u32,
+) -> Result<u64, TargetError> {
     let records = match adjacency {
         Adjacency::AddRemove => 1,
         Adjacency::ReplaceOne => 2,
@@ -134,7 +149,7 @@ pub(super) fn length_of_change(
     nodes: &Nodes,
     adjacency: Adjacency,
     contributions: u32,
-) -> Result<u64, Error> {
+) -> Result<u64, TargetError> {
     let one = u128::from(nodes.longest_deposit());
     let grains = match adjacency {
         Adjacency::AddRemove => one,

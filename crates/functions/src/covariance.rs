@@ -25,7 +25,7 @@ use std::f64::consts::PI;
 use crate::density::finer_grid;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice;
 use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
 use bernstream_release::target::{
@@ -35,7 +35,7 @@ use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::bandwidths::check_covariance;
 use bernstream_synopsis::histogram::{GRAINS, Nodes};
-use bernstream_synopsis::quadratic::Form;
+use bernstream_synopsis::quadratic::QuadraticForm;
 use bernstream_synopsis::shape::{Basis, Shape};
 use bernstream_synopsis::shape_error::ShapeError;
 
@@ -60,9 +60,9 @@ pub struct CovarianceDensity {
     nodes: Nodes,
     degree: u32,
     points: usize,
-    axes: Vec<Axis>,
+    axes: Vec<AxisPhases>,
     /// Tables, one for each way in which a lattice point lies between nodes, the last axis fastest.
-    tables: Vec<Vec<Run>>,
+    tables: Vec<Vec<WeightRun>>,
     /// `max_c sum_p K[p][c]`.
     largest_mass: u64,
     /// `max_c max_p K[p][c]`.
@@ -94,7 +94,7 @@ struct ColumnSums {
 
 /// Position of the lattice on the nodes of one axis.
 #[derive(Clone, Debug)]
-struct Axis {
+struct AxisPhases {
     cells: u32,
     /// Number of places between two nodes that lattice points have: point `p` the one of `p mod phases`.
     phases: u32,
@@ -102,7 +102,7 @@ struct Axis {
 
 /// Weights of nodes in a row along the last axis, by their offsets from the node at or before a lattice point.
 #[derive(Clone, Debug)]
-struct Run {
+struct WeightRun {
     lead: Vec<i32>,
     first: i32,
     weights: Vec<u32>,
@@ -115,7 +115,7 @@ impl CovarianceDensity {
     /// # Errors
     ///
     /// If the matrix is not symmetric and positive definite, the degree is out of range, or the work would be too much.
-    pub fn new(covariance: &[Vec<f64>], degree: u32) -> Result<Self, Error> {
+    pub fn new(covariance: &[Vec<f64>], degree: u32) -> Result<Self, TargetError> {
         let form = check_covariance(covariance)?;
         let points = lattice::lattice_points(covariance.len(), degree)?;
         let precision = form.inverse();
@@ -127,11 +127,11 @@ impl CovarianceDensity {
         for (i, m) in nodes.per_axis().iter().enumerate() {
             narrowed[i][i] -= 0.25 / f64::from(*m).powi(2);
         }
-        let form = Form::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)?;
-        let axes: Vec<Axis> = nodes
+        let form = QuadraticForm::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)?;
+        let axes: Vec<AxisPhases> = nodes
             .per_axis()
             .iter()
-            .map(|m| Axis::new(*m, degree))
+            .map(|m| AxisPhases::new(*m, degree))
             .collect();
         check_work(&form, &axes, &nodes, points)?;
         let tables = phase_tables(&form, &axes).ok_or(ShapeError::NotPositiveDefinite)?;
@@ -305,7 +305,11 @@ impl Target for CovarianceDensity {
 
     /// `contributions * (ceil(D1 / 2^shift) + N)`; for a replacement the widest pair of columns, or, where those are too
     /// many, twice `D1` or `N` times the peak, whichever is less.
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         let columns = match adjacency {
             Adjacency::AddRemove => u128::from(self.largest_mass),
             Adjacency::ReplaceOne => self.pairs.widest,
@@ -318,7 +322,7 @@ impl Target for CovarianceDensity {
     }
 
     /// Weights are not negative, so a record that is replaced changes a value by no more than one that comes or goes.
-    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         times_contributions(
             Self::rounded_up(u128::from(self.largest_weight)),
             contributions,
@@ -331,7 +335,7 @@ impl Target for CovarianceDensity {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         let columns = match adjacency {
             Adjacency::AddRemove => self.largest_length,
             Adjacency::ReplaceOne => self.pairs.longest,
@@ -352,15 +356,15 @@ impl Target for CovarianceDensity {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<Sensitivity, Error> {
+    ) -> Result<Sensitivity, TargetError> {
         sensitivity_of_every_value(self, adjacency, contributions)
     }
 }
 
-impl Axis {
+impl AxisPhases {
     fn new(cells: u32, degree: u32) -> Self {
         // A step is a whole number of cells, or the other way round.
-        Axis {
+        AxisPhases {
             cells,
             phases: (degree / cells).max(1),
         }
@@ -383,14 +387,14 @@ impl Axis {
 /// # Errors
 ///
 /// If the matrix is not positive definite, or the degree is out of range.
-pub fn lattice_sum(covariance: &[Vec<f64>], degree: u32) -> Result<f64, Error> {
+pub fn lattice_sum(covariance: &[Vec<f64>], degree: u32) -> Result<f64, TargetError> {
     check_covariance(covariance)?;
     lattice::lattice_points(covariance.len(), degree)?;
     Ok(lattice::gaussian_sum(covariance, degree).ok_or(ShapeError::NotPositiveDefinite)?)
 }
 
 /// Four cells a width, three where four are too many; and a multiple or a divisor of the degree.
-fn fine_grid(widths: &[f64], degree: u32) -> Result<Nodes, Error> {
+fn fine_grid(widths: &[f64], degree: u32) -> Result<Nodes, TargetError> {
     finer_grid(
         &cells_per_axis(widths, degree, 4.0),
         &cells_per_axis(widths, degree, 3.0),
@@ -419,7 +423,12 @@ fn fitting_cells(least: u32, degree: u32) -> u32 {
 }
 
 /// Refuses what would take too long at the cutoff, or too much memory for its tables.
-fn check_work(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Result<(), Error> {
+fn check_work(
+    form: &QuadraticForm,
+    axes: &[AxisPhases],
+    nodes: &Nodes,
+    points: usize,
+) -> Result<(), TargetError> {
     let ball = if axes.len() == 2 { PI } else { 4.0 / 3.0 * PI };
     let cells: f64 = axes.iter().map(|axis| f64::from(axis.cells)).product();
     let ellipsoid = ball * REACH.powf(axes.len() as f64 / 2.0) * form.determinant().sqrt() * cells;
@@ -431,7 +440,7 @@ fn check_work(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Resul
     let work = points as f64 * ellipsoid.min(nodes.cells() as f64)
         + WEIGHT * phases * ellipsoid.min(table);
     if work > MOST_WORK {
-        return Err(Error::Work {
+        return Err(TargetError::Work {
             work: work as u64,
             most: MOST_WORK as u64,
         });
@@ -440,14 +449,14 @@ fn check_work(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Resul
 }
 
 /// `form` is that of `H'`.
-fn phase_tables(form: &Form, axes: &[Axis]) -> Option<Vec<Vec<Run>>> {
+fn phase_tables(form: &QuadraticForm, axes: &[AxisPhases]) -> Option<Vec<Vec<WeightRun>>> {
     let mut precision = form.inverse();
     for (i, row) in precision.iter_mut().enumerate() {
         for (entry, axis) in row.iter_mut().zip(axes) {
             *entry /= f64::from(axis.cells) * f64::from(axes[i].cells);
         }
     }
-    let in_cells = Form::new(&precision)?;
+    let in_cells = QuadraticForm::new(&precision)?;
     let count = axes.iter().map(|axis| axis.phases as usize).product();
     Some(
         (0..count)
@@ -457,7 +466,7 @@ fn phase_tables(form: &Form, axes: &[Axis]) -> Option<Vec<Vec<Run>>> {
 }
 
 /// Weights for the lattice points that lie between nodes in the way of this `index`.
-fn phase_table(form: &Form, axes: &[Axis], index: usize) -> Vec<Run> {
+fn phase_table(form: &QuadraticForm, axes: &[AxisPhases], index: usize) -> Vec<WeightRun> {
     let limits: Vec<i32> = axes.iter().map(|axis| axis.cells as i32 + 2).collect();
     let mut rest = index;
     let mut center = vec![0.0; axes.len()];
@@ -480,7 +489,7 @@ fn phase_table(form: &Form, axes: &[Axis], index: usize) -> Vec<Run> {
             weights
                 .push((f64::from(PEAK) * (-0.5 * form.evaluate_form(&away)).exp()).round() as u32);
         }
-        table.push(Run {
+        table.push(WeightRun {
             lead: run.lead,
             first: run.first,
             weights,
@@ -594,7 +603,7 @@ mod tests {
             let one = density.sensitivity(adjacency, 1).unwrap().0;
             assert_eq!(density.sensitivity(adjacency, 7), Ok(Sensitivity(7 * one)));
             assert_eq!(density.sup_sensitivity(adjacency, 1), Ok(1 << 32));
-            let most = Err(Error::Contributions {
+            let most = Err(TargetError::Contributions {
                 contributions: u32::MAX,
             });
             assert_eq!(density.sensitivity(adjacency, u32::MAX), most);
@@ -624,7 +633,7 @@ mod tests {
             ([0.2, 0.2], 0.9, 3),
         ] {
             let covariance = matrix(b, correlation);
-            let form = Form::new(&covariance).unwrap();
+            let form = QuadraticForm::new(&covariance).unwrap();
             let precision = form.inverse();
             let k = f64::from(degree);
             let value = |x: f64, y: f64| {

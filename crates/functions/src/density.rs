@@ -21,10 +21,10 @@
 
 use std::f64::consts::PI;
 
-use super::kernel::Table;
+use super::kernel::KernelWeights;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice;
 use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
 use bernstream_release::target::{
@@ -39,18 +39,18 @@ use bernstream_synopsis::shape_error::ShapeError;
 
 /// The density of one release: its lattice, its kernel tables, and what follows from them. All of it is public.
 #[derive(Clone, Debug)]
-pub struct Density {
+pub struct LatticeDensity {
     nodes: Nodes,
     degree: u32,
     points: usize,
-    tables: Vec<Table>,
+    tables: Vec<KernelWeights>,
     /// `b'`, one an axis.
     bandwidths: Vec<f64>,
     /// `log2` of the sum that a record on a lattice point makes there, before the last shift.
     peak_bits: u32,
 }
 
-impl Density {
+impl LatticeDensity {
     /// `bandwidths` in units of the cube's width, in `(0, 1]`, one an axis, 1 to 3; `degree` is `k`, 1 to 5000, the same
     /// on all axes, at most `2^20` lattice points.
     ///
@@ -59,11 +59,11 @@ impl Density {
     /// # Errors
     ///
     /// If the axes, the bandwidths or the degree are out of range, or the histogram would be too large.
-    pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
+    pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, TargetError> {
         check_axes(bandwidths.len())?;
         check_bandwidths(bandwidths)?;
         lattice::lattice_points(bandwidths.len(), degree)?;
-        Density::on_nodes(fine_grid(bandwidths)?, bandwidths, degree)
+        LatticeDensity::on_nodes(fine_grid(bandwidths)?, bandwidths, degree)
     }
 
     /// Densities of one lattice with other bandwidths, all from histograms on one grid: that of the narrowest bandwidth of
@@ -72,7 +72,10 @@ impl Density {
     /// # Errors
     ///
     /// As [`Density::new`], for any of the bandwidths.
-    pub fn family_on_one_grid(bandwidths: &[Vec<f64>], degree: u32) -> Result<Vec<Self>, Error> {
+    pub fn family_on_one_grid(
+        bandwidths: &[Vec<f64>],
+        degree: u32,
+    ) -> Result<Vec<Self>, TargetError> {
         let axes = bandwidths.first().map_or(0, Vec::len);
         check_axes(axes)?;
         let mut narrowest = vec![1.0_f64; axes];
@@ -86,12 +89,12 @@ impl Density {
         let nodes = fine_grid(&narrowest)?;
         bandwidths
             .iter()
-            .map(|bandwidths| Density::on_nodes(nodes.clone(), bandwidths, degree))
+            .map(|bandwidths| LatticeDensity::on_nodes(nodes.clone(), bandwidths, degree))
             .collect()
     }
 
     /// `nodes` are at least three a bandwidth.
-    fn on_nodes(nodes: Nodes, bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
+    fn on_nodes(nodes: Nodes, bandwidths: &[f64], degree: u32) -> Result<Self, TargetError> {
         let axes = bandwidths.len();
         // Three tables of 24 bits, or two of 30, leave room in 128 bits for 2^34 records in one place.
         let bits = match axes {
@@ -108,10 +111,10 @@ impl Density {
         let tables = bandwidths
             .iter()
             .zip(nodes.per_axis())
-            .map(|(b, m)| Table::gaussian(*b, *m, degree, 1 << bits))
+            .map(|(b, m)| KernelWeights::gaussian(*b, *m, degree, 1 << bits))
             .collect();
         let peak_bits = GRAINS.ilog2() + bits * axes as u32;
-        Ok(Density {
+        Ok(LatticeDensity {
             nodes,
             degree,
             points,
@@ -200,9 +203,9 @@ impl Density {
     }
 }
 
-impl Builtin for Density {}
+impl Builtin for LatticeDensity {}
 
-impl Target for Density {
+impl Target for LatticeDensity {
     fn is_sum(&self) -> bool {
         true
     }
@@ -247,7 +250,11 @@ impl Target for Density {
     ///   have taken nothing); in more, twice the above or `N` times the peak, whichever is less.
     ///
     /// Records of one unit change the values one after the other, so their changes add up, rounding included.
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         let columns = match adjacency {
             Adjacency::AddRemove => self.largest_mass(),
             Adjacency::ReplaceOne => match &self.tables[..] {
@@ -264,7 +271,7 @@ impl Target for Density {
     /// `contributions * ceil(S / 2^shift)`, `S = 2^20 prod_i max K_i`. Weights are not negative, so a record that is
     /// replaced changes a value by no more than one that comes or goes; and rounding halves up turns a difference of at
     /// most `m` units into one of at most `m` units, so it adds nothing.
-    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         times_contributions(self.rounded_up(self.largest_weight()), contributions)
     }
 
@@ -278,7 +285,7 @@ impl Target for Density {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         let longest = self.rounded_up(self.largest_length());
         let columns = match adjacency {
             Adjacency::AddRemove => longest,
@@ -316,12 +323,12 @@ impl Target for Density {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<Sensitivity, Error> {
+    ) -> Result<Sensitivity, TargetError> {
         sensitivity_of_every_value(self, adjacency, contributions)
     }
 }
 
-fn check_axes(axes: usize) -> Result<(), Error> {
+fn check_axes(axes: usize) -> Result<(), TargetError> {
     if (1..=3).contains(&axes) {
         Ok(())
     } else {
@@ -334,7 +341,7 @@ pub(super) fn narrowed_bandwidth(b: f64, m: u32) -> f64 {
     (b * b - 0.25 / f64::from(m).powi(2)).sqrt()
 }
 
-pub(super) fn fine_grid(bandwidths: &[f64]) -> Result<Nodes, Error> {
+pub(super) fn fine_grid(bandwidths: &[f64]) -> Result<Nodes, TargetError> {
     finer_grid(
         &cells_per_axis(bandwidths, 4.0),
         &cells_per_axis(bandwidths, 3.0),
@@ -342,10 +349,10 @@ pub(super) fn fine_grid(bandwidths: &[f64]) -> Result<Nodes, Error> {
 }
 
 /// The fine grid, or the coarse one where its cells are too many.
-pub(super) fn finer_grid(fine: &[u32], coarse: &[u32]) -> Result<Nodes, Error> {
+pub(super) fn finer_grid(fine: &[u32], coarse: &[u32]) -> Result<Nodes, TargetError> {
     Nodes::new(fine)
         .or_else(|| Nodes::new(coarse))
-        .ok_or_else(|| Error::Cells {
+        .ok_or_else(|| TargetError::Cells {
             cells: coarse.iter().map(|m| u128::from(*m) + 3).product(),
         })
 }
@@ -366,7 +373,7 @@ mod tests {
     use bernstream_noise::order::{OrderRemainder, TargetChange};
     use bernstream_synopsis::bernstein::Operator;
 
-    fn records(density: &Density, places: &[&[f64]]) -> Histogram {
+    fn records(density: &LatticeDensity, places: &[&[f64]]) -> Histogram {
         let mut histogram = Histogram::new(density.nodes());
         for x in places {
             histogram.deposit_record(density.nodes(), density.nodes().place_record(x));
@@ -377,7 +384,7 @@ mod tests {
     #[test]
     fn what_cannot_be_built_is_refused_in_words() {
         let says = |bandwidths: &[f64], degree, words: &str| {
-            let message = Density::new(bandwidths, degree)
+            let message = LatticeDensity::new(bandwidths, degree)
                 .expect_err(words)
                 .to_string();
             assert!(message.contains(words), "{message}");
@@ -401,22 +408,25 @@ mod tests {
     #[test]
     fn cells_are_four_a_bandwidth_then_three() {
         assert_eq!(
-            Density::new(&[0.1, 0.3], 10).unwrap().nodes().per_axis(),
+            LatticeDensity::new(&[0.1, 0.3], 10)
+                .unwrap()
+                .nodes()
+                .per_axis(),
             [40, 14]
         );
         assert_eq!(
-            Density::new(&[0.026; 3], 10).unwrap().cells(),
+            LatticeDensity::new(&[0.026; 3], 10).unwrap().cells(),
             157_usize.pow(3)
         );
         assert_eq!(
-            Density::new(&[0.02; 3], 10).unwrap().cells(),
+            LatticeDensity::new(&[0.02; 3], 10).unwrap().cells(),
             153_usize.pow(3)
         );
     }
 
     #[test]
     fn an_empty_window_is_all_zeros() {
-        let density = Density::new(&[0.1, 0.2], 5).unwrap();
+        let density = LatticeDensity::new(&[0.1, 0.2], 5).unwrap();
         assert_eq!(
             opened(&density.exact_intensity(&records(&density, &[]))),
             [0; 36]
@@ -426,7 +436,7 @@ mod tests {
     #[test]
     fn a_full_histogram_saturates_and_does_not_wrap() {
         for axes in 1..=3 {
-            let density = Density::new(&[0.2, 0.3, 0.4][..axes], 3).unwrap();
+            let density = LatticeDensity::new(&[0.2, 0.3, 0.4][..axes], 3).unwrap();
             let full = Histogram {
                 cells: vec![u64::MAX; density.cells()],
             };
@@ -444,7 +454,7 @@ mod tests {
     #[test]
     fn next_to_full_cells_a_replacement_counts_like_an_addition() {
         for (bandwidth, degree) in [(0.5, 3), (0.3, 7), (0.05, 20)] {
-            let density = Density::new(&[bandwidth], degree).unwrap();
+            let density = LatticeDensity::new(&[bandwidth], degree).unwrap();
             let nodes = density.nodes();
             let mut full = Histogram {
                 cells: vec![u64::MAX; density.cells()],
@@ -478,7 +488,7 @@ mod tests {
 
     #[test]
     fn the_papers_scale_is_the_peak_at_every_lattice_point() {
-        let density = Density::new(&[0.05, 0.1], 20).unwrap();
+        let density = LatticeDensity::new(&[0.05, 0.1], 20).unwrap();
         for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
             let papers = density.papers_sensitivity(adjacency, 3).unwrap().0 as f64;
             assert!(
@@ -490,7 +500,7 @@ mod tests {
         let too_many = density.papers_sensitivity(Adjacency::AddRemove, u32::MAX);
         assert_eq!(
             too_many,
-            Err(Error::Contributions {
+            Err(TargetError::Contributions {
                 contributions: u32::MAX
             })
         );
@@ -498,7 +508,7 @@ mod tests {
 
     #[test]
     fn a_unit_is_charged_for_each_of_its_records() {
-        let density = Density::new(&[0.1], 20).unwrap();
+        let density = LatticeDensity::new(&[0.1], 20).unwrap();
         for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
             let one = density.sensitivity(adjacency, 1).unwrap();
             assert_eq!(
@@ -507,7 +517,7 @@ mod tests {
             );
             assert_eq!(
                 density.sensitivity(adjacency, u32::MAX),
-                Err(Error::Contributions {
+                Err(TargetError::Contributions {
                     contributions: u32::MAX
                 })
             );
@@ -524,7 +534,7 @@ mod tests {
 
     #[test]
     fn a_record_on_a_lattice_point_adds_one_peak_there() {
-        let density = Density::new(&[0.25; 3], 4).unwrap();
+        let density = LatticeDensity::new(&[0.25; 3], 4).unwrap();
         let exact = density.exact_intensity(&records(&density, &[&[0.5; 3]]));
         let peak = opened(&exact)[opened(&exact).len() / 2] as f64 * density.unit();
         let gaussian = ((2.0 * PI).sqrt() * 0.25).powi(-3);
@@ -544,7 +554,7 @@ mod tests {
     #[test]
     fn no_record_of_a_density_changes_a_score_by_more_than_its_effects_say() {
         for (bandwidth, degree) in [(0.06, 24), (0.2, 10)] {
-            let density = Density::new(&[bandwidth], degree).unwrap();
+            let density = LatticeDensity::new(&[bandwidth], degree).unwrap();
             let spec = density.accumulator();
             let values = |places: &[f64]| {
                 opened(&density.evaluate(

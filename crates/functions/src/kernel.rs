@@ -7,20 +7,20 @@ use bernstream_release::target::root_rounded_up;
 /// Everything that is evaluated and everything that is claimed about sensitivity is read off these integers; the floats
 /// that filled them in decide accuracy only.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
-    columns: Vec<Column>,
+pub(super) struct KernelWeights {
+    columns: Vec<KernelColumn>,
     rows: usize,
 }
 
 /// Weights that one grain on one node adds to the lattice points near it; to all others nothing.
 #[derive(Clone, Debug)]
-struct Column {
+struct KernelColumn {
     /// Lattice index of the first weight. Never falls from one column to the next.
     first: usize,
     weights: Vec<u32>,
 }
 
-impl Table {
+impl KernelWeights {
     /// `m` cells and `k` lattice steps on `[0, 1]`; `bandwidth` is `b'`.
     pub fn gaussian(bandwidth: f64, m: u32, k: u32, peak: u32) -> Self {
         let m = f64::from(m);
@@ -37,9 +37,9 @@ impl Table {
                 let z = (p as f64 / k - node) / bandwidth;
                 weights.push((f64::from(peak) * (-z * z / 2.0).exp()).round() as u32);
             }
-            columns.push(Column { first, weights });
+            columns.push(KernelColumn { first, weights });
         }
-        Table {
+        KernelWeights {
             columns,
             rows: k as usize + 1,
         }
@@ -47,7 +47,7 @@ impl Table {
 
     /// `sum_p K[p][c]`, one a column.
     pub fn column_masses(&self) -> impl Iterator<Item = u64> {
-        self.columns.iter().map(Column::mass)
+        self.columns.iter().map(KernelColumn::mass)
     }
 
     /// `max_c sum_p K[p][c]`.
@@ -128,7 +128,7 @@ impl Table {
 
     /// `max sum_p max(0, K[p][a] - K[p][b])` over all pairs of columns.
     pub fn largest_excess(&self) -> u64 {
-        let nowhere = Column {
+        let nowhere = KernelColumn {
             first: 0,
             weights: Vec::new(),
         };
@@ -173,12 +173,12 @@ impl Table {
     }
 }
 
-impl Column {
+impl KernelColumn {
     fn end(&self) -> usize {
         self.first + self.weights.len()
     }
 
-    fn shares_points_with(&self, other: &Column) -> bool {
+    fn shares_points_with(&self, other: &KernelColumn) -> bool {
         self.first < other.end() && other.first < self.end()
     }
 
@@ -199,17 +199,17 @@ impl Column {
     }
 
     /// `sum_p max(0, K[p] - other[p])`.
-    fn excess_over(&self, other: &Column) -> u64 {
+    fn excess_over(&self, other: &KernelColumn) -> u64 {
         (self.distance(other) + self.mass()).saturating_sub(other.mass()) / 2
     }
 
-    fn distance(&self, other: &Column) -> u64 {
+    fn distance(&self, other: &KernelColumn) -> u64 {
         // At most twice a mass, which fits.
         u64::try_from(self.distance_by(other, u128::from)).unwrap_or(u64::MAX)
     }
 
     /// `sum_p power(|K[p] - other[p]|)`.
-    fn distance_by(&self, other: &Column, power: fn(u32) -> u128) -> u128 {
+    fn distance_by(&self, other: &KernelColumn, power: fn(u32) -> u128) -> u128 {
         let points = self.first.min(other.first)..self.end().max(other.end());
         points
             .map(|p| power(self.weight(p).abs_diff(other.weight(p))))
@@ -225,7 +225,7 @@ fn square(weight: u32) -> u128 {
 mod tests {
     use super::*;
 
-    fn dense(table: &Table) -> Vec<Vec<u32>> {
+    fn dense(table: &KernelWeights) -> Vec<Vec<u32>> {
         table
             .columns
             .iter()
@@ -236,7 +236,10 @@ mod tests {
     #[test]
     fn only_weights_that_round_to_zero_are_left_out() {
         for (b, m, k) in [(0.05, 80, 20), (0.3, 14, 7), (1.0, 4, 3), (0.01, 400, 1)] {
-            for (c, column) in dense(&Table::gaussian(b, m, k, 1 << 30)).iter().enumerate() {
+            for (c, column) in dense(&KernelWeights::gaussian(b, m, k, 1 << 30))
+                .iter()
+                .enumerate()
+            {
                 for (p, weight) in column.iter().enumerate() {
                     let z = (p as f64 / f64::from(k) - (c as f64 - 1.0) / f64::from(m)) / b;
                     let exact = f64::from(1 << 30) * (-z * z / 2.0).exp();
@@ -259,7 +262,7 @@ mod tests {
             (0.01, 400, 1),
             (0.02, 200, 99),
         ] {
-            let table = Table::gaussian(b, m, k, 1 << 30);
+            let table = KernelWeights::gaussian(b, m, k, 1 << 30);
             let mut columns = dense(&table);
             let mass = |column: &Vec<u32>| column.iter().map(|w| u64::from(*w)).sum::<u64>();
             assert_eq!(Some(table.largest_mass()), columns.iter().map(mass).max());

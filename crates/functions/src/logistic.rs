@@ -17,20 +17,20 @@
 //!
 //! since a sigmoid is nowhere steeper than 1/4.
 
-use super::machine::exchange::{Change, ExchangeBound, SensitivityClaim};
+use super::machine::exchange::{ExchangeBound, RecordChange, SensitivityClaim};
 use super::machine::minimiser::first_records;
 use super::machine::settings::{checked_features, checked_lattice, checked_weight};
 use super::machine::solver::RiskProblem;
 use super::machine::space::{Features, ROUNDING};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::target::{
-    Cost, Target, interpolated_sensitivity, sensitivity_of_every_value,
+    EvaluationCost, Target, interpolated_sensitivity, sensitivity_of_every_value,
 };
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
-use bernstream_synopsis::machine::kernel::{Kernel, Lattice};
+use bernstream_synopsis::machine::kernel::{CubeKernel, CubeLattice};
 use bernstream_synopsis::machine::loss::Loss;
 use bernstream_synopsis::shape::{Basis, Shape};
 
@@ -39,7 +39,7 @@ const SINGLE: f64 = 1.0 / (1 << 22) as f64;
 
 /// Part of a logistic regression that is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Score {
+pub enum LogisticScore {
     /// The `l + 1` coefficients of the score.
     Linear,
     /// The probability of the class 1, on the lattice of this degree; at most 10,000 points.
@@ -51,7 +51,7 @@ pub enum Score {
 pub struct Logistic {
     dimensions: usize,
     records: u32,
-    lattice: Option<Lattice>,
+    lattice: Option<CubeLattice>,
     problem: RiskProblem,
     claim: SensitivityClaim,
 }
@@ -62,10 +62,15 @@ impl Logistic {
     /// # Errors
     ///
     /// If a setting is out of range.
-    pub fn new(dimensions: usize, c: f64, records: u32, score: Score) -> Result<Self, Error> {
+    pub fn new(
+        dimensions: usize,
+        c: f64,
+        records: u32,
+        score: LogisticScore,
+    ) -> Result<Self, TargetError> {
         let lattice = match score {
-            Score::Linear => checked_lattice(dimensions, 1).map(|_| None)?,
-            Score::Sigmoid { degree } => Some(checked_lattice(dimensions, degree)?),
+            LogisticScore::Linear => checked_lattice(dimensions, 1).map(|_| None)?,
+            LogisticScore::Sigmoid { degree } => Some(checked_lattice(dimensions, degree)?),
         };
         checked_weight(c, records)?;
         let width = dimensions + 1;
@@ -77,21 +82,21 @@ impl Logistic {
         let root = (width as f64).sqrt();
         let claim = if let Some(lattice) = &lattice {
             let points = lattice.count() as f64;
-            let norm = (Kernel::Linear.pair_sum(lattice) + points * points * SINGLE)
+            let norm = (CubeKernel::Linear.pair_sum(lattice) + points * points * SINGLE)
                 .sqrt()
                 .min(points);
-            let column = Kernel::Linear.column_sum(lattice) + points * SINGLE;
+            let column = CubeKernel::Linear.column_sum(lattice) + points * SINGLE;
             // Rows as for a machine; single precision moves each of their terms.
-            let squares = (Kernel::Linear.square_sum(lattice).sqrt() + points.sqrt() * SINGLE)
+            let squares = (CubeKernel::Linear.square_sum(lattice).sqrt() + points.sqrt() * SINGLE)
                 .min(column.sqrt());
-            let moved = Change {
+            let moved = RecordChange {
                 sum: change.functional_change(norm, column) / 4.0,
                 length: change.functional_change(column.sqrt(), squares) / 4.0,
                 sup: change.functional_change(1.0, 1.0) / 4.0,
             };
             SensitivityClaim::new(lattice.count(), moved, off)
         } else {
-            let moved = Change {
+            let moved = RecordChange {
                 sum: change.functional_change(root, root) / root,
                 length: change.functional_change(1.0, 1.0) / root,
                 sup: change.functional_change(1.0, 1.0 / root + SINGLE) / root,
@@ -177,19 +182,19 @@ impl Target for Logistic {
         }))
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self) -> EvaluationCost {
         let entries = u64::from(self.records) * (self.dimensions as u64 + 1);
-        Cost {
+        EvaluationCost {
             bytes: 4 * entries,
             products: entries.saturating_mul(self.problem.most_rounds()),
         }
     }
 
-    fn sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, TargetError> {
         self.claim.sensitivity(contributions)
     }
 
-    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         self.claim.sup_sensitivity(contributions)
     }
 
@@ -197,7 +202,7 @@ impl Target for Logistic {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         let own = self.claim.euclidean_sensitivity(contributions)?;
         Ok(own.min(interpolated_sensitivity(self, adjacency, contributions)?))
     }
@@ -207,7 +212,7 @@ impl Target for Logistic {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<Sensitivity, Error> {
+    ) -> Result<Sensitivity, TargetError> {
         sensitivity_of_every_value(self, adjacency, contributions)
     }
 }

@@ -38,10 +38,10 @@
 
 use std::f64::consts::PI;
 
-use super::kernel::Table;
+use super::kernel::KernelWeights;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice;
 use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
 use bernstream_release::target::{Target, interpolated_sensitivity, root_rounded_up};
@@ -59,11 +59,11 @@ const PEAK: u32 = 1 << 30;
 
 /// A regression of one release: all of it is public.
 #[derive(Clone, Debug)]
-pub struct Regression {
+pub struct LatticeRegression {
     nodes: Nodes,
     degree: u32,
     points: usize,
-    table: Table,
+    table: KernelWeights,
     /// `b'`: what the spread on the nodes leaves of the bandwidth.
     bandwidth: f64,
     /// `g`, in 2^-31 of the domain.
@@ -71,7 +71,7 @@ pub struct Regression {
     most: u32,
 }
 
-impl Regression {
+impl LatticeRegression {
     /// `bandwidth` in `(0, 1]` and `gap` in `[2^-31, 1]`, in units of the domain's width; `degree` is `k`, 1 to 5000; a
     /// window keeps its first `most` records, 2 or more.
     ///
@@ -80,26 +80,26 @@ impl Regression {
     /// # Errors
     ///
     /// If the bandwidth, the gap, the degree or the number of records is out of range.
-    pub fn new(bandwidth: f64, degree: u32, gap: f64, most: u32) -> Result<Self, Error> {
+    pub fn new(bandwidth: f64, degree: u32, gap: f64, most: u32) -> Result<Self, TargetError> {
         if !(bandwidth > 0.0 && bandwidth <= 1.0) {
             return Err(ShapeError::Bandwidth { axis: 1, bandwidth }.into());
         }
         if !(gap * f64::from(GridPoint::FINE) >= 1.0 && gap <= 1.0) {
-            return Err(Error::Gap(gap));
+            return Err(TargetError::Gap(gap));
         }
         if most < 2 {
-            return Err(Error::FewRecords(most));
+            return Err(TargetError::FewRecords(most));
         }
         let points = lattice::lattice_points(1, degree)?;
         let cells = (FINENESS / bandwidth).ceil();
         // A cast from a float saturates, and grids that large are refused.
         let m = cells as u32;
-        let nodes = Nodes::new(&[m]).ok_or(Error::Cells {
+        let nodes = Nodes::new(&[m]).ok_or(TargetError::Cells {
             cells: cells as u128 + 3,
         })?;
         let narrowed = (bandwidth * bandwidth - 0.25 / f64::from(m).powi(2)).sqrt();
-        let table = Table::gaussian(narrowed, m, degree, PEAK);
-        Ok(Regression {
+        let table = KernelWeights::gaussian(narrowed, m, degree, PEAK);
+        Ok(LatticeRegression {
             nodes,
             degree,
             points,
@@ -160,9 +160,9 @@ impl Regression {
     }
 }
 
-impl Builtin for Regression {}
+impl Builtin for LatticeRegression {}
 
-impl Target for Regression {
+impl Target for LatticeRegression {
     fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Records { most: self.most }
     }
@@ -196,14 +196,14 @@ impl Target for Regression {
     }
 
     /// `contributions * (ceil(D1 / 2^shift) + N)`, `D1` that of a replacement, for either adjacency.
-    fn sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, TargetError> {
         let one = self.rounded_up(self.replacement_change(self.table.column_masses()))
             + self.points as u128;
         times_contributions(one, contributions).map(Sensitivity)
     }
 
     /// `contributions * ceil(S / 2^shift)`, `S` that of a replacement; rounding halves up adds nothing.
-    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         times_contributions(
             self.rounded_up(self.replacement_change(self.table.column_peaks())),
             contributions,
@@ -215,7 +215,7 @@ impl Target for Regression {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         let one = self.rounded_up(self.replacement_change(self.table.column_lengths()))
             + u128::from(root_rounded_up(self.points as u128));
         Ok(
@@ -228,8 +228,12 @@ impl Target for Regression {
     }
 
     /// Refused: the condition of `[AR17]` section 6 bounds no gap between consecutive records.
-    fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
-        Err(Error::PaperIsWrong {
+    fn papers_sensitivity(
+        &self,
+        _: Adjacency,
+        _contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
+        Err(TargetError::PaperIsWrong {
             what: "a Priestley-Chao regression, 4 B c / (n b),",
         })
     }
@@ -240,7 +244,7 @@ mod tests {
     use super::*;
     use crate::opened::opened;
 
-    fn values(regression: &Regression, records: &[(f64, f64)]) -> Vec<f64> {
+    fn values(regression: &LatticeRegression, records: &[(f64, f64)]) -> Vec<f64> {
         let records = records
             .iter()
             .map(|(x, label)| regression.accumulator().record(&[*x], *label));
@@ -266,7 +270,7 @@ mod tests {
                 panic!("{line}")
             };
             let regression =
-                Regression::new(settings[0], settings[1] as u32, settings[2], 1000).unwrap();
+                LatticeRegression::new(settings[0], settings[1] as u32, settings[2], 1000).unwrap();
             let records: Vec<_> = x.iter().copied().zip(labels.iter().copied()).collect();
             let found = values(&regression, &records);
             assert_eq!(found.len(), expected.len());
@@ -284,36 +288,36 @@ mod tests {
 
     #[test]
     fn what_cannot_be_built_is_refused_in_words() {
-        let says = |regression: Result<Regression, Error>, words: &str| {
+        let says = |regression: Result<LatticeRegression, TargetError>, words: &str| {
             let message = regression.expect_err(words).to_string();
             assert!(message.contains(words), "{message}");
         };
         for bandwidth in [0.0, -0.1, 1.5, f64::NAN, f64::INFINITY] {
             says(
-                Regression::new(bandwidth, 10, 0.1, 100),
+                LatticeRegression::new(bandwidth, 10, 0.1, 100),
                 "the bandwidth of axis 1 is ",
             );
         }
         for gap in [0.0, -0.1, 1.5, f64::NAN, 1e-10] {
             says(
-                Regression::new(0.1, 10, gap, 100),
+                LatticeRegression::new(0.1, 10, gap, 100),
                 "at least 2^-31 and at most 1",
             );
         }
         says(
-            Regression::new(0.1, 0, 0.1, 100),
+            LatticeRegression::new(0.1, 0, 0.1, 100),
             "degree 0 is out of range",
         );
         says(
-            Regression::new(0.1, 10, 0.1, 1),
+            LatticeRegression::new(0.1, 10, 0.1, 1),
             "at least 2 records, not 1",
         );
-        says(Regression::new(1e-6, 10, 0.1, 100), "16000003 cells");
+        says(LatticeRegression::new(1e-6, 10, 0.1, 100), "16000003 cells");
     }
 
     #[test]
     fn windows_without_gaps_are_all_zeros() {
-        let regression = Regression::new(0.1, 10, 0.1, 1000).unwrap();
+        let regression = LatticeRegression::new(0.1, 10, 0.1, 1000).unwrap();
         for records in [
             &[][..],
             &[(0.3, 1.0)],
@@ -329,7 +333,7 @@ mod tests {
 
     #[test]
     fn tied_records_count_as_one_with_their_mean_label() {
-        let regression = Regression::new(0.1, 10, 0.2, 1000).unwrap();
+        let regression = LatticeRegression::new(0.1, 10, 0.2, 1000).unwrap();
         let tied = [
             (0.3, 1.0),
             (0.4, 0.75),
@@ -347,7 +351,7 @@ mod tests {
 
     #[test]
     fn labels_and_places_beyond_their_bounds_are_moved_to_them() {
-        let regression = Regression::new(0.1, 10, 0.2, 1000).unwrap();
+        let regression = LatticeRegression::new(0.1, 10, 0.2, 1000).unwrap();
         let beyond = values(
             &regression,
             &[(-3.0, 0.0), (0.5, 7.0), (2.0, f64::NEG_INFINITY)],
@@ -366,7 +370,7 @@ mod tests {
             (0.3, 8 * 644_245_094),
             (0.75, 1 << 32),
         ] {
-            let regression = Regression::new(0.1, 20, gap, 1000).unwrap();
+            let regression = LatticeRegression::new(0.1, 20, gap, 1000).unwrap();
             for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
                 let one = regression.sensitivity(adjacency, 1).unwrap().0;
                 assert_eq!(
@@ -374,7 +378,7 @@ mod tests {
                     Ok(Sensitivity(7 * one))
                 );
                 assert_eq!(regression.sup_sensitivity(adjacency, 1), Ok(units), "{gap}");
-                let most = Err(Error::Contributions {
+                let most = Err(TargetError::Contributions {
                     contributions: u32::MAX,
                 });
                 assert_eq!(regression.sensitivity(adjacency, u32::MAX), most);
@@ -385,7 +389,7 @@ mod tests {
     /// All records have the label bound and every gap is 1/2^16 of the domain: the sums are as large as they can be.
     #[test]
     fn the_largest_sums_do_not_overflow() {
-        let regression = Regression::new(1.0, 3, 1.0, u32::MAX).unwrap();
+        let regression = LatticeRegression::new(1.0, 3, 1.0, u32::MAX).unwrap();
         let records: Vec<_> = (0..=1 << 16)
             .map(|i| (f64::from(i) / 65536.0, -1.0))
             .collect();

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::ChaCha20Rng;
 
-use super::sampler::{Plan, Prior};
+use super::sampler::{RecordPrior, SamplingPlan};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::sampler::Error;
+use bernstream_release::sampler::SamplerError;
 use bernstream_release::target::Target;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
@@ -28,13 +28,13 @@ const FARTHEST: i128 = 1 << 62;
 
 /// A target whose values are clipped to a public range.
 #[derive(Clone, Debug)]
-pub struct Clipped {
+pub struct ClippedTarget {
     target: Arc<dyn Target>,
     /// Least and most value, in grid units.
     range: [i128; 2],
 }
 
-impl Clipped {
+impl ClippedTarget {
     /// `range` in grid units.
     ///
     /// # Errors
@@ -43,12 +43,12 @@ impl Clipped {
     pub fn new(
         target: Arc<dyn Target>,
         range: [i128; 2],
-    ) -> Result<Self, bernstream_release::Error> {
+    ) -> Result<Self, bernstream_release::TargetError> {
         let [lo, hi] = range;
         if lo < hi && lo >= -FARTHEST && hi <= FARTHEST {
-            Ok(Clipped { target, range })
+            Ok(ClippedTarget { target, range })
         } else {
-            Err(Error::Range.into())
+            Err(SamplerError::Range.into())
         }
     }
 
@@ -101,15 +101,15 @@ impl SampledChange {
 
 /// Pairs of neighbouring windows of `records` records from a public prior. No two pairs share a random number.
 #[derive(Clone, Debug)]
-pub struct Neighbours {
-    pub target: Clipped,
-    pub prior: Prior,
+pub struct NeighbouringWindows {
+    pub target: ClippedTarget,
+    pub prior: RecordPrior,
     pub records: u32,
     pub adjacency: Adjacency,
     pub seed: u64,
 }
 
-impl Neighbours {
+impl NeighbouringWindows {
     /// Distance of the pair of this number.
     ///
     /// Under add-remove one of its windows has a record and the other has not; a target that keeps so many records and no more
@@ -152,7 +152,7 @@ impl Neighbours {
     }
 }
 
-impl Plan {
+impl SamplingPlan {
     /// The `k`-th smallest of the changes of as many pairs as planned, in each norm.
     ///
     /// # Errors
@@ -161,46 +161,46 @@ impl Plan {
     pub fn integer_statistic(
         &self,
         changes: &[SampledChange],
-    ) -> Result<SampledChange, bernstream_release::Error> {
+    ) -> Result<SampledChange, bernstream_release::TargetError> {
         let change = SampledChange {
             sup: self.order_statistic_of(changes.iter().map(|change| change.sup).collect())?,
             sum: self.order_statistic_of(changes.iter().map(|change| change.sum).collect())?,
         };
         if change.sum == 0 {
-            Err(Error::NothingChanges.into())
+            Err(SamplerError::NothingChanges.into())
         } else {
             Ok(change)
         }
     }
 
-    fn order_statistic_of(&self, mut changes: Vec<u64>) -> Result<u64, Error> {
+    fn order_statistic_of(&self, mut changes: Vec<u64>) -> Result<u64, SamplerError> {
         if changes.len() != self.samples as usize {
-            return Err(Error::Incomplete);
+            return Err(SamplerError::Incomplete);
         }
         changes.sort_unstable();
         let place = (self.order as usize).checked_sub(1);
         place
             .and_then(|place| changes.get(place))
             .copied()
-            .ok_or(Error::Incomplete)
+            .ok_or(SamplerError::Incomplete)
     }
 }
 
 /// A clipped target whose sensitivity is a sampled one. What it says of neighbours is random differential privacy only.
 #[derive(Clone, Debug)]
 pub struct SampledTarget {
-    pub clipped: Clipped,
+    pub clipped: ClippedTarget,
     pub change: SampledChange,
     pub adjacency: Adjacency,
 }
 
 impl SampledTarget {
-    fn check_sampled(&self, adjacency: Adjacency, contributions: u32) -> Result<(), Error> {
+    fn check_sampled(&self, adjacency: Adjacency, contributions: u32) -> Result<(), SamplerError> {
         if adjacency != self.adjacency {
-            return Err(Error::Adjacency);
+            return Err(SamplerError::Adjacency);
         }
         if contributions != 1 {
-            return Err(Error::Unit);
+            return Err(SamplerError::Unit);
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ impl Target for SampledTarget {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<Sensitivity, bernstream_release::Error> {
+    ) -> Result<Sensitivity, bernstream_release::TargetError> {
         self.check_sampled(adjacency, contributions)?;
         Ok(Sensitivity(self.change.sum))
     }
@@ -238,7 +238,7 @@ impl Target for SampledTarget {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, bernstream_release::Error> {
+    ) -> Result<u64, bernstream_release::TargetError> {
         self.check_sampled(adjacency, contributions)?;
         Ok(self.change.sup)
     }
@@ -248,7 +248,7 @@ impl Target for SampledTarget {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, bernstream_release::Error> {
+    ) -> Result<u64, bernstream_release::TargetError> {
         self.sensitivity(adjacency, contributions)
             .map(|sensitivity| sensitivity.0)
     }

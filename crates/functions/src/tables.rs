@@ -18,7 +18,7 @@
 use super::cells::{SHIFT, length_of_change, records_of_change};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice::{UNITS_A_PEAK, times_contributions};
 use bernstream_release::target::Target;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, TableLabel};
@@ -50,7 +50,7 @@ impl CellTables {
         spline: Spline,
         steps: &[u32],
         label: Option<TableLabel>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, TargetError> {
         if !(1..=3).contains(&bandwidths.len()) {
             return Err(ShapeError::Axes(bandwidths.len()).into());
         }
@@ -131,12 +131,16 @@ impl Target for CellTables {
         })
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         records_of_change(adjacency, contributions).map(Sensitivity)
     }
 
     /// Change by one record for each record of a unit, for either adjacency: shares are not negative.
-    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         times_contributions(u128::from(GRAINS) << SHIFT, contributions)
     }
 
@@ -144,7 +148,7 @@ impl Target for CellTables {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         length_of_change(&self.nodes, adjacency, contributions)
     }
 }

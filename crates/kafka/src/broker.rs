@@ -9,7 +9,7 @@ use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 
-use crate::error::Error;
+use crate::error::ClusterError;
 use crate::error_context::{ErrorContext, KnownFailure, RecentFailure};
 use crate::security::{Security, open_to_all};
 
@@ -181,7 +181,10 @@ impl Broker {
     /// # Errors
     ///
     /// The client cannot be made, as in [`consumer`](Self::consumer).
-    pub(crate) fn client_for(&self, topic: &str) -> Result<BaseConsumer<ErrorContext>, Error> {
+    pub(crate) fn client_for(
+        &self,
+        topic: &str,
+    ) -> Result<BaseConsumer<ErrorContext>, ClusterError> {
         self.consumer(&[])
             .map_err(|error| self.error_about(topic, &error))
     }
@@ -258,14 +261,14 @@ impl Broker {
     }
 
     /// The error of a failed request about `topic`.
-    pub fn error_about(&self, topic: &str, error: &KafkaError) -> Error {
+    pub fn error_about(&self, topic: &str, error: &KafkaError) -> ClusterError {
         let code = match error {
             KafkaError::AdminOp(code) => Some(*code),
             error => error.rdkafka_error_code(),
         };
         match code {
             Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
-                Error::NoTopic {
+                ClusterError::NoTopic {
                     topic: topic.to_owned(),
                     servers: self.servers.clone(),
                 }
@@ -283,17 +286,17 @@ impl Broker {
             ) => self.refused_request(topic, &error.to_string()),
             Some(RDKafkaErrorCode::UnsupportedFeature) => {
                 let why = "what answers there does not know the request: it is the port of a controller (KRaft), or a broker that is too old";
-                Error::Unavailable {
+                ClusterError::Unavailable {
                     servers: self.servers.clone(),
                     why: why.to_owned(),
                 }
             }
             _ => match error {
-                KafkaError::ClientCreation(why) => Error::Setup {
+                KafkaError::ClientCreation(why) => ClusterError::Setup {
                     servers: self.servers.clone(),
                     why: why.clone(),
                 },
-                KafkaError::ClientConfig(_, why, property, _) => Error::Setup {
+                KafkaError::ClientConfig(_, why, property, _) => ClusterError::Setup {
                     servers: self.servers.clone(),
                     why: format!("{property}: {why}"),
                 },
@@ -303,8 +306,8 @@ impl Broker {
         }
     }
 
-    pub fn refused_request(&self, topic: &str, why: &str) -> Error {
-        Error::Refused {
+    pub fn refused_request(&self, topic: &str, why: &str) -> ClusterError {
+        ClusterError::Refused {
             topic: topic.to_owned(),
             servers: self.servers.clone(),
             why: why.to_owned(),
@@ -312,7 +315,7 @@ impl Broker {
     }
 
     /// The error where no broker answered. The reason why the client could not connect is better than its own `why`, if there is one.
-    fn unavailable_error(&self, why: &str) -> Error {
+    fn unavailable_error(&self, why: &str) -> ClusterError {
         let servers = self.servers.clone();
         let Some(KnownFailure {
             failure,
@@ -320,18 +323,18 @@ impl Broker {
         }) = self.recent.latest_failure()
         else {
             let why = why.to_owned();
-            return Error::Unavailable { servers, why };
+            return ClusterError::Unavailable { servers, why };
         };
         let why = failure.explain(&servers, &self.security);
         if is_permanent {
-            Error::Denied { servers, why }
+            ClusterError::Denied { servers, why }
         } else if failure.is_permanent() {
-            Error::Unavailable {
+            ClusterError::Unavailable {
                 servers,
                 why: format!("one broker rejects this client while others answer: {why}"),
             }
         } else {
-            Error::Unavailable { servers, why }
+            ClusterError::Unavailable { servers, why }
         }
     }
 }
@@ -343,11 +346,11 @@ mod tests {
     use rdkafka::mocking::MockCluster;
 
     use super::*;
-    use crate::producer::{Producer, Record};
+    use crate::producer::{Producer, ProducerRecord};
     use crate::{MetadataClient, offsets, topic};
 
     /// The log line and the error of a client whose password a broker rejects.
-    fn reject(broker: &Broker) -> Error {
+    fn reject(broker: &Broker) -> ClusterError {
         let line = "[thrd:b:2/2]: b:2/2: SASL authentication error: Authentication failed (after 12ms in state AUTH_REQ)";
         broker
             .error_context()
@@ -373,10 +376,10 @@ mod tests {
     fn write(broker: &Broker) {
         let mut producer = Producer::new(broker.clone(), "topic".to_owned());
         producer
-            .send(Record {
+            .send(ProducerRecord {
                 partition: Some(0),
                 payload: b"record",
-                ..Record::default()
+                ..ProducerRecord::default()
             })
             .unwrap();
     }
@@ -397,7 +400,7 @@ mod tests {
         for ask in [describe, inspect, write, read] {
             let broker = Broker::mock_cluster(cluster.bootstrap_servers());
             assert!(
-                matches!(reject(&broker), Error::Denied { .. }),
+                matches!(reject(&broker), ClusterError::Denied { .. }),
                 "nobody has answered"
             );
             // Each of its clients speaks for all.

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use crate::broker::Broker;
-use crate::error::Error;
-use crate::producer::{Producer, Record};
+use crate::error::ClusterError;
+use crate::producer::{Producer, ProducerRecord};
 use crate::topic;
-use crate::topic::Topic;
+use crate::topic::TopicMetadata;
 use bernstream_synopsis::clock::Timestamp;
 
 /// Settings of a clock topic: the broker's time on every record, and no keys.
@@ -49,7 +49,7 @@ impl BrokerClock {
     /// # Errors
     ///
     /// If the topic does not take append times, if it cannot be created, or if the cluster does not answer or refuses.
-    pub fn open(broker: &Broker, topic: &str, like: &str) -> Result<Self, Error> {
+    pub fn open(broker: &Broker, topic: &str, like: &str) -> Result<Self, ClusterError> {
         create_missing(broker, topic, like)?;
         check_settings(topic, &topic::describe_topic(broker, topic)?)?;
         let producer = Producer::new(broker.clone(), topic.to_owned());
@@ -65,11 +65,11 @@ impl BrokerClock {
     /// # Errors
     ///
     /// If the record was not acknowledged with an append time.
-    pub fn ask_time(&mut self) -> Result<BrokerTime, Error> {
-        let probe = Record {
+    pub fn ask_time(&mut self) -> Result<BrokerTime, ClusterError> {
+        let probe = ProducerRecord {
             partition: Some(0),
             payload: PROBE,
-            ..Record::default()
+            ..ProducerRecord::default()
         };
         match self.producer.send_for_time(probe) {
             Ok(Some(stamp)) => Ok(BrokerTime {
@@ -77,7 +77,7 @@ impl BrokerClock {
                 acknowledged: Instant::now(),
             }),
             // A record that was sent twice and taken once is acknowledged without.
-            Ok(None) => Err(Error::Unavailable {
+            Ok(None) => Err(ClusterError::Unavailable {
                 servers: self.broker.servers.clone(),
                 why: format!(
                     "topic '{}' took a record without telling its append time",
@@ -94,13 +94,13 @@ impl BrokerClock {
 /// # Errors
 ///
 /// If it does not.
-pub fn check_settings(topic: &str, found: &Topic) -> Result<(), Error> {
+pub fn check_settings(topic: &str, found: &TopicMetadata) -> Result<(), ClusterError> {
     for (name, needed) in SETTINGS {
         let found = found.settings.get(name).map_or("", String::as_str);
         if found != needed {
             let topic = topic.to_owned();
             let found = format!("{name}={found}");
-            return Err(Error::NoClock {
+            return Err(ClusterError::NoClock {
                 topic,
                 found,
                 needed: format!("{name}={needed}"),
@@ -115,10 +115,10 @@ pub fn check_settings(topic: &str, found: &Topic) -> Result<(), Error> {
 /// # Errors
 ///
 /// If it cannot be created, or if the cluster does not answer or refuses.
-pub fn create_missing(broker: &Broker, topic: &str, like: &str) -> Result<bool, Error> {
+pub fn create_missing(broker: &Broker, topic: &str, like: &str) -> Result<bool, ClusterError> {
     match topic::describe_topic(broker, topic) {
         Ok(_) => return Ok(false),
-        Err(Error::NoTopic { .. }) => {}
+        Err(ClusterError::NoTopic { .. }) => {}
         Err(error) => return Err(error),
     }
     let settings = [SETTINGS.as_slice(), &[RETENTION]].concat();

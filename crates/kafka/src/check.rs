@@ -3,14 +3,14 @@
 use serde::Serialize;
 
 use super::broker::Broker;
-use super::error::Error;
-use super::right::Right;
-use super::topic::{Topic, describe_topic};
+use super::error::ClusterError;
+use super::right::TopicRight;
+use super::topic::{TopicMetadata, describe_topic};
 use crate::topic;
 
 /// One condition; where it does not hold, why and what to do.
 #[derive(Clone, Debug, Serialize)]
-pub struct Check {
+pub struct TopicCheck {
     pub what: String,
     /// Why it does not hold, and the remedy.
     pub fault: Option<(String, String)>,
@@ -26,9 +26,9 @@ pub struct Check {
     pub is_to_come: bool,
 }
 
-impl Check {
+impl TopicCheck {
     pub fn passed(what: String) -> Self {
-        Check {
+        TopicCheck {
             what,
             fault: None,
             warning: None,
@@ -46,9 +46,9 @@ impl Check {
         remedy: impl Into<String>,
     ) -> Self {
         let fault = (!must).then(|| (why.into(), remedy.into()));
-        Check {
+        TopicCheck {
             fault,
-            ..Check::passed(what)
+            ..TopicCheck::passed(what)
         }
     }
 }
@@ -59,9 +59,9 @@ pub struct NeededTopic<'a> {
     pub broker: &'a Broker,
     pub name: &'a str,
     /// Rights on it that the user of the connection must have.
-    pub rights: &'a [Right],
+    pub rights: &'a [TopicRight],
     /// Rights that it should have, and the consequence if it has not.
-    pub wishes: &'a [(Right, &'a str)],
+    pub wishes: &'a [(TopicRight, &'a str)],
     /// Words on how it is created.
     pub origin: &'a str,
     /// Number of replicas that it gets then, at least.
@@ -70,7 +70,7 @@ pub struct NeededTopic<'a> {
 
 impl NeededTopic<'_> {
     /// The command that gives a right.
-    fn remedy(&self, right: Right) -> String {
+    fn remedy(&self, right: TopicRight) -> String {
         let user = self
             .broker
             .security()
@@ -84,12 +84,12 @@ impl NeededTopic<'_> {
     }
 
     /// Checks that a new one can be created, where it needs several brokers and they can be counted.
-    fn check_room(&self) -> Option<Check> {
+    fn check_room(&self) -> Option<TopicCheck> {
         let brokers = topic::broker_count(self.broker)
             .ok()
             .filter(|_| self.replicas > 1)?;
         let noun = if brokers == 1 { "broker" } else { "brokers" };
-        Some(Check::new(
+        Some(TopicCheck::new(
             format!("{} can get its {} replicas", self.name, self.replicas),
             i32::try_from(brokers).is_ok_and(|brokers| brokers >= self.replicas),
             format!("the cluster has {brokers} {noun}, and each replica needs one of its own"),
@@ -97,7 +97,7 @@ impl NeededTopic<'_> {
         ))
     }
 
-    fn check_rights(&self, topic: &Topic) -> Vec<Check> {
+    fn check_rights(&self, topic: &TopicMetadata) -> Vec<TopicCheck> {
         let mut checks = Vec::new();
         for right in self.rights {
             let mut check = self.right_check(*right);
@@ -116,16 +116,16 @@ impl NeededTopic<'_> {
         checks
     }
 
-    fn right_check(&self, right: Right) -> Check {
-        Check::passed(format!("this user may {right} {}", self.name))
+    fn right_check(&self, right: TopicRight) -> TopicCheck {
+        TopicCheck::passed(format!("this user may {right} {}", self.name))
     }
 }
 
 /// Asks about one topic. Returns false if the broker did not answer.
 pub fn check_topic(
-    checks: &mut Vec<Check>,
+    checks: &mut Vec<TopicCheck>,
     needed: NeededTopic<'_>,
-    ask: impl FnOnce(&Topic) -> Vec<Check>,
+    ask: impl FnOnce(&TopicMetadata) -> Vec<TopicCheck>,
 ) -> bool {
     let NeededTopic {
         broker,
@@ -142,43 +142,46 @@ pub fn check_topic(
             } else {
                 "partitions"
             };
-            checks.push(Check::passed(format!("{what}: {partitions} {noun}")));
+            checks.push(TopicCheck::passed(format!("{what}: {partitions} {noun}")));
             if !broker.is_mock {
                 checks.extend(needed.check_rights(&topic));
                 checks.extend(ask(&topic));
             }
         }
-        Err(Error::NoTopic { .. }) => {
+        Err(ClusterError::NoTopic { .. }) => {
             let remedy = format!("{origin}; or correct its name");
-            checks.push(Check {
+            checks.push(TopicCheck {
                 is_absent: true,
-                ..Check::new(what, false, "there is none", remedy)
+                ..TopicCheck::new(what, false, "there is none", remedy)
             });
             checks.extend(needed.check_room());
         }
-        Err(error @ Error::NoRight { right, .. }) => {
+        Err(error @ ClusterError::NoRight { right, .. }) => {
             let remedy = needed.remedy(right);
-            checks.push(Check::new(what, false, error.to_string(), remedy));
+            checks.push(TopicCheck::new(what, false, error.to_string(), remedy));
         }
         Err(error) => {
-            let is_security = matches!(error, Error::Setup { .. } | Error::Denied { .. });
+            let is_security = matches!(
+                error,
+                ClusterError::Setup { .. } | ClusterError::Denied { .. }
+            );
             let remedy = if is_security {
                 "correct `tls` or `sasl`, or the files that they name"
             } else {
                 "start the broker, or correct `brokers`"
             };
-            checks.push(Check {
+            checks.push(TopicCheck {
                 is_unanswered: !is_security,
-                ..Check::new(what, false, error.to_string(), remedy)
+                ..TopicCheck::new(what, false, error.to_string(), remedy)
             });
             // A broker that refuses the client has answered.
-            return matches!(error, Error::Refused { .. });
+            return matches!(error, ClusterError::Refused { .. });
         }
     }
     true
 }
 
 /// The value of a setting of `topic`; empty if the broker does not name it.
-pub fn topic_setting<'t>(topic: &'t Topic, key: &str) -> &'t str {
+pub fn topic_setting<'t>(topic: &'t TopicMetadata, key: &str) -> &'t str {
     topic.settings.get(key).map_or("", String::as_str)
 }

@@ -2,7 +2,7 @@
 //!
 //! librdkafka retries forever whatever the reason, and reports the reason in its log only, as text.
 
-use crate::security::{Sasl, Security, Tls};
+use crate::security::{SaslParams, Security, TlsParams};
 
 /// A log line about a failed connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl ConnectionFailure {
     }
 
     /// Explains a failure of TLS; `None` for another one.
-    fn explain_tls(&self, servers: &str, tls: &Tls) -> Option<String> {
+    fn explain_tls(&self, servers: &str, tls: &TlsParams) -> Option<String> {
         let text = &self.text;
         if self.contains("certificate verify failed") || self.contains("broker certificate") {
             return Some(untrusted_certificate(servers, tls));
@@ -128,7 +128,7 @@ impl ConnectionFailure {
     }
 }
 
-fn untrusted_certificate(servers: &str, tls: &Tls) -> String {
+fn untrusted_certificate(servers: &str, tls: &TlsParams) -> String {
     let first = servers.split(',').next().unwrap_or(servers).trim();
     let mut authority = "an authority that this system trusts".to_owned();
     let mut option = String::new();
@@ -142,7 +142,7 @@ fn untrusted_certificate(servers: &str, tls: &Tls) -> String {
     )
 }
 
-fn rejected_user(text: &str, sasl: &Sasl) -> String {
+fn rejected_user(text: &str, sasl: &SaslParams) -> String {
     format!(
         "the broker rejects user '{}' ({text}): correct the user name or the password in {}, then restart",
         sasl.username,
@@ -186,7 +186,7 @@ mod tests {
             explained(&format!("{closed} (after 2ms in state APIVERSION_QUERY)"))
                 .contains("set `tls`")
         );
-        let tls = Security::new(Some(Tls::default()), None).unwrap();
+        let tls = Security::new(Some(TlsParams::default()), None).unwrap();
         let hung_up = failure(
             "Disconnected: SSL connection closed by peer (after 1ms in state SSL_HANDSHAKE)",
         );

@@ -1,10 +1,10 @@
 //! Why a request to a cluster failed.
 
-use super::right::Right;
+use super::right::TopicRight;
 
 /// The error of every request to a cluster.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ClusterError {
     #[error("kafka at {servers} does not answer: {why}")]
     Unavailable { servers: String, why: String },
 
@@ -25,7 +25,7 @@ pub enum Error {
     NoRight {
         topic: String,
         servers: String,
-        right: Right,
+        right: TopicRight,
     },
 
     #[error("the client for kafka at {servers} cannot be created: {why}")]
@@ -64,14 +64,17 @@ pub enum Error {
     NoTopic { topic: String, servers: String },
 }
 
-impl Error {
+impl ClusterError {
     /// Returns whether trying again later may help.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Unavailable { .. } | Error::Lagging { .. })
+        matches!(
+            self,
+            ClusterError::Unavailable { .. } | ClusterError::Lagging { .. }
+        )
     }
 
     /// Returns whether a topic is not there.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::NoTopic { .. })
+        matches!(self, ClusterError::NoTopic { .. })
     }
 }

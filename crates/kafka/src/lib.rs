@@ -39,7 +39,7 @@ mod unknown_topic;
 
 pub use self::addresses::addresses;
 pub use self::broker::Broker;
-pub use self::error::Error;
+pub use self::error::ClusterError;
 pub use self::error_context::ErrorContext;
 pub use self::metadata_client::MetadataClient;
 pub use self::unknown_topic::UnknownTopic;

@@ -7,7 +7,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaResult;
 
 use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
-use super::error::Error;
+use super::error::ClusterError;
 use super::error_context::ErrorContext;
 use crate::broker;
 
@@ -54,7 +54,7 @@ impl MetadataClient {
     /// # Errors
     ///
     /// If a file of the TLS or SASL settings cannot be read.
-    pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
+    pub fn new(broker: &Broker, topic: &str) -> Result<Self, ClusterError> {
         let kept = KeptClient::new(broker).map_err(|error| broker.error_about(topic, &error))?;
         Ok(MetadataClient {
             broker: broker.clone(),

@@ -15,18 +15,18 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message, Timestamp};
 
 use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
-use super::check::{Check, NeededTopic, topic_setting};
-use super::error::Error;
+use super::check::{NeededTopic, TopicCheck, topic_setting};
+use super::error::ClusterError;
 use super::error_context::ErrorContext;
 use super::metadata_client::MetadataClient;
 use super::offsets::OffsetContents;
-use super::producer::{Producer, Record};
-use super::right::Right;
-use super::topic::Topic;
+use super::producer::{Producer, ProducerRecord};
+use super::right::TopicRight;
+use super::topic::TopicMetadata;
 use crate::broker;
 use crate::offsets;
 use crate::topic;
-use bernstream_ledger::fault::Fault;
+use bernstream_ledger::fault::TopicFault;
 
 const PARTITION: i32 = 0;
 /// Time to wait for a record before it is asked whether there is one.
@@ -58,7 +58,7 @@ pub enum PowerLoss {
 }
 
 #[derive(Clone, Debug)]
-pub struct Params {
+pub struct OrderedTopicParams {
     pub broker: Broker,
     pub topic: String,
     /// The lowest allowed `min.insync.replicas` of the topic.
@@ -66,7 +66,7 @@ pub struct Params {
     pub power_loss: PowerLoss,
 }
 
-impl Params {
+impl OrderedTopicParams {
     /// The settings that the topic must have besides `min.insync.replicas`.
     pub fn needed_settings(&self) -> Vec<(&'static str, &'static str)> {
         let flush = (self.power_loss == PowerLoss::Together).then_some(FLUSH);
@@ -91,10 +91,10 @@ impl Params {
     }
 
     /// The fault that an error of a client of the topic shows.
-    pub(crate) fn fault_of(&self, error: &KafkaError) -> Fault {
+    pub(crate) fn fault_of(&self, error: &KafkaError) -> TopicFault {
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => {
-                Fault::Cut
+                TopicFault::Cut
             }
             _ => self.broker.error_about(&self.topic, error).into(),
         }
@@ -105,7 +105,7 @@ impl Params {
         NeededTopic {
             broker: &self.broker,
             name: &self.topic,
-            rights: &[Right::Read, Right::Write],
+            rights: &[TopicRight::Read, TopicRight::Write],
             wishes: &[],
             origin,
             replicas: self.new_replicas(),
@@ -154,7 +154,7 @@ pub struct StoredRecord {
 
 /// A topic without loss, read by an assigned consumer.
 pub struct OrderedTopic {
-    params: Params,
+    params: OrderedTopicParams,
     group: String,
     /// Reads from `next` on. None until something is read, and none after a failure: a client may never find its brokers again.
     consumer: Option<BaseConsumer<ErrorContext>>,
@@ -177,7 +177,7 @@ impl OrderedTopic {
     /// # Errors
     ///
     /// If the topic is missing, is not set up as it must be, or cannot be reached.
-    pub fn open(params: &Params, group: &str) -> Result<Self, Fault> {
+    pub fn open(params: &OrderedTopicParams, group: &str) -> Result<Self, TopicFault> {
         let topic = topic::describe_topic(&params.broker, &params.topic)?;
         check_topic(params, &topic)?;
         let inspector = MetadataClient::new(&params.broker, &params.topic)?;
@@ -222,7 +222,7 @@ impl OrderedTopic {
     /// # Errors
     ///
     /// If it cannot be asked for, or if records at its beginning are gone.
-    pub fn end_offset(&self) -> Result<i64, Fault> {
+    pub fn end_offset(&self) -> Result<i64, TopicFault> {
         let topic = &self.params.topic;
         let watermarks = self
             .inspector
@@ -240,7 +240,7 @@ impl OrderedTopic {
     /// # Errors
     ///
     /// If it cannot be read, or if an offset has neither a record nor a transaction marker.
-    pub fn read_record(&mut self, end: i64) -> Result<Option<StoredRecord>, Fault> {
+    pub fn read_record(&mut self, end: i64) -> Result<Option<StoredRecord>, TopicFault> {
         if self.next >= end {
             return Ok(None);
         }
@@ -268,7 +268,7 @@ impl OrderedTopic {
         &mut self,
         consumer: &BaseConsumer<ErrorContext>,
         end: i64,
-    ) -> Result<Option<StoredRecord>, Fault> {
+    ) -> Result<Option<StoredRecord>, TopicFault> {
         let deadline = Instant::now() + self.patience;
         loop {
             match self.params.broker.poll_message(consumer, WAIT) {
@@ -302,7 +302,7 @@ impl OrderedTopic {
     }
 
     /// Returns whether everything from the next offset up to `to` is transaction markers; false if there is a record after all.
-    fn has_markers_before(&mut self, to: i64) -> Result<bool, Fault> {
+    fn has_markers_before(&mut self, to: i64) -> Result<bool, TopicFault> {
         if to < self.next {
             return Err(damaged_fault("an offset came again"));
         }
@@ -329,7 +329,7 @@ impl OrderedTopic {
     /// # Errors
     ///
     /// If it is missing, has more partitions than one, or cannot be reached.
-    pub fn topic_id(&self) -> Result<String, Fault> {
+    pub fn topic_id(&self) -> Result<String, TopicFault> {
         topic_id(&self.params, &self.inspector)
     }
 
@@ -338,11 +338,11 @@ impl OrderedTopic {
     /// # Errors
     ///
     /// If it may not have been written.
-    pub fn append_record(&mut self, payload: &[u8]) -> Result<(), Fault> {
-        let record = Record {
+    pub fn append_record(&mut self, payload: &[u8]) -> Result<(), TopicFault> {
+        let record = ProducerRecord {
             partition: Some(PARTITION),
             payload,
-            ..Record::default()
+            ..ProducerRecord::default()
         };
         self.producer
             .send(record)
@@ -353,14 +353,14 @@ impl OrderedTopic {
 /// Reason where a record is there and the client has not got it in time.
 pub(crate) const NO_RECORD: &str = "a record did not come";
 
-fn unavailable_fault(why: &str) -> Fault {
-    Fault::Unavailable {
+fn unavailable_fault(why: &str) -> TopicFault {
+    TopicFault::Unavailable {
         why: why.to_owned(),
     }
 }
 
-fn damaged_fault(what: &str) -> Fault {
-    Fault::Damaged {
+fn damaged_fault(what: &str) -> TopicFault {
+    TopicFault::Damaged {
         what: what.to_owned(),
     }
 }
@@ -378,7 +378,7 @@ fn append_time(stamp: Timestamp) -> Option<i64> {
 /// # Errors
 ///
 /// If the cluster cannot be reached or refuses.
-pub fn create_topic(params: &Params, replication: i32) -> Result<(), Fault> {
+pub fn create_topic(params: &OrderedTopicParams, replication: i32) -> Result<(), TopicFault> {
     let replicas = params.min_insync_replicas.to_string();
     let mut settings: Vec<(&str, &str)> = params.needed_settings();
     settings.push((MIN_INSYNC_REPLICAS, &replicas));
@@ -391,7 +391,10 @@ pub fn create_topic(params: &Params, replication: i32) -> Result<(), Fault> {
 /// # Errors
 ///
 /// If it is missing, has more partitions than one, or cannot be reached.
-pub fn topic_id(params: &Params, inspector: &MetadataClient) -> Result<String, Fault> {
+pub fn topic_id(
+    params: &OrderedTopicParams,
+    inspector: &MetadataClient,
+) -> Result<String, TopicFault> {
     let found = inspector.ask(|client, timeout| {
         topic::describe_partitions(&params.broker, client.client(), &params.topic, timeout)
     })?;
@@ -399,11 +402,11 @@ pub fn topic_id(params: &Params, inspector: &MetadataClient) -> Result<String, F
     Ok(found.id)
 }
 
-fn check_one_partition(partitions: usize) -> Result<(), Fault> {
+fn check_one_partition(partitions: usize) -> Result<(), TopicFault> {
     if partitions == 1 {
         Ok(())
     } else {
-        Err(Fault::Partitions { partitions })
+        Err(TopicFault::Partitions { partitions })
     }
 }
 
@@ -412,7 +415,7 @@ fn check_one_partition(partitions: usize) -> Result<(), Fault> {
 /// # Errors
 ///
 /// If it has not the one partition or not the settings for that.
-pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Fault> {
+pub fn check_topic(params: &OrderedTopicParams, topic: &TopicMetadata) -> Result<(), TopicFault> {
     check_one_partition(topic.partitions.len())?;
     if params.broker.is_mock {
         return Ok(());
@@ -420,7 +423,7 @@ pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Fault> {
     for (name, needed) in params.needed_settings() {
         let found = topic_setting(topic, name);
         if found != needed {
-            return Err(Fault::Setting {
+            return Err(TopicFault::Setting {
                 setting: name.into(),
                 found: found.into(),
                 needed: needed.into(),
@@ -433,7 +436,7 @@ pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Fault> {
     if found.parse::<u32>().is_ok_and(|replicas| replicas >= least) {
         return Ok(());
     }
-    Err(Fault::Setting {
+    Err(TopicFault::Setting {
         setting: MIN_INSYNC_REPLICAS.into(),
         found: found.into(),
         needed: format!("at least {least}").into(),
@@ -444,10 +447,10 @@ pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Fault> {
 }
 
 /// Checks what [`check`] does, one condition after the other, for whoever looks before anything runs.
-pub fn topic_checks(params: &Params, topic: &Topic) -> Vec<Check> {
+pub fn topic_checks(params: &OrderedTopicParams, topic: &TopicMetadata) -> Vec<TopicCheck> {
     let name = &params.topic;
     let partitions = topic.partitions.len();
-    let mut checks = vec![Check::new(
+    let mut checks = vec![TopicCheck::new(
         format!("{name} has one partition"),
         partitions == 1,
         format!("it has {partitions}"),
@@ -455,7 +458,7 @@ pub fn topic_checks(params: &Params, topic: &Topic) -> Vec<Check> {
     )];
     for (key, needed) in params.needed_settings() {
         let found = topic_setting(topic, key);
-        checks.push(Check::new(
+        checks.push(TopicCheck::new(
             format!("{name} has {key} = {needed}"),
             found == needed,
             format!("it is {found}"),
@@ -464,7 +467,7 @@ pub fn topic_checks(params: &Params, topic: &Topic) -> Vec<Check> {
     }
     let replicas = topic_setting(topic, MIN_INSYNC_REPLICAS);
     let needed = params.min_insync_replicas;
-    checks.push(Check::new(
+    checks.push(TopicCheck::new(
         format!("{name} has {MIN_INSYNC_REPLICAS} of at least {needed}"),
         replicas.parse().is_ok_and(|count: u32| count >= needed),
         format!("it is {replicas}"),
@@ -473,14 +476,14 @@ pub fn topic_checks(params: &Params, topic: &Topic) -> Vec<Check> {
     checks
 }
 
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
+impl From<ClusterError> for TopicFault {
+    fn from(error: ClusterError) -> Self {
         match error {
-            Error::NoTopic { .. } => Fault::Missing,
-            error if error.is_transient() => Fault::Unavailable {
+            ClusterError::NoTopic { .. } => TopicFault::Missing,
+            error if error.is_transient() => TopicFault::Unavailable {
                 why: error.to_string(),
             },
-            error => Fault::Refused {
+            error => TopicFault::Refused {
                 why: error.to_string(),
             },
         }

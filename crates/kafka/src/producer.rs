@@ -21,7 +21,7 @@ const LONGEST_DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A record to send.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Record<'a> {
+pub struct ProducerRecord<'a> {
     /// If absent, chosen by the key with the partitioner of Java producers.
     pub partition: Option<i32>,
     pub key: Option<&'a str>,
@@ -34,7 +34,7 @@ pub struct Producer {
     broker: Broker,
     topic: String,
     largest_batch: usize,
-    client: Option<ThreadedProducer<Reports>>,
+    client: Option<ThreadedProducer<DeliveryReports>>,
     /// The client is to be asked who leads before it gets records.
     must_find_leader: bool,
     shortest_timeout: Duration,
@@ -44,13 +44,13 @@ pub struct Producer {
 
 /// Why records were not delivered. Of those after the first `delivered` ones it is unknown: they may still be written later.
 #[derive(Debug)]
-pub struct Undelivered {
+pub struct UndeliveredRecords {
     pub delivered: usize,
     pub error: KafkaError,
 }
 
-impl From<Undelivered> for KafkaError {
-    fn from(undelivered: Undelivered) -> Self {
+impl From<UndeliveredRecords> for KafkaError {
+    fn from(undelivered: UndeliveredRecords) -> Self {
         undelivered.error
     }
 }
@@ -96,7 +96,7 @@ impl Producer {
     /// # Errors
     ///
     /// If the delivery failed, or its outcome is unknown: the record may still be written later.
-    pub fn send(&mut self, record: Record<'_>) -> Result<(), KafkaError> {
+    pub fn send(&mut self, record: ProducerRecord<'_>) -> Result<(), KafkaError> {
         self.send_for_time(record).map(drop)
     }
 
@@ -105,7 +105,10 @@ impl Producer {
     /// # Errors
     ///
     /// As for [`Producer::send`].
-    pub fn send_for_time(&mut self, record: Record<'_>) -> Result<Option<Timestamp>, KafkaError> {
+    pub fn send_for_time(
+        &mut self,
+        record: ProducerRecord<'_>,
+    ) -> Result<Option<Timestamp>, KafkaError> {
         Ok(self.deliver_all(iter::once(record))?)
     }
 
@@ -117,21 +120,21 @@ impl Producer {
     /// caller sends all again that it does not know to be delivered.
     pub fn send_all<'r>(
         &mut self,
-        records: impl IntoIterator<Item = Record<'r>>,
-    ) -> Result<(), Undelivered> {
+        records: impl IntoIterator<Item = ProducerRecord<'r>>,
+    ) -> Result<(), UndeliveredRecords> {
         self.deliver_all(records).map(drop)
     }
 
     /// Delivers all records; returns the append time of the one that was reported last.
     fn deliver_all<'r>(
         &mut self,
-        records: impl IntoIterator<Item = Record<'r>>,
-    ) -> Result<Option<Timestamp>, Undelivered> {
+        records: impl IntoIterator<Item = ProducerRecord<'r>>,
+    ) -> Result<Option<Timestamp>, UndeliveredRecords> {
         let mut records = records.into_iter().peekable();
         let partition = records.peek().and_then(|record| record.partition);
         let client = self
             .client_with_leader(partition)
-            .map_err(|error| Undelivered {
+            .map_err(|error| UndeliveredRecords {
                 delivered: 0,
                 error,
             })?;
@@ -139,7 +142,7 @@ impl Producer {
         let mut is_delivered = Vec::new();
         let mut failure = None;
         for record in records {
-            let report = Report {
+            let report = ReportSender {
                 place: is_delivered.len(),
                 sender: sender.clone(),
             };
@@ -190,16 +193,16 @@ impl Producer {
                     .iter()
                     .take_while(|is_delivered| **is_delivered)
                     .count();
-                Err(Undelivered { delivered, error })
+                Err(UndeliveredRecords { delivered, error })
             }
         }
     }
 
     fn base_record<'r>(
         &'r self,
-        record: Record<'r>,
-        report: Report,
-    ) -> BaseRecord<'r, str, [u8], Box<Report>> {
+        record: ProducerRecord<'r>,
+        report: ReportSender,
+    ) -> BaseRecord<'r, str, [u8], Box<ReportSender>> {
         let mut message =
             BaseRecord::with_opaque_to(&self.topic, Box::new(report)).payload(record.payload);
         message.partition = record.partition;
@@ -220,7 +223,7 @@ impl Producer {
     fn client_with_leader(
         &mut self,
         partition: Option<i32>,
-    ) -> Result<ThreadedProducer<Reports>, KafkaError> {
+    ) -> Result<ThreadedProducer<DeliveryReports>, KafkaError> {
         let client = match self.client.take() {
             Some(client) => client,
             None => self.connect()?,
@@ -248,7 +251,7 @@ impl Producer {
         ))
     }
 
-    fn connect(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {
+    fn connect(&self) -> Result<ThreadedProducer<DeliveryReports>, KafkaError> {
         let mut config = self.broker.client_config()?;
         config
             .set("acks", "all")
@@ -264,7 +267,7 @@ impl Producer {
                 "message.timeout.ms",
                 self.delivery_timeout.as_millis().to_string(),
             );
-        config.create_with_context(Reports(self.broker.error_context()))
+        config.create_with_context(DeliveryReports(self.broker.error_context()))
     }
 }
 
@@ -277,23 +280,23 @@ struct DeliveryOutcome {
 }
 
 /// Tells the sender of a record what became of it.
-struct Report {
+struct ReportSender {
     /// The number of the record in its call.
     place: usize,
     sender: Sender<DeliveryOutcome>,
 }
 
 /// Passes every delivery report to the waiting sender.
-struct Reports(ErrorContext);
+struct DeliveryReports(ErrorContext);
 
-impl ClientContext for Reports {
+impl ClientContext for DeliveryReports {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         self.0.log(level, facility, message);
     }
 }
 
-impl ProducerContext for Reports {
-    type DeliveryOpaque = Box<Report>;
+impl ProducerContext for DeliveryReports {
+    type DeliveryOpaque = Box<ReportSender>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Self::DeliveryOpaque) {
         let append_time = match result {
@@ -334,10 +337,10 @@ mod tests {
             "output".to_owned(),
         );
         let mut send = || {
-            producer.send(Record {
+            producer.send(ProducerRecord {
                 partition: Some(0),
                 payload: b"synopsis",
-                ..Record::default()
+                ..ProducerRecord::default()
             })
         };
         assert!(send().is_err());

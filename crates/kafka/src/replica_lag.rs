@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdkafka::admin::ResourceSpecifier;
 
 use crate::broker::{Broker, REQUEST_TIMEOUT};
-use crate::error::Error;
+use crate::error::ClusterError;
 use crate::topic::{admin_request, topic_metadata};
 
 /// The setting of a broker.
@@ -17,7 +17,7 @@ pub const SETTING: &str = "replica.lag.time.max.ms";
 /// # Errors
 ///
 /// If the topic does not exist, or the cluster does not answer.
-pub fn longest_lag(broker: &Broker, topic: &str) -> Result<Option<Duration>, Error> {
+pub fn longest_lag(broker: &Broker, topic: &str) -> Result<Option<Duration>, ClusterError> {
     if broker.is_mock {
         return Ok(None);
     }
@@ -40,7 +40,7 @@ pub fn longest_lag(broker: &Broker, topic: &str) -> Result<Option<Duration>, Err
                 .into_iter()
                 .filter_map(Result::ok)
                 .flat_map(|resource| resource.entries),
-            Err(Error::Refused { .. }) => continue,
+            Err(ClusterError::Refused { .. }) => continue,
             Err(error) => return Err(error),
         };
         let told = entries

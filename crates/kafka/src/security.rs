@@ -12,30 +12,30 @@ pub(crate) const WITHOUT_TLS: &str = "this program was built without TLS and SAS
 /// TLS and SASL; without both the connection is plaintext.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Security {
-    tls: Option<Tls>,
-    sasl: Option<Sasl>,
+    tls: Option<TlsParams>,
+    sasl: Option<SaslParams>,
 }
 
 /// Brokers authenticate with a certificate for the host name of their address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsParams {
     /// File of certificate authorities, PEM; without one, those of the system.
     pub ca: Option<PathBuf>,
     /// The client certificate, if brokers require one.
-    pub identity: Option<Identity>,
+    pub identity: Option<TlsIdentity>,
 }
 
 /// Files of a certificate and its unencrypted private key, PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct TlsIdentity {
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
 /// Authentication by user name and password.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sasl {
-    pub mechanism: Mechanism,
+pub struct SaslParams {
+    pub mechanism: SaslMechanism,
     pub username: String,
     /// Contains the password on its only line.
     pub password_file: PathBuf,
@@ -43,31 +43,31 @@ pub struct Sasl {
 
 /// The SASL mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mechanism {
+pub enum SaslMechanism {
     ScramSha512,
     ScramSha256,
     /// Sends the password itself.
     Plain,
 }
 
-impl Mechanism {
-    pub const ALL: [Mechanism; 3] = [
-        Mechanism::ScramSha512,
-        Mechanism::ScramSha256,
-        Mechanism::Plain,
+impl SaslMechanism {
+    pub const ALL: [SaslMechanism; 3] = [
+        SaslMechanism::ScramSha512,
+        SaslMechanism::ScramSha256,
+        SaslMechanism::Plain,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Mechanism::ScramSha512 => "SCRAM-SHA-512",
-            Mechanism::ScramSha256 => "SCRAM-SHA-256",
-            Mechanism::Plain => "PLAIN",
+            SaslMechanism::ScramSha512 => "SCRAM-SHA-512",
+            SaslMechanism::ScramSha256 => "SCRAM-SHA-256",
+            SaslMechanism::Plain => "PLAIN",
         }
     }
 
     /// The mechanism with this name.
     pub fn named(name: &str) -> Option<Self> {
-        Mechanism::ALL
+        SaslMechanism::ALL
             .into_iter()
             .find(|mechanism| mechanism.name() == name)
     }
@@ -82,21 +82,21 @@ impl Security {
     /// # Errors
     ///
     /// If SASL PLAIN is used without TLS.
-    pub fn new(tls: Option<Tls>, sasl: Option<Sasl>) -> Result<Self, InTheClear> {
+    pub fn new(tls: Option<TlsParams>, sasl: Option<SaslParams>) -> Result<Self, InTheClear> {
         let is_plain = sasl
             .as_ref()
-            .is_some_and(|sasl| sasl.mechanism == Mechanism::Plain);
+            .is_some_and(|sasl| sasl.mechanism == SaslMechanism::Plain);
         if tls.is_none() && is_plain {
             return Err(InTheClear);
         }
         Ok(Security { tls, sasl })
     }
 
-    pub fn tls(&self) -> Option<&Tls> {
+    pub fn tls(&self) -> Option<&TlsParams> {
         self.tls.as_ref()
     }
 
-    pub fn sasl(&self) -> Option<&Sasl> {
+    pub fn sasl(&self) -> Option<&SaslParams> {
         self.sasl.as_ref()
     }
 

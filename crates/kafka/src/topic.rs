@@ -11,9 +11,9 @@ use rdkafka::metadata::{Metadata, MetadataPartition, MetadataTopic};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::broker::{Broker, REQUEST_TIMEOUT};
-use crate::error::Error;
+use crate::error::ClusterError;
 use crate::error_context::ErrorContext;
-use crate::right::Right;
+use crate::right::TopicRight;
 pub(crate) use crate::topic_id::{TopicDescription, describe_partitions};
 
 /// The id of a topic at brokers that give topics none: Apache Kafka before 2.8, and others.
@@ -21,7 +21,7 @@ pub const NO_ID: &str = "00000000000000000000000000000000";
 
 /// A topic as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topic {
+pub struct TopicMetadata {
     /// Changes when the topic is deleted and created again; [`NO_ID`] from a broker without topic ids.
     pub id: String,
     /// The numbers of its partitions, ascending.
@@ -29,7 +29,7 @@ pub struct Topic {
     /// Every setting with its effective value, defaults included; empty for a mock cluster.
     pub settings: BTreeMap<String, String>,
     /// Rights of the user of the connection.
-    pub rights: BTreeSet<Right>,
+    pub rights: BTreeSet<TopicRight>,
 }
 
 /// Looks up id, partitions and settings; never creates the topic.
@@ -37,7 +37,7 @@ pub struct Topic {
 /// # Errors
 ///
 /// If the topic does not exist, if its settings may not be read, or if the cluster does not answer or refuses.
-pub fn describe_topic(broker: &Broker, topic: &str) -> Result<Topic, Error> {
+pub fn describe_topic(broker: &Broker, topic: &str) -> Result<TopicMetadata, ClusterError> {
     let client = broker.client_for(topic)?;
     let partitions = partitions(broker, &client, topic)?;
     let TopicDescription { id, rights, .. } =
@@ -51,13 +51,13 @@ pub fn describe_topic(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     if settings.is_empty() && !broker.is_mock {
         let topic = topic.to_owned();
         let servers = broker.servers.clone();
-        return Err(Error::NoRight {
+        return Err(ClusterError::NoRight {
             topic,
             servers,
-            right: Right::DescribeConfigs,
+            right: TopicRight::DescribeConfigs,
         });
     }
-    Ok(Topic {
+    Ok(TopicMetadata {
         id,
         partitions,
         settings,
@@ -76,7 +76,7 @@ pub fn create_topic(
     partitions: i32,
     replication: i32,
     settings: &[(&str, &str)],
-) -> Result<(), Error> {
+) -> Result<(), ClusterError> {
     let client = broker.client_for(topic)?;
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     // An administration request does not report why no broker answers; and one that has just started answers before it takes replicas.
@@ -110,7 +110,9 @@ pub fn create_topic(
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     loop {
         match check_usable(broker, &client, topic) {
-            Err(Error::NoTopic { .. } | Error::Unavailable { .. }) if Instant::now() < deadline => {
+            Err(ClusterError::NoTopic { .. } | ClusterError::Unavailable { .. })
+                if Instant::now() < deadline =>
+            {
                 std::thread::sleep(Duration::from_millis(20));
             }
             state => return state,
@@ -123,7 +125,7 @@ fn check_usable(
     broker: &Broker,
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
-) -> Result<(), Error> {
+) -> Result<(), ClusterError> {
     let numbers = partitions(broker, client, topic)?;
     describe_partitions(broker, client.client(), topic, REQUEST_TIMEOUT)?;
     // Until a leader is elected, requests about a partition fail.
@@ -140,7 +142,7 @@ fn check_known_everywhere(
     broker: &Broker,
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
-) -> Result<(), Error> {
+) -> Result<(), ClusterError> {
     let metadata = topic_metadata(broker, client, topic, REQUEST_TIMEOUT)?;
     if metadata.brokers().len() <= 1 {
         return Ok(());
@@ -153,7 +155,7 @@ fn check_known_everywhere(
             .map_err(|error| broker.error_about(topic, &error))?;
         match partitions(&one, &client, topic) {
             // One that is down learns of it before it answers again.
-            Ok(_) | Err(Error::Unavailable { .. }) => {}
+            Ok(_) | Err(ClusterError::Unavailable { .. }) => {}
             Err(error) => return Err(error),
         }
     }
@@ -166,7 +168,7 @@ pub(super) fn topic_metadata(
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
     timeout: Duration,
-) -> Result<Metadata, Error> {
+) -> Result<Metadata, ClusterError> {
     let metadata = broker.first_request(client, timeout, |timeout| {
         client.fetch_metadata(Some(topic), timeout)
     });
@@ -182,7 +184,7 @@ pub fn partitions(
     broker: &Broker,
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
-) -> Result<Vec<i32>, Error> {
+) -> Result<Vec<i32>, ClusterError> {
     partitions_within(broker, client, topic, REQUEST_TIMEOUT)
 }
 
@@ -191,7 +193,7 @@ pub fn partitions(
 /// # Errors
 ///
 /// If the topic does not exist, or the cluster does not answer or refuses.
-pub fn replica_count(broker: &Broker, topic: &str) -> Result<i32, Error> {
+pub fn replica_count(broker: &Broker, topic: &str) -> Result<i32, ClusterError> {
     let client = broker.client_for(topic)?;
     let metadata = topic_metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
     partition_numbers(broker, topic, &metadata)?;
@@ -208,7 +210,7 @@ pub fn replica_count(broker: &Broker, topic: &str) -> Result<i32, Error> {
 /// # Errors
 ///
 /// If it does not answer or refuses.
-pub fn broker_count(broker: &Broker) -> Result<usize, Error> {
+pub fn broker_count(broker: &Broker) -> Result<usize, ClusterError> {
     let client = broker.client_for("")?;
     let metadata = broker.first_request(&client, REQUEST_TIMEOUT, |timeout| {
         client.fetch_metadata(None, timeout)
@@ -229,7 +231,7 @@ pub fn partitions_within(
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
     timeout: Duration,
-) -> Result<Vec<i32>, Error> {
+) -> Result<Vec<i32>, ClusterError> {
     let metadata = topic_metadata(broker, client, topic, timeout)?;
     partition_numbers(broker, topic, &metadata)
 }
@@ -244,14 +246,18 @@ pub fn partitions_while_reading(
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
     timeout: Duration,
-) -> Result<Vec<i32>, Error> {
+) -> Result<Vec<i32>, ClusterError> {
     let metadata = client
         .fetch_metadata(Some(topic), timeout)
         .map_err(|error| broker.error_about(topic, &error))?;
     partition_numbers(broker, topic, &metadata)
 }
 
-fn partition_numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Result<Vec<i32>, Error> {
+fn partition_numbers(
+    broker: &Broker,
+    topic: &str,
+    metadata: &Metadata,
+) -> Result<Vec<i32>, ClusterError> {
     let mut partitions = Vec::new();
     if let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) {
         if let Some(error) = found.error() {
@@ -261,7 +267,7 @@ fn partition_numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Resul
     }
     partitions.sort_unstable();
     if partitions.is_empty() {
-        return Err(Error::NoTopic {
+        return Err(ClusterError::NoTopic {
             topic: topic.to_owned(),
             servers: broker.servers.clone(),
         });
@@ -277,7 +283,7 @@ fn partition_numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Resul
 pub(crate) fn topic_settings(
     broker: &Broker,
     topic: &str,
-) -> Result<BTreeMap<String, String>, Error> {
+) -> Result<BTreeMap<String, String>, ClusterError> {
     let resource = ResourceSpecifier::Topic(topic);
     let found = admin_request(broker, topic, async |admin, options| {
         admin.describe_configs([&resource], &options).await
@@ -304,7 +310,7 @@ pub fn delete_before(
     broker: &Broker,
     topic: &str,
     before: &BTreeMap<i32, i64>,
-) -> Result<(), Error> {
+) -> Result<(), ClusterError> {
     let mut list = TopicPartitionList::new();
     for (number, offset) in before {
         let added = list.add_partition_offset(topic, *number, Offset::Offset(*offset));
@@ -326,12 +332,12 @@ pub(super) fn admin_request<T>(
     broker: &Broker,
     topic: &str,
     request: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, AdminOptions) -> Result<T, KafkaError>,
-) -> Result<T, Error> {
+) -> Result<T, ClusterError> {
     let admin = broker.client_config().and_then(|config| config.create());
     let admin: AdminClient<_> = admin.map_err(|e| broker.error_about(topic, &e))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
-        .map_err(|e| Error::Unavailable {
+        .map_err(|e| ClusterError::Unavailable {
             servers: broker.servers.clone(),
             why: e.to_string(),
         })?;

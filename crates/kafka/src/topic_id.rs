@@ -9,15 +9,15 @@ use rdkafka::client::Client;
 use rdkafka::error::KafkaError;
 
 use crate::broker::Broker;
-use crate::error::Error;
-use crate::right::Right;
+use crate::error::ClusterError;
+use crate::right::TopicRight;
 
 /// Facts that brokers tell of a topic besides its settings.
 pub(crate) struct TopicDescription {
     pub id: String,
     /// Number of its partitions.
     pub partitions: usize,
-    pub rights: BTreeSet<Right>,
+    pub rights: BTreeSet<TopicRight>,
 }
 
 /// Id, partitions and rights of a topic, by a DescribeTopics request of librdkafka. A topic of a mock cluster counts as one partition, with
@@ -32,12 +32,12 @@ pub(crate) fn describe_partitions<C: rdkafka::ClientContext>(
     client: &Client<C>,
     topic: &str,
     timeout: Duration,
-) -> Result<TopicDescription, Error> {
+) -> Result<TopicDescription, ClusterError> {
     if broker.is_mock {
         return Ok(TopicDescription {
             id: "mock".to_owned(),
             partitions: 1,
-            rights: Right::ALL.into(),
+            rights: TopicRight::ALL.into(),
         });
     }
     let begun = Instant::now();
@@ -47,7 +47,7 @@ pub(crate) fn describe_partitions<C: rdkafka::ClientContext>(
     // A cluster of which no broker is in service describes nothing, and librdkafka waits for it, whatever comes meanwhile.
     if metadata.brokers().is_empty() {
         let why = format!("no broker is in service, says the one that answers for topic '{topic}'");
-        return Err(Error::Unavailable {
+        return Err(ClusterError::Unavailable {
             servers: broker.servers.clone(),
             why,
         });
@@ -109,8 +109,8 @@ pub(crate) fn describe_partitions<C: rdkafka::ClientContext>(
                     let operations =
                         c::rd_kafka_TopicDescription_authorized_operations(*found, &mut allowed);
                     let rights = match operations.is_null() {
-                        true => Right::from_operations(&[]),
-                        false => Right::from_operations(std::slice::from_raw_parts(
+                        true => TopicRight::from_operations(&[]),
+                        false => TopicRight::from_operations(std::slice::from_raw_parts(
                             operations.cast::<u32>(),
                             allowed,
                         )),

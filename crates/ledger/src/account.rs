@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::chain::{ClosedWindow, Configuration, Digest, Genesis, Outcome, Row};
+use super::chain::{ClosedWindow, Configuration, Digest, Genesis, LedgerRow, ReleaseOutcome};
 use super::spent::SpentBlock;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
@@ -110,7 +110,7 @@ impl Account {
                 "the window {start} to {end} is not the next one, which starts at {next}"
             ));
         }
-        let Outcome::Released {
+        let ReleaseOutcome::Released {
             charges,
             messages,
             states,
@@ -173,15 +173,17 @@ impl Account {
     /// # Errors
     ///
     /// Why the row may not follow. The account is then unchanged.
-    pub fn apply_row(&mut self, sequence: u64, row: &Row) -> Result<Vec<SpentBlock>, String> {
+    pub fn apply_row(&mut self, sequence: u64, row: &LedgerRow) -> Result<Vec<SpentBlock>, String> {
         match row {
-            Row::Genesis(_) => Err("a genesis row must be the first row, and no other".into()),
-            Row::Window(row) => {
+            LedgerRow::Genesis(_) => {
+                Err("a genesis row must be the first row, and no other".into())
+            }
+            LedgerRow::Window(row) => {
                 let spent = self.quote_charges(row)?;
                 self.close_window(sequence, row, &spent);
                 Ok(spent)
             }
-            Row::Configuration(row) => {
+            LedgerRow::Configuration(row) => {
                 self.apply_settings(row)?;
                 Ok(Vec::new())
             }
@@ -197,7 +199,7 @@ impl Account {
                 self.newest = Some((block, spent));
             }
         }
-        if let Outcome::Released { states, .. } = &row.outcome {
+        if let ReleaseOutcome::Released { states, .. } = &row.outcome {
             for state in states {
                 let written = (sequence, state.digest);
                 self.states.insert(state.slot.clone(), written);
@@ -286,7 +288,7 @@ mod pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::{Head, Message, State};
+    use crate::chain::{Head, MessageDigests, StateDigest};
     use crate::fixtures::{genesis, price, released, span};
     use bernstream_synopsis::calibrate::Epsilon;
 
@@ -299,11 +301,11 @@ mod tests {
     }
 
     fn take(account: &mut Account, row: ClosedWindow) {
-        account.apply_row(1, &Row::Window(row)).unwrap();
+        account.apply_row(1, &LedgerRow::Window(row)).unwrap();
     }
 
-    fn configuration(first: i64, reach: u64) -> Row {
-        Row::Configuration(Configuration {
+    fn configuration(first: i64, reach: u64) -> LedgerRow {
+        LedgerRow::Configuration(Configuration {
             settings: "new".into(),
             first: at(first),
             reach: Duration::from_micros(reach),
@@ -408,7 +410,7 @@ mod tests {
         let withheld = ClosedWindow {
             window: span(20, 30),
             ends: Positions::default(),
-            outcome: Outcome::Withheld,
+            outcome: ReleaseOutcome::Withheld,
         };
         assert_eq!(account.quote_charges(&withheld), Ok(vec![]));
         assert_eq!(account.last_block_end, day.end);
@@ -531,15 +533,15 @@ mod tests {
         let account = account(0);
         let mut row = released(span(0, 10), &[(span(0, 10), price(1))]);
         assert!(account.quote_charges(&row).is_ok());
-        let Outcome::Released { messages, .. } = &mut row.outcome else {
+        let ReleaseOutcome::Released { messages, .. } = &mut row.outcome else {
             panic!()
         };
-        messages.push(Message {
+        messages.push(MessageDigests {
             bytes: Digest::of_bytes(b"other"),
             ..messages[0].clone()
         });
         assert!(account.quote_charges(&row).is_err());
-        let Outcome::Released { messages, .. } = &mut row.outcome else {
+        let ReleaseOutcome::Released { messages, .. } = &mut row.outcome else {
             panic!()
         };
         messages[1].key.push('x');
@@ -549,13 +551,13 @@ mod tests {
     #[test]
     fn the_newest_state_of_a_slot_counts_and_a_window_without_leaves_it() {
         let mut account = account(0);
-        let state = |slot: &str, bytes: &[u8]| State::from_bytes(slot, &[1; 32], bytes);
+        let state = |slot: &str, bytes: &[u8]| StateDigest::from_bytes(slot, &[1; 32], bytes);
         let with = |window, states| {
             let mut row = released(window, &[(window, price(1))]);
-            if let Outcome::Released { states: all, .. } = &mut row.outcome {
+            if let ReleaseOutcome::Released { states: all, .. } = &mut row.outcome {
                 *all = states;
             }
-            Row::Window(row)
+            LedgerRow::Window(row)
         };
         account
             .apply_row(
@@ -585,11 +587,11 @@ mod tests {
                 )
                 .is_err()
         );
-        let Row::Configuration(next) = configuration(30, 0) else {
+        let LedgerRow::Configuration(next) = configuration(30, 0) else {
             panic!()
         };
         let without = |slot: &str| {
-            Row::Configuration(Configuration {
+            LedgerRow::Configuration(Configuration {
                 ended: vec![slot.to_owned()],
                 ..next.clone()
             })

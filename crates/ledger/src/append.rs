@@ -2,10 +2,12 @@
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::chain::{ClosedWindow, Configuration, Head, Message, Outcome, Row, headers_as_json};
+use super::chain::{
+    ClosedWindow, Configuration, Head, LedgerRow, MessageDigests, ReleaseOutcome, headers_as_json,
+};
 use super::checkpoint::Checkpoint;
-use super::entry::Entry;
-use super::error::Error;
+use super::entry::LedgerEntry;
+use super::error::LedgerError;
 use super::open::Ledger;
 use super::spent::set_spent;
 use super::states::{FreshState, delete_state};
@@ -19,7 +21,7 @@ use bernstream_synopsis::price::Price;
 
 /// A window to be paid for.
 #[derive(Clone, Debug)]
-pub struct Closing {
+pub struct ClosingWindow {
     pub window: Span,
     pub publish_at: Timestamp,
     /// The price for each block that the window overlaps, in order and without gaps. The blocks cover the window and may begin
@@ -49,8 +51,8 @@ impl Ledger {
     ///
     /// [`Error::Refused`] if it does not: a fault of the caller, and nothing has changed; nor has it after [`Error::Locked`] and
     /// [`Error::Randomness`]. After any other error the ledger accepts no more writes.
-    pub fn pay_window(&mut self, closing: Closing) -> Result<(), Error> {
-        let Closing {
+    pub fn pay_window(&mut self, closing: ClosingWindow) -> Result<(), LedgerError> {
+        let ClosingWindow {
             window,
             publish_at,
             charges,
@@ -60,21 +62,21 @@ impl Ledger {
         } = closing;
         let messages = sealed
             .iter()
-            .map(|sealed| Message::from_encoded(sealed.encoded()))
+            .map(|sealed| MessageDigests::from_encoded(sealed.encoded()))
             .collect();
         let mut fresh = Vec::with_capacity(states.len());
         for (slot, bytes) in states {
             fresh.push(FreshState::new(&slot, bytes)?);
         }
         let states = fresh.iter().map(|fresh| fresh.state.clone()).collect();
-        let outcome = Outcome::Released {
+        let outcome = ReleaseOutcome::Released {
             publish_at,
             charges,
             messages,
             states,
         };
         self.append_row(
-            &Row::Window(ClosedWindow {
+            &LedgerRow::Window(ClosedWindow {
                 window,
                 ends,
                 outcome,
@@ -89,12 +91,12 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`pay`](Self::pay).
-    pub fn withhold_window(&mut self, window: Span, ends: Positions) -> Result<(), Error> {
+    pub fn withhold_window(&mut self, window: Span, ends: Positions) -> Result<(), LedgerError> {
         self.append_row(
-            &Row::Window(ClosedWindow {
+            &LedgerRow::Window(ClosedWindow {
                 window,
                 ends,
-                outcome: Outcome::Withheld,
+                outcome: ReleaseOutcome::Withheld,
             }),
             &[],
             &[],
@@ -108,8 +110,8 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`pay`](Self::pay).
-    pub fn record_settings(&mut self, configuration: Configuration) -> Result<(), Error> {
-        self.append_row(&Row::Configuration(configuration), &[], &[])
+    pub fn record_settings(&mut self, configuration: Configuration) -> Result<(), LedgerError> {
+        self.append_row(&LedgerRow::Configuration(configuration), &[], &[])
     }
 
     /// Records that no block that ends after `until` is ever charged, whatever the settings are.
@@ -117,7 +119,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`pay`](Self::pay); [`Error::Refused`] if such a block was charged already.
-    pub fn end_share(&mut self, until: Timestamp) -> Result<(), Error> {
+    pub fn end_share(&mut self, until: Timestamp) -> Result<(), LedgerError> {
         let account = &self.state.account;
         let settings = account.settings.clone();
         let first = account.next_window;
@@ -134,22 +136,22 @@ impl Ledger {
     /// Appends `row` as the next one, with the messages that it pays for and the states of noise that it leaves, in one transaction.
     fn append_row(
         &mut self,
-        row: &Row,
+        row: &LedgerRow,
         sealed: &[Sealed],
         states: &[FreshState],
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         let sequence = self.next_sequence();
         let mut account = self.state.account.clone();
         let spent = account
             .apply_row(sequence, row)
-            .map_err(|why| Error::Refused { why })?;
+            .map_err(|why| LedgerError::Refused { why })?;
         let is_due = Checkpoint::is_due(sequence);
         let digest = if is_due {
             account.digest_after(self.state.origin)
         } else {
             None
         };
-        let entry = Entry::new(Some(self.state.link()), sequence, row, digest)?;
+        let entry = LedgerEntry::new(Some(self.state.link()), sequence, row, digest)?;
         let checkpoint = is_due.then(|| self.state.checkpoint(&account, entry.head));
         let keep_published = self.keep_published;
         self.write_transaction(|transaction| {
@@ -159,15 +161,15 @@ impl Ledger {
             for state in states {
                 state.write_state(transaction, sequence)?;
             }
-            if let Row::Configuration(Configuration { ended, .. }) = row {
+            if let LedgerRow::Configuration(Configuration { ended, .. }) = row {
                 for slot in ended {
                     delete_state(transaction, slot)?;
                 }
             }
             insert_messages(transaction, sequence, sealed)?;
-            if let Row::Window(ClosedWindow {
+            if let LedgerRow::Window(ClosedWindow {
                 window,
-                outcome: Outcome::Withheld,
+                outcome: ReleaseOutcome::Withheld,
                 ..
             }) = row
             {
@@ -194,9 +196,9 @@ impl Ledger {
     pub(super) fn write_transaction(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         if self.lock.is_none() {
-            return Err(Error::Locked {
+            return Err(LedgerError::Locked {
                 path: self.file.clone(),
             });
         }
@@ -205,10 +207,10 @@ impl Ledger {
         // The meaning of an error is asked when the transaction is over: the file is then read again.
         let outcome = match commit_if_newest(&mut self.connection, head, work) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Error::Replaced {
+            Ok(false) => Err(LedgerError::Replaced {
                 path: self.file.clone(),
             }),
-            Err(error) => Err(Error::from_sqlite(&self.file, error)),
+            Err(error) => Err(LedgerError::from_sqlite(&self.file, error)),
         };
         self.is_broken = outcome.is_err();
         outcome

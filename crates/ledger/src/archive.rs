@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::entry::Entry;
-use super::error::Error;
+use super::entry::LedgerEntry;
+use super::error::LedgerError;
 
 /// A file of old rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,39 +84,39 @@ impl Archive {
     /// # Errors
     ///
     /// The first error of `each`, or if the file is missing or damaged.
-    pub fn each_entry<E: From<Error>>(
+    pub fn each_entry<E: From<LedgerError>>(
         self,
         ledger: &Path,
-        mut each: impl FnMut(Entry) -> Result<(), E>,
+        mut each: impl FnMut(LedgerEntry) -> Result<(), E>,
     ) -> Result<(), E> {
         let path = self.path(ledger);
         let file = File::open(&path).map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
-                Error::damaged(ledger, format!("its archive {} is missing", path.display()))
+                LedgerError::damaged(ledger, format!("its archive {} is missing", path.display()))
             } else {
-                Error::from_disk(&path, &error)
+                LedgerError::from_disk(&path, &error)
             }
         })?;
-        let text = zstd::Decoder::new(file).map_err(Error::disk(&path))?;
+        let text = zstd::Decoder::new(file).map_err(LedgerError::disk(&path))?;
         let mut next = self.first;
         for line in BufReader::new(text).lines() {
             let line = line.map_err(|error| match error.raw_os_error() {
-                Some(_) => Error::from_disk(&path, &error),
-                None => Error::damaged(&path, "it cannot be unpacked"),
+                Some(_) => LedgerError::from_disk(&path, &error),
+                None => LedgerError::damaged(&path, "it cannot be unpacked"),
             })?;
-            let Some(entry) = Entry::parse(&line) else {
+            let Some(entry) = LedgerEntry::parse(&line) else {
                 let what = format!("where row {next} should be");
-                return Err(Error::damaged(&path, what).into());
+                return Err(LedgerError::damaged(&path, what).into());
             };
             if i64::try_from(entry.head.sequence) != Ok(next) {
-                return Err(Error::damaged(&path, format!("row {next} is missing")).into());
+                return Err(LedgerError::damaged(&path, format!("row {next} is missing")).into());
             }
             next += 1;
             each(entry)?;
         }
         if next - 1 != self.last {
             let what = format!("it ends before row {}", self.last);
-            return Err(Error::damaged(&path, what).into());
+            return Err(LedgerError::damaged(&path, what).into());
         }
         Ok(())
     }

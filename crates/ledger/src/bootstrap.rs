@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::chain::Head;
 use super::witness::WitnessClaim;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::{Blocks, Grid, Span};
+use bernstream_synopsis::grid::{Blocks, Span, SpanGrid};
 
 /// Origin of a new ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,8 @@ impl StartMode {
 
 /// Times that decide where the ledger of a pipeline may start.
 #[derive(Clone, Copy, Debug)]
-pub struct Scheme {
-    pub windows: Grid,
+pub struct StartSchedule {
+    pub windows: SpanGrid,
     pub blocks: Blocks,
     /// Time by which the event time of a record may exceed its message timestamp.
     pub ahead: Duration,
@@ -39,7 +39,7 @@ pub struct Scheme {
     pub slack: Duration,
 }
 
-impl Scheme {
+impl StartSchedule {
     /// Time from which on the first window may start of a ledger that is made at `now`, after another one.
     ///
     /// The other one has charged only records with a message timestamp before a cutoff that the clock had reached. A window that starts here
@@ -85,12 +85,12 @@ pub struct StartPoint {
 ///
 /// If a ledger may not start there: records might be charged by two ledgers.
 pub fn choose_start(
-    scheme: Scheme,
+    scheme: StartSchedule,
     mode: StartMode,
     prior: PriorState<'_>,
     now: Timestamp,
-) -> Result<StartPoint, Error> {
-    let Scheme {
+) -> Result<StartPoint, BootstrapError> {
+    let StartSchedule {
         windows, blocks, ..
     } = scheme;
     // A written output implies a written witness.
@@ -99,13 +99,13 @@ pub fn choose_start(
         .claim
         .is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
     let start = match mode {
-        StartMode::From { .. } if !is_fresh => return Err(Error::NotFresh),
+        StartMode::From { .. } if !is_fresh => return Err(BootstrapError::NotFresh),
         StartMode::Run | StartMode::Init
             if !is_fresh && (blocks == Blocks::Forever || was_forever) =>
         {
-            return Err(Error::Forever);
+            return Err(BootstrapError::Forever);
         }
-        StartMode::Run if !is_fresh => return Err(Error::Lost),
+        StartMode::Run if !is_fresh => return Err(BootstrapError::Lost),
         StartMode::From { from, .. } => from,
         StartMode::Run | StartMode::Init => {
             let now = if is_fresh {
@@ -133,7 +133,7 @@ pub fn choose_start(
 
 /// Reasons why a ledger may not start there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum BootstrapError {
     #[error(
         "there is no ledger, but the witness or the output was written before: the volume is empty or the wrong one; start with \
          the volume that holds the ledger or, if it is lost, run `bernstream ledger init --replace`, which starts at the next block"
@@ -165,8 +165,8 @@ mod tests {
         Timestamp::from_micros(hours * HOUR)
     }
 
-    fn grid(length: u64) -> Grid {
-        Grid::new(hours(0), Duration::from_secs(length * 3600)).unwrap()
+    fn grid(length: u64) -> SpanGrid {
+        SpanGrid::new(hours(0), Duration::from_secs(length * 3600)).unwrap()
     }
 
     fn claim(last_block_end: i64) -> WitnessClaim {
@@ -183,8 +183,8 @@ mod tests {
     }
 
     /// Records and clocks are on time.
-    fn scheme(windows: Grid, blocks: Blocks) -> Scheme {
-        Scheme {
+    fn scheme(windows: SpanGrid, blocks: Blocks) -> StartSchedule {
+        StartSchedule {
             windows,
             blocks,
             ahead: Duration::ZERO,
@@ -197,7 +197,7 @@ mod tests {
         claim: Option<&WitnessClaim>,
         is_output_untouched: bool,
         now: i64,
-    ) -> Result<i64, Error> {
+    ) -> Result<i64, BootstrapError> {
         let prior = PriorState {
             claim,
             is_output_untouched,
@@ -219,10 +219,13 @@ mod tests {
 
     #[test]
     fn a_worker_without_a_ledger_stops_where_the_witness_or_the_output_was_written() {
-        assert_eq!(first(StartMode::Run, None, false, 30), Err(Error::Lost));
+        assert_eq!(
+            first(StartMode::Run, None, false, 30),
+            Err(BootstrapError::Lost)
+        );
         assert_eq!(
             first(StartMode::Run, Some(&claim(24)), true, 30),
-            Err(Error::Lost)
+            Err(BootstrapError::Lost)
         );
     }
 
@@ -233,14 +236,14 @@ mod tests {
             backfill_until: Some(hours(100)),
         };
         assert_eq!(first(mode, None, true, 30), Ok(5));
-        assert_eq!(first(mode, None, false, 30), Err(Error::NotFresh));
+        assert_eq!(first(mode, None, false, 30), Err(BootstrapError::NotFresh));
         assert_eq!(
             first(mode, Some(&claim(24)), true, 30),
-            Err(Error::NotFresh)
+            Err(BootstrapError::NotFresh)
         );
         assert_eq!(
             first(mode, Some(&claim(24)), false, 30),
-            Err(Error::NotFresh)
+            Err(BootstrapError::NotFresh)
         );
     }
 
@@ -279,13 +282,19 @@ mod tests {
         assert_eq!(forever(StartMode::Init, None, true), Ok((35, None)));
         assert_eq!(forever(mode, None, true), Ok((10, None)));
         for claim in [None, Some(&claim(24))] {
-            assert_eq!(forever(StartMode::Run, claim, false), Err(Error::Forever));
-            assert_eq!(forever(StartMode::Init, claim, false), Err(Error::Forever));
-            assert_eq!(forever(mode, claim, false), Err(Error::NotFresh));
+            assert_eq!(
+                forever(StartMode::Run, claim, false),
+                Err(BootstrapError::Forever)
+            );
+            assert_eq!(
+                forever(StartMode::Init, claim, false),
+                Err(BootstrapError::Forever)
+            );
+            assert_eq!(forever(mode, claim, false), Err(BootstrapError::NotFresh));
         }
         assert_eq!(
             forever(StartMode::Init, Some(&claim(24)), true),
-            Err(Error::Forever)
+            Err(BootstrapError::Forever)
         );
     }
 
@@ -297,11 +306,11 @@ mod tests {
         };
         assert_eq!(
             first(StartMode::Init, Some(&claim), true, 30),
-            Err(Error::Forever)
+            Err(BootstrapError::Forever)
         );
         assert_eq!(
             first(StartMode::Run, Some(&claim), false, 30),
-            Err(Error::Forever)
+            Err(BootstrapError::Forever)
         );
     }
 }

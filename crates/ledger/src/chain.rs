@@ -27,7 +27,7 @@ use rand::rngs::SysRng;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::budget::entry::Holder;
+use super::budget::entry::ShareHolder;
 use bernstream_synopsis::Encoded;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
@@ -115,7 +115,7 @@ pub(super) fn random_bytes() -> Option<[u8; 32]> {
 
 /// Form in which a row is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RowForm {
     /// One text, by older programs.
     Whole = 1,
     /// A public and a secret part.
@@ -125,7 +125,7 @@ pub(super) enum Form {
 /// Link of a row to the one that it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
-    pub form: Form,
+    pub form: RowForm,
     pub digest: Digest,
 }
 
@@ -182,7 +182,7 @@ pub(super) struct RowParts {
 /// One row. Its JSON is the text that older programs wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Row {
+pub enum LedgerRow {
     Genesis(Genesis),
     Window(ClosedWindow),
     Configuration(Configuration),
@@ -191,7 +191,7 @@ pub enum Row {
 /// Public part of a row, which anyone may see. Its text has the same length for the same keys, charges and states, whatever the records are.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Public<'a> {
+enum PublicPart<'a> {
     Genesis(Cow<'a, Genesis>),
     Window(PublicWindow<'a>),
     Configuration(Cow<'a, Configuration>),
@@ -201,13 +201,13 @@ enum Public<'a> {
 #[serde(deny_unknown_fields)]
 struct PublicWindow<'a> {
     window: Span,
-    outcome: Cow<'a, Outcome>,
+    outcome: Cow<'a, ReleaseOutcome>,
 }
 
 /// The rest of it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Secret<'a> {
+struct SecretPart<'a> {
     /// End of the input of a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ends: Option<Cow<'a, Positions>>,
@@ -216,7 +216,7 @@ struct Secret<'a> {
     account: Option<Digest>,
 }
 
-impl Row {
+impl LedgerRow {
     /// Its public and its secret part, with the digest of the account after it where there is one.
     ///
     /// # Errors
@@ -225,13 +225,13 @@ impl Row {
     pub(super) fn to_parts(&self, account: Option<Digest>) -> serde_json::Result<RowParts> {
         let mut ends = None;
         let public = match self {
-            Row::Genesis(genesis) => Public::Genesis(Cow::Borrowed(genesis)),
-            Row::Configuration(configuration) => {
-                Public::Configuration(Cow::Borrowed(configuration))
+            LedgerRow::Genesis(genesis) => PublicPart::Genesis(Cow::Borrowed(genesis)),
+            LedgerRow::Configuration(configuration) => {
+                PublicPart::Configuration(Cow::Borrowed(configuration))
             }
-            Row::Window(closed) => {
+            LedgerRow::Window(closed) => {
                 ends = Some(Cow::Borrowed(&closed.ends));
-                Public::Window(PublicWindow {
+                PublicPart::Window(PublicWindow {
                     window: closed.window,
                     outcome: Cow::Borrowed(&closed.outcome),
                 })
@@ -239,7 +239,7 @@ impl Row {
         };
         Ok(RowParts {
             public: serde_json::to_string(&public)?,
-            secret: serde_json::to_string(&Secret { ends, account })?,
+            secret: serde_json::to_string(&SecretPart { ends, account })?,
         })
     }
 
@@ -248,15 +248,15 @@ impl Row {
     /// # Errors
     ///
     /// If they are not those of one row.
-    pub(super) fn from_parts(public: &str, secret: &str) -> serde_json::Result<Row> {
-        let Secret { ends, .. } = serde_json::from_str(secret)?;
+    pub(super) fn from_parts(public: &str, secret: &str) -> serde_json::Result<LedgerRow> {
+        let SecretPart { ends, .. } = serde_json::from_str(secret)?;
         match (serde_json::from_str(public)?, ends) {
-            (Public::Genesis(genesis), None) => Ok(Row::Genesis(genesis.into_owned())),
-            (Public::Configuration(configuration), None) => {
-                Ok(Row::Configuration(configuration.into_owned()))
+            (PublicPart::Genesis(genesis), None) => Ok(LedgerRow::Genesis(genesis.into_owned())),
+            (PublicPart::Configuration(configuration), None) => {
+                Ok(LedgerRow::Configuration(configuration.into_owned()))
             }
-            (Public::Window(PublicWindow { window, outcome }), Some(ends)) => {
-                Ok(Row::Window(ClosedWindow {
+            (PublicPart::Window(PublicWindow { window, outcome }), Some(ends)) => {
+                Ok(LedgerRow::Window(ClosedWindow {
                     window,
                     ends: ends.into_owned(),
                     outcome: outcome.into_owned(),
@@ -275,7 +275,7 @@ impl Row {
 ///
 /// If it is no secret part.
 pub(super) fn account_of(secret: &str) -> serde_json::Result<Option<Digest>> {
-    serde_json::from_str::<Secret<'_>>(secret).map(|secret| secret.account)
+    serde_json::from_str::<SecretPart<'_>>(secret).map(|secret| secret.account)
 }
 
 /// The first row: what this ledger accounts for. Everything here is public or random.
@@ -315,9 +315,9 @@ impl Genesis {
     }
 
     /// Holder of the share of the input's budget, if the total is one.
-    pub fn holder(&self) -> Option<Holder> {
+    pub fn holder(&self) -> Option<ShareHolder> {
         let generation = self.budget.as_ref()?.generation;
-        Some(Holder {
+        Some(ShareHolder {
             owner: self.witness.clone(),
             generation,
         })
@@ -379,21 +379,21 @@ pub struct ClosedWindow {
     pub window: Span,
     /// The end of its records in the input.
     pub ends: Positions,
-    pub outcome: Outcome,
+    pub outcome: ReleaseOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Outcome {
+pub enum ReleaseOutcome {
     Released {
         publish_at: Timestamp,
         /// The charge to each block that the window overlaps.
         charges: Vec<(Span, Price)>,
         /// One for each release and group key.
-        messages: Vec<Message>,
+        messages: Vec<MessageDigests>,
         /// The states of noise that later windows continue.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        states: Vec<State>,
+        states: Vec<StateDigest>,
     },
     /// Withheld: nothing was drawn, published or charged.
     Withheld,
@@ -402,7 +402,7 @@ pub enum Outcome {
 /// A sealed message, by digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Message {
+pub struct MessageDigests {
     pub key: String,
     /// The digest of the headers, as a JSON list of pairs.
     pub headers: Digest,
@@ -412,29 +412,29 @@ pub struct Message {
 /// A state of noise, by digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct StateDigest {
     pub slot: String,
     /// Salted, and the salt stays with the secret state: rows may be shown, and whoever knows the noise can subtract it.
     pub digest: Digest,
 }
 
-impl State {
+impl StateDigest {
     pub(super) fn from_bytes(slot: &str, salt: &[u8; 32], bytes: &[u8]) -> Self {
         let hash = Sha256::new()
             .chain_update(b"bernstream ledger state 1\n")
             .chain_update(salt)
             .chain_update(bytes);
-        State {
+        StateDigest {
             slot: slot.to_owned(),
             digest: Digest(hash.finalize().into()),
         }
     }
 }
 
-impl Message {
+impl MessageDigests {
     pub fn from_encoded(encoded: &Encoded) -> Self {
         let headers = Digest::of_bytes(headers_as_json(&encoded.headers).as_bytes());
-        Message {
+        MessageDigests {
             key: encoded.key.clone(),
             headers,
             bytes: Digest::of_bytes(&encoded.bytes),
@@ -460,7 +460,7 @@ mod tests {
 
     const FIRST: Option<Link> = None;
 
-    fn after(form: Form) -> Option<Link> {
+    fn after(form: RowForm) -> Option<Link> {
         Some(Link {
             form,
             digest: Digest::of_bytes(b"before"),
@@ -470,14 +470,14 @@ mod tests {
     #[test]
     fn a_digest_depends_on_every_part_of_its_row() {
         let secret = secret_commitment(&[7; 32], "{}");
-        let base = split_digest(after(Form::Split), 1, &secret, "{}");
+        let base = split_digest(after(RowForm::Split), 1, &secret, "{}");
         assert_ne!(base, split_digest(FIRST, 1, &secret, "{}"));
-        assert_ne!(base, split_digest(after(Form::Whole), 1, &secret, "{}"));
+        assert_ne!(base, split_digest(after(RowForm::Whole), 1, &secret, "{}"));
         assert_ne!(
             base,
             split_digest(
                 Some(Link {
-                    form: Form::Split,
+                    form: RowForm::Split,
                     digest: Digest::of_bytes(b"other")
                 }),
                 1,
@@ -485,11 +485,11 @@ mod tests {
                 "{}"
             )
         );
-        assert_ne!(base, split_digest(after(Form::Split), 2, &secret, "{}"));
+        assert_ne!(base, split_digest(after(RowForm::Split), 2, &secret, "{}"));
         assert_ne!(
             base,
             split_digest(
-                after(Form::Split),
+                after(RowForm::Split),
                 1,
                 &secret_commitment(&[8; 32], "{}"),
                 "{}"
@@ -498,14 +498,14 @@ mod tests {
         assert_ne!(
             base,
             split_digest(
-                after(Form::Split),
+                after(RowForm::Split),
                 1,
                 &secret_commitment(&[7; 32], "{ }"),
                 "{}"
             )
         );
-        assert_ne!(base, split_digest(after(Form::Split), 1, &secret, "{ }"));
-        assert_ne!(base, whole_digest(after(Form::Split), 1, &[7; 32], "{}"));
+        assert_ne!(base, split_digest(after(RowForm::Split), 1, &secret, "{ }"));
+        assert_ne!(base, whole_digest(after(RowForm::Split), 1, &[7; 32], "{}"));
         // By an independent program (Python hashlib).
         assert_eq!(
             secret.to_string(),
@@ -524,7 +524,7 @@ mod tests {
     #[test]
     fn a_digest_of_an_older_row_depends_on_every_part_of_it() {
         let base = whole_digest(FIRST, 1, &[7; 32], "{}");
-        assert_ne!(base, whole_digest(after(Form::Whole), 1, &[7; 32], "{}"));
+        assert_ne!(base, whole_digest(after(RowForm::Whole), 1, &[7; 32], "{}"));
         assert_ne!(base, whole_digest(FIRST, 2, &[7; 32], "{}"));
         assert_ne!(base, whole_digest(FIRST, 1, &[8; 32], "{}"));
         assert_ne!(base, whole_digest(FIRST, 1, &[7; 32], "{ }"));
@@ -556,8 +556,8 @@ mod tests {
         let mut row = released(span(0, 10), &[(span(0, 10), price(5))]);
         row.ends.0.insert(3, 17);
         let mut with_state = row.clone();
-        if let Outcome::Released { states, .. } = &mut with_state.outcome {
-            states.push(State::from_bytes("r/k", &[0; 32], b"secret"));
+        if let ReleaseOutcome::Released { states, .. } = &mut with_state.outcome {
+            states.push(StateDigest::from_bytes("r/k", &[0; 32], b"secret"));
         }
         let configuration = Configuration {
             settings: "{}".into(),
@@ -575,36 +575,36 @@ mod tests {
             ..configuration.clone()
         };
         let rows = [
-            Row::Genesis(genesis(0)),
-            Row::Genesis(genesis(3_600_000_000)),
-            Row::Genesis(Genesis {
+            LedgerRow::Genesis(genesis(0)),
+            LedgerRow::Genesis(genesis(3_600_000_000)),
+            LedgerRow::Genesis(Genesis {
                 budget: Some(BudgetHolding {
                     topic: "t".into(),
                     generation: 1,
                 }),
                 ..genesis(0)
             }),
-            Row::Window(row),
-            Row::Window(with_state),
-            Row::Configuration(configuration),
-            Row::Configuration(ended),
-            Row::Configuration(until),
+            LedgerRow::Window(row),
+            LedgerRow::Window(with_state),
+            LedgerRow::Configuration(configuration),
+            LedgerRow::Configuration(ended),
+            LedgerRow::Configuration(until),
         ];
         for row in rows {
             let text = serde_json::to_string(&row).unwrap();
-            assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
+            assert_eq!(serde_json::from_str::<LedgerRow>(&text).unwrap(), row);
             let account = Digest::of_bytes(b"account");
             let with_account = row.to_parts(Some(account)).unwrap();
             assert_eq!(
-                Row::from_parts(&with_account.public, &with_account.secret).unwrap(),
+                LedgerRow::from_parts(&with_account.public, &with_account.secret).unwrap(),
                 row
             );
             assert_eq!(account_of(&with_account.secret).unwrap(), Some(account));
             assert!(!with_account.public.contains("account"));
             let RowParts { public, secret } = row.to_parts(None).unwrap();
-            assert_eq!(Row::from_parts(&public, &secret).unwrap(), row);
+            assert_eq!(LedgerRow::from_parts(&public, &secret).unwrap(), row);
             assert_eq!(account_of(&secret).unwrap(), None);
-            let is_window = matches!(row, Row::Window(_));
+            let is_window = matches!(row, LedgerRow::Window(_));
             assert!(
                 !public.contains("ends") && (secret == "{}") != is_window,
                 "{public} {secret}"
@@ -616,9 +616,9 @@ mod tests {
 
     #[test]
     fn parts_that_do_not_belong_together_are_no_row() {
-        let window = Row::Window(released(span(0, 10), &[(span(0, 10), price(5))]));
+        let window = LedgerRow::Window(released(span(0, 10), &[(span(0, 10), price(5))]));
         let RowParts { public, secret } = window.to_parts(None).unwrap();
-        let first = Row::Genesis(genesis(0)).to_parts(None).unwrap();
+        let first = LedgerRow::Genesis(genesis(0)).to_parts(None).unwrap();
         let whole = serde_json::to_string(&window).unwrap();
         for (public, secret) in [
             (&public, &first.secret),
@@ -627,7 +627,7 @@ mod tests {
             (&public, &public),
         ] {
             assert!(
-                Row::from_parts(public, secret).is_err(),
+                LedgerRow::from_parts(public, secret).is_err(),
                 "{public} {secret}"
             );
         }
@@ -636,7 +636,7 @@ mod tests {
     #[test]
     fn a_state_cannot_be_guessed_from_its_row() {
         let [one, other] =
-            [1, 2].map(|salt| State::from_bytes("r/k", &[salt; 32], b"secret").digest);
+            [1, 2].map(|salt| StateDigest::from_bytes("r/k", &[salt; 32], b"secret").digest);
         assert!(one != other && one != Digest::of_bytes(b"secret"));
     }
 }

@@ -1,8 +1,8 @@
 //! Claims of a ledger at its witness, and whether the witness knows them.
 
 use super::chain::Head;
-use super::error::Error;
-use super::instance::{PRECEDENCE, Waiting};
+use super::error::LedgerError;
+use super::instance::{PRECEDENCE, WaitingRows};
 use super::open::Ledger;
 use super::witness::WitnessClaim;
 use crate::store;
@@ -18,11 +18,11 @@ impl Ledger {
         &self,
         identity: &str,
         accepted: Option<&WitnessClaim>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         if identity != self.state.genesis.witness {
             let expected = self.state.genesis.witness.clone();
             let found = identity.to_string();
-            return Err(Error::ForeignWitness {
+            return Err(LedgerError::ForeignWitness {
                 path: self.file.clone(),
                 expected,
                 found,
@@ -50,7 +50,7 @@ impl Ledger {
                 format!("row {}, claimed by the instance {maker}", head.sequence)
             }
         };
-        Err(Error::ForeignHead {
+        Err(LedgerError::ForeignHead {
             path: self.file.clone(),
             found,
             newest: self.state.head.sequence,
@@ -70,7 +70,7 @@ impl Ledger {
         &mut self,
         accepted: Option<&WitnessClaim>,
         now: Timestamp,
-    ) -> Result<Timestamp, Error> {
+    ) -> Result<Timestamp, LedgerError> {
         if self.turn.is_some() {
             let head = self.state.head;
             let first = self.first_unaccepted()?;
@@ -87,7 +87,7 @@ impl Ledger {
         let waiting = self
             .waiting
             .filter(|waiting| waiting.accepted == claim.head && waiting.since <= now);
-        let waiting = *self.waiting.insert(waiting.unwrap_or(Waiting {
+        let waiting = *self.waiting.insert(waiting.unwrap_or(WaitingRows {
             accepted: claim.head,
             since: now,
         }));
@@ -109,16 +109,20 @@ impl Ledger {
     ///
     /// [`Error::Replaced`] if the file was changed since it was opened, or if it cannot be read; [`Error::Log`] if the log does not
     /// hold the rows.
-    pub fn make_claim(&mut self, accepted: Option<&Head>) -> Result<Option<WitnessClaim>, Error> {
+    pub fn make_claim(
+        &mut self,
+        accepted: Option<&Head>,
+    ) -> Result<Option<WitnessClaim>, LedgerError> {
         if accepted == Some(&self.state.head) {
             self.watch_log()?;
             return Ok(None);
         }
         self.check_usable()?;
         self.fill_log()?;
-        let stored = store::stored_head(&self.connection).map_err(Error::sqlite(&self.file))?;
+        let stored =
+            store::stored_head(&self.connection).map_err(LedgerError::sqlite(&self.file))?;
         if stored != Some(self.state.head) {
-            return Err(Error::Replaced {
+            return Err(LedgerError::Replaced {
                 path: self.file.clone(),
             });
         }

@@ -6,10 +6,10 @@ use rusqlite::{Connection, OptionalExtension};
 use serde::Deserialize;
 
 use super::chain::{
-    Digest, Form, Head, Link, Row, RowParts, account_of, random_bytes, secret_commitment,
+    Digest, Head, LedgerRow, Link, RowForm, RowParts, account_of, random_bytes, secret_commitment,
     split_digest, whole_digest,
 };
-use super::error::Error;
+use super::error::LedgerError;
 use super::store::{COLUMNS, digest_of, sequence_of};
 use bernstream_synopsis::Positions;
 
@@ -27,15 +27,15 @@ pub(super) fn hidden_width(ends: &Positions) -> usize {
 
 /// A row as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct LedgerEntry {
     pub head: Head,
     salt: [u8; 32],
-    text: Text,
+    text: RowText,
 }
 
 /// The text of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Text {
+enum RowText {
     Whole(String),
     Split(RowParts),
 }
@@ -43,13 +43,13 @@ enum Text {
 /// A line of an archive without its last fields, the texts, which are kept as they were.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ArchiveLine {
     sequence: u64,
     digest: Digest,
     salt: Digest,
 }
 
-impl Entry {
+impl LedgerEntry {
     /// Seals `row` with a fresh salt, as the successor of the row `before`, and the digest of the `account` after it where a checkpoint
     /// may stand.
     ///
@@ -59,25 +59,31 @@ impl Entry {
     pub fn new(
         before: Option<Link>,
         sequence: u64,
-        row: &Row,
+        row: &LedgerRow,
         account: Option<Digest>,
-    ) -> Result<Self, Error> {
-        let salt = random_bytes().ok_or(Error::Randomness)?;
-        let parts = row.to_parts(account).map_err(|error| Error::Refused {
-            why: error.to_string(),
-        })?;
+    ) -> Result<Self, LedgerError> {
+        let salt = random_bytes().ok_or(LedgerError::Randomness)?;
+        let parts = row
+            .to_parts(account)
+            .map_err(|error| LedgerError::Refused {
+                why: error.to_string(),
+            })?;
         // A row that cannot be read again, for example with a time beyond the calendar, would break the chain for good.
-        if Row::from_parts(&parts.public, &parts.secret).ok().as_ref() != Some(row) {
-            return Err(Error::Refused {
+        if LedgerRow::from_parts(&parts.public, &parts.secret)
+            .ok()
+            .as_ref()
+            != Some(row)
+        {
+            return Err(LedgerError::Refused {
                 why: "the row could not be read again".to_owned(),
             });
         }
         let commitment = secret_commitment(&salt, &parts.secret);
         let digest = split_digest(before, sequence, &commitment, &parts.public);
-        Ok(Entry {
+        Ok(LedgerEntry {
             head: Head { sequence, digest },
             salt,
-            text: Text::Split(parts),
+            text: RowText::Split(parts),
         })
     }
 
@@ -90,13 +96,13 @@ impl Entry {
         let body = row.get(2)?;
         let secret = row.get::<_, Option<String>>(4)?;
         let text = match secret {
-            None => Text::Whole(body),
-            Some(secret) => Text::Split(RowParts {
+            None => RowText::Whole(body),
+            Some(secret) => RowText::Split(RowParts {
                 public: body,
                 secret,
             }),
         };
-        Ok(Entry {
+        Ok(LedgerEntry {
             head,
             salt: row.get(1)?,
             text,
@@ -111,7 +117,7 @@ impl Entry {
     pub fn of_row(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
         let row = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
         connection
-            .query_row(&row, [sequence], Entry::read)
+            .query_row(&row, [sequence], LedgerEntry::read)
             .optional()
     }
 
@@ -122,13 +128,15 @@ impl Entry {
     /// If the ledger cannot be read.
     pub fn of_first_row(connection: &Connection) -> rusqlite::Result<Option<Self>> {
         let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
-        connection.query_row(&first, [], Entry::read).optional()
+        connection
+            .query_row(&first, [], LedgerEntry::read)
+            .optional()
     }
 
     pub fn insert(&self, transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
         let (body, secret) = match &self.text {
-            Text::Whole(body) => (body, None),
-            Text::Split(parts) => (&parts.public, Some(&parts.secret)),
+            RowText::Whole(body) => (body, None),
+            RowText::Split(parts) => (&parts.public, Some(&parts.secret)),
         };
         let salt = self.salt.as_slice();
         let digest = self.head.digest.as_ref();
@@ -152,10 +160,10 @@ impl Entry {
     /// # Errors
     ///
     /// If it is no row.
-    pub fn row(&self) -> serde_json::Result<Row> {
+    pub fn row(&self) -> serde_json::Result<LedgerRow> {
         match &self.text {
-            Text::Whole(row) => serde_json::from_str(row),
-            Text::Split(parts) => Row::from_parts(&parts.public, &parts.secret),
+            RowText::Whole(row) => serde_json::from_str(row),
+            RowText::Split(parts) => LedgerRow::from_parts(&parts.public, &parts.secret),
         }
     }
 
@@ -166,8 +174,8 @@ impl Entry {
     /// If it is no row.
     pub fn account_digest(&self) -> serde_json::Result<Option<Digest>> {
         match &self.text {
-            Text::Whole(_) => Ok(None),
-            Text::Split(parts) => account_of(&parts.secret),
+            RowText::Whole(_) => Ok(None),
+            RowText::Split(parts) => account_of(&parts.secret),
         }
     }
 
@@ -176,11 +184,11 @@ impl Entry {
         let sequence = self.head.sequence;
         let digest = match &self.text {
             // A program that writes split rows writes no other, so what they say of themselves cannot be evaded.
-            Text::Whole(_) if before.is_some_and(|before| before.form == Form::Split) => {
+            RowText::Whole(_) if before.is_some_and(|before| before.form == RowForm::Split) => {
                 return false;
             }
-            Text::Whole(row) => whole_digest(before, sequence, &self.salt, row),
-            Text::Split(RowParts { public, secret }) => split_digest(
+            RowText::Whole(row) => whole_digest(before, sequence, &self.salt, row),
+            RowText::Split(RowParts { public, secret }) => split_digest(
                 before,
                 sequence,
                 &secret_commitment(&self.salt, secret),
@@ -193,8 +201,8 @@ impl Entry {
     /// Link for the next row.
     pub fn link_after(&self) -> Link {
         let form = match &self.text {
-            Text::Whole(_) => Form::Whole,
-            Text::Split(_) => Form::Split,
+            RowText::Whole(_) => RowForm::Whole,
+            RowText::Split(_) => RowForm::Split,
         };
         Link {
             form,
@@ -205,15 +213,15 @@ impl Entry {
     /// Number of bytes of its text.
     pub fn text_size(&self) -> usize {
         match &self.text {
-            Text::Whole(row) => row.len(),
-            Text::Split(parts) => parts.public.len() + parts.secret.len(),
+            RowText::Whole(row) => row.len(),
+            RowText::Split(parts) => parts.public.len() + parts.secret.len(),
         }
     }
 
     /// Number of bytes that its secret part would have more if the input's offsets had as many digits as they can have, and some.
     pub fn hidden_width(&self) -> usize {
         match self.row() {
-            Ok(Row::Window(closed)) if self.link_after().form == Form::Split => {
+            Ok(LedgerRow::Window(closed)) if self.link_after().form == RowForm::Split => {
                 hidden_width(&closed.ends)
             }
             _ => 0,
@@ -226,8 +234,8 @@ impl Entry {
         let salt = Digest::from(self.salt);
         let _ = write!(line, r#","salt":"{salt}""#);
         match &self.text {
-            Text::Whole(row) => line + ROW + row + "}",
-            Text::Split(parts) => line + SECRET + &parts.secret + ROW + &parts.public + "}",
+            RowText::Whole(row) => line + ROW + row + "}",
+            RowText::Split(parts) => line + SECRET + &parts.secret + ROW + &parts.public + "}",
         }
     }
 
@@ -239,12 +247,12 @@ impl Entry {
     pub fn public_line(&self) -> serde_json::Result<String> {
         let mut line = self.line_start();
         match &self.text {
-            Text::Split(RowParts { public, secret }) => {
+            RowText::Split(RowParts { public, secret }) => {
                 let commitment = secret_commitment(&self.salt, secret);
                 let _ = write!(line, r#","commitment":"{commitment}""#);
                 Ok(line + ROW + public + "}")
             }
-            Text::Whole(row) => {
+            RowText::Whole(row) => {
                 let RowParts { public, .. } = self.row()?.to_parts(None)?;
                 // What has no secret needs no salt either.
                 if public == *row {
@@ -258,8 +266,8 @@ impl Entry {
     /// Returns true if anyone can compute its digest from its public line.
     pub fn is_checkable(&self) -> bool {
         match &self.text {
-            Text::Split(_) => true,
-            Text::Whole(row) => self
+            RowText::Split(_) => true,
+            RowText::Whole(row) => self
                 .row()
                 .and_then(|row| row.to_parts(None))
                 .is_ok_and(|parts| parts.public == *row),
@@ -278,21 +286,21 @@ impl Entry {
         let (about, row) = line.split_once(ROW)?;
         let row = row.strip_suffix('}')?.to_owned();
         let (about, text) = match about.split_once(SECRET) {
-            None => (about, Text::Whole(row)),
+            None => (about, RowText::Whole(row)),
             Some((about, secret)) => {
                 let parts = RowParts {
                     public: row,
                     secret: secret.to_owned(),
                 };
-                (about, Text::Split(parts))
+                (about, RowText::Split(parts))
             }
         };
-        let Line {
+        let ArchiveLine {
             sequence,
             digest,
             salt,
         } = serde_json::from_str(&format!("{about}}}")).ok()?;
-        Some(Entry {
+        Some(LedgerEntry {
             head: Head { sequence, digest },
             salt: salt.as_ref().try_into().ok()?,
             text,

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 
-use super::reread::Reading;
+use super::reread::RereadOutcome;
 use crate::log;
 use crate::reread;
 
 /// Reasons why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum LedgerError {
     #[error(
         "there is no ledger in {path}: a new pipeline gets one from `bernstream run`; otherwise the volume is missing, or the wrong \
          one is mounted"
@@ -112,13 +112,13 @@ pub enum Error {
     #[error("the operating system provides no randomness")]
     Randomness,
     #[error(transparent)]
-    Log(#[from] log::Error),
+    Log(#[from] log::LedgerLogError),
 }
 
-impl Error {
+impl LedgerError {
     /// Returns true if this ledger can never be used again, unless another one is found.
     pub fn is_final(&self) -> bool {
-        use Error::{Damaged, ForeignHead, ForeignWitness, Missing};
+        use LedgerError::{Damaged, ForeignHead, ForeignWitness, Missing};
         matches!(
             self,
             Missing { .. } | Damaged { .. } | ForeignWitness { .. } | ForeignHead { .. }
@@ -128,34 +128,34 @@ impl Error {
     /// Returns true if it is worth trying again.
     pub fn is_transient(&self) -> bool {
         match self {
-            Error::Busy { .. } => true,
-            Error::Log(error) => error.is_transient(),
+            LedgerError::Busy { .. } => true,
+            LedgerError::Log(error) => error.is_transient(),
             _ => false,
         }
     }
 
     /// Returns true if its log is not there.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::Log(log::Error::Missing { .. }))
+        matches!(self, LedgerError::Log(log::LedgerLogError::Missing { .. }))
     }
 
     /// The conversion of errors of the disk at `path`.
     pub(super) fn disk(path: &Path) -> impl Fn(std::io::Error) -> Self {
-        move |error| Error::from_disk(path, &error)
+        move |error| LedgerError::from_disk(path, &error)
     }
 
     pub(super) fn from_disk(path: &Path, error: &std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::StorageFull {
-            return Error::Full { path: path.into() };
+            return LedgerError::Full { path: path.into() };
         }
-        Error::Disk {
+        LedgerError::Disk {
             path: path.into(),
             why: error.to_string(),
         }
     }
 
     pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {
-        Error::Damaged {
+        LedgerError::Damaged {
             path: path.into(),
             what: what.into(),
         }
@@ -163,7 +163,7 @@ impl Error {
 
     /// The conversion of errors of `SQLite` in the ledger `path`.
     pub(super) fn sqlite(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
-        move |error| Error::from_sqlite(path, error)
+        move |error| LedgerError::from_sqlite(path, error)
     }
 
     /// Meaning of an error of `SQLite` for the ledger `path`. What it says of the pages of the file is confirmed by a second reading.
@@ -171,14 +171,14 @@ impl Error {
         let (code, extended) = match &error {
             rusqlite::Error::SqliteFailure(failure, _) => (failure.code, failure.extended_code),
             // A column of the wrong type or length, a missing row, or other tables.
-            _ => return Error::damaged(path, error.to_string()),
+            _ => return LedgerError::damaged(path, error.to_string()),
         };
         match code {
-            _ if extended == ffi::SQLITE_READONLY_DBMOVED => Error::moved(path),
-            _ if reread::is_of_the_pages(&error) => Error::of_pages(path, error.to_string()),
-            ErrorCode::DiskFull => Error::Full { path: path.into() },
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Busy { path: path.into() },
-            _ if extended == ffi::SQLITE_READONLY_ROLLBACK => Error::Unfinished { path: path.into() },
+            _ if extended == ffi::SQLITE_READONLY_DBMOVED => LedgerError::moved(path),
+            _ if reread::is_of_the_pages(&error) => LedgerError::of_pages(path, error.to_string()),
+            ErrorCode::DiskFull => LedgerError::Full { path: path.into() },
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LedgerError::Busy { path: path.into() },
+            _ if extended == ffi::SQLITE_READONLY_ROLLBACK => LedgerError::Unfinished { path: path.into() },
             ErrorCode::ReadOnly
             | ErrorCode::SystemIoFailure
             | ErrorCode::CannotOpen
@@ -187,17 +187,17 @@ impl Error {
             | ErrorCode::NoLargeFileSupport
             // Another statement has failed, or a lock of the file system has.
             | ErrorCode::OperationAborted
-            | ErrorCode::FileLockingProtocolFailed => Error::Disk { path: path.into(), why: error.to_string() },
-            _ => Error::damaged(path, error.to_string()),
+            | ErrorCode::FileLockingProtocolFailed => LedgerError::Disk { path: path.into(), why: error.to_string() },
+            _ => LedgerError::damaged(path, error.to_string()),
         }
     }
 
     /// Error that `SQLite` names in the pages of `path`, if a second reading finds it too.
     pub(super) fn of_pages(path: &Path, what: String) -> Self {
         match reread::reread_file(path) {
-            Reading::Sound => Error::ReadFailed { path: path.into() },
-            Reading::Damaged => Error::damaged(path, what),
-            Reading::Refused { why } => Error::Disk {
+            RereadOutcome::Sound => LedgerError::ReadFailed { path: path.into() },
+            RereadOutcome::Damaged => LedgerError::damaged(path, what),
+            RereadOutcome::Refused { why } => LedgerError::Disk {
                 path: path.into(),
                 why,
             },
@@ -208,9 +208,9 @@ impl Error {
     fn moved(path: &Path) -> Self {
         match std::fs::symlink_metadata(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Error::from_disk(path, &error)
+                LedgerError::from_disk(path, &error)
             }
-            _ => Error::Replaced { path: path.into() },
+            _ => LedgerError::Replaced { path: path.into() },
         }
     }
 }
@@ -223,7 +223,7 @@ mod tests {
     fn a_reader_of_the_file_is_not_taken_for_a_worker() {
         let error = |code| {
             let failure = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            Error::from_sqlite(Path::new("ledger/ledger.sqlite"), failure)
+            LedgerError::from_sqlite(Path::new("ledger/ledger.sqlite"), failure)
         };
         for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED] {
             let text = error(code).to_string();
@@ -235,7 +235,7 @@ mod tests {
         }
         assert!(matches!(
             error(ffi::SQLITE_READONLY_ROLLBACK),
-            Error::Unfinished { .. }
+            LedgerError::Unfinished { .. }
         ));
     }
 }

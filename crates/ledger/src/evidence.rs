@@ -6,7 +6,7 @@
 //! claim that is made because of a stale read is void.
 
 use super::chain::Head;
-use super::error::Error;
+use super::error::LedgerError;
 use super::log::{CannotAppend, LedgerLog};
 use super::open::Ledger;
 use super::outgoing::{OutgoingRow, OutputMessage};
@@ -22,7 +22,7 @@ pub struct Evidence {
 
 /// Relation of the witness to the rows that a ledger and the evidence show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum WitnessStanding {
     /// It has accepted all that was published.
     Agrees,
     /// It has not accepted this row of the ledger, which was published.
@@ -50,7 +50,7 @@ impl AcceptedEvidence {
 
 /// Rows that were accepted and may not be any more.
 #[derive(Debug, Default)]
-struct Found {
+struct DisputedRows {
     /// Rows of the ledger.
     own: Vec<Head>,
     unknown: Vec<AcceptedEvidence>,
@@ -65,7 +65,7 @@ impl Evidence {
     pub fn gather(
         messages: Vec<OutputMessage>,
         log: Option<&mut LedgerLog>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LedgerError> {
         let marks = match log {
             Some(log) => {
                 log.read()?;
@@ -83,7 +83,10 @@ impl Ledger {
     /// # Errors
     ///
     /// If that cannot be read.
-    pub fn gather_evidence(&mut self, messages: Vec<OutputMessage>) -> Result<Evidence, Error> {
+    pub fn gather_evidence(
+        &mut self,
+        messages: Vec<OutputMessage>,
+    ) -> Result<Evidence, LedgerError> {
         Evidence::gather(messages, self.log.as_mut())
     }
 
@@ -97,7 +100,7 @@ impl Ledger {
         accepted: Option<&Head>,
         remembered: Option<Head>,
         evidence: &Evidence,
-    ) -> Result<Standing, Error> {
+    ) -> Result<WitnessStanding, LedgerError> {
         let found = self.find_unaccepted(accepted, remembered, evidence)?;
         let unknown = found
             .unknown
@@ -105,9 +108,9 @@ impl Ledger {
             .max_by_key(AcceptedEvidence::sequence);
         let newest = found.own.into_iter().max_by_key(|head| head.sequence);
         if let Some(shown) = unknown {
-            return Ok(Standing::Unknown(shown));
+            return Ok(WitnessStanding::Unknown(shown));
         }
-        Ok(newest.map_or(Standing::Agrees, Standing::Behind))
+        Ok(newest.map_or(WitnessStanding::Agrees, WitnessStanding::Behind))
     }
 
     /// Checks that the rows up to `accepted`, which this ledger does not have, leave out none of its own that was published: nobody else may
@@ -122,14 +125,14 @@ impl Ledger {
         accepted: Head,
         remembered: Option<Head>,
         evidence: &Evidence,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         let published = self.newest_published()?;
         let mut own = self
             .find_unaccepted(published.as_ref(), remembered, evidence)?
             .own;
         own.extend(published);
         match own.into_iter().max_by_key(|head| head.sequence) {
-            Some(newest) if log.is_overruled(newest, accepted) => Err(Error::TwoBranches {
+            Some(newest) if log.is_overruled(newest, accepted) => Err(LedgerError::TwoBranches {
                 row: newest.sequence,
             }),
             _ => Ok(()),
@@ -149,15 +152,15 @@ impl Ledger {
         accepted: Option<&Head>,
         remembered: Option<Head>,
         evidence: &Evidence,
-    ) -> Result<Option<Head>, Error> {
-        let Found { own, unknown } = self.find_unaccepted(accepted, remembered, evidence)?;
+    ) -> Result<Option<Head>, LedgerError> {
+        let DisputedRows { own, unknown } = self.find_unaccepted(accepted, remembered, evidence)?;
         if unknown.is_empty() {
             return Ok(log.continuation(self.state.head));
         }
         // The ledger has the accepted row, and so another one of each earlier number.
         for rival in unknown.iter().map(AcceptedEvidence::sequence) {
             if accepted.is_some_and(|head| rival <= head.sequence) {
-                return Err(Error::TwoBranches { row: rival });
+                return Err(LedgerError::TwoBranches { row: rival });
             }
         }
         log.keep_after(accepted.map_or(0, |head| head.sequence))?;
@@ -167,7 +170,7 @@ impl Ledger {
                 AcceptedEvidence::Row(head) => Some(*head),
                 AcceptedEvidence::Message(message) => log.row_of(message),
             };
-            shown.push(row.ok_or_else(|| Error::lost_claims(&what, accepted))?);
+            shown.push(row.ok_or_else(|| LedgerError::lost_claims(&what, accepted))?);
         }
         let Some(newest) = shown.iter().copied().max_by_key(|head| head.sequence) else {
             return Ok(None);
@@ -179,12 +182,15 @@ impl Ledger {
             None => log.can_build(&newest),
         };
         if !is_there {
-            return Err(Error::lost_claims(&AcceptedEvidence::Row(newest), accepted));
+            return Err(LedgerError::lost_claims(
+                &AcceptedEvidence::Row(newest),
+                accepted,
+            ));
         }
         // All of them, and what the witness has accepted, are rows of one chain.
         for row in shown.iter().chain(own_accepted) {
             if let Ok(Err(CannotAppend::Lost)) = log.rows_between(*row, newest) {
-                return Err(Error::TwoBranches { row: row.sequence });
+                return Err(LedgerError::TwoBranches { row: row.sequence });
             }
         }
         Ok(Some(log.continuation(newest).unwrap_or(newest)))
@@ -196,15 +202,15 @@ impl Ledger {
         accepted: Option<&Head>,
         remembered: Option<Head>,
         evidence: &Evidence,
-    ) -> Result<Found, Error> {
+    ) -> Result<DisputedRows, LedgerError> {
         let published = self.newest_published()?;
-        let pruned = store::pruned_to(&self.connection).map_err(Error::sqlite(&self.file))?;
+        let pruned = store::pruned_to(&self.connection).map_err(LedgerError::sqlite(&self.file))?;
         // Of these this ledger publishes nothing any more. A later number may be that of another row, which was published and lost its claim.
         let settled = published
             .map(|head| head.sequence)
             .max(u64::try_from(pruned).ok());
         let settled = settled.min(accepted.map(|head| head.sequence));
-        let mut found = Found::default();
+        let mut found = DisputedRows::default();
         let marks = evidence
             .marks
             .iter()
@@ -253,32 +259,32 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn newest_published(&self) -> Result<Option<Head>, Error> {
+    pub fn newest_published(&self) -> Result<Option<Head>, LedgerError> {
         let newest = "SELECT max(sequence) FROM outbox WHERE published_at IS NOT NULL";
         let newest: Option<i64> = self
             .connection
             .query_row(newest, [], |row| row.get(0))
-            .map_err(Error::sqlite(&self.file))?;
+            .map_err(LedgerError::sqlite(&self.file))?;
         match newest {
             Some(sequence) => self.head_at(sequence),
             None => Ok(None),
         }
     }
 
-    fn row_that_paid(&self, message: &OutputMessage) -> Result<Option<Head>, Error> {
+    fn row_that_paid(&self, message: &OutputMessage) -> Result<Option<Head>, LedgerError> {
         let Ok(sequence) = i64::try_from(message.sequence) else {
             return Ok(None);
         };
-        let row =
-            OutgoingRow::read_row(&self.connection, sequence).map_err(Error::sqlite(&self.file))?;
+        let row = OutgoingRow::read_row(&self.connection, sequence)
+            .map_err(LedgerError::sqlite(&self.file))?;
         match row {
             Some(row) if message.is_one_of(&row.messages) => self.head_at(sequence),
             _ => Ok(None),
         }
     }
 
-    fn head_at(&self, sequence: i64) -> Result<Option<Head>, Error> {
-        store::head_at(&self.connection, sequence).map_err(Error::sqlite(&self.file))
+    fn head_at(&self, sequence: i64) -> Result<Option<Head>, LedgerError> {
+        store::head_at(&self.connection, sequence).map_err(LedgerError::sqlite(&self.file))
     }
 }
 
@@ -286,12 +292,12 @@ fn is_later(head: Head, accepted: Option<&Head>) -> bool {
     accepted.is_none_or(|accepted| head.sequence > accepted.sequence)
 }
 
-impl Error {
+impl LedgerError {
     /// Error of a ledger that does not have the row of `shown`, which was published; the newest one that the witness has accepted is `accepted`.
     pub fn lost_claims(shown: &AcceptedEvidence, accepted: Option<&Head>) -> Self {
         let row = shown.sequence();
         if accepted.is_some_and(|head| row <= head.sequence) {
-            return Error::TwoBranches { row };
+            return LedgerError::TwoBranches { row };
         }
         let accepted = accepted.map_or("none".to_owned(), |head| head.sequence.to_string());
         let shown = match shown {
@@ -300,7 +306,7 @@ impl Error {
                 format!(" (a message in {} says so)", message.place)
             }
         };
-        Error::LostClaims {
+        LedgerError::LostClaims {
             row,
             accepted,
             shown,

@@ -2,7 +2,7 @@
 
 /// Reason why a topic that loses no record cannot be used. Whoever uses it names it, and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum TopicFault {
     Unavailable {
         why: String,
     },

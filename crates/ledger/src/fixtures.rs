@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::chain::{ClosedWindow, Genesis, Message, Outcome};
+use super::chain::{ClosedWindow, Genesis, MessageDigests, ReleaseOutcome};
 use bernstream_synopsis::Encoded;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::calibrate::Epsilon;
@@ -43,10 +43,10 @@ pub fn released(window: Span, charges: &[(Span, Price)]) -> ClosedWindow {
         headers: vec![],
         bytes: vec![1],
     };
-    let outcome = Outcome::Released {
+    let outcome = ReleaseOutcome::Released {
         publish_at: window.end,
         charges: charges.to_vec(),
-        messages: vec![Message::from_encoded(&sealed)],
+        messages: vec![MessageDigests::from_encoded(&sealed)],
         states: vec![],
     };
     ClosedWindow {

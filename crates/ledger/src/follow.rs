@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::chain::{Head, Row};
+use super::chain::{Head, LedgerRow};
 use super::checkpoint::Checkpoint;
-use super::error::Error;
-use super::log::{Body, CannotAppend, LedgerLog, MessageFate, write_row};
+use super::error::LedgerError;
+use super::log::{CannotAppend, LedgerLog, MessageFate, RowBody, write_row};
 use super::open::Ledger;
 use super::outgoing::OutgoingRow;
 use super::replay::AppliedRow;
@@ -66,7 +66,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`reconfigure`](Self::reconfigure).
-    pub fn record_postponed_settings(&mut self) -> Result<Option<Timestamp>, Error> {
+    pub fn record_postponed_settings(&mut self) -> Result<Option<Timestamp>, LedgerError> {
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_postponed) else {
             return Ok(None);
         };
@@ -95,7 +95,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn may_draw(&mut self, publish_at: Timestamp, now: Timestamp) -> Result<bool, Error> {
+    pub fn may_draw(&mut self, publish_at: Timestamp, now: Timestamp) -> Result<bool, LedgerError> {
         let head = self.state.head;
         let first = self.first_unaccepted()?;
         let start = self.state.account.next_window;
@@ -110,7 +110,7 @@ impl Ledger {
     }
 
     /// Time at which the first message is due that the witness has not accepted yet.
-    pub(super) fn first_unaccepted(&self) -> Result<Option<Timestamp>, Error> {
+    pub(super) fn first_unaccepted(&self) -> Result<Option<Timestamp>, LedgerError> {
         let accepted = self
             .turn
             .as_ref()
@@ -123,12 +123,12 @@ impl Ledger {
             .connection
             .query_row(first, [accepted], |row| row.get(0))
             .optional()
-            .map_err(Error::sqlite(&self.file))?;
+            .map_err(LedgerError::sqlite(&self.file))?;
         let Some(first) = first else {
             return Ok(None);
         };
-        let outgoing =
-            OutgoingRow::read_row(&self.connection, first).map_err(Error::sqlite(&self.file))?;
+        let outgoing = OutgoingRow::read_row(&self.connection, first)
+            .map_err(LedgerError::sqlite(&self.file))?;
         Ok(outgoing.map(|outgoing| outgoing.publish_at))
     }
 
@@ -143,7 +143,7 @@ impl Ledger {
         identity: &str,
         accepted: Option<&WitnessClaim>,
         now: Timestamp,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, LedgerError> {
         // The first one that is seen says whether this process goes on in the stead of another one.
         let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
         if self.turn.is_none() || identity != self.state.genesis.witness {
@@ -180,7 +180,7 @@ impl Ledger {
         accepted: Head,
         is_known: bool,
         now: Timestamp,
-    ) -> Result<Option<bool>, Error> {
+    ) -> Result<Option<bool>, LedgerError> {
         log.follow(self.state.head.sequence);
         log.read()?;
         if !is_known && let Some(apart) = self.append_from(log, accepted)? {
@@ -205,7 +205,7 @@ impl Ledger {
         log: &mut LedgerLog,
         accepted: Head,
         now: Timestamp,
-    ) -> Result<Option<CannotAppend>, Error> {
+    ) -> Result<Option<CannotAppend>, LedgerError> {
         log.follow(self.state.head.sequence);
         log.read()?;
         let apart = self.append_from(log, accepted)?;
@@ -221,7 +221,11 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log lacks one or cannot be read.
-    pub fn rows_behind(&self, log: &mut LedgerLog, accepted: Head) -> Result<Option<u64>, Error> {
+    pub fn rows_behind(
+        &self,
+        log: &mut LedgerLog,
+        accepted: Head,
+    ) -> Result<Option<u64>, LedgerError> {
         log.read()?;
         let path = log.rows_between(self.state.head, accepted)?;
         Ok(path.ok().map(|rows| rows.len() as u64))
@@ -264,7 +268,7 @@ impl Ledger {
         &mut self,
         log: &mut LedgerLog,
         accepted: Head,
-    ) -> Result<Option<CannotAppend>, Error> {
+    ) -> Result<Option<CannotAppend>, LedgerError> {
         while self.state.head != accepted {
             let bodies = match log.take_rows_between(self.state.head, accepted)? {
                 Ok(bodies) => bodies,
@@ -282,26 +286,26 @@ impl Ledger {
                 && *settings != before
                 && !turn.wanted.agrees(settings)
             {
-                return Err(Error::OtherSettings { row });
+                return Err(LedgerError::OtherSettings { row });
             }
         }
         Ok(None)
     }
 
     /// Appends the next rows, all or none; `None` if they lack noise that is in use after them.
-    fn append_all(&mut self, bodies: Vec<Body>) -> Result<Option<Appended>, Error> {
+    fn append_all(&mut self, bodies: Vec<RowBody>) -> Result<Option<Appended>, LedgerError> {
         let mut state = self.state.clone();
         let mut rows = Vec::new();
         let mut newest_settings = None;
         for body in bodies {
             let head = body.entry.head;
             let applied = state.apply_entry(&body.entry, |what| {
-                Error::damaged(
+                LedgerError::damaged(
                     &self.file,
                     format!("row {} of its log: {what}", head.sequence),
                 )
             })?;
-            if matches!(applied.row, Row::Configuration(_)) {
+            if matches!(applied.row, LedgerRow::Configuration(_)) {
                 newest_settings = Some(head.sequence);
             }
             let checkpoint =
@@ -342,9 +346,9 @@ impl Ledger {
     }
 
     /// Learns from the log which messages others have published; returns true if there were any.
-    fn learn_published(&mut self, log: &LedgerLog, now: Timestamp) -> Result<bool, Error> {
+    fn learn_published(&mut self, log: &LedgerLog, now: Timestamp) -> Result<bool, LedgerError> {
         let first =
-            outbox::first_unpublished(&self.connection).map_err(Error::sqlite(&self.file))?;
+            outbox::first_unpublished(&self.connection).map_err(LedgerError::sqlite(&self.file))?;
         let Some(first) = first.and_then(|first| u64::try_from(first).ok()) else {
             return Ok(false);
         };
@@ -354,7 +358,7 @@ impl Ledger {
             };
             Ok(store::digest_at(&self.connection, sequence)? == Some(head.digest))
         });
-        let Some(published) = published.map_err(Error::sqlite(&self.file))? else {
+        let Some(published) = published.map_err(LedgerError::sqlite(&self.file))? else {
             return Ok(false);
         };
         let published = i64::try_from(published).unwrap_or(i64::MAX);
@@ -388,7 +392,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log cannot be written.
-    pub fn resign_turn(&mut self, has_claimed: bool, now: Timestamp) -> Result<bool, Error> {
+    pub fn resign_turn(&mut self, has_claimed: bool, now: Timestamp) -> Result<bool, LedgerError> {
         let (Some(turn), Some(log)) = (&self.turn, &mut self.log) else {
             return Ok(false);
         };
@@ -407,7 +411,7 @@ impl Ledger {
 
 /// A row of another worker that was verified, to be written.
 struct FollowedRow {
-    body: Body,
+    body: RowBody,
     applied: AppliedRow,
     /// The checkpoint after it, where one stands.
     checkpoint: Option<Checkpoint>,

@@ -7,12 +7,12 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::account::Account;
-use super::chain::{Form, Link};
+use super::chain::{Link, RowForm};
 use super::store::{digest_of, sequence_of};
 
 /// Place at which the rows go on after the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Gap {
+pub(super) struct RowGap {
     /// The row that they go on with.
     pub sequence: u64,
     /// The row before that, which is not there.
@@ -23,17 +23,17 @@ pub(super) struct Gap {
 
 /// Rows that are not in a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Missing {
+pub struct MissingRows {
     pub first: u64,
     pub last: u64,
     #[serde(skip)]
     pub(super) before: Link,
 }
 
-impl Missing {
+impl MissingRows {
     /// A line of JSON for an export, with what the next row follows. Nothing in it is secret.
     pub fn line(&self) -> String {
-        let Missing {
+        let MissingRows {
             first,
             last,
             before: Link { form, digest },
@@ -45,7 +45,7 @@ impl Missing {
     }
 }
 
-impl Gap {
+impl RowGap {
     /// The gap of a ledger of format 5, if it has one.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Gap {
     /// If the ledger cannot be read.
     pub fn read(connection: &Connection) -> rusqlite::Result<Option<Self>> {
         let gap = "SELECT sequence, form, digest, account FROM gap";
-        connection.query_row(gap, [], Gap::from_row).optional()
+        connection.query_row(gap, [], RowGap::from_row).optional()
     }
 
     /// Reads the columns `sequence, form, digest, account`.
@@ -64,11 +64,11 @@ impl Gap {
             rusqlite::Error::FromSqlConversionFailure(3, kind, error.into())
         })?;
         let form = match row.get::<_, i64>(1)? {
-            1 => Form::Whole,
-            2 => Form::Split,
+            1 => RowForm::Whole,
+            2 => RowForm::Split,
             other => return Err(rusqlite::Error::IntegralValueOutOfRange(1, other)),
         };
-        Ok(Gap {
+        Ok(RowGap {
             sequence: sequence_of(row, 0)?,
             before: Link {
                 form,

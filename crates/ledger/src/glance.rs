@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::Error;
+use super::error::LedgerError;
 use super::open::{Ledger, LedgerParams};
 use crate::replay;
 use crate::store;
@@ -34,7 +34,7 @@ impl LedgerSummary {
     /// # Errors
     ///
     /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
-    pub fn read_from(params: &LedgerParams) -> Result<Self, Error> {
+    pub fn read_from(params: &LedgerParams) -> Result<Self, LedgerError> {
         let connection = Ledger::connect_read_only(params)?;
         let file = store::file_in(&params.path);
         let state = replay::replay_rows(&connection, &file)?;

@@ -1,7 +1,7 @@
 //! Work of a ledger with its log, where it has one.
 
 use super::chain::Head;
-use super::error::Error;
+use super::error::LedgerError;
 use super::log::LedgerLog;
 use super::open::Ledger;
 use crate::log;
@@ -19,7 +19,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log cannot be read or written, or takes long to be filled; or if the ledger cannot be read.
-    pub fn fill_log(&mut self) -> Result<(), Error> {
+    pub fn fill_log(&mut self) -> Result<(), LedgerError> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
@@ -34,7 +34,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As [`hold`](Self::hold).
-    pub(super) fn watch_log(&mut self) -> Result<(), Error> {
+    pub(super) fn watch_log(&mut self) -> Result<(), LedgerError> {
         if self.log.as_ref().is_some_and(LedgerLog::is_unwatched) {
             self.fill_log()
         } else {
@@ -48,7 +48,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As [`hold`](Self::hold).
-    pub fn hand_over(&self, log: &mut LedgerLog, accepted: &Head) -> Result<(), Error> {
+    pub fn hand_over(&self, log: &mut LedgerLog, accepted: &Head) -> Result<(), LedgerError> {
         log.read()?;
         if log.can_build(accepted) {
             return Ok(());
@@ -63,16 +63,16 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log cannot be written, which delays nothing and may be ignored; or if the ledger cannot be read.
-    pub fn mark_in_log(&mut self, accepted: &Head) -> Result<(), Error> {
+    pub fn mark_in_log(&mut self, accepted: &Head) -> Result<(), LedgerError> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
         let unpublished =
-            outbox::first_unpublished(&self.connection).map_err(Error::sqlite(&self.file))?;
+            outbox::first_unpublished(&self.connection).map_err(LedgerError::sqlite(&self.file))?;
         let newest = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         let newest = unpublished.map_or(newest, |first| newest.min(first - 1));
         let published =
-            store::head_at(&self.connection, newest).map_err(Error::sqlite(&self.file))?;
+            store::head_at(&self.connection, newest).map_err(LedgerError::sqlite(&self.file))?;
         let Some(published) = published else {
             return Ok(());
         };
@@ -97,7 +97,7 @@ impl Ledger {
         &self,
         log: &mut LedgerLog,
         accepted: Head,
-    ) -> Result<(Vec<Head>, (usize, u64)), Error> {
+    ) -> Result<(Vec<Head>, (usize, u64)), LedgerError> {
         log.read()?;
         let extent = log.extent();
         Ok((
@@ -107,9 +107,9 @@ impl Ledger {
     }
 }
 
-impl Error {
+impl LedgerError {
     /// Returns true if a log is what cannot be used, for now.
     pub fn is_log_unavailable(&self) -> bool {
-        matches!(self, Error::Log(error) if log::Error::is_transient(error))
+        matches!(self, LedgerError::Log(error) if log::LedgerLogError::is_transient(error))
     }
 }

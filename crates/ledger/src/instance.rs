@@ -19,7 +19,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::chain::{Head, random_bytes};
-use super::error::Error;
+use super::error::LedgerError;
 use crate::{private, store};
 use bernstream_synopsis::clock::Timestamp;
 
@@ -61,7 +61,7 @@ impl TryFrom<String> for Instance {
 
 /// Rows that wait for a claim of another instance.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingRows {
     /// The head of the witness meanwhile.
     pub accepted: Head,
     pub since: Timestamp,
@@ -69,7 +69,7 @@ pub(super) struct Waiting {
 
 /// The file beside the ledger.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+struct InstanceFile {
     /// The last process here that was about to claim.
     instance: Instance,
     /// The one before it: the last one may have ended before it claimed.
@@ -80,7 +80,7 @@ struct Record {
 
 /// Maker of the claims that are a ledger's own.
 #[derive(Debug)]
-pub(super) struct Maker {
+pub(super) struct ClaimMaker {
     own: Instance,
     is_kept: bool,
     /// The processes here before.
@@ -126,23 +126,24 @@ impl fmt::Display for FilePlace {
     }
 }
 
-impl Maker {
+impl ClaimMaker {
     /// A new one, for the ledger in `folder`, whose lock is held.
     ///
     /// # Errors
     ///
     /// If the ledger's place, or what is kept there, cannot be read.
-    pub fn for_folder(folder: &Path) -> Result<Self, Error> {
+    pub fn for_folder(folder: &Path) -> Result<Self, LedgerError> {
         let path = record_in(folder);
-        let place = FilePlace::of_file(&store::file_in(folder)).map_err(Error::disk(&path))?;
+        let place =
+            FilePlace::of_file(&store::file_in(folder)).map_err(LedgerError::disk(&path))?;
         let kept = match fs::read(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Error::from_disk(&path, &error));
+                return Err(LedgerError::from_disk(&path, &error));
             }
             kept => kept.unwrap_or_default(),
         };
         // A loss of power can leave it empty.
-        let kept = serde_json::from_slice::<Record>(&kept)
+        let kept = serde_json::from_slice::<InstanceFile>(&kept)
             .ok()
             .filter(|kept| kept.place == place);
         let mut before = Vec::new();
@@ -150,9 +151,9 @@ impl Maker {
             before.push(kept.instance);
             before.extend(kept.earlier);
         }
-        let [a, b, c, d, e, f, g, h, ..] = random_bytes().ok_or(Error::Randomness)?;
+        let [a, b, c, d, e, f, g, h, ..] = random_bytes().ok_or(LedgerError::Randomness)?;
         let own = Instance(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
-        Ok(Maker {
+        Ok(ClaimMaker {
             own,
             is_kept: false,
             before,
@@ -178,18 +179,19 @@ impl Maker {
     /// # Errors
     ///
     /// If that cannot be written.
-    pub fn keep_name(&mut self, folder: &Path) -> Result<(), Error> {
+    pub fn keep_name(&mut self, folder: &Path) -> Result<(), LedgerError> {
         if self.is_kept {
             return Ok(());
         }
         let path = record_in(folder);
-        let place = FilePlace::of_file(&store::file_in(folder)).map_err(Error::disk(&path))?;
+        let place =
+            FilePlace::of_file(&store::file_in(folder)).map_err(LedgerError::disk(&path))?;
         let earlier = self
             .first
             .and_then(|first| first.maker)
             .or(self.before.first().copied());
         let draft = folder.join("instance.new");
-        let text = serde_json::json!(Record {
+        let text = serde_json::json!(InstanceFile {
             instance: self.own,
             earlier,
             place
@@ -197,7 +199,7 @@ impl Maker {
         .to_string();
         private::write_private(&draft, text.as_bytes())
             .and_then(|()| fs::rename(&draft, &path))
-            .map_err(Error::disk(&path))?;
+            .map_err(LedgerError::disk(&path))?;
         self.is_kept = true;
         Ok(())
     }

@@ -65,13 +65,14 @@ mod store;
 mod verify;
 pub mod witness;
 
-pub use self::append::Closing;
+pub use self::append::ClosingWindow;
 pub use self::chain::{
-    BudgetHolding, ClosedWindow, Configuration, Digest, Genesis, Head, Message, Outcome, Row, State,
+    BudgetHolding, ClosedWindow, Configuration, Digest, Genesis, Head, LedgerRow, MessageDigests,
+    ReleaseOutcome, StateDigest,
 };
-pub use self::error::Error;
-pub use self::evidence::{AcceptedEvidence, Evidence, Standing};
-pub use self::gap::Missing;
+pub use self::error::LedgerError;
+pub use self::evidence::{AcceptedEvidence, Evidence, WitnessStanding};
+pub use self::gap::MissingRows;
 pub use self::glance::LedgerSummary;
 pub use self::instance::Instance;
 pub use self::open::{Ledger, LedgerParams, PendingWrite, ledger_exists, new_id};

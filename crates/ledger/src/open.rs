@@ -9,11 +9,11 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::archive::Archive;
-use super::chain::{Digest, Genesis, Head, Row, random_bytes};
-use super::entry::Entry;
-use super::error::Error;
-use super::gap::Missing;
-use super::instance::{Instance, Maker, Waiting};
+use super::chain::{Digest, Genesis, Head, LedgerRow, random_bytes};
+use super::entry::LedgerEntry;
+use super::error::LedgerError;
+use super::gap::MissingRows;
+use super::instance::{ClaimMaker, Instance, WaitingRows};
 use super::log::LedgerLog;
 use super::outgoing::OutgoingRow;
 use super::replay::LedgerState;
@@ -45,8 +45,8 @@ pub struct Ledger {
     pub(super) keep_published: Duration,
     pub(super) state: LedgerState,
     /// Maker of its claims; a read-only ledger makes none.
-    pub(super) maker: Option<Maker>,
-    pub(super) waiting: Option<Waiting>,
+    pub(super) maker: Option<ClaimMaker>,
+    pub(super) waiting: Option<WaitingRows>,
     /// The row whose messages are being published.
     pub(super) outgoing: RefCell<Option<OutgoingRow>>,
     /// A write has failed.
@@ -62,12 +62,12 @@ pub struct Ledger {
 /// # Errors
 ///
 /// If the disk does not say: a ledger that cannot be seen is none that is missing.
-pub fn ledger_exists(params: &LedgerParams) -> Result<bool, Error> {
+pub fn ledger_exists(params: &LedgerParams) -> Result<bool, LedgerError> {
     let file = store::file_in(&params.path);
     match fs::symlink_metadata(&file) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::from_disk(&file, &error)),
+        Err(error) => Err(LedgerError::from_disk(&file, &error)),
     }
 }
 
@@ -76,8 +76,8 @@ pub fn ledger_exists(params: &LedgerParams) -> Result<bool, Error> {
 /// # Errors
 ///
 /// [`Error::Randomness`] if the operating system provides no randomness.
-pub fn new_id() -> Result<String, Error> {
-    let bytes = random_bytes().ok_or(Error::Randomness)?;
+pub fn new_id() -> Result<String, LedgerError> {
+    let bytes = random_bytes().ok_or(LedgerError::Randomness)?;
     Ok(Digest::from(bytes).to_string().chars().take(32).collect())
 }
 
@@ -96,7 +96,7 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Locked`], or if the folder cannot be created or written.
-    pub fn prepare(params: &LedgerParams) -> Result<(), Error> {
+    pub fn prepare(params: &LedgerParams) -> Result<(), LedgerError> {
         store::make_folder(&params.path)?;
         store::lock_folder(&params.path).map(drop)
     }
@@ -106,16 +106,16 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Exists`] or [`Error::Locked`], or if the folder cannot be written.
-    pub fn create(params: &LedgerParams, genesis: Genesis) -> Result<Ledger, Error> {
+    pub fn create(params: &LedgerParams, genesis: Genesis) -> Result<Ledger, LedgerError> {
         store::make_folder(&params.path)?;
         let lock = store::lock_folder(&params.path)?;
         if ledger_exists(params)? {
-            return Err(Error::Exists {
+            return Err(LedgerError::Exists {
                 path: params.path.clone(),
             });
         }
         let sequence = genesis.first_sequence();
-        let row = Entry::new(None, sequence, &Row::Genesis(genesis), None)?;
+        let row = LedgerEntry::new(None, sequence, &LedgerRow::Genesis(genesis), None)?;
         store::create_database(&params.path, |transaction| row.insert(transaction))?;
         Ledger::load_locked(params, lock)
     }
@@ -127,9 +127,9 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Missing`], [`Error::Locked`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
-    pub fn open(params: &LedgerParams) -> Result<Ledger, Error> {
+    pub fn open(params: &LedgerParams) -> Result<Ledger, LedgerError> {
         if !ledger_exists(params)? {
-            return Err(Error::Missing {
+            return Err(LedgerError::Missing {
                 path: params.path.clone(),
             });
         }
@@ -142,7 +142,7 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
-    pub fn newest_settings(params: &LedgerParams) -> Result<String, Error> {
+    pub fn newest_settings(params: &LedgerParams) -> Result<String, LedgerError> {
         let connection = Ledger::connect_read_only(params)?;
         let file = store::file_in(&params.path);
         Ok(replay::replay_rows(&connection, &file)?.account.settings)
@@ -153,7 +153,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`open`](Self::open), but for its lock.
-    pub fn open_unlocked(params: &LedgerParams) -> Result<Option<Ledger>, Error> {
+    pub fn open_unlocked(params: &LedgerParams) -> Result<Option<Ledger>, LedgerError> {
         let mut connection = Ledger::connect_read_only(params)?;
         let file = store::file_in(&params.path);
         if store::file_format(&connection, &file)? < store::FORMAT {
@@ -168,15 +168,15 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Missing`], or if the ledger is damaged or cannot be read.
-    pub fn pending_write(params: &LedgerParams) -> Result<Option<PendingWrite>, Error> {
+    pub fn pending_write(params: &LedgerParams) -> Result<Option<PendingWrite>, LedgerError> {
         if !ledger_exists(params)? {
-            return Err(Error::Missing {
+            return Err(LedgerError::Missing {
                 path: params.path.clone(),
             });
         }
         let file = store::file_in(&params.path);
         let connection = match store::open_database(&file, false) {
-            Err(Error::Unfinished { .. }) => return Ok(Some(PendingWrite::Unfinished)),
+            Err(LedgerError::Unfinished { .. }) => return Ok(Some(PendingWrite::Unfinished)),
             other => other?,
         };
         let format = store::file_format(&connection, &file)?;
@@ -191,7 +191,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`open`](Self::open).
-    pub fn inspect(params: &LedgerParams) -> Result<Ledger, Error> {
+    pub fn inspect(params: &LedgerParams) -> Result<Ledger, LedgerError> {
         Ledger::inspect_telling(params, &mut |_, _| {})
     }
 
@@ -203,7 +203,7 @@ impl Ledger {
     pub fn inspect_telling(
         params: &LedgerParams,
         told: &mut dyn FnMut(u64, u64),
-    ) -> Result<Ledger, Error> {
+    ) -> Result<Ledger, LedgerError> {
         let file = store::file_in(&params.path);
         let mut connection = Ledger::connect_read_only(params)?;
         if store::file_format(&connection, &file)? < store::FORMAT {
@@ -220,12 +220,12 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Damaged`], and [`Error::Replaced`] if the file was changed since it was opened.
-    pub fn verify_all(&mut self) -> Result<(), Error> {
+    pub fn verify_all(&mut self) -> Result<(), LedgerError> {
         self.check_usable()?;
         let state = verify::verify_all_rows(&self.connection, &self.file, &mut |_, _| {})?;
         // Without the lock a worker may append rows in the meantime.
         if self.lock.is_some() && state.head != self.state.head {
-            return Err(Error::Replaced {
+            return Err(LedgerError::Replaced {
                 path: self.file.clone(),
             });
         }
@@ -233,14 +233,14 @@ impl Ledger {
         Ok(())
     }
 
-    fn load_locked(params: &LedgerParams, lock: File) -> Result<Ledger, Error> {
+    fn load_locked(params: &LedgerParams, lock: File) -> Result<Ledger, LedgerError> {
         let file = store::file_in(&params.path);
         let mut connection = store::open_database(&file, true)?;
         if store::file_format(&connection, &file)? < store::FORMAT {
-            verify::migrate_from_4(&mut connection).map_err(Error::sqlite(&file))?;
+            verify::migrate_from_4(&mut connection).map_err(LedgerError::sqlite(&file))?;
         }
         let state = replay::replay_newest(&mut connection, &file)?;
-        let maker = Maker::for_folder(&params.path)?;
+        let maker = ClaimMaker::for_folder(&params.path)?;
         let mut ledger = Ledger::read_only(params, connection, file, state);
         ledger.lock = Some(lock);
         ledger.maker = Some(maker);
@@ -270,16 +270,16 @@ impl Ledger {
     }
 
     /// A connection that cannot write.
-    pub(super) fn connect_read_only(params: &LedgerParams) -> Result<Connection, Error> {
+    pub(super) fn connect_read_only(params: &LedgerParams) -> Result<Connection, LedgerError> {
         if !ledger_exists(params)? {
-            return Err(Error::Missing {
+            return Err(LedgerError::Missing {
                 path: params.path.clone(),
             });
         }
         let file = store::file_in(&params.path);
         match store::open_database(&file, false) {
             // A crash has left a transaction in the middle, which only a writer can roll back.
-            Err(Error::Unfinished { .. }) => {
+            Err(LedgerError::Unfinished { .. }) => {
                 let lock = store::lock_folder(&params.path)?;
                 drop(store::open_database(&file, true)?);
                 drop(lock);
@@ -298,10 +298,10 @@ impl Ledger {
     pub fn wait_with(
         &mut self,
         pause: impl FnMut(i32) -> bool + Send + 'static,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         self.connection
             .busy_handler(Some(pause))
-            .map_err(Error::sqlite(&self.file))
+            .map_err(LedgerError::sqlite(&self.file))
     }
 
     pub fn genesis(&self) -> &Genesis {
@@ -309,7 +309,7 @@ impl Ledger {
     }
 
     /// The rows after the first that it does not have, because it was built from a checkpoint of its log.
-    pub fn missing(&self) -> Option<Missing> {
+    pub fn missing(&self) -> Option<MissingRows> {
         self.state.missing()
     }
 
@@ -342,7 +342,7 @@ impl Ledger {
 
     /// The name under which this process claims; `None` if it is read-only.
     pub fn instance(&self) -> Option<Instance> {
-        self.maker.as_ref().map(Maker::own)
+        self.maker.as_ref().map(ClaimMaker::own)
     }
 
     /// The number that the next row will have.
@@ -395,9 +395,9 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Broken`] if one has.
-    pub(super) fn check_usable(&self) -> Result<(), Error> {
+    pub(super) fn check_usable(&self) -> Result<(), LedgerError> {
         if self.is_broken {
-            Err(Error::Broken {
+            Err(LedgerError::Broken {
                 path: self.file.clone(),
             })
         } else {
@@ -410,24 +410,24 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read, or an earlier write failed.
-    pub fn contains(&self, head: &Head) -> Result<bool, Error> {
+    pub fn contains(&self, head: &Head) -> Result<bool, LedgerError> {
         self.check_usable()?;
         let Ok(sequence) = i64::try_from(head.sequence) else {
             return Ok(false);
         };
-        let found =
-            store::digest_at(&self.connection, sequence).map_err(Error::sqlite(&self.file))?;
+        let found = store::digest_at(&self.connection, sequence)
+            .map_err(LedgerError::sqlite(&self.file))?;
         if let Some(found) = found {
             return Ok(found == head.digest);
         }
         // A witness says what it has accepted of late, and that is not in an archive; only one that is read from afar may not.
         let mut is_archived = false;
         if let Some(archive) = Archive::with_row_after(&self.connection, sequence.saturating_sub(1))
-            .map_err(Error::sqlite(&self.file))?
+            .map_err(LedgerError::sqlite(&self.file))?
         {
             archive.each_entry(&self.file, |entry| {
                 is_archived |= entry.head == *head;
-                Ok::<(), Error>(())
+                Ok::<(), LedgerError>(())
             })?;
         }
         Ok(is_archived)

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::chain::{Digest, Head};
-use super::error::Error;
+use super::error::LedgerError;
 use super::open::Ledger;
 use super::outgoing::OutgoingRow;
 use crate::store;
@@ -119,10 +119,10 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn published_in(&self, sequence: u64) -> Result<Vec<PublishedMessage>, Error> {
+    pub fn published_in(&self, sequence: u64) -> Result<Vec<PublishedMessage>, LedgerError> {
         let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
-        let Some(row) =
-            OutgoingRow::read_row(&self.connection, sequence).map_err(Error::sqlite(&self.file))?
+        let Some(row) = OutgoingRow::read_row(&self.connection, sequence)
+            .map_err(LedgerError::sqlite(&self.file))?
         else {
             return Ok(Vec::new());
         };
@@ -130,13 +130,13 @@ impl Ledger {
         let mut waiting = self
             .connection
             .prepare(waiting)
-            .map_err(Error::sqlite(&self.file))?;
+            .map_err(LedgerError::sqlite(&self.file))?;
         let mut published = Vec::new();
         for (place, message) in (0..).zip(row.messages) {
             let is_waiting: Option<bool> = waiting
                 .query_row([sequence, place], |row| row.get(0))
                 .optional()
-                .map_err(Error::sqlite(&self.file))?;
+                .map_err(LedgerError::sqlite(&self.file))?;
             let kept = match is_waiting {
                 Some(true) => continue,
                 Some(false) => Some(OutboxSlot { sequence, place }),
@@ -156,7 +156,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn newest_messages(&self) -> Result<Vec<PublishedMessage>, Error> {
+    pub fn newest_messages(&self) -> Result<Vec<PublishedMessage>, LedgerError> {
         match self.newest_published()? {
             Some(newest) => self.published_in(newest.sequence),
             None => Ok(Vec::new()),
@@ -168,14 +168,14 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read, or if a message is not there or not the one that was paid for.
-    pub fn kept_in_slots(&self, slots: &[OutboxSlot]) -> Result<Vec<Paid>, Error> {
+    pub fn kept_in_slots(&self, slots: &[OutboxSlot]) -> Result<Vec<Paid>, LedgerError> {
         let stored = "SELECT sequence, place, key, headers, bytes FROM outbox WHERE sequence = ?1 AND place = ?2";
         let mut messages = Vec::with_capacity(slots.len());
         for slot in slots {
             let message = self
                 .connection
-                .query_row(stored, [slot.sequence, slot.place], StoredMessage::read)
-                .map_err(Error::sqlite(&self.file))?;
+                .query_row(stored, [slot.sequence, slot.place], OutboxMessage::read)
+                .map_err(LedgerError::sqlite(&self.file))?;
             messages.push(self.check_paid(message)?);
         }
         Ok(messages)
@@ -193,7 +193,7 @@ impl Ledger {
         accepted: &Head,
         now: Timestamp,
         most: usize,
-    ) -> Result<Vec<Paid>, Error> {
+    ) -> Result<Vec<Paid>, LedgerError> {
         let mut due = MessagePortion::new(most);
         self.each_message(UNPUBLISHED, accepted, None, |paid| {
             paid.publish_at <= now && due.add(paid)
@@ -206,7 +206,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`deliverable`](Self::deliverable).
-    pub fn next_due(&self, accepted: &Head) -> Result<Option<Timestamp>, Error> {
+    pub fn next_due(&self, accepted: &Head) -> Result<Option<Timestamp>, LedgerError> {
         let mut next = None;
         self.each_message(UNPUBLISHED, accepted, None, |paid| {
             next = Some(paid.publish_at);
@@ -227,7 +227,7 @@ impl Ledger {
         accepted: &Head,
         after: Option<&Paid>,
         most: usize,
-    ) -> Result<Vec<Paid>, Error> {
+    ) -> Result<Vec<Paid>, LedgerError> {
         let mut kept = MessagePortion::new(most);
         self.each_message(KEPT, accepted, after, |paid| kept.add(paid))?;
         Ok(kept.messages)
@@ -238,12 +238,12 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn unpublished_count(&self) -> Result<u64, Error> {
+    pub fn unpublished_count(&self) -> Result<u64, LedgerError> {
         let count = "SELECT count(*) FROM outbox WHERE published_at IS NULL";
         let count: i64 = self
             .connection
             .query_row(count, [], |row| row.get(0))
-            .map_err(Error::sqlite(&self.file))?;
+            .map_err(LedgerError::sqlite(&self.file))?;
         Ok(count.unsigned_abs())
     }
 
@@ -252,11 +252,11 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn has_published(&self) -> Result<bool, Error> {
+    pub fn has_published(&self) -> Result<bool, LedgerError> {
         let any = "SELECT EXISTS (SELECT 1 FROM outbox WHERE published_at IS NOT NULL)";
         self.connection
             .query_row(any, [], |row| row.get(0))
-            .map_err(Error::sqlite(&self.file))
+            .map_err(LedgerError::sqlite(&self.file))
     }
 
     /// Records that all of `paid` is durable at the sink, and drops messages whose retention is over, in the order of their rows.
@@ -265,7 +265,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be written; it then accepts no more writes.
-    pub fn mark_published(&mut self, paid: &[Paid], now: Timestamp) -> Result<(), Error> {
+    pub fn mark_published(&mut self, paid: &[Paid], now: Timestamp) -> Result<(), LedgerError> {
         let keep_from = now.minus(self.keep_published);
         let head = i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX);
         self.write_transaction(|transaction| {
@@ -290,7 +290,7 @@ impl Ledger {
         accepted: &Head,
         after: Option<&Paid>,
         mut take: impl FnMut(Paid) -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         // A foreign head covers none of our rows; the head that a new ledger follows is older than all of them.
         if !self.contains(accepted)? {
             return Ok(());
@@ -300,12 +300,12 @@ impl Ledger {
         let mut statement = self
             .connection
             .prepare(query)
-            .map_err(Error::sqlite(&self.file))?;
+            .map_err(LedgerError::sqlite(&self.file))?;
         let mut found = statement
             .query(params![accepted, after.sequence, after.place])
-            .map_err(Error::sqlite(&self.file))?;
-        while let Some(row) = found.next().map_err(Error::sqlite(&self.file))? {
-            let message = StoredMessage::read(row).map_err(Error::sqlite(&self.file))?;
+            .map_err(LedgerError::sqlite(&self.file))?;
+        while let Some(row) = found.next().map_err(LedgerError::sqlite(&self.file))? {
+            let message = OutboxMessage::read(row).map_err(LedgerError::sqlite(&self.file))?;
             if !take(self.check_paid(message)?) {
                 break;
             }
@@ -318,18 +318,18 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Damaged`] if they differ, or if the ledger cannot be read.
-    fn check_paid(&self, message: StoredMessage) -> Result<Paid, Error> {
+    fn check_paid(&self, message: OutboxMessage) -> Result<Paid, LedgerError> {
         let sequence = message.sequence;
         let place = message.place;
         let mut outgoing = self.outgoing.borrow_mut();
         if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
             *outgoing = OutgoingRow::read_row(&self.connection, sequence)
-                .map_err(Error::sqlite(&self.file))?;
+                .map_err(LedgerError::sqlite(&self.file))?;
         }
         // The row was verified when the file was opened; the file may have been edited since.
         let paid = outgoing.as_ref().and_then(|row| message.paid_for_by(row));
         paid.ok_or_else(|| {
-            Error::damaged(
+            LedgerError::damaged(
                 &self.file,
                 format!("row {sequence}: its message {place} was changed"),
             )
@@ -362,7 +362,7 @@ impl MessagePortion {
 }
 
 /// A message as it is stored.
-struct StoredMessage {
+struct OutboxMessage {
     sequence: i64,
     place: u32,
     key: String,
@@ -370,12 +370,12 @@ struct StoredMessage {
     bytes: Vec<u8>,
 }
 
-impl StoredMessage {
+impl OutboxMessage {
     /// Reads the columns `sequence, place, key, headers, bytes`.
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let sequence = row.get(0)?;
         let place = row.get(1)?;
-        Ok(StoredMessage {
+        Ok(OutboxMessage {
             sequence,
             place,
             key: row.get(2)?,
@@ -386,7 +386,7 @@ impl StoredMessage {
 
     /// Returns the message, if it is what `row` has paid for.
     fn paid_for_by(self, row: &OutgoingRow) -> Option<Paid> {
-        let StoredMessage {
+        let OutboxMessage {
             sequence,
             place,
             key,

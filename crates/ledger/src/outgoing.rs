@@ -2,8 +2,8 @@
 
 use rusqlite::Connection;
 
-use super::chain::{Digest, Message, Outcome, Row};
-use super::entry::Entry;
+use super::chain::{Digest, LedgerRow, MessageDigests, ReleaseOutcome};
+use super::entry::LedgerEntry;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
@@ -20,7 +20,7 @@ pub struct OutputMessage {
 
 impl OutputMessage {
     /// Returns true if it has the bytes of one of these.
-    pub(super) fn is_one_of(&self, messages: &[Message]) -> bool {
+    pub(super) fn is_one_of(&self, messages: &[MessageDigests]) -> bool {
         messages.iter().any(|message| message.bytes == self.digest)
     }
 }
@@ -31,7 +31,7 @@ pub(super) struct OutgoingRow {
     pub sequence: i64,
     pub window: Span,
     pub publish_at: Timestamp,
-    pub messages: Vec<Message>,
+    pub messages: Vec<MessageDigests>,
 }
 
 impl OutgoingRow {
@@ -41,11 +41,11 @@ impl OutgoingRow {
     ///
     /// If the ledger cannot be read.
     pub fn read_row(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
-        let entry = Entry::of_row(connection, sequence)?;
-        let Some(Ok(Row::Window(row))) = entry.map(|entry| entry.row()) else {
+        let entry = LedgerEntry::of_row(connection, sequence)?;
+        let Some(Ok(LedgerRow::Window(row))) = entry.map(|entry| entry.row()) else {
             return Ok(None);
         };
-        let Outcome::Released {
+        let ReleaseOutcome::Released {
             publish_at,
             messages,
             ..

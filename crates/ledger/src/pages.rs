@@ -10,9 +10,9 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::archive::Archive;
-use super::chain::Message;
-use super::entry::Entry;
-use super::error::Error;
+use super::chain::MessageDigests;
+use super::entry::LedgerEntry;
+use super::error::LedgerError;
 use super::outbox::OutboxSlot;
 use super::spent::{LIVE, StoredBlock, read_spent};
 use super::states::StoredState;
@@ -50,26 +50,26 @@ impl StoredMessage {
     }
 
     /// Returns true if it is the one that was paid for; only of a published one the bytes may have been dropped.
-    pub fn is_of(&self, message: &Message) -> bool {
+    pub fn is_of(&self, message: &MessageDigests) -> bool {
         message.has_content(&self.key, &self.headers, self.bytes.as_deref())
             && (self.bytes.is_some() || self.is_published)
     }
 }
 
 /// Rows with their messages, the file that they were moved to, or all that comes after the newest row.
-pub(super) enum Page {
+pub(super) enum LedgerPage {
     /// The messages of the rows up to `pruned` were dropped.
     Rows {
         rows: Vec<RowMessages>,
         pruned: i64,
     },
     Archived(Archive),
-    End(Rest),
+    End(NewestTables),
 }
 
 /// A row, and the stored messages of it.
 pub(super) struct RowMessages {
-    pub entry: Entry,
+    pub entry: LedgerEntry,
     pub messages: Vec<StoredMessage>,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct OutboxRange {
 }
 
 /// Tables that a row changes, as they are after the newest one.
-pub(super) struct Rest {
+pub(super) struct NewestTables {
     /// `None` without a message.
     pub outbox: Option<OutboxRange>,
     /// The unpublished messages, as their index names them.
@@ -93,16 +93,16 @@ pub(super) struct Rest {
 }
 
 /// Place of the rows after some row.
-enum Source {
+enum RowSource {
     Archived(Archive),
     /// Those that fit on a page; none if there are no more.
-    Here(Vec<Entry>),
+    Here(Vec<LedgerEntry>),
 }
 
 /// Copies the rows after number `after`, or says where they are. Ends where archived rows follow.
-fn copy_entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
+fn copy_entries(connection: &Connection, after: i64) -> rusqlite::Result<RowSource> {
     if let Some(archive) = Archive::with_row_after(connection, after)? {
-        return Ok(Source::Archived(archive));
+        return Ok(RowSource::Archived(archive));
     }
     let all = format!("SELECT {COLUMNS} FROM rows WHERE sequence > ?1 ORDER BY sequence");
     let mut statement = connection.prepare(&all)?;
@@ -114,7 +114,7 @@ fn copy_entries(connection: &Connection, after: i64) -> rusqlite::Result<Source>
         && bytes < BYTES
         && let Some(row) = stored.next()?
     {
-        let entry = Entry::read(row)?;
+        let entry = LedgerEntry::read(row)?;
         if next.is_some_and(|next| next != entry.head.sequence) {
             break;
         }
@@ -122,7 +122,7 @@ fn copy_entries(connection: &Connection, after: i64) -> rusqlite::Result<Source>
         bytes += entry.text_size();
         entries.push(entry);
     }
-    Ok(Source::Here(entries))
+    Ok(RowSource::Here(entries))
 }
 
 /// Reads in one short transaction, unless one is open.
@@ -144,18 +144,18 @@ pub(super) fn in_one_read<T>(
 /// # Errors
 ///
 /// The first error of `each`, or if the ledger cannot be read.
-pub(super) fn each_entry<E: From<Error>>(
+pub(super) fn each_entry<E: From<LedgerError>>(
     connection: &Connection,
     file: &Path,
     mut after: i64,
     last: i64,
-    mut each: impl FnMut(Entry) -> Result<(), E>,
+    mut each: impl FnMut(LedgerEntry) -> Result<(), E>,
 ) -> Result<(), E> {
     loop {
         match in_one_read(connection, || copy_entries(connection, after))
-            .map_err(Error::sqlite(file))?
+            .map_err(LedgerError::sqlite(file))?
         {
-            Source::Archived(archive) => {
+            RowSource::Archived(archive) => {
                 archive.each_entry(file, |entry| {
                     if is_between(&entry, after, last) {
                         each(entry)
@@ -165,11 +165,11 @@ pub(super) fn each_entry<E: From<Error>>(
                 })?;
                 after = archive.last;
             }
-            Source::Here(page) => {
-                let Some(end) = page.last().map(Entry::sequence) else {
+            RowSource::Here(page) => {
+                let Some(end) = page.last().map(LedgerEntry::sequence) else {
                     return Ok(());
                 };
-                let end = end.map_err(Error::sqlite(file))?;
+                let end = end.map_err(LedgerError::sqlite(file))?;
                 for entry in page {
                     if is_between(&entry, after, last) {
                         each(entry)?;
@@ -185,7 +185,7 @@ pub(super) fn each_entry<E: From<Error>>(
 }
 
 /// Returns true if `entry` is a row after number `after`, and up to `last`.
-fn is_between(entry: &Entry, after: i64, last: i64) -> bool {
+fn is_between(entry: &LedgerEntry, after: i64, last: i64) -> bool {
     i64::try_from(entry.head.sequence).is_ok_and(|sequence| after < sequence && sequence <= last)
 }
 
@@ -198,18 +198,22 @@ pub(super) fn next_page(
     connection: &Connection,
     after: i64,
     live_from: Timestamp,
-) -> rusqlite::Result<Page> {
+) -> rusqlite::Result<LedgerPage> {
     in_one_read(connection, || read_page(connection, after, live_from))
 }
 
-fn read_page(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::Result<Page> {
+fn read_page(
+    connection: &Connection,
+    after: i64,
+    live_from: Timestamp,
+) -> rusqlite::Result<LedgerPage> {
     let pruned = store::pruned_to(connection)?;
     let entries = match copy_entries(connection, after)? {
-        Source::Archived(archive) => return Ok(Page::Archived(archive)),
-        Source::Here(entries) if entries.is_empty() => {
-            return Ok(Page::End(Rest::read(connection, live_from)?));
+        RowSource::Archived(archive) => return Ok(LedgerPage::Archived(archive)),
+        RowSource::Here(entries) if entries.is_empty() => {
+            return Ok(LedgerPage::End(NewestTables::read(connection, live_from)?));
         }
-        Source::Here(entries) => entries,
+        RowSource::Here(entries) => entries,
     };
     let messages = "SELECT place, key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 ORDER BY place";
     let mut messages = connection.prepare(messages)?;
@@ -230,10 +234,10 @@ fn read_page(connection: &Connection, after: i64, live_from: Timestamp) -> rusql
             break;
         }
     }
-    Ok(Page::Rows { rows, pruned })
+    Ok(LedgerPage::Rows { rows, pruned })
 }
 
-impl Rest {
+impl NewestTables {
     fn read(connection: &Connection, live_from: Timestamp) -> rusqlite::Result<Self> {
         let first = "SELECT sequence FROM outbox ORDER BY sequence ASC, place ASC LIMIT 1";
         let first: Option<i64> = connection
@@ -256,7 +260,7 @@ impl Rest {
                 place: row.get(1)?,
             })
         })?;
-        Ok(Rest {
+        Ok(NewestTables {
             outbox,
             unpublished: unpublished.collect::<rusqlite::Result<_>>()?,
             pruned: store::pruned_to(connection)?,

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::chain::{ClosedWindow, Head, Row};
-use super::entry::Entry;
-use super::error::Error;
+use super::chain::{ClosedWindow, Head, LedgerRow};
+use super::entry::LedgerEntry;
+use super::error::LedgerError;
 use super::open::Ledger;
 use super::spent::{StoredBlock, read_spent};
 use super::store::COLUMNS;
 use crate::{pages, states};
-use bernstream_synopsis::Recorded;
+use bernstream_synopsis::RecordedPositions;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
@@ -18,8 +18,8 @@ use bernstream_synopsis::price::Price;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRow {
     pub head: Head,
-    pub row: Row,
-    entry: Entry,
+    pub row: LedgerRow,
+    entry: LedgerEntry,
 }
 
 impl StoredRow {
@@ -55,15 +55,15 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read or is damaged.
-    pub fn newest_blocks(&self, most: usize) -> Result<Vec<(Span, Price)>, Error> {
+    pub fn newest_blocks(&self, most: usize) -> Result<Vec<(Span, Price)>, LedgerError> {
         let newest = "SELECT block_start, block_end, price FROM spent ORDER BY block_start DESC, block_end DESC LIMIT ?1";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let stored =
-            read_spent(&self.connection, newest, &[most]).map_err(Error::sqlite(&self.file))?;
+        let stored = read_spent(&self.connection, newest, &[most])
+            .map_err(LedgerError::sqlite(&self.file))?;
         let mut blocks = Vec::with_capacity(stored.len());
         for StoredBlock { block, spent } in stored {
             let spent = serde_json::from_str(&spent)
-                .map_err(|error| Error::damaged(&self.file, error.to_string()))?;
+                .map_err(|error| LedgerError::damaged(&self.file, error.to_string()))?;
             blocks.push((block, spent));
         }
         Ok(blocks)
@@ -74,7 +74,7 @@ impl Ledger {
     /// # Errors
     ///
     /// The first error of `each`, or if the ledger cannot be read or is damaged.
-    pub fn each_row<E: From<Error>>(
+    pub fn each_row<E: From<LedgerError>>(
         &self,
         mut each: impl FnMut(StoredRow) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -82,7 +82,7 @@ impl Ledger {
         pages::each_entry(&self.connection, &self.file, i64::MIN, last, |entry| {
             let row = entry
                 .row()
-                .map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+                .map_err(|e| LedgerError::damaged(&self.file, e.to_string()))?;
             each(StoredRow {
                 head: entry.head,
                 row,
@@ -110,11 +110,11 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read or is damaged.
-    pub fn rows(&self) -> Result<Vec<StoredRow>, Error> {
+    pub fn rows(&self) -> Result<Vec<StoredRow>, LedgerError> {
         let mut rows = Vec::new();
         self.each_row(|row| {
             rows.push(row);
-            Ok::<(), Error>(())
+            Ok::<(), LedgerError>(())
         })?;
         Ok(rows)
     }
@@ -127,11 +127,11 @@ impl Ledger {
     pub fn newest_windows(
         &self,
         mut more: impl FnMut(&ClosedWindow) -> bool,
-    ) -> Result<Vec<(u64, ClosedWindow)>, Error> {
+    ) -> Result<Vec<(u64, ClosedWindow)>, LedgerError> {
         let mut newest = Vec::new();
         self.each_row_back(|sequence, row| {
-            let Row::Window(closed) = row else {
-                return matches!(row, Row::Configuration(_));
+            let LedgerRow::Window(closed) = row else {
+                return matches!(row, LedgerRow::Configuration(_));
             };
             let has_more = more(&closed);
             newest.push((sequence, closed));
@@ -141,20 +141,23 @@ impl Ledger {
     }
 
     /// Passes rows and their numbers to `each`, newest first, for as long as it wants more.
-    fn each_row_back(&self, mut each: impl FnMut(u64, Row) -> bool) -> Result<(), Error> {
+    fn each_row_back(
+        &self,
+        mut each: impl FnMut(u64, LedgerRow) -> bool,
+    ) -> Result<(), LedgerError> {
         let all = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence DESC");
         let mut statement = self
             .connection
             .prepare(&all)
-            .map_err(Error::sqlite(&self.file))?;
+            .map_err(LedgerError::sqlite(&self.file))?;
         for entry in statement
-            .query_map([], Entry::read)
-            .map_err(Error::sqlite(&self.file))?
+            .query_map([], LedgerEntry::read)
+            .map_err(LedgerError::sqlite(&self.file))?
         {
-            let entry = entry.map_err(Error::sqlite(&self.file))?;
+            let entry = entry.map_err(LedgerError::sqlite(&self.file))?;
             let row = entry
                 .row()
-                .map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+                .map_err(|e| LedgerError::damaged(&self.file, e.to_string()))?;
             if !each(entry.head.sequence, row) {
                 break;
             }
@@ -172,19 +175,19 @@ impl Ledger {
         &self,
         since: Timestamp,
         cutoff: impl Fn(Span) -> Timestamp,
-    ) -> Result<Recorded, Error> {
+    ) -> Result<RecordedPositions, LedgerError> {
         let mut windows = 0;
         let mut past = None;
         // Settings that are recorded later have no row yet at which to stop.
         if self.turn.as_ref().is_some_and(|turn| turn.is_postponed) {
-            return Ok(Recorded {
+            return Ok(RecordedPositions {
                 ends: self.ends().clone(),
                 past,
             });
         }
         self.each_row_back(|_, row| {
             // Under other settings windows may have closed later.
-            let Row::Window(closed) = row else {
+            let LedgerRow::Window(closed) = row else {
                 return false;
             };
             let cutoff = cutoff(closed.window);
@@ -192,7 +195,7 @@ impl Ledger {
             windows += 1;
             past.is_none() && windows < MOST_WINDOWS
         })?;
-        Ok(Recorded {
+        Ok(RecordedPositions {
             ends: self.ends().clone(),
             past,
         })
@@ -208,7 +211,7 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Damaged`] if it is missing, or not the one that the newest row with a state of this slot wrote.
-    pub fn noise_state(&self, slot: &str) -> Result<Option<Vec<u8>>, Error> {
+    pub fn noise_state(&self, slot: &str) -> Result<Option<Vec<u8>>, LedgerError> {
         self.check_usable()?;
         states::read_state(&self.connection, &self.file, &self.state.account, slot)
     }

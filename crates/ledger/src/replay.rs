@@ -11,11 +11,11 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::account::Account;
-use super::chain::{ClosedWindow, Digest, Form, Genesis, Head, Link, Outcome, Row};
+use super::chain::{ClosedWindow, Digest, Genesis, Head, LedgerRow, Link, ReleaseOutcome, RowForm};
 use super::checkpoint::Checkpoint;
-use super::entry::Entry;
-use super::error::Error;
-use super::gap::{Gap, Missing};
+use super::entry::LedgerEntry;
+use super::error::LedgerError;
+use super::gap::{MissingRows, RowGap};
 use super::spent::{LIVE, SpentBlock, read_spent, same_as_spent};
 use super::states::check_states;
 use crate::outbox;
@@ -31,29 +31,32 @@ pub(super) struct LedgerState {
     pub origin: Digest,
     pub head: Head,
     /// Form of the head.
-    pub form: Form,
+    pub form: RowForm,
     pub account: Account,
     /// Place at which the rows go on after the first, if the next ones are not there.
-    pub gap: Option<Gap>,
+    pub gap: Option<RowGap>,
 }
 
 /// A row that was verified and applied.
 pub(super) struct AppliedRow {
-    pub row: Row,
+    pub row: LedgerRow,
     /// The blocks that it has charged, with all that they have spent by now.
     pub spent: Vec<SpentBlock>,
 }
 
 impl LedgerState {
     /// Begins with the first row.
-    pub fn from_first_row(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
+    pub fn from_first_row(
+        entry: &LedgerEntry,
+        damaged: impl Fn(String) -> LedgerError,
+    ) -> Result<Self, LedgerError> {
         if !entry.is_successor_of(None) {
             return Err(damaged(
                 "it was changed, or a row before it was changed or is missing".into(),
             ));
         }
         match entry.row() {
-            Ok(Row::Genesis(genesis)) => {
+            Ok(LedgerRow::Genesis(genesis)) => {
                 if entry.head.sequence != genesis.first_sequence() {
                     return Err(damaged("it is not numbered as a first row".into()));
                 }
@@ -77,9 +80,9 @@ impl LedgerState {
     /// Verifies and applies the next row.
     pub fn apply_entry(
         &mut self,
-        entry: &Entry,
-        damaged: impl Fn(String) -> Error,
-    ) -> Result<AppliedRow, Error> {
+        entry: &LedgerEntry,
+        damaged: impl Fn(String) -> LedgerError,
+    ) -> Result<AppliedRow, LedgerError> {
         let sequence = entry.head.sequence;
         if let Some(gap) = self.gap.as_ref().filter(|gap| gap.sequence == sequence) {
             let before = gap.before;
@@ -115,11 +118,11 @@ impl LedgerState {
     /// that row has its digest.
     fn pass_gap(
         &mut self,
-        entry: &Entry,
+        entry: &LedgerEntry,
         before: Link,
         account: Account,
-        damaged: impl Fn(String) -> Error,
-    ) -> Result<AppliedRow, Error> {
+        damaged: impl Fn(String) -> LedgerError,
+    ) -> Result<AppliedRow, LedgerError> {
         if !entry.is_successor_of(Some(before)) {
             return Err(damaged(
                 "it was changed, or does not follow the gap before it".into(),
@@ -150,11 +153,11 @@ impl LedgerState {
     }
 
     /// The rows that are not there.
-    pub fn missing(&self) -> Option<Missing> {
+    pub fn missing(&self) -> Option<MissingRows> {
         let gap = self.gap.as_ref()?;
         let first = self.genesis.first_sequence().saturating_add(1);
         let last = gap.sequence.checked_sub(1).filter(|last| *last >= first)?;
-        Some(Missing {
+        Some(MissingRows {
             first,
             last,
             before: gap.before,
@@ -175,16 +178,16 @@ impl LedgerState {
         found: Checkpoint,
         connection: &Connection,
         file: &Path,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         let sequence = found.head.sequence;
         let number = i64::try_from(sequence).unwrap_or(i64::MAX);
-        let entry = Entry::of_row(connection, number).map_err(Error::sqlite(file))?;
+        let entry = LedgerEntry::of_row(connection, number).map_err(LedgerError::sqlite(file))?;
         let Some(entry) = entry
             .filter(|entry| entry.head.digest == found.head.digest && found.origin == self.origin)
         else {
             let what =
                 format!("row {sequence}: it, or the first row, is not the one of its checkpoint");
-            return Err(Error::damaged(file, what));
+            return Err(LedgerError::damaged(file, what));
         };
         self.head = found.head;
         self.form = entry.link_after().form;
@@ -209,42 +212,46 @@ impl LedgerState {
 pub(super) fn replay_newest(
     connection: &mut Connection,
     file: &Path,
-) -> Result<LedgerState, Error> {
+) -> Result<LedgerState, LedgerError> {
     // One transaction, so that rows that a worker appends meanwhile are not mistaken for damage.
-    let transaction = connection.transaction().map_err(Error::sqlite(file))?;
+    let transaction = connection
+        .transaction()
+        .map_err(LedgerError::sqlite(file))?;
     check_format(&transaction, file)?;
     let mut state = first_state(&transaction, file)?;
-    if let Some(found) = start_checkpoint(&transaction).map_err(Error::sqlite(file))? {
+    if let Some(found) = start_checkpoint(&transaction).map_err(LedgerError::sqlite(file))? {
         state.go_on_from(found, &transaction, file)?;
     }
     let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
     let mut messages = 0;
-    let pruned = store::pruned_to(&transaction).map_err(Error::sqlite(file))?;
-    let mut outbox = transaction.prepare(OUTBOX).map_err(Error::sqlite(file))?;
+    let pruned = store::pruned_to(&transaction).map_err(LedgerError::sqlite(file))?;
+    let mut outbox = transaction
+        .prepare(OUTBOX)
+        .map_err(LedgerError::sqlite(file))?;
     pages::each_entry(&transaction, file, begin, i64::MAX, |entry| {
         let AppliedRow { row, .. } =
             state.apply_entry(&entry, |what| damaged_row(file, &entry, &what))?;
-        if entry.sequence().map_err(Error::sqlite(file))? > pruned {
+        if entry.sequence().map_err(LedgerError::sqlite(file))? > pruned {
             messages += check_outbox(&mut outbox, file, &entry, &row)?;
         }
-        Ok::<(), Error>(())
+        Ok::<(), LedgerError>(())
     })?;
     drop(outbox);
     let stored = "SELECT count(*) FROM outbox WHERE sequence > ?1";
     let stored: i64 = transaction
         .query_row(stored, [begin], |row| row.get(0))
-        .map_err(Error::sqlite(file))?;
+        .map_err(LedgerError::sqlite(file))?;
     if stored != messages {
-        return Err(Error::damaged(
+        return Err(LedgerError::damaged(
             file,
             "the outbox holds messages that no row paid for",
         ));
     }
     let live = read_spent(&transaction, LIVE, &[state.account.live_from.micros()])
-        .map_err(Error::sqlite(file))?;
+        .map_err(LedgerError::sqlite(file))?;
     same_as_spent(file, live, &state.account.live)?;
     check_states(
-        &states::read_states(&transaction).map_err(Error::sqlite(file))?,
+        &states::read_states(&transaction).map_err(LedgerError::sqlite(file))?,
         file,
         &state.account,
     )?;
@@ -256,9 +263,14 @@ pub(super) fn replay_newest(
 /// # Errors
 ///
 /// If the ledger cannot be read, or if a row that counts is damaged.
-pub(super) fn replay_rows(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
+pub(super) fn replay_rows(
+    connection: &Connection,
+    file: &Path,
+) -> Result<LedgerState, LedgerError> {
     let mut state = first_state(connection, file)?;
-    if let Some(found) = Checkpoint::newest(connection, i64::MAX).map_err(Error::sqlite(file))? {
+    if let Some(found) =
+        Checkpoint::newest(connection, i64::MAX).map_err(LedgerError::sqlite(file))?
+    {
         state.go_on_from(found, connection, file)?;
     }
     let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
@@ -270,10 +282,10 @@ pub(super) fn replay_rows(connection: &Connection, file: &Path) -> Result<Ledger
     Ok(state)
 }
 
-pub(super) fn check_format(connection: &Connection, file: &Path) -> Result<(), Error> {
+pub(super) fn check_format(connection: &Connection, file: &Path) -> Result<(), LedgerError> {
     match store::file_format(connection, file)? {
         store::FORMAT => Ok(()),
-        format => Err(Error::damaged(
+        format => Err(LedgerError::damaged(
             file,
             format!(
                 "its format is {format}, but this program writes {}",
@@ -283,18 +295,21 @@ pub(super) fn check_format(connection: &Connection, file: &Path) -> Result<(), E
     }
 }
 
-pub(super) fn damaged_row(file: &Path, entry: &Entry, what: &str) -> Error {
-    Error::damaged(file, format!("row {}: {what}", entry.head.sequence))
+pub(super) fn damaged_row(file: &Path, entry: &LedgerEntry, what: &str) -> LedgerError {
+    LedgerError::damaged(file, format!("row {}: {what}", entry.head.sequence))
 }
 
-pub(super) fn first_state(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
+pub(super) fn first_state(
+    connection: &Connection,
+    file: &Path,
+) -> Result<LedgerState, LedgerError> {
     let format = store::file_format(connection, file)?;
-    let entry = Entry::of_first_row(connection).map_err(Error::sqlite(file))?;
-    let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
+    let entry = LedgerEntry::of_first_row(connection).map_err(LedgerError::sqlite(file))?;
+    let entry = entry.ok_or_else(|| LedgerError::damaged(file, "it has no rows"))?;
     let mut state = LedgerState::from_first_row(&entry, |what| damaged_row(file, &entry, &what))?;
     // The format before has none.
     if format == store::FORMAT {
-        state.gap = Gap::read(connection).map_err(Error::sqlite(file))?;
+        state.gap = RowGap::read(connection).map_err(LedgerError::sqlite(file))?;
     }
     Ok(state)
 }
@@ -312,11 +327,11 @@ const OUTBOX: &str =
 fn check_outbox(
     outbox: &mut Statement<'_>,
     file: &Path,
-    entry: &Entry,
-    row: &Row,
-) -> Result<i64, Error> {
-    let Row::Window(ClosedWindow {
-        outcome: Outcome::Released { messages, .. },
+    entry: &LedgerEntry,
+    row: &LedgerRow,
+) -> Result<i64, LedgerError> {
+    let LedgerRow::Window(ClosedWindow {
+        outcome: ReleaseOutcome::Released { messages, .. },
         ..
     }) = row
     else {
@@ -326,7 +341,7 @@ fn check_outbox(
     for message in messages {
         let is_whole = outbox
             .query_row(
-                params![entry.sequence().map_err(Error::sqlite(file))?, count],
+                params![entry.sequence().map_err(LedgerError::sqlite(file))?, count],
                 |row| {
                     let key: String = row.get(0)?;
                     let headers: String = row.get(1)?;
@@ -337,7 +352,7 @@ fn check_outbox(
                 },
             )
             .optional()
-            .map_err(Error::sqlite(file))?;
+            .map_err(LedgerError::sqlite(file))?;
         if is_whole != Some(true) {
             return Err(damaged_row(
                 file,
@@ -357,13 +372,13 @@ mod tests {
 
     #[test]
     fn a_row_that_says_something_else_of_the_account_is_damaged() {
-        let refused = |why| Error::Refused { why };
-        let first = Entry::new(None, 0, &Row::Genesis(genesis(0)), None).unwrap();
-        let row = Row::Window(released(span(0, 10), &[(span(0, 100), price(5))]));
+        let refused = |why| LedgerError::Refused { why };
+        let first = LedgerEntry::new(None, 0, &LedgerRow::Genesis(genesis(0)), None).unwrap();
+        let row = LedgerRow::Window(released(span(0, 10), &[(span(0, 100), price(5))]));
         let mut account = Account::new(&genesis(0));
         account.apply_row(1, &row).unwrap();
         let taken = |said| {
-            let next = Entry::new(Some(first.link_after()), 1, &row, said).unwrap();
+            let next = LedgerEntry::new(Some(first.link_after()), 1, &row, said).unwrap();
             LedgerState::from_first_row(&first, refused)
                 .unwrap()
                 .apply_entry(&next, refused)

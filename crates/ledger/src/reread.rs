@@ -10,7 +10,7 @@ use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
 use rusqlite::{Connection, OpenFlags, ffi};
 
 /// Result of a second reading of a file.
-pub(super) enum Reading {
+pub(super) enum RereadOutcome {
     /// It found nothing wrong.
     Sound,
     /// The bytes are wrong.
@@ -21,28 +21,28 @@ pub(super) enum Reading {
 
 /// Reads the whole file again, after `SQLite` could not use its pages; twice, if they cannot be used again: a disk that fails may do so
 /// now and then.
-pub(super) fn reread_file(file: &Path) -> Reading {
+pub(super) fn reread_file(file: &Path) -> RereadOutcome {
     match check_file(file) {
-        Reading::Damaged => check_file(file),
+        RereadOutcome::Damaged => check_file(file),
         other => other,
     }
 }
 
-fn check_file(file: &Path) -> Reading {
+fn check_file(file: &Path) -> RereadOutcome {
     if let Err(error) = read_bytes(file) {
-        return Reading::Refused {
+        return RereadOutcome::Refused {
             why: error.to_string(),
         };
     }
     match check_pages(file) {
-        Ok(verdict) if verdict == "ok" => Reading::Sound,
-        Ok(verdict) if is_of_the_disk(&verdict) => Reading::Refused {
+        Ok(verdict) if verdict == "ok" => RereadOutcome::Sound,
+        Ok(verdict) if is_of_the_disk(&verdict) => RereadOutcome::Refused {
             why: "a page of it was refused again".to_owned(),
         },
-        Ok(_) => Reading::Damaged,
-        Err(error) if is_of_the_pages(&error) => Reading::Damaged,
+        Ok(_) => RereadOutcome::Damaged,
+        Err(error) if is_of_the_pages(&error) => RereadOutcome::Damaged,
         // It is held by another program, or in the middle of a write: whoever opens it next is told so.
-        Err(_) => Reading::Sound,
+        Err(_) => RereadOutcome::Sound,
     }
 }
 

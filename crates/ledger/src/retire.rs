@@ -10,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::archive::Archive;
 use super::chain::{Head, Link};
-use super::error::Error;
+use super::error::LedgerError;
 use super::open::Ledger;
 use crate::{checkpoint, pages, private, store};
 
@@ -47,11 +47,11 @@ impl Ledger {
         &self,
         accepted: &Head,
         progress: &mut dyn FnMut(ArchiveStep),
-    ) -> Result<Option<(u64, u64)>, Error> {
+    ) -> Result<Option<(u64, u64)>, LedgerError> {
         let file = &self.file;
         let _alone = lock_archives(file)?;
         let mut connection = store::open_database(file, true)?;
-        remove_archived_rows(&mut connection, progress).map_err(Error::sqlite(file))?;
+        remove_archived_rows(&mut connection, progress).map_err(LedgerError::sqlite(file))?;
         let genesis = self.state.genesis.first_sequence();
         let genesis = i64::try_from(genesis).unwrap_or(i64::MAX);
         // What comes before a gap is the first row alone.
@@ -59,12 +59,12 @@ impl Ledger {
             Some(gap) => i64::try_from(gap.sequence).unwrap_or(i64::MAX),
             None => genesis,
         };
-        let newest = Archive::read_newest(&connection).map_err(Error::sqlite(file))?;
+        let newest = Archive::read_newest(&connection).map_err(LedgerError::sqlite(file))?;
         let before = newest.map_or(begin, |archive| archive.last);
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         // A start looks for the row of its checkpoint.
         let spare = checkpoint::spare_checkpoint(&connection)
-            .map_err(Error::sqlite(file))?
+            .map_err(LedgerError::sqlite(file))?
             .unwrap_or(0);
         let last = spare.min(accepted) - 1;
         if last <= before {
@@ -73,16 +73,16 @@ impl Ledger {
         let mut link = None;
         pages::each_entry(&connection, file, before - 1, before, |entry| {
             link = Some(entry.link_after());
-            Ok::<(), Error>(())
+            Ok::<(), LedgerError>(())
         })?;
         let archive = Archive {
             first: before + 1,
             last,
         };
         write_archive(&connection, file, archive, link, progress)?;
-        record_archive(&mut connection, archive).map_err(Error::sqlite(file))?;
+        record_archive(&mut connection, archive).map_err(LedgerError::sqlite(file))?;
         progress(ArchiveStep::Recorded);
-        remove_archived_rows(&mut connection, progress).map_err(Error::sqlite(file))?;
+        remove_archived_rows(&mut connection, progress).map_err(LedgerError::sqlite(file))?;
         Ok(u64::try_from(before + 1).ok().zip(u64::try_from(last).ok()))
     }
 }
@@ -92,7 +92,7 @@ impl Ledger {
 /// # Errors
 ///
 /// [`Error::Archiving`] if another process archives its rows.
-fn lock_archives(ledger: &Path) -> Result<File, Error> {
+fn lock_archives(ledger: &Path) -> Result<File, LedgerError> {
     let path = ledger.with_file_name("archive.lock");
     let open = private::private_options()
         .read(true)
@@ -100,10 +100,10 @@ fn lock_archives(ledger: &Path) -> Result<File, Error> {
         .create(true)
         .truncate(false)
         .open(&path);
-    let file = open.map_err(Error::disk(&path))?;
+    let file = open.map_err(LedgerError::disk(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(_) => Err(Error::Archiving {
+        Err(_) => Err(LedgerError::Archiving {
             path: ledger.into(),
         }),
     }
@@ -120,14 +120,14 @@ fn write_archive(
     archive: Archive,
     mut before: Option<Link>,
     progress: &mut dyn FnMut(ArchiveStep),
-) -> Result<(), Error> {
+) -> Result<(), LedgerError> {
     let path = archive.path(ledger);
     let draft = ledger.with_file_name("archive.new");
     let mut out = zstd::Encoder::new(
-        BufWriter::new(private::create_private(&draft).map_err(Error::disk(&draft))?),
+        BufWriter::new(private::create_private(&draft).map_err(LedgerError::disk(&draft))?),
         0,
     )
-    .map_err(Error::disk(&draft))?;
+    .map_err(LedgerError::disk(&draft))?;
     let mut written = 0;
     let of = archive.row_count();
     pages::each_entry(
@@ -136,7 +136,7 @@ fn write_archive(
         archive.first - 1,
         archive.last,
         |entry| {
-            writeln!(out, "{}", entry.secret_line()).map_err(Error::disk(&draft))?;
+            writeln!(out, "{}", entry.secret_line()).map_err(LedgerError::disk(&draft))?;
             written += 1;
             if written % ROWS == 0 {
                 progress(ArchiveStep::Written {
@@ -144,24 +144,24 @@ fn write_archive(
                     of,
                 });
             }
-            Ok::<(), Error>(())
+            Ok::<(), LedgerError>(())
         },
     )?;
     let file = out
         .finish()
         .and_then(|out| out.into_inner().map_err(|error| error.into_error()))
-        .map_err(Error::disk(&draft))?;
+        .map_err(LedgerError::disk(&draft))?;
     progress(ArchiveStep::Written { rows: of, of });
-    file.sync_all().map_err(Error::disk(&draft))?;
-    fs::rename(&draft, &path).map_err(Error::disk(&draft))?;
+    file.sync_all().map_err(LedgerError::disk(&draft))?;
+    fs::rename(&draft, &path).map_err(LedgerError::disk(&draft))?;
     if let Some(folder) = ledger.parent() {
-        private::sync_folder(folder).map_err(Error::disk(&draft))?;
+        private::sync_folder(folder).map_err(LedgerError::disk(&draft))?;
     }
     // What will be removed is what the file has.
     archive.each_entry(ledger, |entry| {
         if !entry.is_successor_of(before) {
             let what = format!("row {} was changed", entry.head.sequence);
-            return Err(Error::damaged(&path, what));
+            return Err(LedgerError::damaged(&path, what));
         }
         before = Some(entry.link_after());
         Ok(())

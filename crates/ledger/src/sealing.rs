@@ -16,13 +16,13 @@ const NONCE: usize = 24;
 
 /// The secret of a key file, from which one key for each purpose is derived.
 #[derive(Clone)]
-pub struct Secret([u8; 32]);
+pub struct KeyFileSecret([u8; 32]);
 
 /// XChaCha20-Poly1305 (RFC 8439, with the longer nonce of draft-irtf-cfrg-xchacha) under the key of one purpose.
 #[derive(Clone)]
-pub struct Key(XChaCha20Poly1305);
+pub struct SealingKey(XChaCha20Poly1305);
 
-impl Secret {
+impl KeyFileSecret {
     /// Reads a key file.
     ///
     /// # Errors
@@ -30,21 +30,21 @@ impl Secret {
     /// What is wrong with the file.
     pub fn load(path: &Path) -> Result<Self, String> {
         key_file(path)
-            .map(Secret)
+            .map(KeyFileSecret)
             .map_err(|why| format!("the key file {} {why}", path.display()))
     }
 
     pub fn new(bytes: [u8; 32]) -> Self {
-        Secret(bytes)
+        KeyFileSecret(bytes)
     }
 
     /// The key for `purpose`: from it neither the secret nor the key of another purpose can be computed.
-    pub fn key(&self, purpose: &str) -> Key {
+    pub fn key(&self, purpose: &str) -> SealingKey {
         let digest = Sha256::new()
             .chain_update(b"bernstream key 1\n")
             .chain_update(self.0)
             .chain_update(purpose);
-        Key::new(digest.finalize().into())
+        SealingKey::new(digest.finalize().into())
     }
 }
 
@@ -81,10 +81,10 @@ pub fn key_file_warning(path: &Path, whose: &str) -> Option<String> {
     })
 }
 
-impl Key {
+impl SealingKey {
     /// The key of these bytes, which are derived for one purpose.
     pub fn new(derived: [u8; 32]) -> Self {
-        Key(XChaCha20Poly1305::new(&derived.into()))
+        SealingKey(XChaCha20Poly1305::new(&derived.into()))
     }
 
     /// A random nonce, and what `secret` encrypts to. `None` without randomness.
@@ -120,13 +120,13 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for KeyFileSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for SealingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
     }
@@ -140,14 +140,14 @@ mod tests {
 
     #[test]
     fn what_is_sealed_is_opened_with_the_same_key_for_the_same_purpose_only() {
-        let secret = Secret::new([1; 32]);
+        let secret = KeyFileSecret::new([1; 32]);
         let key = secret.key("one");
         let sealed = key.seal(b"clear", b"secret").unwrap();
         assert_eq!(key.open(b"clear", &sealed).unwrap(), b"secret");
         assert!(key.open(b"Clear", &sealed).is_none());
         assert!(secret.key("two").open(b"clear", &sealed).is_none());
         assert!(
-            Secret::new([2; 32])
+            KeyFileSecret::new([2; 32])
                 .key("one")
                 .open(b"clear", &sealed)
                 .is_none()
@@ -170,21 +170,25 @@ mod tests {
     fn a_key_file_has_32_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        assert!(Secret::load(&path).unwrap_err().contains("cannot be read"));
+        assert!(
+            KeyFileSecret::load(&path)
+                .unwrap_err()
+                .contains("cannot be read")
+        );
         fs::write(&path, [7; 33]).unwrap();
         assert!(
-            Secret::load(&path)
+            KeyFileSecret::load(&path)
                 .unwrap_err()
                 .contains("has 33 bytes and needs exactly 32")
         );
         fs::write(&path, [0; 32]).unwrap();
         assert!(
-            Secret::load(&path)
+            KeyFileSecret::load(&path)
                 .unwrap_err()
                 .contains("which everybody can guess")
         );
         fs::write(&path, [7; 32]).unwrap();
-        assert_eq!(Secret::load(&path).unwrap().0, [7; 32]);
+        assert_eq!(KeyFileSecret::load(&path).unwrap().0, [7; 32]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction, params};
 
-use super::error::Error;
+use super::error::LedgerError;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
@@ -38,7 +38,7 @@ pub(super) fn same_as_spent(
     file: &Path,
     mut stored: Vec<StoredBlock>,
     expected: &BTreeMap<Span, Price>,
-) -> Result<(), Error> {
+) -> Result<(), LedgerError> {
     stored.sort_unstable();
     let expected = expected.iter().map(|(block, spent)| StoredBlock {
         block: *block,
@@ -47,7 +47,7 @@ pub(super) fn same_as_spent(
     if stored.into_iter().eq(expected) {
         return Ok(());
     }
-    Err(Error::damaged(
+    Err(LedgerError::damaged(
         file,
         "the table of what was spent is not what the rows add up to",
     ))

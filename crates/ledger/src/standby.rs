@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::chain::{Configuration, Head};
 use super::instance::Instance;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::grid::SpanGrid;
 
 /// The longest that a worker waits in addition, so that two that follow do not act at one moment.
 const JITTER: u64 = 250;
@@ -68,7 +68,7 @@ pub struct DesiredSettings {
     /// Text of them as a ledger records it.
     pub settings: String,
     pub reach: Duration,
-    pub grid: Grid,
+    pub grid: SpanGrid,
     /// The slots of noise that its releases continue.
     pub continued: BTreeSet<String>,
     /// Returns true if recorded settings, the first, say the same as others.
@@ -132,11 +132,11 @@ pub(super) struct Leadership {
     pub is_postponed: bool,
     jitter: Duration,
     /// The newest accepted claim.
-    seen: Option<Seen>,
+    seen: Option<SeenClaim>,
     /// Time at which the witness last answered.
     answered: Option<Timestamp>,
     /// The next window, once this worker has read it.
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingWindow>,
     /// The newest row that it has claimed itself, at the time of the claim.
     claimed: Option<TimedHead>,
     /// Time at which the first draw began that is not accepted yet.
@@ -156,7 +156,7 @@ struct TimedHead {
 
 /// A window that this worker has.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct WaitingWindow {
     start: Timestamp,
     since: Timestamp,
     /// It was waited for anew: once, for brokers that fall silent again and again would keep a worker from acting for ever.
@@ -165,7 +165,7 @@ struct Waiting {
 
 /// The newest accepted claim.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct SeenClaim {
     head: Head,
     since: Timestamp,
     /// It is this worker's, or nobody's in particular.
@@ -219,7 +219,7 @@ impl Leadership {
             .filter(|seen| Some(seen.head) == head && seen.since <= now);
         self.seen = head.map(|head| {
             let since = known.map_or(now, |known| known.since);
-            Seen {
+            SeenClaim {
                 head,
                 since,
                 is_ours,
@@ -275,7 +275,7 @@ impl Leadership {
     /// Time from which on the worker may draw the window that starts at `start` and is due on the output at `publish_at`, if it follows.
     pub fn draws_from(&self, start: Timestamp, publish_at: Timestamp) -> Timestamp {
         let due = publish_at.minus(self.rule.lead);
-        let Some(Seen {
+        let Some(SeenClaim {
             since, handed_over, ..
         }) = self.seen
         else {
@@ -307,7 +307,7 @@ impl Leadership {
         let known = self
             .waiting
             .filter(|waiting| waiting.start == start && waiting.since <= now);
-        self.waiting = known.or(Some(Waiting {
+        self.waiting = known.or(Some(WaitingWindow {
             start,
             since: now,
             is_renewed: false,
@@ -372,11 +372,11 @@ impl Leadership {
     /// Newest time at which messages are due on the output that are published now.
     pub fn publishes_until(&self, now: Timestamp) -> Timestamp {
         match self.seen {
-            Some(Seen {
+            Some(SeenClaim {
                 handed_over: Some(at),
                 ..
             }) if at <= now => now,
-            Some(Seen { is_ours: false, .. }) => now.minus(self.rule.patience + self.jitter),
+            Some(SeenClaim { is_ours: false, .. }) => now.minus(self.rule.patience + self.jitter),
             _ => now,
         }
     }

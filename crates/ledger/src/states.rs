@@ -10,12 +10,12 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::account::Account;
-use super::chain::{Digest, State, random_bytes};
-use super::error::Error;
+use super::chain::{Digest, StateDigest, random_bytes};
+use super::error::LedgerError;
 
 /// A state to be written: salted, with what its row says about it.
 pub(super) struct FreshState {
-    pub state: State,
+    pub state: StateDigest,
     pub salt: [u8; 32],
     pub bytes: Vec<u8>,
 }
@@ -26,10 +26,10 @@ impl FreshState {
     /// # Errors
     ///
     /// [`Error::Randomness`] if the operating system provides no randomness.
-    pub fn new(slot: &str, bytes: Vec<u8>) -> Result<Self, Error> {
-        let salt = random_bytes().ok_or(Error::Randomness)?;
+    pub fn new(slot: &str, bytes: Vec<u8>) -> Result<Self, LedgerError> {
+        let salt = random_bytes().ok_or(LedgerError::Randomness)?;
         Ok(FreshState {
-            state: State::from_bytes(slot, &salt, &bytes),
+            state: StateDigest::from_bytes(slot, &salt, &bytes),
             salt,
             bytes,
         })
@@ -74,7 +74,7 @@ impl StoredState {
     }
 
     fn is(&self, written: u64, digest: Digest) -> bool {
-        let state = State::from_bytes(&self.slot, &self.salt, &self.bytes);
+        let state = StateDigest::from_bytes(&self.slot, &self.salt, &self.bytes);
         u64::try_from(self.sequence) == Ok(written) && state.digest == digest
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn check_states(
     stored: &[StoredState],
     file: &Path,
     account: &Account,
-) -> Result<(), Error> {
+) -> Result<(), LedgerError> {
     for (slot, (written, digest)) in &account.states {
         let found = stored.iter().find(|state| state.slot == *slot);
         if !found.is_some_and(|state| state.is(*written, *digest)) {
@@ -111,7 +111,7 @@ pub(super) fn check_states(
     if stored.len() == account.states.len() {
         return Ok(());
     }
-    Err(Error::damaged(
+    Err(LedgerError::damaged(
         file,
         "it holds a state of noise that no row wrote",
     ))
@@ -127,7 +127,7 @@ pub(super) fn read_state(
     file: &Path,
     account: &Account,
     slot: &str,
-) -> Result<Option<Vec<u8>>, Error> {
+) -> Result<Option<Vec<u8>>, LedgerError> {
     let Some((written, digest)) = account.states.get(slot) else {
         return Ok(None);
     };
@@ -135,14 +135,14 @@ pub(super) fn read_state(
     let found = connection
         .query_row(found, [slot], StoredState::read)
         .optional();
-    match found.map_err(Error::sqlite(file))? {
+    match found.map_err(LedgerError::sqlite(file))? {
         Some(state) if state.is(*written, *digest) => Ok(Some(state.bytes)),
         _ => Err(other_state_error(file, slot, *written)),
     }
 }
 
-fn other_state_error(file: &Path, slot: &str, written: u64) -> Error {
-    Error::damaged(
+fn other_state_error(file: &Path, slot: &str, written: u64) -> LedgerError {
+    LedgerError::damaged(
         file,
         format!("the state of the noise of {slot} is not the one that row {written} wrote"),
     )

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::chain::{Digest, Head};
-use super::error::Error;
+use super::error::LedgerError;
 use crate::private;
 
 pub(super) const FORMAT: i64 = 5;
@@ -70,8 +70,8 @@ pub(super) fn file_in(folder: &Path) -> PathBuf {
 /// # Errors
 ///
 /// If the folder cannot be created.
-pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
-    private::make_folder(folder).map_err(Error::disk(folder))
+pub(super) fn make_folder(folder: &Path) -> Result<(), LedgerError> {
+    private::make_folder(folder).map_err(LedgerError::disk(folder))
 }
 
 /// Locks the folder until the returned file is dropped.
@@ -81,7 +81,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
 /// # Errors
 ///
 /// [`Error::Locked`] if another process holds the lock, or if the folder cannot be written.
-pub(super) fn lock_folder(folder: &Path) -> Result<File, Error> {
+pub(super) fn lock_folder(folder: &Path) -> Result<File, LedgerError> {
     let path = folder.join("lock");
     let open = private::private_options()
         .read(true)
@@ -89,17 +89,17 @@ pub(super) fn lock_folder(folder: &Path) -> Result<File, Error> {
         .create(true)
         .truncate(false)
         .open(&path);
-    let file = open.map_err(Error::disk(&path))?;
+    let file = open.map_err(LedgerError::disk(&path))?;
     // A child process that is being started holds the files of its parent for an instant, and whoever looks at a ledger after a
     // crash holds it until what was half written is rolled back.
     for _ in 0..100 {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
-            Err(TryLockError::Error(error)) => return Err(Error::from_disk(&path, &error)),
+            Err(TryLockError::Error(error)) => return Err(LedgerError::from_disk(&path, &error)),
         }
     }
-    Err(Error::Locked {
+    Err(LedgerError::Locked {
         path: folder.into(),
     })
 }
@@ -109,20 +109,20 @@ pub(super) fn lock_folder(folder: &Path) -> Result<File, Error> {
 /// # Errors
 ///
 /// If it cannot be opened, or if it was left in another journal mode.
-pub(super) fn open_database(file: &Path, is_writer: bool) -> Result<Connection, Error> {
+pub(super) fn open_database(file: &Path, is_writer: bool) -> Result<Connection, LedgerError> {
     let access = if is_writer {
         OpenFlags::SQLITE_OPEN_READ_WRITE
     } else {
         OpenFlags::SQLITE_OPEN_READ_ONLY
     };
-    let connection = connect_as(file, access).map_err(Error::sqlite(file))?;
+    let connection = connect_as(file, access).map_err(LedgerError::sqlite(file))?;
     let mode: String = connection
         .query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))
-        .map_err(Error::sqlite(file))?;
+        .map_err(LedgerError::sqlite(file))?;
     if mode == "delete" {
         return Ok(connection);
     }
-    Err(Error::damaged(
+    Err(LedgerError::damaged(
         file,
         format!("its journal mode is {mode}, which this program never sets"),
     ))
@@ -145,22 +145,22 @@ fn connect_as(file: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
 pub(super) fn create_database(
     folder: &Path,
     fill: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
-) -> Result<(), Error> {
+) -> Result<(), LedgerError> {
     let draft = folder.join("ledger.sqlite.new");
     let file = file_in(folder);
     for leftover in [draft.clone(), folder.join("ledger.sqlite.new-journal")] {
         match fs::remove_file(&leftover) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::from_disk(&leftover, &error));
+                return Err(LedgerError::from_disk(&leftover, &error));
             }
             _ => {}
         }
     }
-    private::create_new(&draft).map_err(Error::disk(&draft))?;
+    private::create_new(&draft).map_err(LedgerError::disk(&draft))?;
     let connection = open_database(&draft, true)?;
-    write_tables(connection, fill).map_err(Error::sqlite(&draft))?;
-    fs::rename(&draft, &file).map_err(Error::disk(&file))?;
-    private::sync_folder(folder).map_err(Error::disk(&file))
+    write_tables(connection, fill).map_err(LedgerError::sqlite(&draft))?;
+    fs::rename(&draft, &file).map_err(LedgerError::disk(&file))?;
+    private::sync_folder(folder).map_err(LedgerError::disk(&file))
 }
 
 fn write_tables(
@@ -227,16 +227,16 @@ pub(super) fn pruned_to(connection: &Connection) -> rusqlite::Result<i64> {
 /// # Errors
 ///
 /// [`Error::Older`] or [`Error::Newer`] for another one, or if the ledger is damaged or cannot be read.
-pub(super) fn file_format(connection: &Connection, file: &Path) -> Result<i64, Error> {
+pub(super) fn file_format(connection: &Connection, file: &Path) -> Result<i64, LedgerError> {
     let format = connection.pragma_query_value(None, "user_version", |row| row.get(0));
-    match format.map_err(Error::sqlite(file))? {
-        ..1 => Err(Error::damaged(file, "it has no format")),
-        format @ 1..OLDEST => Err(Error::Older {
+    match format.map_err(LedgerError::sqlite(file))? {
+        ..1 => Err(LedgerError::damaged(file, "it has no format")),
+        format @ 1..OLDEST => Err(LedgerError::Older {
             path: file.into(),
             format,
         }),
         format @ OLDEST..=FORMAT => Ok(format),
-        format => Err(Error::Newer {
+        format => Err(LedgerError::Newer {
             path: file.into(),
             format,
         }),

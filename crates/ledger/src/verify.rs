@@ -5,11 +5,11 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-use super::chain::{ClosedWindow, Outcome, Row};
-use super::entry::Entry;
-use super::error::Error;
+use super::chain::{ClosedWindow, LedgerRow, ReleaseOutcome};
+use super::entry::LedgerEntry;
+use super::error::LedgerError;
 use super::outbox::OutboxSlot;
-use super::pages::{Page, Rest, RowMessages, StoredMessage};
+use super::pages::{LedgerPage, NewestTables, RowMessages, StoredMessage};
 use super::replay::{AppliedRow, LedgerState, damaged_row};
 use super::spent::{StoredBlock, same_as_spent};
 use super::states::check_states;
@@ -34,26 +34,26 @@ pub(super) fn verify_all_rows(
     connection: &Connection,
     file: &Path,
     told: &mut dyn FnMut(u64, u64),
-) -> Result<LedgerState, Error> {
+) -> Result<LedgerState, LedgerError> {
     replay::check_format(connection, file)?;
-    let mut walk = Walk::begin(connection, file)?;
+    let mut walk = VerificationWalk::begin(connection, file)?;
     let rest = loop {
-        match walk.next_page().map_err(Error::sqlite(file))? {
-            Page::Archived(archive) => archive.each_entry(file, |entry| {
+        match walk.next_page().map_err(LedgerError::sqlite(file))? {
+            LedgerPage::Archived(archive) => archive.each_entry(file, |entry| {
                 // Rows that were still in the ledger when they were verified may have been archived since.
-                if entry.sequence().map_err(Error::sqlite(file))? <= walk.last_row() {
+                if entry.sequence().map_err(LedgerError::sqlite(file))? <= walk.last_row() {
                     return Ok(());
                 }
                 walk.verify_row(&entry, None, told)
             })?,
-            Page::Rows { rows, pruned } => {
+            LedgerPage::Rows { rows, pruned } => {
                 for RowMessages { entry, messages } in rows {
-                    let is_kept = entry.sequence().map_err(Error::sqlite(file))? > pruned
+                    let is_kept = entry.sequence().map_err(LedgerError::sqlite(file))? > pruned
                         || !messages.is_empty();
                     walk.verify_row(&entry, is_kept.then_some(&messages), told)?;
                 }
             }
-            Page::End(rest) => break rest,
+            LedgerPage::End(rest) => break rest,
         }
     };
     walk.check_rest(rest)?;
@@ -73,7 +73,7 @@ pub(super) fn migrate_from_4(connection: &mut Connection) -> rusqlite::Result<()
 }
 
 /// The rows that were verified so far.
-struct Walk<'a> {
+struct VerificationWalk<'a> {
     connection: &'a Connection,
     file: &'a Path,
     state: LedgerState,
@@ -90,15 +90,16 @@ struct Walk<'a> {
     unpublished: BTreeSet<OutboxSlot>,
 }
 
-impl<'a> Walk<'a> {
-    fn begin(connection: &'a Connection, file: &'a Path) -> Result<Self, Error> {
-        let checkpoints = checkpoint::checkpointed_rows(connection).map_err(Error::sqlite(file))?;
+impl<'a> VerificationWalk<'a> {
+    fn begin(connection: &'a Connection, file: &'a Path) -> Result<Self, LedgerError> {
+        let checkpoints =
+            checkpoint::checkpointed_rows(connection).map_err(LedgerError::sqlite(file))?;
         let state = replay::first_state(connection, file)?;
         let first = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
         let newest: Option<i64> = connection
             .query_row("SELECT max(sequence) FROM rows", [], |row| row.get(0))
-            .map_err(Error::sqlite(file))?;
-        Ok(Walk {
+            .map_err(LedgerError::sqlite(file))?;
+        Ok(VerificationWalk {
             connection,
             file,
             state,
@@ -126,7 +127,7 @@ impl<'a> Walk<'a> {
         last.max(first).abs_diff(first).saturating_add(1)
     }
 
-    fn next_page(&self) -> rusqlite::Result<Page> {
+    fn next_page(&self) -> rusqlite::Result<LedgerPage> {
         pages::next_page(
             self.connection,
             self.last_row(),
@@ -137,10 +138,10 @@ impl<'a> Walk<'a> {
     /// Verifies the next row, its messages unless they were dropped, and its checkpoint, if it has one.
     fn verify_row(
         &mut self,
-        entry: &Entry,
+        entry: &LedgerEntry,
         messages: Option<&[StoredMessage]>,
         told: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         let AppliedRow { row, spent } = self
             .state
             .apply_entry(entry, |what| damaged_row(self.file, entry, &what))?;
@@ -157,7 +158,7 @@ impl<'a> Walk<'a> {
         if self.spent.len() > BLOCKS + 2 * self.state.account.live.len() {
             self.compare_closed_blocks()?;
         }
-        let sequence = entry.sequence().map_err(Error::sqlite(self.file))?;
+        let sequence = entry.sequence().map_err(LedgerError::sqlite(self.file))?;
         if self.checkpoints.remove(&sequence) {
             self.check_checkpoint()?;
         }
@@ -167,13 +168,13 @@ impl<'a> Walk<'a> {
     /// Compares the stored messages of `row` with those that it paid for.
     fn check_messages(
         &mut self,
-        entry: &Entry,
-        row: &Row,
+        entry: &LedgerEntry,
+        row: &LedgerRow,
         stored: &[StoredMessage],
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         let messages = match row {
-            Row::Window(ClosedWindow {
-                outcome: Outcome::Released { messages, .. },
+            LedgerRow::Window(ClosedWindow {
+                outcome: ReleaseOutcome::Released { messages, .. },
                 ..
             }) => messages.as_slice(),
             _ => &[],
@@ -185,7 +186,7 @@ impl<'a> Walk<'a> {
                 "the outbox holds messages that it did not pay for",
             ));
         }
-        let sequence = entry.sequence().map_err(Error::sqlite(self.file))?;
+        let sequence = entry.sequence().map_err(LedgerError::sqlite(self.file))?;
         let mut stored = stored.iter();
         for (place, message) in (0..).zip(messages) {
             let found = stored.next();
@@ -205,12 +206,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Compares `rest` with the rows, when all of them were read.
-    fn check_rest(&mut self, rest: Rest) -> Result<(), Error> {
-        let now =
-            checkpoint::checkpointed_rows(self.connection).map_err(Error::sqlite(self.file))?;
+    fn check_rest(&mut self, rest: NewestTables) -> Result<(), LedgerError> {
+        let now = checkpoint::checkpointed_rows(self.connection)
+            .map_err(LedgerError::sqlite(self.file))?;
         // The worker has removed the others.
         if let Some(row) = self.checkpoints.intersection(&now).next() {
-            return Err(Error::damaged(
+            return Err(LedgerError::damaged(
                 self.file,
                 format!("row {row}: there is a checkpoint of it, and no such row"),
             ));
@@ -224,19 +225,19 @@ impl<'a> Walk<'a> {
     }
 
     /// Checks that no message is without its row, and that the worker finds every message that is unpublished.
-    fn check_outbox(&self, rest: &Rest) -> Result<(), Error> {
+    fn check_outbox(&self, rest: &NewestTables) -> Result<(), LedgerError> {
         if rest
             .outbox
             .as_ref()
             .is_some_and(|outbox| outbox.first <= rest.pruned || outbox.last > self.last_row())
         {
-            return Err(Error::damaged(
+            return Err(LedgerError::damaged(
                 self.file,
                 "the outbox holds messages that no row paid for",
             ));
         }
         if rest.pruned < self.first || rest.pruned > self.last_row() {
-            return Err(Error::damaged(
+            return Err(LedgerError::damaged(
                 self.file,
                 "it says that messages were dropped that were not",
             ));
@@ -249,24 +250,24 @@ impl<'a> Walk<'a> {
         if is_whole {
             return Ok(());
         }
-        Err(Error::damaged(
+        Err(LedgerError::damaged(
             self.file,
             "the index of the unpublished messages is not that of the outbox",
         ))
     }
 
-    fn is_still_unpublished(&self, message: &OutboxSlot) -> Result<bool, Error> {
+    fn is_still_unpublished(&self, message: &OutboxSlot) -> Result<bool, LedgerError> {
         let stored = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
         let stored: Option<bool> = self
             .connection
             .query_row(stored, [message.sequence, message.place], |row| row.get(0))
             .optional()
-            .map_err(Error::sqlite(self.file))?;
+            .map_err(LedgerError::sqlite(self.file))?;
         Ok(stored == Some(true))
     }
 
     /// Compares the closed blocks with the stored ones, and forgets them: no row can charge them again.
-    fn compare_closed_blocks(&mut self) -> Result<(), Error> {
+    fn compare_closed_blocks(&mut self) -> Result<(), LedgerError> {
         let from = self.state.account.live_from;
         let closed: BTreeMap<Span, Price> = self
             .spent
@@ -286,39 +287,39 @@ impl<'a> Walk<'a> {
             Ok(stored)
         });
         self.compared += closed.len();
-        let stored = stored.map_err(Error::sqlite(self.file))?;
+        let stored = stored.map_err(LedgerError::sqlite(self.file))?;
         same_as_spent(self.file, stored, &closed)
     }
 
     /// Checks that there is no closed block that no row has charged.
-    fn count_closed_blocks(&self) -> Result<(), Error> {
+    fn count_closed_blocks(&self) -> Result<(), LedgerError> {
         let count = "SELECT count(*) FROM spent WHERE block_end <= ?1";
         let live_from = self.state.account.live_from.micros();
         let count: i64 = self
             .connection
             .query_row(count, [live_from], |row| row.get(0))
-            .map_err(Error::sqlite(self.file))?;
+            .map_err(LedgerError::sqlite(self.file))?;
         if usize::try_from(count) == Ok(self.compared) {
             return Ok(());
         }
-        Err(Error::damaged(
+        Err(LedgerError::damaged(
             self.file,
             "it says of blocks that they have spent something, and no row says so",
         ))
     }
 
     /// Compares the checkpoint of the newest row with the sum of the rows.
-    fn check_checkpoint(&self) -> Result<(), Error> {
+    fn check_checkpoint(&self) -> Result<(), LedgerError> {
         let state = &self.state;
         let contradicts = state
             .checkpoint(&state.account, state.head)
             .contradicts(self.connection)
-            .map_err(Error::sqlite(self.file))?;
+            .map_err(LedgerError::sqlite(self.file))?;
         if !contradicts {
             return Ok(());
         }
         let row = state.head.sequence;
-        Err(Error::damaged(
+        Err(LedgerError::damaged(
             self.file,
             format!("row {row}: its checkpoint is not what the rows add up to"),
         ))

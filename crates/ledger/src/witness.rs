@@ -9,7 +9,7 @@ mod seal;
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::error::Error as BudgetError;
+use super::budget::error::BudgetError;
 use super::chain::Head;
 use super::instance::Instance;
 use bernstream_synopsis::clock::Timestamp;
@@ -41,7 +41,7 @@ impl WitnessClaim {
 
 /// Kind of a record of a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum WitnessRecord {
     Claim(WitnessClaim),
     /// It has the fields of a claim, and not as this program writes them. Whether it is accepted cannot be known here, and a program that
     /// took it for void could follow another head than the one that wrote it.
@@ -53,16 +53,16 @@ pub enum Record {
 /// The fields that claims of all versions have.
 const FIELDS: [&str; 3] = ["previous", "head", "last_block_end"];
 
-impl Record {
+impl WitnessRecord {
     pub fn decode(text: &[u8]) -> Self {
         if let Some(claim) = WitnessClaim::decode(text) {
-            return Record::Claim(claim);
+            return WitnessRecord::Claim(claim);
         }
         let fields: Option<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_slice(text).ok();
         match fields.is_some_and(|fields| FIELDS.iter().all(|field| fields.contains_key(*field))) {
-            true => Record::OfAnotherVersion,
-            false => Record::Stray,
+            true => WitnessRecord::OfAnotherVersion,
+            false => WitnessRecord::Stray,
         }
     }
 }
@@ -95,21 +95,21 @@ pub trait Witness {
     /// # Errors
     ///
     /// If the witness cannot be reached, or if it has lost or changed a record.
-    fn read(&mut self) -> Result<Option<WitnessClaim>, Error>;
+    fn read(&mut self) -> Result<Option<WitnessClaim>, WitnessError>;
 
     /// The identity of this witness, which a new one in its place does not share. Call it after reading.
     ///
     /// # Errors
     ///
     /// If the witness cannot be reached.
-    fn identity(&mut self) -> Result<String, Error>;
+    fn identity(&mut self) -> Result<String, WitnessError>;
 
     /// Appends a claim. Only reading shows whether it was accepted, after `Ok` as well as after a transient error.
     ///
     /// # Errors
     ///
     /// If the claim may not have been written.
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), Error>;
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), WitnessError>;
 
     /// A head that it had accepted, as this worker remembers, although the accepted record is not where it was: the witness has lost it, or
     /// a broker is behind, or another worker has claimed it again. Whoever knows the rows says whether the accepted claim covers it.
@@ -128,7 +128,7 @@ pub trait Witness {
 
 /// Reasons why a witness cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum WitnessError {
     #[error("the witness {name} cannot be reached: {why}")]
     Unavailable { name: String, why: String },
     #[error(
@@ -168,12 +168,12 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl WitnessError {
     /// Returns true if it is worth trying again.
     pub fn is_transient(&self) -> bool {
         match self {
-            Error::Unavailable { .. } => true,
-            Error::Budget(error) => error.is_transient(),
+            WitnessError::Unavailable { .. } => true,
+            WitnessError::Budget(error) => error.is_transient(),
             _ => false,
         }
     }
@@ -182,13 +182,16 @@ impl Error {
     pub fn is_missing(&self) -> bool {
         matches!(
             self,
-            Error::Missing { .. } | Error::Budget(BudgetError::Missing { .. })
+            WitnessError::Missing { .. } | WitnessError::Budget(BudgetError::Missing { .. })
         )
     }
 
     /// Returns true if no ledger can go on with this witness, unless it is restored.
     pub fn is_final(&self) -> bool {
-        matches!(self, Error::Missing { .. } | Error::Damaged { .. })
+        matches!(
+            self,
+            WitnessError::Missing { .. } | WitnessError::Damaged { .. }
+        )
     }
 }
 
@@ -270,8 +273,8 @@ mod tests {
             with(r#""last_block_end":"#, r#""last_block_end":[1],"x":"#),
         ] {
             assert_eq!(
-                Record::decode(&newer),
-                Record::OfAnotherVersion,
+                WitnessRecord::decode(&newer),
+                WitnessRecord::OfAnotherVersion,
                 "{}",
                 String::from_utf8_lossy(&newer)
             );
@@ -289,15 +292,15 @@ mod tests {
             half,
         ] {
             assert_eq!(
-                Record::decode(stray),
-                Record::Stray,
+                WitnessRecord::decode(stray),
+                WitnessRecord::Stray,
                 "{}",
                 String::from_utf8_lossy(stray)
             );
         }
         assert_eq!(
-            Record::decode(whole.as_bytes()),
-            Record::Claim(claim(Some(3), 4))
+            WitnessRecord::decode(whole.as_bytes()),
+            WitnessRecord::Claim(claim(Some(3), 4))
         );
     }
 

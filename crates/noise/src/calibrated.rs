@@ -1,7 +1,7 @@
 //! Calibrated noise: what turns an exact vector into one that may be published.
 
 use super::calibrate::Scale;
-use super::error::Error;
+use super::error::NoiseError;
 use super::exact::Exact;
 use super::noise::Generator;
 use super::noisy::Noisy;
@@ -34,7 +34,7 @@ impl Mechanism {
         change: Sensitivity,
         values: usize,
         price: Price,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, NoiseError> {
         Ok(Mechanism {
             distribution,
             scale: noise::scale_for_price(distribution, change, values, price)?,
@@ -54,7 +54,7 @@ impl Mechanism {
     /// # Errors
     ///
     /// As [`Mechanism::calibrated`].
-    pub fn laplace(change: Sensitivity, price: Epsilon) -> Result<Self, Error> {
+    pub fn laplace(change: Sensitivity, price: Epsilon) -> Result<Self, NoiseError> {
         Mechanism::calibrated(
             NoiseDistribution::DiscreteLaplace,
             change,
@@ -74,7 +74,7 @@ impl Mechanism {
         values: usize,
         price: Epsilon,
         delta: Delta,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, NoiseError> {
         let scale = laplace::advanced_scale(sup, values, price, delta)?;
         Ok(Mechanism {
             distribution: NoiseDistribution::DiscreteLaplace,

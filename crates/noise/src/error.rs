@@ -7,7 +7,7 @@ use bernstream_synopsis::calibrate::amount::{Delta, Epsilon, Rho};
 
 /// Reasons why there can be no noise.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum NoiseError {
     #[error("the operating system gives no randomness, so nothing can be released: {0}")]
     Entropy(#[from] SysError),
     #[error("a price of 0 buys nothing: give the release an epsilon above 0")]

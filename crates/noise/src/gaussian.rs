@@ -3,7 +3,7 @@
 use num_bigint::BigUint;
 
 use super::calibrate::Scale;
-use super::error::Error;
+use super::error::NoiseError;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 use bernstream_synopsis::price::Price;
@@ -14,9 +14,9 @@ pub(super) fn gaussian_scale(
     change: Sensitivity,
     values: usize,
     price: Price,
-) -> Result<Scale, Error> {
+) -> Result<Scale, NoiseError> {
     match price {
-        Price::Pure(_) | Price::Slots(_) => Err(Error::NoPromise { delta: Delta::ZERO }),
+        Price::Pure(_) | Price::Slots(_) => Err(NoiseError::NoPromise { delta: Delta::ZERO }),
         Price::Approximate { epsilon, delta } => {
             scale_for_epsilon_delta(change.0, values, epsilon, delta)
         }
@@ -31,15 +31,15 @@ pub(super) fn gaussian_scale(
 /// `exp(eta)` times what it should be, the divergence of order `a` rises by at most `(2 + 1/(a - 1)) eta`, and below
 /// `a = 1 + 2^-30` it is at most that of this order; in all `2^-30 rho + (2^30 + 2) eta`, and `eta` is below `2^-77` up
 /// to `2^20` values.
-pub(super) fn scale_for_rho(euclidean: u64, rho: Rho) -> Result<Scale, Error> {
+pub(super) fn scale_for_rho(euclidean: u64, rho: Rho) -> Result<Scale, NoiseError> {
     if euclidean == 0 {
-        return Err(Error::NoSensitivity);
+        return Err(NoiseError::NoSensitivity);
     }
     let price = rho.trillionths();
     let noise_alone = price
         .checked_sub(price.div_ceil(1 << 30) + 1)
         .filter(|rest| *rest > 0)
-        .ok_or(Error::NoPrice)?;
+        .ok_or(NoiseError::NoPrice)?;
     // (16 b)^2 is at least D2^2 / 2 rho.
     let square = BigUint::from(euclidean).pow(2) * 1_000_000_000_000_u64;
     let least = (square - 1_u32) / (BigUint::from(512_u32) * noise_alone);
@@ -48,7 +48,7 @@ pub(super) fn scale_for_rho(euclidean: u64, rho: Rho) -> Result<Scale, Error> {
     let units = u64::try_from(sixteenths * 16_u32).ok();
     units
         .and_then(Scale::new)
-        .ok_or(Error::TooMuchNoiseForRho { rho })
+        .ok_or(NoiseError::TooMuchNoiseForRho { rho })
 }
 
 /// The smallest `sigma` whose noise on `values` values is (`price`, `delta`)-differentially private, for neighbours at
@@ -65,21 +65,21 @@ pub(super) fn scale_for_epsilon_delta(
     values: usize,
     price: Epsilon,
     delta: Delta,
-) -> Result<Scale, Error> {
+) -> Result<Scale, NoiseError> {
     if euclidean == 0 {
-        return Err(Error::NoSensitivity);
+        return Err(NoiseError::NoSensitivity);
     }
     if price == Epsilon::ZERO {
-        return Err(Error::NoPrice);
+        return Err(NoiseError::NoPrice);
     }
     let of_one = Delta::from_quintillionths(1_000_000_000_000_000_000);
     if delta == Delta::ZERO || delta >= of_one {
-        return Err(Error::NoPromise { delta });
+        return Err(NoiseError::NoPromise { delta });
     }
     let mut too_few = 0;
     let mut enough = Scale::LARGEST / 16;
     if needed_delta(euclidean, values, price, 16 * enough) > delta.to_f64() {
-        return Err(Error::TooMuchNoise { price });
+        return Err(NoiseError::TooMuchNoise { price });
     }
     while enough - too_few > 1 {
         let between = too_few.midpoint(enough);
@@ -89,7 +89,7 @@ pub(super) fn scale_for_epsilon_delta(
             too_few = between;
         }
     }
-    Scale::new(16 * enough).ok_or(Error::TooMuchNoise { price })
+    Scale::new(16 * enough).ok_or(NoiseError::TooMuchNoise { price })
 }
 
 /// No less than the delta that noise of this `sigma` needs at `price`.

@@ -1,14 +1,14 @@
 //! Scales of Laplace noise: for a price in rho, and the papers' for a guarantee with a delta.
 
 use super::calibrate::Scale;
-use super::error::Error;
+use super::error::NoiseError;
 use crate::concentrated;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 use bernstream_synopsis::price::Price;
 
 /// The least scale that `price` pays for: under rho by Laplace noise's own constant, otherwise by its epsilon.
-pub(super) fn scale(change: Sensitivity, _: usize, price: Price) -> Result<Scale, Error> {
+pub(super) fn scale(change: Sensitivity, _: usize, price: Price) -> Result<Scale, NoiseError> {
     match price {
         Price::Concentrated(rho) => scale_for_rho(change, rho),
         Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => {
@@ -19,14 +19,14 @@ pub(super) fn scale(change: Sensitivity, _: usize, price: Price) -> Result<Scale
 
 /// The smallest scale whose noise costs at most `rho`, by Laplace noise's own constant
 /// ([`rho_of_laplace`](concentrated::rho_of_laplace)): less noise than any mechanism of which only the epsilon is known.
-pub(super) fn scale_for_rho(change: Sensitivity, rho: Rho) -> Result<Scale, Error> {
+pub(super) fn scale_for_rho(change: Sensitivity, rho: Rho) -> Result<Scale, NoiseError> {
     if change.0 == 0 {
-        return Err(Error::NoSensitivity);
+        return Err(NoiseError::NoSensitivity);
     }
     let mut too_few = 0;
     let mut enough = Scale::LARGEST / 16;
     if !is_paid(change, enough, rho) {
-        return Err(Error::TooMuchNoiseForRho { rho });
+        return Err(NoiseError::TooMuchNoiseForRho { rho });
     }
     while enough - too_few > 1 {
         let between = too_few.midpoint(enough);
@@ -36,7 +36,7 @@ pub(super) fn scale_for_rho(change: Sensitivity, rho: Rho) -> Result<Scale, Erro
             too_few = between;
         }
     }
-    Scale::new(16 * enough).ok_or(Error::TooMuchNoiseForRho { rho })
+    Scale::new(16 * enough).ok_or(NoiseError::TooMuchNoiseForRho { rho })
 }
 
 /// Returns true if `rho` pays for noise of so many sixteenths.
@@ -58,10 +58,10 @@ pub(super) fn advanced_scale(
     values: usize,
     price: Epsilon,
     delta: Delta,
-) -> Result<Scale, Error> {
+) -> Result<Scale, NoiseError> {
     let all = sup
         .checked_mul(values as u64)
-        .ok_or(Error::TooMuchNoise { price });
+        .ok_or(NoiseError::TooMuchNoise { price });
     let pure = all.and_then(|all| Scale::for_price(Sensitivity(all), price));
     match price_of_a_value(values, price, delta)
         .map(|part| Scale::for_price(Sensitivity(sup), part))
@@ -138,7 +138,7 @@ mod tests {
     fn a_sum_of_changes_that_does_not_fit_is_refused() {
         let found = advanced_scale(1 << 50, 1 << 20, "500".parse().unwrap(), Delta::ZERO);
         assert!(
-            matches!(found, Err(Error::TooMuchNoise { .. })),
+            matches!(found, Err(NoiseError::TooMuchNoise { .. })),
             "{found:?}"
         );
     }

@@ -28,8 +28,8 @@ pub mod order;
 mod selection;
 
 pub use calibrated::Mechanism;
-pub use error::Error;
+pub use error::NoiseError;
 pub use exact::Exact;
 
 pub use noisy::Noisy;
-pub use selection::{Candidates, Selection};
+pub use selection::{FunctionCandidates, PermuteAndFlip};

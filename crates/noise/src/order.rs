@@ -1,7 +1,7 @@
 //! An order of a polynomial, chosen from the records themselves, privately and for a price of its own (`docs/proofs/choice.md`).
 
 use super::calibrated::Mechanism;
-use super::error::Error;
+use super::error::NoiseError;
 use super::exact::Exact;
 use super::noise::Generator;
 use bernstream_synopsis::calibrate::Epsilon;
@@ -133,19 +133,19 @@ impl OrderChoice {
         remainders: Vec<OrderRemainder>,
         change: &TargetChange,
         price: Epsilon,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, NoiseError> {
         let changes = remainders
             .iter()
             .map(|order| order.sensitivity(change))
             .collect::<Option<Vec<u128>>>();
-        let mut changes = changes.ok_or(Error::TooMuchNoise { price })?;
+        let mut changes = changes.ok_or(NoiseError::TooMuchNoise { price })?;
         changes.sort_unstable();
         let mut both: u128 = 0;
         for change in changes.iter().rev().take(2) {
             both = both.saturating_add(*change);
         }
         let sensitivity =
-            Sensitivity(u64::try_from(both).map_err(|_| Error::TooMuchNoise { price })?);
+            Sensitivity(u64::try_from(both).map_err(|_| NoiseError::TooMuchNoise { price })?);
         Ok(OrderChoice {
             remainders,
             noise: Mechanism::laplace(sensitivity, price)?,

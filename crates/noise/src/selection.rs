@@ -1,7 +1,7 @@
 //! The private selection of one of finitely many public functions.
 
 use super::calibrate::Scale;
-use super::error::Error;
+use super::error::NoiseError;
 use super::noise::{Generator, permute_and_flip};
 use crate::Exact;
 use bernstream_synopsis::Sensitivity;
@@ -14,19 +14,21 @@ use bernstream_synopsis::calibrate::Epsilon;
 /// private, with delta 0: in a random order, a function whose utility falls short of the best by `g` is taken with
 /// probability `exp(-price g / 2 S)`, decided exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Selection {
+pub struct PermuteAndFlip {
     scale: Scale,
 }
 
-impl Selection {
+impl PermuteAndFlip {
     /// `sup` is the most that any one utility changes, in the units of the utilities.
     ///
     /// # Errors
     ///
     /// If the sensitivity or the price is 0, or the scale would be too large.
-    pub fn calibrated(sup: u64, price: Epsilon) -> Result<Self, Error> {
-        let both = sup.checked_mul(2).ok_or(Error::TooMuchNoise { price })?;
-        Scale::for_price(Sensitivity(both), price).map(|scale| Selection { scale })
+    pub fn calibrated(sup: u64, price: Epsilon) -> Result<Self, NoiseError> {
+        let both = sup
+            .checked_mul(2)
+            .ok_or(NoiseError::TooMuchNoise { price })?;
+        Scale::for_price(Sensitivity(both), price).map(|scale| PermuteAndFlip { scale })
     }
 
     /// `2 S / price`.
@@ -46,12 +48,12 @@ impl Selection {
 /// section 3.2, with the distance of the sup norm). Neighbours whose values differ by at most `S` at each point are at most that
 /// much nearer or further, so one choice is `price`-differentially private with delta 0, as with [`Selection`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidates {
+pub struct FunctionCandidates {
     functions: Vec<Vec<i128>>,
-    selection: Selection,
+    selection: PermuteAndFlip,
 }
 
-impl Candidates {
+impl FunctionCandidates {
     /// `functions` in the grid units of the exact values, which must not be what they were chosen by; a point that one does
     /// not reach does not count for it. `sup` is
     /// `Target::sup_sensitivity`.
@@ -59,10 +61,14 @@ impl Candidates {
     /// # Errors
     ///
     /// If the sensitivity or the price is 0, or the scale would be too large.
-    pub fn calibrated(functions: Vec<Vec<i128>>, sup: u64, price: Epsilon) -> Result<Self, Error> {
-        Ok(Candidates {
+    pub fn calibrated(
+        functions: Vec<Vec<i128>>,
+        sup: u64,
+        price: Epsilon,
+    ) -> Result<Self, NoiseError> {
+        Ok(FunctionCandidates {
             functions,
-            selection: Selection::calibrated(sup, price)?,
+            selection: PermuteAndFlip::calibrated(sup, price)?,
         })
     }
 

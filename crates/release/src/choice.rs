@@ -7,9 +7,9 @@
 
 use crate::marginals::{BINS, Marginals};
 use crate::window::accumulator::Accumulator;
-use bernstream_noise::Error;
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
+use bernstream_noise::NoiseError;
 use bernstream_noise::Noisy;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Sensitivity;
@@ -93,7 +93,7 @@ impl Bandwidth {
         candidates: Vec<Vec<f64>>,
         sensitivity: Sensitivity,
         price: Epsilon,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, NoiseError> {
         Ok(Bandwidth {
             marginals,
             noise: Mechanism::laplace(sensitivity, price)?,

@@ -1,14 +1,14 @@
 //! Reasons why a target cannot be built or bounded.
 
-use super::blackbox::error::Error as BlackBoxError;
-use super::sampler::error::Error as SamplerError;
-use bernstream_synopsis::expression::error::Error as ExpressionError;
+use super::blackbox::error::BlackBoxError;
+use super::sampler::error::SamplerError;
+use bernstream_synopsis::expression::error::ExpressionError;
 use bernstream_synopsis::histogram::MOST_CELLS;
 use bernstream_synopsis::shape_error::ShapeError;
 
 /// Reason why a target cannot be built or bounded. Axes count from 1.
 #[derive(Debug, thiserror::Error, PartialEq)]
-pub enum Error {
+pub enum TargetError {
     #[error(transparent)]
     Shape(#[from] ShapeError),
     #[error(

@@ -3,8 +3,8 @@
 
 use std::f64::consts::PI;
 
-use super::error::Error;
-use bernstream_synopsis::quadratic::Form;
+use super::error::TargetError;
+use bernstream_synopsis::quadratic::QuadraticForm;
 use bernstream_synopsis::shape_error::ShapeError;
 
 const HIGHEST_DEGREE: u32 = 5_000;
@@ -18,19 +18,19 @@ pub const UNITS_A_PEAK: u32 = 32;
 /// # Errors
 ///
 /// If there are not 1 to 3 axes, the degree is not 1 to 5,000, or there are more than 2^20 points.
-pub fn lattice_points(axes: usize, degree: u32) -> Result<usize, Error> {
+pub fn lattice_points(axes: usize, degree: u32) -> Result<usize, TargetError> {
     if !(1..=3).contains(&axes) {
         return Err(ShapeError::Axes(axes).into());
     }
     if !(1..=HIGHEST_DEGREE).contains(&degree) {
-        return Err(Error::Degree {
+        return Err(TargetError::Degree {
             degree,
             most: HIGHEST_DEGREE,
         });
     }
     let points = (u64::from(degree) + 1).pow(axes as u32);
     if points > MOST_POINTS as u64 {
-        return Err(Error::Points {
+        return Err(TargetError::Points {
             degree,
             axes,
             points,
@@ -50,11 +50,11 @@ pub fn round_half_up(sum: i128, shift: u32) -> i128 {
 /// # Errors
 ///
 /// If the sum is larger than a number can say.
-pub fn times_contributions(units: u128, contributions: u32) -> Result<u64, Error> {
+pub fn times_contributions(units: u128, contributions: u32) -> Result<u64, TargetError> {
     units
         .checked_mul(u128::from(contributions))
         .and_then(|units| u64::try_from(units).ok())
-        .ok_or(Error::Contributions { contributions })
+        .ok_or(TargetError::Contributions { contributions })
 }
 
 /// `sum over all whole z of K_H(z / k)`, to a part in 10^12, never less; `None` unless `H` is positive definite.
@@ -64,7 +64,7 @@ pub fn times_contributions(units: u128, contributions: u32) -> Result<u64, Error
 /// and `z' A z >= |z|^2 / trace(A^-1)`, they add up to at most `exp(-r^2 / 4) (1 + 2 sqrt(pi trace(A^-1)))^l`.
 pub fn gaussian_sum(covariance: &[Vec<f64>], degree: u32) -> Option<f64> {
     const SQUARED: f64 = 200.0;
-    let form = Form::new(covariance)?;
+    let form = QuadraticForm::new(covariance)?;
     let axes = covariance.len();
     let k = f64::from(degree);
     let density = ((2.0 * PI).powi(axes as i32) * form.determinant()).powf(-0.5);
@@ -75,7 +75,7 @@ pub fn gaussian_sum(covariance: &[Vec<f64>], degree: u32) -> Option<f64> {
         scaled(covariance, (2.0 * PI * k).powi(2))
     };
     let factor = density.max(volume);
-    let form = Form::new(&matrix)?;
+    let form = QuadraticForm::new(&matrix)?;
     let mut sum = 0.0;
     for run in form.points_within(&vec![0.0; axes], SQUARED, &vec![i32::MAX; axes]) {
         let mut z: Vec<f64> = run.lead.iter().map(|z| f64::from(*z)).collect();

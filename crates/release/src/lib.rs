@@ -30,8 +30,8 @@ pub mod target;
 pub mod window;
 
 pub use dequantized::Dequantized;
-pub use error::Error;
+pub use error::TargetError;
 pub use scaling::ValueScaling;
 pub use sealed::Sealed;
-pub use target::Cost;
+pub use target::EvaluationCost;
 pub use target::Target;

@@ -7,7 +7,7 @@
 //! the counts of one axis by at most [`GRAINS`] in the 1-norm if it comes or goes (less where cells are full), by at most
 //! twice that if its values change, and a unit by that for each of its records and each axis.
 
-use super::error::Error;
+use super::error::TargetError;
 use crate::lattice;
 use crate::window::accumulator::Accumulator;
 use bernstream_noise::Exact;
@@ -61,7 +61,7 @@ impl Marginals {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<Sensitivity, Error> {
+    ) -> Result<Sensitivity, TargetError> {
         let moves = match adjacency {
             Adjacency::AddRemove => 1,
             Adjacency::ReplaceOne => 2,

@@ -2,7 +2,7 @@
 
 use super::dequantized::Dequantized;
 use bernstream_synopsis::description::Description;
-use bernstream_synopsis::{Encoded, Error, Synopsis};
+use bernstream_synopsis::{Encoded, Synopsis, SynopsisError};
 
 /// A finished message: exactly the bytes that will leave, and where they go. A ledger pays for nothing else, and it is made of
 /// noisy values:
@@ -47,7 +47,7 @@ impl Sealed {
     /// # Errors
     ///
     /// As for [`Synopsis::new`] and [`Synopsis::encode`].
-    pub fn new(description: Description, values: Dequantized) -> Result<Self, Error> {
+    pub fn new(description: Description, values: Dequantized) -> Result<Self, SynopsisError> {
         Synopsis::new(description, values.into_values())?
             .encode()
             .map(Sealed)

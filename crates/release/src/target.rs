@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::builtin::Builtin;
-use super::error::Error;
+use super::error::TargetError;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_noise::Exact;
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
@@ -69,8 +69,8 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
     }
 
     /// The most that one evaluation can take, whatever the records are.
-    fn cost(&self) -> Cost {
-        Cost::default()
+    fn cost(&self) -> EvaluationCost {
+        EvaluationCost::default()
     }
 
     /// Largest change of the values in the 1-norm by a unit of at most `contributions` records, all keys together.
@@ -78,14 +78,19 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// If no bound holds for this adjacency, or it is too large for `contributions`.
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error>;
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError>;
 
     /// Largest change of any one value by such a unit, in grid units, summed over the keys: cubes are drawn a key apart.
     ///
     /// # Errors
     ///
     /// As [`Target::sensitivity`].
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
+    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32)
+    -> Result<u64, TargetError>;
 
     /// Largest change of the values in the 2-norm by such a unit, in grid units, summed over the keys. Without a bound of the
     /// target's own `sqrt(D1 S)`, which follows from the other two norms: true where those hold for all neighbours, not where each was
@@ -98,7 +103,7 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         interpolated_sensitivity(self, adjacency, contributions)
     }
 
@@ -112,7 +117,7 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
         norm: Norm,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<Sensitivity, Error> {
+    ) -> Result<Sensitivity, TargetError> {
         match norm {
             Norm::One => self.sensitivity(adjacency, contributions),
             Norm::Two => self
@@ -145,8 +150,12 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// If the papers give no bound for this target, or one that is false.
-    fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
-        Err(Error::PapersGiveNone)
+    fn papers_sensitivity(
+        &self,
+        _: Adjacency,
+        _contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
+        Err(TargetError::PapersGiveNone)
     }
 }
 
@@ -159,7 +168,7 @@ pub fn interpolated_sensitivity<T: Target + ?Sized>(
     target: &T,
     adjacency: Adjacency,
     contributions: u32,
-) -> Result<u64, Error> {
+) -> Result<u64, TargetError> {
     let one = target.sensitivity(adjacency, contributions)?.0;
     let sup = target.sup_sensitivity(adjacency, contributions)?;
     Ok(root_rounded_up(u128::from(one) * u128::from(sup)))
@@ -181,16 +190,16 @@ pub fn sensitivity_of_every_value(
     target: &dyn Target,
     adjacency: Adjacency,
     contributions: u32,
-) -> Result<Sensitivity, Error> {
+) -> Result<Sensitivity, TargetError> {
     let sup = target.sup_sensitivity(adjacency, contributions)?;
     sup.checked_mul(target.shape().value_count() as u64)
         .map(Sensitivity)
-        .ok_or(Error::Contributions { contributions })
+        .ok_or(TargetError::Contributions { contributions })
 }
 
 /// The most that the evaluation of a full window and key can take; public. Zero where it is negligible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct EvaluationCost {
     /// Memory beside what the window keeps.
     pub bytes: u64,
     /// Multiplications. Few records and simple ones need far fewer.

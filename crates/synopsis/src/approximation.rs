@@ -1,9 +1,9 @@
 //! The error of a released function without any noise: bounded where somebody vouches for the smoothness of the function.
 
 use super::bernstein::Operator;
-use super::description::{Axis, Basis, Smoothness};
+use super::description::{AxisDescription, Basis, Smoothness};
 use super::domain::unit_point;
-use super::error::Error;
+use super::error::SynopsisError;
 use super::newton::Newton;
 use super::released::Synopsis;
 use crate::Shape;
@@ -21,12 +21,12 @@ const MOST_MEASURED: usize = 2_000;
 /// kernel functions it is the declared norm times the power function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApproximationBand {
-    axes: Vec<Axis>,
-    bound: Bound,
+    axes: Vec<AxisDescription>,
+    bound: ApproximationBound,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Bound {
+enum ApproximationBound {
     /// Share of each axis at the middle, by the power of `4 y (1 - y)` that it follows.
     Order1 {
         shares: Vec<f64>,
@@ -50,7 +50,7 @@ impl Synopsis {
                 let Basis::Kernel(basis) = &description.basis else {
                     return None;
                 };
-                Bound::Power {
+                ApproximationBound::Power {
                     norm: *norm,
                     newton: Newton::on_points(basis),
                 }
@@ -60,14 +60,14 @@ impl Synopsis {
                 for (share, axis) in shares.iter_mut().zip(&description.domain) {
                     *share = *share * (axis.max - axis.min) / (2.0 * k.sqrt());
                 }
-                Bound::of_order(&shape, description.order, shares, 0.5)
+                ApproximationBound::of_order(&shape, description.order, shares, 0.5)
             }
             Smoothness::Curvature(curvatures) => {
                 let mut shares = curvatures.clone();
                 for (share, axis) in shares.iter_mut().zip(&description.domain) {
                     *share = *share * (axis.max - axis.min).powi(2) / (8.0 * k);
                 }
-                Bound::of_order(&shape, description.order, shares, 1.0)
+                ApproximationBound::of_order(&shape, description.order, shares, 1.0)
             }
         };
         Some(ApproximationBand {
@@ -77,17 +77,17 @@ impl Synopsis {
     }
 }
 
-impl Bound {
+impl ApproximationBound {
     fn of_order(shape: &Shape, order: u32, shares: Vec<f64>, power: f64) -> Self {
         if order == 1 {
-            return Bound::Order1 { shares, power };
+            return ApproximationBound::Order1 { shares, power };
         }
         let norm = if shape.value_count() <= MOST_MEASURED {
             Operator::new(shape.dimensions, shape.degree).norm_bound(order - 1)
         } else {
             f64::from(order - 1).exp2() - 1.0
         };
-        Bound::Everywhere((1.0 + norm) * shares.iter().sum::<f64>())
+        ApproximationBound::Everywhere((1.0 + norm) * shares.iter().sum::<f64>())
     }
 }
 
@@ -97,16 +97,16 @@ impl ApproximationBand {
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+    pub fn half_width(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         let point = unit_point(&self.axes, point)?;
         Ok(match &self.bound {
-            Bound::Order1 { shares, power } => shares
+            ApproximationBound::Order1 { shares, power } => shares
                 .iter()
                 .zip(&point)
                 .map(|(share, y)| share * (4.0 * y * (1.0 - y)).powf(*power))
                 .sum(),
-            Bound::Everywhere(bound) => *bound,
-            Bound::Power { norm, newton } => {
+            ApproximationBound::Everywhere(bound) => *bound,
+            ApproximationBound::Power { norm, newton } => {
                 let n = newton.basis_values(&point);
                 norm * (newton.basis.kernel.value(&point, &point) - dot_product(&n, &n))
                     .max(0.0)

@@ -1,6 +1,6 @@
 //! Checks of the bandwidths that a caller gives, in units of the cube's width.
 
-use super::quadratic::Form;
+use super::quadratic::QuadraticForm;
 use super::shape_error::ShapeError;
 
 /// Checks bandwidths of a diagonal kernel, one for each axis.
@@ -23,7 +23,7 @@ pub fn check_bandwidths(bandwidths: &[f64]) -> Result<(), ShapeError> {
 /// # Errors
 ///
 /// If it is not square, not symmetric, not positive definite, or a variance is above 1.
-pub fn check_covariance(covariance: &[Vec<f64>]) -> Result<Form, ShapeError> {
+pub fn check_covariance(covariance: &[Vec<f64>]) -> Result<QuadraticForm, ShapeError> {
     let axes = covariance.len();
     if !(2..=3).contains(&axes) || covariance.iter().any(|row| row.len() != axes) {
         return Err(ShapeError::Matrix);
@@ -41,7 +41,7 @@ pub fn check_covariance(covariance: &[Vec<f64>]) -> Result<Form, ShapeError> {
             bandwidth: covariance[i][i].sqrt(),
         });
     }
-    let form = Form::new(covariance).ok_or(ShapeError::NotPositiveDefinite)?;
+    let form = QuadraticForm::new(covariance).ok_or(ShapeError::NotPositiveDefinite)?;
     let proper = form
         .inverse()
         .iter()

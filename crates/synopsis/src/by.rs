@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Reading by which released values become a function. A number is the order of the Bernstein operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum SynopsisReading {
     /// The iterated Bernstein operator of an order from 1 to [`MAX_ORDER`](super::bernstein::MAX_ORDER); what has no lattice is read as it was published, at
     /// any order.
     Bernstein(u32),
@@ -19,20 +19,24 @@ pub enum By {
     Nonnegative,
 }
 
-impl From<u32> for By {
+impl From<u32> for SynopsisReading {
     fn from(order: u32) -> Self {
-        By::Bernstein(order)
+        SynopsisReading::Bernstein(order)
     }
 }
 
-impl fmt::Display for By {
+impl fmt::Display for SynopsisReading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            By::Bernstein(order) => write!(f, "the Bernstein operator of order {order}"),
-            By::Nearest => f.write_str("the nearest lattice point"),
-            By::Kernel => f.write_str("kernel interpolation"),
-            By::Posterior => f.write_str("posterior smoothing"),
-            By::Nonnegative => f.write_str("posterior smoothing without negative counts"),
+            SynopsisReading::Bernstein(order) => {
+                write!(f, "the Bernstein operator of order {order}")
+            }
+            SynopsisReading::Nearest => f.write_str("the nearest lattice point"),
+            SynopsisReading::Kernel => f.write_str("kernel interpolation"),
+            SynopsisReading::Posterior => f.write_str("posterior smoothing"),
+            SynopsisReading::Nonnegative => {
+                f.write_str("posterior smoothing without negative counts")
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::CellBasis;
 use crate::NoiseDistribution;
 use crate::eigen::symmetric;
 use crate::histogram::Spline;
-use crate::predict::Expected;
+use crate::predict::ExpectedErrors;
 
 /// Number of places where the noise is largest that are expected above its mean sup, `exp(-gamma)` for the law of extremes; and above
 /// what 19 of 20 sups stay below, `-ln 0.95`.
@@ -74,9 +74,9 @@ impl CellError {
     }
 
     /// Errors of a density in other units, so many for one of these.
-    pub fn density_errors(&self, unit: f64) -> Expected {
+    pub fn density_errors(&self, unit: f64) -> ExpectedErrors {
         let errors = self.worst_case_errors();
-        Expected {
+        ExpectedErrors {
             noise: errors.noise * unit,
             approximation: errors.approximation * unit,
             error: errors.error * unit,
@@ -87,14 +87,14 @@ impl CellError {
 
     /// Errors of a label that is read off two tables or more, where `records` are spread evenly, `reach` of them under the kernel at a point, and
     /// `range` is that of the label. The form is that of labels that change from bound to bound within a kernel.
-    pub fn label_errors(&self, basis: &CellBasis, reach: f64, range: f64) -> Expected {
+    pub fn label_errors(&self, basis: &CellBasis, reach: f64, range: f64) -> ExpectedErrors {
         // Of the sum of two tables the noise is larger by the root of 2 than that of one, which decides at the bounds.
         let unit = range * std::f64::consts::FRAC_1_SQRT_2 / reach;
         let [noise, within, pointwise] =
             [self.noise, self.within, self.pointwise].map(|error| (error * unit).min(range));
         let approximation = (range / 2.0 * form_of_a_record(basis)).min(range);
         let error = noise.hypot(approximation).min(range);
-        Expected {
+        ExpectedErrors {
             noise,
             approximation,
             error,
@@ -105,12 +105,12 @@ impl CellError {
 
     /// Errors to expect where all records lie in one place of a cell, its worst; and where they are spread, which is what a grid is
     /// chosen by.
-    pub fn worst_case_errors(&self) -> Expected {
+    pub fn worst_case_errors(&self) -> ExpectedErrors {
         let approximation = self.form_at_most;
         let error = self.noise.hypot(approximation);
         // Where the form is off the noise is that of a few places, elsewhere it is alone.
         let within = self.within.max(approximation + self.pointwise);
-        Expected {
+        ExpectedErrors {
             noise: self.noise,
             approximation,
             error,

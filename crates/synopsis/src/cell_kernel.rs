@@ -4,7 +4,7 @@
 use std::f64::consts::PI;
 
 use super::bandwidths::{check_bandwidths, check_covariance};
-use super::quadratic::{Form, diagonal_matrix};
+use super::quadratic::{QuadraticForm, diagonal_matrix};
 use super::shape::CellBasis;
 use super::shape_error::ShapeError;
 use crate::histogram::{Nodes, Spline};
@@ -77,7 +77,7 @@ impl CellKernel {
             matrix[i][i] -= variance;
             narrower[i][i] -= LEAST_LEFT * variance;
         }
-        let form = Form::new(&matrix).filter(|_| Form::new(&narrower).is_some());
+        let form = QuadraticForm::new(&matrix).filter(|_| QuadraticForm::new(&narrower).is_some());
         let form = form.ok_or(ShapeError::WideSteps { spline })?;
         let peak = ((2.0 * PI).powi(axes as i32) * form.determinant()).powf(-0.5);
         let basis = CellBasis {

@@ -82,12 +82,12 @@ impl Timestamp {
 pub struct ScheduleClock {
     worker: fn() -> Timestamp,
     /// Last answer of the brokers.
-    brokers: Arc<Mutex<Option<BrokerTime>>>,
+    brokers: Arc<Mutex<Option<ClockAnswer>>>,
 }
 
 /// Time that the brokers told, and when the answer came.
 #[derive(Clone, Copy, Debug)]
-struct BrokerTime {
+struct ClockAnswer {
     time: Timestamp,
     answered: Instant,
 }
@@ -104,7 +104,7 @@ impl ScheduleClock {
     /// The brokers' clock has reached `time`, as was told at `answered`.
     pub fn set_broker_time(&self, time: Timestamp, answered: Instant) {
         *self.brokers.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(BrokerTime { time, answered });
+            Some(ClockAnswer { time, answered });
     }
 
     /// The earlier of the two clocks; the brokers' goes on with the monotonic clock of this machine.

@@ -28,29 +28,29 @@ const NEGLIGIBLE: f64 = 1e-12;
 
 /// Posterior of the counts: their mean, and how uncertain they are.
 #[derive(Clone, Debug)]
-pub(super) struct Counts {
+pub(super) struct CountPosterior {
     basis: CellBasis,
     /// The posterior mean of the counts.
     pub counts: Vec<f64>,
     noise: f64,
-    priors: Vec<Prior>,
+    priors: Vec<LengthPrior>,
 }
 
 /// One length of the prior.
 #[derive(Clone, Debug)]
-struct Prior {
+struct LengthPrior {
     /// Eigenvectors of the covariance along each axis.
     axes: Vec<Vec<Vec<f64>>>,
     /// Eigenvalues, products over the axes.
     values: Vec<f64>,
     /// Shares inside the domain, turned: `Q'm`.
     mean: Vec<f64>,
-    fits: Vec<Fit>,
+    fits: Vec<CountFit>,
 }
 
 /// The posterior for one ratio.
 #[derive(Clone, Debug)]
-struct Fit {
+struct CountFit {
     ratio: f64,
     evidence: f64,
     weight: f64,
@@ -60,7 +60,7 @@ struct Fit {
     turned: Vec<f64>,
 }
 
-impl Counts {
+impl CountPosterior {
     /// The posterior of the counts that `values` are; `None` if there are more than [`MOST_NODES`] on an axis.
     pub fn new(description: &Description, basis: &CellBasis, values: &[f64]) -> Option<Self> {
         let nodes = basis.nodes();
@@ -68,9 +68,9 @@ impl Counts {
             return None;
         }
         let noise = description.noise.law.variance(values.len()) * description.noise.scale.powi(2);
-        let mut priors: Vec<Prior> = LENGTHS
+        let mut priors: Vec<LengthPrior> = LENGTHS
             .iter()
-            .map(|length| Prior::new(basis, &nodes, *length, values, noise))
+            .map(|length| LengthPrior::new(basis, &nodes, *length, values, noise))
             .collect();
         let evidences: Vec<f64> = priors
             .iter()
@@ -99,7 +99,7 @@ impl Counts {
             }
         }
         priors.retain(|prior| !prior.fits.is_empty());
-        Some(Counts {
+        Some(CountPosterior {
             basis: basis.clone(),
             counts,
             noise,
@@ -136,7 +136,7 @@ impl Counts {
     }
 }
 
-impl Prior {
+impl LengthPrior {
     fn new(basis: &CellBasis, nodes: &[Vec<f64>], length: f64, values: &[f64], noise: f64) -> Self {
         let spline = basis.spline;
         let shares: Vec<Vec<f64>> = basis
@@ -155,7 +155,7 @@ impl Prior {
             eigenvalues.push(eigen.values.iter().map(|value| value.max(0.0)).collect());
             axes.push(eigen.vectors);
         }
-        let mut prior = Prior {
+        let mut prior = LengthPrior {
             values: outer_product(&eigenvalues),
             axes,
             mean: Vec::new(),
@@ -169,7 +169,7 @@ impl Prior {
         prior
     }
 
-    fn fit_ratio(&self, ratio: f64, values: &[f64], noise: f64) -> Fit {
+    fn fit_ratio(&self, ratio: f64, values: &[f64], noise: f64) -> CountFit {
         let noise_shares: Vec<f64> = self
             .values
             .iter()
@@ -189,7 +189,7 @@ impl Prior {
         for (index, value) in turned.iter_mut().enumerate() {
             *value -= rest[index] * noise_shares[index];
         }
-        Fit {
+        CountFit {
             ratio,
             evidence,
             weight: 0.0,
@@ -284,11 +284,11 @@ fn shares_inside_domain(spline: Spline, steps: u32) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::cholesky;
-    use crate::description::Axis;
+    use crate::description::AxisDescription;
 
     fn about(scale: f64, basis: &CellBasis) -> Description {
         let mut about: Description = serde_json::from_str(crate::EXAMPLE).unwrap();
-        let axis = Axis {
+        let axis = AxisDescription {
             column: "x".to_owned(),
             min: 0.0,
             max: 1.0,
@@ -395,10 +395,10 @@ mod tests {
         ];
         for (spline, steps, bandwidth, counts, expected) in cases {
             let basis = basis(spline, &[steps], bandwidth);
-            let found = Counts::new(&about(10.0, &basis), &basis, &counts)
+            let found = CountPosterior::new(&about(10.0, &basis), &basis, &counts)
                 .unwrap()
                 .counts;
-            let misled = Counts::new(&about(11.0, &basis), &basis, &counts)
+            let misled = CountPosterior::new(&about(11.0, &basis), &basis, &counts)
                 .unwrap()
                 .counts;
             let apart = |found: &[f64]| {
@@ -420,7 +420,7 @@ mod tests {
         let values: Vec<f64> = (0..12).map(|i| 3.0 + f64::from((7 * i) % 5)).collect();
         let noise = 2.5;
         let ratio = 1.0;
-        let prior = Prior::new(&basis, &basis.nodes(), 1.0, &values, noise);
+        let prior = LengthPrior::new(&basis, &basis.nodes(), 1.0, &values, noise);
         let fit = prior.fits.iter().find(|fit| fit.ratio == ratio).unwrap();
         let nodes = basis.nodes();
         let places: Vec<[f64; 2]> = nodes[0]

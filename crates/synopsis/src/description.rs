@@ -11,14 +11,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::names::{AxisNames, Names};
-pub use self::privacy::{Charge, Definition, Implied, PriorColumn, Privacy, Random, Unit};
+pub use self::names::{AxisNames, PlotNames};
+pub use self::privacy::{
+    BlockCharge, ImpliedPrivacy, PriorColumn, PrivacyDefinition, PrivacyDescription, RandomPrivacy,
+    UnitDescription,
+};
 pub use self::recommended::Recommended;
-pub use self::sensitivity::{Derivation, Fresh, Sensitivity};
+pub use self::sensitivity::{Derivation, FreshNoise, SensitivityDescription};
 pub use self::smoothness::Smoothness;
 pub use self::target::{
-    CellLabel, Cells, Classifier, Clip, Density, Method, Moments, Regression, Smoothing, Sum,
-    Target,
+    CellLabel, Cells, Classifier, Clip, Density, ExpressionSum, Method, Moments, Regression,
+    Smoothing, TargetDescription,
 };
 use crate::MOST_CLASSES;
 pub use crate::NoiseDistribution;
@@ -55,14 +58,14 @@ pub struct Description {
     /// they go on, and in synopses of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid_end: Option<Timestamp>,
-    pub target: Target,
+    pub target: TargetDescription,
     /// Meaning of a value, in words.
     pub meaning: String,
     /// The axes of the domain, one to three.
-    pub domain: Vec<Axis>,
+    pub domain: Vec<AxisDescription>,
     /// Names that were declared to be written at a plot; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub names: Option<Names>,
+    pub names: Option<PlotNames>,
     pub basis: Basis,
     /// Offset that is added to a sum of kernel functions; 0 for every other basis.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -71,14 +74,14 @@ pub struct Description {
     pub degree: u32,
     /// The order `h` that the band holds for. Any other can be evaluated.
     pub order: u32,
-    pub noise: Noise,
+    pub noise: NoiseDescription,
     /// Sensitivity that the noise was made for; absent in synopses of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sensitivity: Option<Sensitivity>,
-    pub privacy: Privacy,
+    pub sensitivity: Option<SensitivityDescription>,
+    pub privacy: PrivacyDescription,
     /// Choices that were made from the records of this window and key, privately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<Choice>,
+    pub choices: Vec<PrivateChoice>,
     pub band: NoiseBand,
     /// Smoothness that is declared of the function, and bounds the approximation ([`crate::Synopsis::approximation_band`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +98,7 @@ pub struct Description {
     #[serde(default)]
     pub incomplete: bool,
     pub digests: Digests,
-    pub ledger: Entry,
+    pub ledger: PaymentRow,
     /// Panes where the window is made of several, and overlaps those of other synopses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panes: Option<Panes>,
@@ -106,7 +109,7 @@ pub struct Description {
 /// The windows of the grid that a synopsis speaks of together; there is a synopsis for each newest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Panes {
-    pub over: WindowKind,
+    pub over: PanesKind,
     /// The newest pane.
     pub newest: Span,
     /// Number of synopses of a sum that came before this one. Their noise is not independent: each has that of the panes that it
@@ -119,7 +122,7 @@ pub struct Panes {
 /// Number of panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WindowKind {
+pub enum PanesKind {
     /// The last so many, or all since the beginning where there are fewer.
     Hopping(u32),
     /// All since the beginning.
@@ -128,7 +131,7 @@ pub enum WindowKind {
 
 /// One axis of the domain, in natural units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Axis {
+pub struct AxisDescription {
     pub column: String,
     pub min: f64,
     pub max: f64,
@@ -136,20 +139,20 @@ pub struct Axis {
 
 /// The noise on the exact vector: on the values of a lattice, on the coefficients of an affine function.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Noise {
+pub struct NoiseDescription {
     pub law: NoiseDistribution,
     /// The `s` of the [`NoiseDistribution`], in the units of the values.
     pub scale: f64,
     /// The noise, and each value, is a whole multiple of this, in the units of the values.
     pub grid: f64,
     #[serde(default)]
-    pub calibrated: Calibrated,
+    pub calibrated: CalibrationBound,
 }
 
 /// Bound that the scale of the noise was made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Calibrated {
+pub enum CalibrationBound {
     /// The least bound that we prove.
     #[default]
     Tight,
@@ -159,21 +162,21 @@ pub enum Calibrated {
     Sampled,
 }
 
-impl Calibrated {
+impl CalibrationBound {
     /// Derivation of the sensitivity of a function in this form.
-    pub fn sensitivity_derivation(&self, target: &Target, basis: &Basis) -> Derivation {
+    pub fn sensitivity_derivation(&self, target: &TargetDescription, basis: &Basis) -> Derivation {
         match self {
-            Calibrated::Tight => Derivation::for_target(target, basis),
-            Calibrated::Paper { .. } => Derivation::Paper,
-            Calibrated::Sampled => Derivation::Sampled,
+            CalibrationBound::Tight => Derivation::for_target(target, basis),
+            CalibrationBound::Paper { .. } => Derivation::Paper,
+            CalibrationBound::Sampled => Derivation::Sampled,
         }
     }
 
     /// Remark for people; nothing where nothing is unusual.
     pub fn remark_for_people(&self) -> Option<String> {
         match self {
-            Calibrated::Tight | Calibrated::Sampled => None,
-            Calibrated::Paper { times_needed } => Some(format!(
+            CalibrationBound::Tight | CalibrationBound::Sampled => None,
+            CalibrationBound::Paper { times_needed } => Some(format!(
                 "Noise calibrated as in the paper, {times_needed:.2} times more than needed: for comparison."
             )),
         }
@@ -184,7 +187,7 @@ impl Calibrated {
 /// price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum PrivateChoice {
     /// The kernel's standard deviation on each axis.
     Bandwidths {
         taken: Vec<f64>,
@@ -199,13 +202,13 @@ pub enum Choice {
     },
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for PrivateChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Choice::Bandwidths {
+            PrivateChoice::Bandwidths {
                 taken, candidates, ..
             } => write!(f, "bandwidths {taken:?} of {candidates:?}"),
-            Choice::Order {
+            PrivateChoice::Order {
                 taken, candidates, ..
             } => write!(f, "order {taken} of {candidates:?}"),
         }
@@ -219,7 +222,7 @@ impl fmt::Display for Choice {
 /// It covers the noise only. How far the polynomial of the exact values is from the function itself is not part of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NoiseBand {
-    pub covers: Covers,
+    pub covers: BandCoverage,
     pub level: f64,
     pub half_width: f64,
     pub weights: Vec<f64>,
@@ -233,7 +236,7 @@ pub struct NoiseBand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Covers {
+pub enum BandCoverage {
     #[serde(rename = "the noise, not the approximation")]
     Noise,
 }
@@ -248,7 +251,7 @@ pub struct Digests {
 
 /// The ledger row that paid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct PaymentRow {
     pub id: String,
     pub sequence: u64,
 }
@@ -328,8 +331,8 @@ impl Description {
         if !is_positive(self.noise.scale) || !is_positive(self.noise.grid) {
             return Err("its noise has no positive scale and grid".to_owned());
         }
-        if (self.noise.calibrated == Calibrated::Sampled)
-            != matches!(self.privacy.definition, Definition::Random(_))
+        if (self.noise.calibrated == CalibrationBound::Sampled)
+            != matches!(self.privacy.definition, PrivacyDefinition::Random(_))
         {
             return Err("its noise and its definition of privacy do not fit".to_owned());
         }
@@ -341,7 +344,7 @@ impl Description {
         {
             return Err("the smoothness that it declares does not fit its form".to_owned());
         }
-        let of_density = matches!(self.target, Target::Density(_))
+        let of_density = matches!(self.target, TargetDescription::Density(_))
             && matches!(self.basis, Basis::Bernstein | Basis::Cells(_));
         if self.form_error.is_some_and(|error| {
             !is_positive(error) || !of_density || self.band.pointwise.is_none()
@@ -387,9 +390,9 @@ fn is_zero(value: &f64) -> bool {
 }
 
 /// Tables and their target belong together, and to the label.
-fn check_tables(basis: &Basis, target: &Target) -> Result<(), String> {
+fn check_tables(basis: &Basis, target: &TargetDescription) -> Result<(), String> {
     let has_tables = matches!(basis, Basis::Tables(_));
-    if has_tables != matches!(target, Target::Cells(_)) {
+    if has_tables != matches!(target, TargetDescription::Cells(_)) {
         return Err(
             "tables of cells and the function that it describes do not belong together".to_owned(),
         );
@@ -397,7 +400,7 @@ fn check_tables(basis: &Basis, target: &Target) -> Result<(), String> {
     let Basis::Tables(basis) = basis else {
         return Ok(());
     };
-    let Target::Cells(Cells { label }) = target else {
+    let TargetDescription::Cells(Cells { label }) = target else {
         return Ok(());
     };
     match label {

@@ -1,12 +1,15 @@
 //! From a point of the domain to the unit cube.
 
-use super::description::Axis;
-use super::error::Error;
+use super::description::AxisDescription;
+use super::error::SynopsisError;
 
 /// Maps a point of the domain to the unit cube.
-pub(super) fn unit_point(axes: &[Axis], point: &[f64]) -> Result<Vec<f64>, Error> {
+pub(super) fn unit_point(
+    axes: &[AxisDescription],
+    point: &[f64],
+) -> Result<Vec<f64>, SynopsisError> {
     if point.len() != axes.len() {
-        return Err(Error::Dimensions {
+        return Err(SynopsisError::Dimensions {
             given: point.len(),
             expected: axes.len(),
         });
@@ -17,9 +20,9 @@ pub(super) fn unit_point(axes: &[Axis], point: &[f64]) -> Result<Vec<f64>, Error
         .collect()
 }
 
-fn unit_coordinate(axis: &Axis, value: f64) -> Result<f64, Error> {
+fn unit_coordinate(axis: &AxisDescription, value: f64) -> Result<f64, SynopsisError> {
     if !(axis.min..=axis.max).contains(&value) {
-        return Err(Error::OutsideDomain {
+        return Err(SynopsisError::OutsideDomain {
             column: axis.column.clone(),
             value,
             min: axis.min,

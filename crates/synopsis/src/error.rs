@@ -3,12 +3,12 @@
 use arrow_schema::ArrowError;
 
 use super::bernstein::MAX_ORDER;
-use super::by::By;
-use crate::expression::Error as ExpressionError;
+use super::by::SynopsisReading;
+use crate::expression::ExpressionError;
 
 /// Error of a synopsis, or of a query of it.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SynopsisError {
     #[error("not a synopsis: {0}")]
     Damaged(String),
     #[error("cannot encode the synopsis")]
@@ -64,7 +64,7 @@ pub enum Error {
     #[error("order {order} is not from 1 to {MAX_ORDER}")]
     Order { order: u32 },
     #[error("the values of this synopsis cannot be read by {by}")]
-    Reading { by: By },
+    Reading { by: SynopsisReading },
     #[error(
         "the released mass is {mass}, not positive: noise outweighs the records, and there is no density to show"
     )]

@@ -1,16 +1,17 @@
 //! Readings of the values of one synopsis as a function; each is post-processing and costs no privacy.
 
 use super::bernstein::{MAX_ORDER, Operator, bernstein_basis};
-use super::by::By;
-use super::counts::Counts;
+use super::by::SynopsisReading;
+use super::counts::CountPosterior;
 use super::description::{
-    Axis, Basis, CellBasis, CellLabel, Cells, Description, KernelBasis, Target,
+    AxisDescription, Basis, CellBasis, CellLabel, Cells, Description, KernelBasis,
+    TargetDescription,
 };
 use super::domain::unit_point;
-use super::error::Error;
-use super::posterior::Smooth;
+use super::error::SynopsisError;
+use super::posterior::SmoothFunction;
 use super::released::Synopsis;
-use super::tables::Function;
+use super::tables::TableFunction;
 use crate::bernstein;
 use crate::cholesky::{dot_product, sequential_dot};
 use crate::tensor::grid_points;
@@ -18,15 +19,15 @@ use crate::tensor::grid_points;
 /// One reading of a synopsis, ready for many points.
 #[derive(Clone, Debug)]
 pub struct Evaluator {
-    axes: Vec<Axis>,
+    axes: Vec<AxisDescription>,
     volume: f64,
-    form: Form,
+    form: EvaluatorForm,
     /// Range of the values of a probability.
     value_range: Option<[f64; 2]>,
 }
 
 #[derive(Clone, Debug)]
-enum Form {
+enum EvaluatorForm {
     Bernstein {
         degree: u32,
         coefficients: Vec<f64>,
@@ -44,11 +45,11 @@ enum Form {
     Cells {
         basis: CellBasis,
         counts: Vec<f64>,
-        posterior: Option<Box<Counts>>,
+        posterior: Option<Box<CountPosterior>>,
     },
-    Tables(Box<Function>),
+    Tables(Box<TableFunction>),
     Smooth {
-        function: Box<Smooth>,
+        function: Box<SmoothFunction>,
         uncertain: bool,
     },
 }
@@ -59,100 +60,105 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the order is out of range, or the values cannot be read that way: cosine moments are no function of a point.
-    pub fn evaluator(&self, by: impl Into<By>) -> Result<Evaluator, Error> {
+    pub fn evaluator(&self, by: impl Into<SynopsisReading>) -> Result<Evaluator, SynopsisError> {
         let by = by.into();
-        if let By::Bernstein(order) = by
+        if let SynopsisReading::Bernstein(order) = by
             && !(1..=MAX_ORDER).contains(&order)
         {
-            return Err(Error::Order { order });
+            return Err(SynopsisError::Order { order });
         }
         let description = &self.description;
         let form = match &description.basis {
             Basis::Bernstein => self.lattice_form(by),
             Basis::Affine => match by {
-                By::Bernstein(_) => Some(Form::Affine(self.values.clone())),
+                SynopsisReading::Bernstein(_) => Some(EvaluatorForm::Affine(self.values.clone())),
                 _ => None,
             },
             Basis::Kernel(basis) => self.kernel_form(basis, by),
             Basis::Cells(basis) => self.cells_form(basis, by),
             Basis::Tables(_) => match by {
-                By::Bernstein(_) => Some(Form::Tables(Box::new(self.tables()?.function()))),
+                SynopsisReading::Bernstein(_) => {
+                    Some(EvaluatorForm::Tables(Box::new(self.tables()?.function())))
+                }
                 _ => None,
             },
-            Basis::Cosine { .. } => return Err(Error::NoFunction),
+            Basis::Cosine { .. } => return Err(SynopsisError::NoFunction),
         };
         Ok(Evaluator {
             axes: description.domain.clone(),
             volume: description.volume(),
-            form: form.ok_or(Error::Reading { by })?,
+            form: form.ok_or(SynopsisError::Reading { by })?,
             value_range: value_range(description),
         })
     }
 
-    fn lattice_form(&self, by: By) -> Option<Form> {
+    fn lattice_form(&self, by: SynopsisReading) -> Option<EvaluatorForm> {
         let degree = self.description.degree;
         Some(match by {
-            By::Bernstein(1) => Form::Bernstein {
+            SynopsisReading::Bernstein(1) => EvaluatorForm::Bernstein {
                 degree,
                 coefficients: self.values.clone(),
             },
-            By::Bernstein(order) => {
+            SynopsisReading::Bernstein(order) => {
                 let operator = Operator::new(self.description.domain.len(), degree);
-                Form::Bernstein {
+                EvaluatorForm::Bernstein {
                     degree,
                     coefficients: operator.coefficients(&self.values, order),
                 }
             }
-            By::Nearest => Form::Nearest {
+            SynopsisReading::Nearest => EvaluatorForm::Nearest {
                 degree,
                 values: self.values.clone(),
             },
-            By::Kernel => Form::Smooth {
-                function: Box::new(Smooth::interpolation(&self.description, &self.values)?),
+            SynopsisReading::Kernel => EvaluatorForm::Smooth {
+                function: Box::new(SmoothFunction::interpolation(
+                    &self.description,
+                    &self.values,
+                )?),
                 uncertain: false,
             },
-            By::Posterior => Form::Smooth {
-                function: Box::new(Smooth::posterior(&self.description, &self.values)?),
+            SynopsisReading::Posterior => EvaluatorForm::Smooth {
+                function: Box::new(SmoothFunction::posterior(&self.description, &self.values)?),
                 uncertain: true,
             },
-            By::Nonnegative => return None,
+            SynopsisReading::Nonnegative => return None,
         })
     }
 
-    fn kernel_form(&self, basis: &KernelBasis, by: By) -> Option<Form> {
+    fn kernel_form(&self, basis: &KernelBasis, by: SynopsisReading) -> Option<EvaluatorForm> {
         Some(match by {
-            By::Bernstein(_) | By::Kernel => Form::Kernel {
+            SynopsisReading::Bernstein(_) | SynopsisReading::Kernel => EvaluatorForm::Kernel {
                 basis: basis.clone(),
                 coefficients: self.values.clone(),
                 offset: self.description.offset,
             },
-            By::Posterior => Form::Smooth {
-                function: Box::new(Smooth::posterior(&self.description, &self.values)?),
+            SynopsisReading::Posterior => EvaluatorForm::Smooth {
+                function: Box::new(SmoothFunction::posterior(&self.description, &self.values)?),
                 uncertain: true,
             },
-            By::Nearest | By::Nonnegative => return None,
+            SynopsisReading::Nearest | SynopsisReading::Nonnegative => return None,
         })
     }
 
-    fn cells_form(&self, basis: &CellBasis, by: By) -> Option<Form> {
+    fn cells_form(&self, basis: &CellBasis, by: SynopsisReading) -> Option<EvaluatorForm> {
         let mut counts = self.values.clone();
         let mut posterior = None;
         match by {
-            By::Bernstein(_) | By::Kernel => {}
-            By::Posterior => {
-                let smoothed = Counts::new(&self.description, basis, &self.values)?;
+            SynopsisReading::Bernstein(_) | SynopsisReading::Kernel => {}
+            SynopsisReading::Posterior => {
+                let smoothed = CountPosterior::new(&self.description, basis, &self.values)?;
                 counts = smoothed.counts.clone();
                 posterior = Some(Box::new(smoothed));
             }
-            By::Nonnegative => {
-                counts = Counts::new(&self.description, basis, &self.values)?.counts;
+            SynopsisReading::Nonnegative => {
+                counts = CountPosterior::new(&self.description, basis, &self.values)?.counts;
                 for count in &mut counts {
                     *count = count.max(0.0);
                 }
             }
-            By::Nearest => return None,
+            SynopsisReading::Nearest => return None,
         }
-        Some(Form::Cells {
+        Some(EvaluatorForm::Cells {
             basis: basis.clone(),
             counts,
             posterior,
@@ -164,7 +170,7 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the synopsis holds cosine moments, or as [`Evaluator::evaluate`].
-    pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
+    pub fn evaluate(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         self.evaluator(self.description.order)?.evaluate(point)
     }
 
@@ -173,7 +179,7 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the synopsis holds cosine moments.
-    pub fn total_mass(&self) -> Result<f64, Error> {
+    pub fn total_mass(&self) -> Result<f64, SynopsisError> {
         Ok(self.evaluator(self.description.order)?.total_mass())
     }
 
@@ -182,9 +188,9 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the synopsis holds cosine moments, or as [`Evaluator::evaluate`].
-    pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+    pub fn half_width(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         if matches!(self.description.basis, Basis::Cosine { .. }) {
-            return Err(Error::NoFunction);
+            return Err(SynopsisError::NoFunction);
         }
         let point = unit_point(&self.description.domain, point)?;
         Ok(match self.description.basis {
@@ -200,7 +206,7 @@ impl Evaluator {
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
+    pub fn evaluate(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         Ok(self.clipped(self.value_in_cube(&unit_point(&self.axes, point)?)))
     }
 
@@ -210,7 +216,7 @@ impl Evaluator {
     /// # Errors
     ///
     /// As [`Self::evaluate`].
-    pub fn interval(&self, point: &[f64], half_width: f64) -> Result<[f64; 2], Error> {
+    pub fn interval(&self, point: &[f64], half_width: f64) -> Result<[f64; 2], SynopsisError> {
         let value = self.value_in_cube(&unit_point(&self.axes, point)?);
         Ok([value - half_width, value + half_width].map(|end| self.clipped(end)))
     }
@@ -221,14 +227,14 @@ impl Evaluator {
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    pub fn deviation(&self, point: &[f64]) -> Result<Option<f64>, Error> {
+    pub fn deviation(&self, point: &[f64]) -> Result<Option<f64>, SynopsisError> {
         let point = unit_point(&self.axes, point)?;
         Ok(match &self.form {
-            Form::Smooth {
+            EvaluatorForm::Smooth {
                 function,
                 uncertain: true,
             } => Some(function.deviation(&point)),
-            Form::Cells {
+            EvaluatorForm::Cells {
                 posterior: Some(posterior),
                 ..
             } => Some(posterior.deviation(&point)),
@@ -240,15 +246,15 @@ impl Evaluator {
     /// functions by the midpoint rule, to about 1e-4 of a kernel that is a twentieth of the domain wide.
     pub fn total_mass(&self) -> f64 {
         let mean = match &self.form {
-            Form::Bernstein { coefficients, .. } => {
+            EvaluatorForm::Bernstein { coefficients, .. } => {
                 coefficients.iter().sum::<f64>() / coefficients.len() as f64
             }
-            Form::Affine(coefficients) => coefficients.first().copied().unwrap_or(0.0),
-            Form::Nearest { .. }
-            | Form::Kernel { .. }
-            | Form::Cells { .. }
-            | Form::Tables(_)
-            | Form::Smooth { .. } => {
+            EvaluatorForm::Affine(coefficients) => coefficients.first().copied().unwrap_or(0.0),
+            EvaluatorForm::Nearest { .. }
+            | EvaluatorForm::Kernel { .. }
+            | EvaluatorForm::Cells { .. }
+            | EvaluatorForm::Tables(_)
+            | EvaluatorForm::Smooth { .. } => {
                 let points = cube_midpoints(self.axes.len());
                 points.iter().map(|y| self.value_in_cube(y)).sum::<f64>() / points.len() as f64
             }
@@ -261,7 +267,7 @@ impl Evaluator {
         self.volume
     }
 
-    pub(super) fn axes(&self) -> &[Axis] {
+    pub(super) fn axes(&self) -> &[AxisDescription] {
         &self.axes
     }
 
@@ -275,7 +281,7 @@ impl Evaluator {
     /// Value at a point of the unit cube, as the noise left it.
     pub(super) fn value_in_cube(&self, point: &[f64]) -> f64 {
         match &self.form {
-            Form::Bernstein {
+            EvaluatorForm::Bernstein {
                 degree,
                 coefficients,
             } => {
@@ -283,19 +289,23 @@ impl Evaluator {
                     point.iter().map(|x| bernstein_basis(*degree, *x)).collect();
                 bernstein::evaluate_polynomial(coefficients, &bases)
             }
-            Form::Nearest { degree, values } => values
+            EvaluatorForm::Nearest { degree, values } => values
                 .get(nearest_lattice_index(*degree, point))
                 .copied()
                 .unwrap_or(f64::NAN),
-            Form::Affine(coefficients) => sequential_dot(coefficients, &affine_terms(point)),
-            Form::Kernel {
+            EvaluatorForm::Affine(coefficients) => {
+                sequential_dot(coefficients, &affine_terms(point))
+            }
+            EvaluatorForm::Kernel {
                 basis,
                 coefficients,
                 offset,
             } => offset + basis.combine(coefficients, point),
-            Form::Cells { basis, counts, .. } => dot_product(&basis.kernel_values(point), counts),
-            Form::Tables(function) => function.reading_in_cube(point).value,
-            Form::Smooth { function, .. } => function.value(point),
+            EvaluatorForm::Cells { basis, counts, .. } => {
+                dot_product(&basis.kernel_values(point), counts)
+            }
+            EvaluatorForm::Tables(function) => function.reading_in_cube(point).value,
+            EvaluatorForm::Smooth { function, .. } => function.value(point),
         }
     }
 }
@@ -310,8 +320,8 @@ pub(super) fn affine_terms(point: &[f64]) -> Vec<f64> {
 /// Range of the values of a function that has one: a probability.
 fn value_range(description: &Description) -> Option<[f64; 2]> {
     match description.target {
-        Target::Probability(_)
-        | Target::Cells(Cells {
+        TargetDescription::Probability(_)
+        | TargetDescription::Cells(Cells {
             label: Some(CellLabel::Above { .. } | CellLabel::Classes { .. }),
         }) => Some([0.0, 1.0]),
         _ => None,

@@ -11,7 +11,7 @@
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use super::bernstein::{Bases, Operator};
-use super::description::{Axis, Basis, Density, Smoothing, Target};
+use super::description::{AxisDescription, Basis, Density, Smoothing, TargetDescription};
 use super::released::Synopsis;
 use crate::cell_error;
 use crate::histogram::Spline;
@@ -32,12 +32,12 @@ pub(super) const ROUNDED: f64 = 1e-4;
 /// The error of the form of a density, as a part of the sum of its exact values; `None` of everything else, of cells whose kernel is
 /// correlated over the axes, and of lattices on several axes or too large to be looked at.
 pub fn density_form_error(
-    target: &Target,
+    target: &TargetDescription,
     shape: &Shape,
     order: u32,
-    domain: &[Axis],
+    domain: &[AxisDescription],
 ) -> Option<f64> {
-    let Target::Density(Density {
+    let TargetDescription::Density(Density {
         kernel: Smoothing::Bandwidths(bandwidths),
         ..
     }) = target

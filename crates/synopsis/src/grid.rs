@@ -15,7 +15,7 @@ pub struct Span {
 
 /// Spans of equal `length`, end to end in both directions from `origin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grid {
+pub struct SpanGrid {
     origin: Timestamp,
     length: Duration,
 }
@@ -24,7 +24,7 @@ pub struct Grid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocks {
     /// Every span of a grid.
-    Every(Grid),
+    Every(SpanGrid),
     /// All of time is one: the unit is a user forever.
     Forever,
 }
@@ -42,10 +42,10 @@ impl Span {
     }
 }
 
-impl Grid {
+impl SpanGrid {
     /// `None` where `length` is shorter than a microsecond.
     pub fn new(origin: Timestamp, length: Duration) -> Option<Self> {
-        (saturating_micros(length) > 0).then_some(Grid { origin, length })
+        (saturating_micros(length) > 0).then_some(SpanGrid { origin, length })
     }
 
     pub fn length(&self) -> Duration {
@@ -151,8 +151,8 @@ impl Blocks {
     }
 }
 
-impl From<Grid> for Blocks {
-    fn from(grid: Grid) -> Self {
+impl From<SpanGrid> for Blocks {
+    fn from(grid: SpanGrid) -> Self {
         Blocks::Every(grid)
     }
 }
@@ -165,8 +165,8 @@ mod tests {
         Timestamp::from_micros(seconds * 1_000_000)
     }
 
-    fn grid(origin: i64, length: u64) -> Grid {
-        Grid::new(at(origin), Duration::from_secs(length)).expect("a length")
+    fn grid(origin: i64, length: u64) -> SpanGrid {
+        SpanGrid::new(at(origin), Duration::from_secs(length)).expect("a length")
     }
 
     #[test]

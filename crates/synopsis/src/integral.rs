@@ -9,13 +9,13 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
 use serde::Serialize;
 
 use super::bernstein::{Operator, bernstein_basis};
-use super::description::{Basis, CellBasis, Density, Smoothing, Target};
+use super::description::{Basis, CellBasis, Density, Smoothing, TargetDescription};
 use super::domain::unit_point;
-use super::error::Error;
+use super::error::SynopsisError;
 use super::evaluator::cube_midpoints;
 use super::form_error::{BETWEEN_PLACES, OF_A_VALUE, ROUNDED};
 use super::newton::Newton;
-use super::noise::NoiseError;
+use super::noise::AnswerNoise;
 use super::released::Synopsis;
 use crate::cholesky::{dot_product, sequential_dot};
 use crate::histogram::Spline;
@@ -28,7 +28,7 @@ const IN_A_CELL: u32 = 24;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Integral {
     pub value: f64,
-    pub noise: NoiseError,
+    pub noise: AnswerNoise,
     /// Most that the form adds to the noise, wherever the records are; with it both hold in at least 9 of 10 windows. `None` where
     /// nothing is known of it, as [`Synopsis::form_error`].
     pub form_error: Option<f64>,
@@ -41,7 +41,7 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the box does not lie in the domain or ends before it begins, or if the synopsis holds moments or tables of cells.
-    pub fn integrate(&self, sides: &[[f64; 2]]) -> Result<Integral, Error> {
+    pub fn integrate(&self, sides: &[[f64; 2]]) -> Result<Integral, SynopsisError> {
         let description = &self.description;
         let [low, high] =
             [0, 1].map(|end| sides.iter().map(|side| side[end]).collect::<Vec<f64>>());
@@ -50,7 +50,7 @@ impl Synopsis {
         let mut sides = Vec::with_capacity(low.len());
         for (low, high) in low.into_iter().zip(high) {
             if low > high {
-                return Err(Error::EmptyRange);
+                return Err(SynopsisError::EmptyRange);
             }
             sides.push([low, high]);
         }
@@ -80,7 +80,7 @@ impl Synopsis {
     }
 
     /// Weight of each value that noise was added to, in the integral over a box of the unit cube.
-    fn integral_weights(&self, sides: &[[f64; 2]]) -> Result<Vec<f64>, Error> {
+    fn integral_weights(&self, sides: &[[f64; 2]]) -> Result<Vec<f64>, SynopsisError> {
         let description = &self.description;
         let shape = self.description.shape();
         Ok(match &shape.basis {
@@ -102,7 +102,7 @@ impl Synopsis {
             }
             Basis::Cells(basis) if basis.is_diagonal() => {
                 let mut factors = basis.nodes();
-                for (axis, reader) in Reader::of_axes(basis).iter().enumerate() {
+                for (axis, reader) in IntegralKernels::of_axes(basis).iter().enumerate() {
                     for node in &mut factors[axis] {
                         *node = reader.read(*node, sides[axis]);
                     }
@@ -116,8 +116,8 @@ impl Synopsis {
                 let newton = Newton::on_points(basis);
                 midpoint_weights(self.values.len(), sides, |y| newton.basis_values(y))
             }
-            Basis::Tables(_) => return Err(Error::AskTables),
-            Basis::Cosine { .. } => return Err(Error::NoFunction),
+            Basis::Tables(_) => return Err(SynopsisError::AskTables),
+            Basis::Cosine { .. } => return Err(SynopsisError::NoFunction),
         })
     }
 
@@ -125,7 +125,7 @@ impl Synopsis {
     fn integral_form_error(&self, sides: &[[f64; 2]], weights: &[f64]) -> Option<f64> {
         let description = &self.description;
         let everywhere = box_volume(sides) * description.form_error?;
-        let Target::Density(Density {
+        let TargetDescription::Density(Density {
             kernel: Smoothing::Bandwidths(bandwidths),
             ..
         }) = &description.target
@@ -241,7 +241,7 @@ fn lattice_form_error(degree: u32, width: f64, side: [f64; 2], weights: &[f64]) 
 /// what one axis does to them is at most its error, times the largest of the others.
 fn cells_form_error(basis: &CellBasis, sides: &[[f64; 2]]) -> f64 {
     let mut axes = Vec::with_capacity(sides.len());
-    for (reader, (steps, side)) in Reader::of_axes(basis)
+    for (reader, (steps, side)) in IntegralKernels::of_axes(basis)
         .iter()
         .zip(basis.steps.iter().zip(sides))
     {
@@ -257,7 +257,7 @@ fn cells_form_error(basis: &CellBasis, sides: &[[f64; 2]]) -> f64 {
 }
 
 /// The kernel that reads cells along one axis, and that of the density.
-struct Reader {
+struct IntegralKernels {
     narrow: f64,
     wide: f64,
 }
@@ -269,12 +269,12 @@ struct LargestIntegrals {
     error: f64,
 }
 
-impl Reader {
+impl IntegralKernels {
     fn of_axes(basis: &CellBasis) -> Vec<Self> {
         let bandwidths = basis.bandwidths();
         let mut readers = Vec::with_capacity(bandwidths.len());
         for (axis, wide) in bandwidths.into_iter().enumerate() {
-            readers.push(Reader {
+            readers.push(IntegralKernels {
                 narrow: basis.precision[axis][axis].powf(-0.5),
                 wide,
             });

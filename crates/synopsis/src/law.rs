@@ -40,7 +40,7 @@ pub enum Norm {
 }
 
 /// Properties of a law.
-struct Definition {
+struct LawProperties {
     name: &'static str,
     norm: Norm,
     /// Tells that it gives pure differential privacy.
@@ -53,30 +53,30 @@ struct Definition {
 }
 
 impl NoiseDistribution {
-    fn definition(self) -> Definition {
+    fn definition(self) -> LawProperties {
         match self {
-            NoiseDistribution::DiscreteLaplace => Definition {
+            NoiseDistribution::DiscreteLaplace => LawProperties {
                 name: "Laplace",
                 norm: Norm::One,
                 is_pure: true,
                 variance: |_| [2, 1],
                 number: 0,
             },
-            NoiseDistribution::DiscreteCube => Definition {
+            NoiseDistribution::DiscreteCube => LawProperties {
                 name: "cube",
                 norm: Norm::Sup,
                 is_pure: true,
                 variance: |n| [(n + 1) * (n + 2), 3],
                 number: 1,
             },
-            NoiseDistribution::Ball => Definition {
+            NoiseDistribution::Ball => LawProperties {
                 name: "ball",
                 norm: Norm::Two,
                 is_pure: true,
                 variance: |n| [n + 1, 1],
                 number: 2,
             },
-            NoiseDistribution::DiscreteGaussian => Definition {
+            NoiseDistribution::DiscreteGaussian => LawProperties {
                 name: "Gaussian",
                 norm: Norm::Two,
                 is_pure: false,

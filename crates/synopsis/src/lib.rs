@@ -99,12 +99,12 @@ pub use law::NoiseDistribution;
 pub use law::Norm;
 
 pub use self::positions::Positions;
-pub use self::positions::Recorded;
+pub use self::positions::RecordedPositions;
 pub use self::scalar::IdType;
 pub use self::times::TimeFormat;
 
-pub use by::By;
-pub use error::Error;
+pub use by::SynopsisReading;
+pub use error::SynopsisError;
 pub use evaluator::Evaluator;
 pub use message::Encoded;
 pub use released::Synopsis;

@@ -15,8 +15,8 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::description::{Basis, Definition, Description, Privacy};
-use crate::error::Error;
+use crate::description::{Basis, Description, PrivacyDefinition, PrivacyDescription};
+use crate::error::SynopsisError;
 use crate::histogram::Spline;
 use crate::price::Price;
 use crate::released::Synopsis;
@@ -46,9 +46,9 @@ impl Synopsis {
     /// # Errors
     ///
     /// If Arrow cannot encode it.
-    pub fn encode(&self) -> Result<Encoded, Error> {
+    pub fn encode(&self) -> Result<Encoded, SynopsisError> {
         let description = &self.description;
-        let bytes = encode(description, &self.values).map_err(Error::Encode)?;
+        let bytes = encode(description, &self.values).map_err(SynopsisError::Encode)?;
         let group = match &description.key {
             Some(key) => format!("/{key}"),
             None => String::new(),
@@ -67,11 +67,11 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the bytes are not a synopsis, or its numbers do not agree with each other.
-    pub fn decode_message(bytes: &[u8]) -> Result<Synopsis, Error> {
-        check_framing(bytes).map_err(Error::Damaged)?;
+    pub fn decode_message(bytes: &[u8]) -> Result<Synopsis, SynopsisError> {
+        check_framing(bytes).map_err(SynopsisError::Damaged)?;
         // arrow checks most of its input but indexes some of it; framing rules out what would abort instead of panic.
         catch_unwind(AssertUnwindSafe(|| decode_stream(bytes))).unwrap_or_else(|_| {
-            Err(Error::Damaged(
+            Err(SynopsisError::Damaged(
                 "its Arrow stream is inconsistent".to_owned(),
             ))
         })
@@ -115,8 +115,8 @@ impl HeaderList {
     }
 
     /// Under names of their own, so that nobody takes them for pure differential privacy.
-    fn append_price(&mut self, privacy: &Privacy) {
-        if let Definition::Random(random) = &privacy.definition {
+    fn append_price(&mut self, privacy: &PrivacyDescription) {
+        if let PrivacyDefinition::Random(random) = &privacy.definition {
             self.append("random_dp_epsilon", privacy.price.to_string());
             self.append("random_dp_gamma", random.gamma.to_string());
             return;
@@ -156,13 +156,13 @@ impl Synopsis {
     /// # Errors
     ///
     /// If it cannot be written as JSON.
-    pub fn to_json(&self) -> Result<String, Error> {
+    pub fn to_json(&self) -> Result<String, SynopsisError> {
         let output = JsonOutput {
             description: &self.description,
             values: &self.values,
         };
         serde_json::to_string(&output)
-            .map_err(|e| Error::Encode(ArrowError::JsonError(e.to_string())))
+            .map_err(|e| SynopsisError::Encode(ArrowError::JsonError(e.to_string())))
     }
 
     /// Reads [`Synopsis::to_json`]. The text may be hostile, as in [`Synopsis::decode_message`].
@@ -170,9 +170,10 @@ impl Synopsis {
     /// # Errors
     ///
     /// As [`Synopsis::decode_message`].
-    pub fn from_json(text: &str) -> Result<Synopsis, Error> {
-        let input: JsonInput = serde_json::from_str(text)
-            .map_err(|e| Error::Damaged(format!("it is not a synopsis written as JSON: {e}")))?;
+    pub fn from_json(text: &str) -> Result<Synopsis, SynopsisError> {
+        let input: JsonInput = serde_json::from_str(text).map_err(|e| {
+            SynopsisError::Damaged(format!("it is not a synopsis written as JSON: {e}"))
+        })?;
         Synopsis::new(input.description, input.values)
     }
 }
@@ -341,51 +342,54 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn decode_stream(bytes: &[u8]) -> Result<Synopsis, Error> {
+fn decode_stream(bytes: &[u8]) -> Result<Synopsis, SynopsisError> {
     let mut reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(unreadable_stream)?;
     let found = reader.schema();
     let Some(document) = found.metadata().get(METADATA_KEY) else {
-        return Err(Error::Damaged(format!(
+        return Err(SynopsisError::Damaged(format!(
             "its schema has no metadata '{METADATA_KEY}'"
         )));
     };
     let description: Description = serde_json::from_str(document)
-        .map_err(|e| Error::Damaged(format!("its description cannot be read: {e}")))?;
-    description.check_consistency().map_err(Error::Damaged)?;
+        .map_err(|e| SynopsisError::Damaged(format!("its description cannot be read: {e}")))?;
+    description
+        .check_consistency()
+        .map_err(SynopsisError::Damaged)?;
     // Before any buffer is read: the number of values follows from the description and fits into the bytes.
     let count = description.shape().value_count();
     let fits = count <= bytes.len() / size_of::<f64>();
     let Some(count) = i32::try_from(count).ok().filter(|_| fits) else {
-        return Err(Error::Damaged(
+        return Err(SynopsisError::Damaged(
             "it has fewer values than its lattice".to_owned(),
         ));
     };
-    let expected = schema(&description, count).map_err(|e| Error::Damaged(e.to_string()))?;
+    let expected =
+        schema(&description, count).map_err(|e| SynopsisError::Damaged(e.to_string()))?;
     if !has_columns(&found, &expected) {
-        return Err(Error::Damaged(
+        return Err(SynopsisError::Damaged(
             "its columns are not those of a synopsis".to_owned(),
         ));
     }
     let batch = reader
         .next()
-        .ok_or_else(|| Error::Damaged("it has no row".to_owned()))?
+        .ok_or_else(|| SynopsisError::Damaged("it has no row".to_owned()))?
         .map_err(unreadable_stream)?;
-    let row = Row::from_batch(&batch)
-        .ok_or_else(|| Error::Damaged("it does not have exactly one row".to_owned()))?;
+    let row = MessageRow::from_batch(&batch)
+        .ok_or_else(|| SynopsisError::Damaged("it does not have exactly one row".to_owned()))?;
     if description.window.start.micros() != row.start
         || description.window.end.micros() != row.end
         || description.ledger.sequence != row.sequence
         || description.key != row.key
     {
-        return Err(Error::Damaged(
+        return Err(SynopsisError::Damaged(
             "its columns and its description disagree".to_owned(),
         ));
     }
     Synopsis::new(description, row.values)
 }
 
-fn unreadable_stream(error: ArrowError) -> Error {
-    Error::Damaged(format!("its Arrow stream cannot be read: {error}"))
+fn unreadable_stream(error: ArrowError) -> SynopsisError {
+    SynopsisError::Damaged(format!("its Arrow stream cannot be read: {error}"))
 }
 
 /// Compares names, types and nullability of all columns; metadata may differ.
@@ -403,7 +407,7 @@ fn has_columns(found: &Schema, expected: &Schema) -> bool {
 }
 
 /// The only row of a batch.
-struct Row {
+struct MessageRow {
     start: i64,
     end: i64,
     key: Option<String>,
@@ -411,9 +415,9 @@ struct Row {
     values: Vec<f64>,
 }
 
-impl Row {
+impl MessageRow {
     /// Reads the row; `None` where the batch has none or several, or a null where none belongs.
-    fn from_batch(batch: &RecordBatch) -> Option<Row> {
+    fn from_batch(batch: &RecordBatch) -> Option<MessageRow> {
         let [start, end, key, sequence, values] = batch.columns() else {
             return None;
         };
@@ -432,7 +436,7 @@ impl Row {
         if values.null_count() != 0 {
             return None;
         }
-        Some(Row {
+        Some(MessageRow {
             start: first_timestamp(start)?,
             end: first_timestamp(end)?,
             key: (!key.is_null(0)).then(|| key.value(0).to_owned()),

@@ -3,22 +3,22 @@
 use crate::CellBasis;
 use crate::bernstein::{MAX_ORDER, Operator, bernstein_basis};
 use crate::cholesky::dot_product;
-use crate::description::{Axis, Basis, Noise};
+use crate::description::{AxisDescription, Basis, NoiseDescription};
 use crate::domain::unit_point;
-use crate::error::Error;
+use crate::error::SynopsisError;
 use crate::evaluator::affine_terms;
 use crate::newton::Newton;
 use crate::noise::pointwise_factor;
 use crate::released::Synopsis;
-use crate::tables::Function;
+use crate::tables::TableFunction;
 
 /// The pointwise band of a synopsis, ready for many points.
 ///
 /// At any one point, not at all of them at once, the noise is within the half-width with 95 % probability. Like the simultaneous
 /// band it covers the noise and not the approximation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pointwise {
-    axes: Vec<Axis>,
+pub struct PointwiseBand {
+    axes: Vec<AxisDescription>,
     /// The band is so many times the length of the influences.
     factor: f64,
     /// Standard deviation of the noise on one value.
@@ -36,7 +36,7 @@ enum Influences {
     Affine,
     Kernel(Newton),
     Cells(CellBasis),
-    Tables(Box<Function>),
+    Tables(Box<TableFunction>),
 }
 
 impl Synopsis {
@@ -45,7 +45,7 @@ impl Synopsis {
     /// # Errors
     ///
     /// As [`Synopsis::pointwise_band`] and [`Pointwise::half_width`].
-    pub fn pointwise_half_width(&self, point: &[f64]) -> Result<f64, Error> {
+    pub fn pointwise_half_width(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         self.pointwise_band(self.description.order)?
             .half_width(point)
     }
@@ -55,9 +55,9 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the order is out of range, or the synopsis holds cosine moments.
-    pub fn pointwise_band(&self, order: u32) -> Result<Pointwise, Error> {
+    pub fn pointwise_band(&self, order: u32) -> Result<PointwiseBand, SynopsisError> {
         if !(1..=MAX_ORDER).contains(&order) {
-            return Err(Error::Order { order });
+            return Err(SynopsisError::Order { order });
         }
         let description = &self.description;
         let shape = self.description.shape();
@@ -74,7 +74,7 @@ impl Synopsis {
             Basis::Kernel(basis) => Influences::Kernel(Newton::on_points(basis)),
             Basis::Cells(basis) => Influences::Cells(basis.clone()),
             Basis::Tables(_) => Influences::Tables(Box::new(self.tables()?.function())),
-            Basis::Cosine { .. } => return Err(Error::NoFunction),
+            Basis::Cosine { .. } => return Err(SynopsisError::NoFunction),
         };
         let factor = match description.band.pointwise {
             Some(factor) => factor,
@@ -82,7 +82,7 @@ impl Synopsis {
         };
         let deviation =
             description.noise.scale * description.noise.law.variance(shape.value_count()).sqrt();
-        Ok(Pointwise {
+        Ok(PointwiseBand {
             axes: description.domain.clone(),
             factor,
             deviation,
@@ -91,13 +91,13 @@ impl Synopsis {
     }
 }
 
-impl Pointwise {
+impl PointwiseBand {
     /// Half the width of the band at a point.
     ///
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+    pub fn half_width(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         if let Influences::Tables(function) = &self.influences {
             return Ok(function.pointwise_half_width(&unit_point(&self.axes, point)?));
         }
@@ -110,12 +110,12 @@ impl Pointwise {
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    pub fn deviation(&self, point: &[f64]) -> Result<f64, Error> {
+    pub fn deviation(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         Ok(self.deviation * self.length(point)?)
     }
 
     /// Length of the influences of the values on the function.
-    fn length(&self, point: &[f64]) -> Result<f64, Error> {
+    fn length(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         let point = unit_point(&self.axes, point)?;
         let influences = match &self.influences {
             Influences::Lattice {
@@ -137,6 +137,6 @@ impl Pointwise {
 }
 
 /// Half the width of the pointwise band of one of `count` released values itself.
-pub fn pointwise_value(noise: &Noise, count: usize) -> f64 {
+pub fn pointwise_value(noise: &NoiseDescription, count: usize) -> f64 {
     noise.scale * pointwise_factor(noise.law, count)
 }

@@ -12,7 +12,7 @@ pub struct Positions(pub BTreeMap<i32, i64>);
 
 /// Positions up to which an input was read for windows that have closed.
 #[derive(Clone, Debug, Default)]
-pub struct Recorded {
+pub struct RecordedPositions {
     /// The end offsets of the newest one.
     pub ends: Positions,
     /// The cutoff and the end offsets of one that had closed well before the first record that is needed now could be sent.

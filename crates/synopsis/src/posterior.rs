@@ -9,8 +9,8 @@
 
 use crate::cholesky;
 use crate::cholesky::{dot_product, solve_lower, solve_upper};
-use crate::description::{Description, Method, Smoothing, Target};
-use crate::machine::Kernel;
+use crate::description::{Description, Method, Smoothing, TargetDescription};
+use crate::machine::CubeKernel;
 use crate::newton::{Newton, REST};
 use crate::quadratic::diagonal_matrix;
 use crate::tensor::{even_coordinates, grid_points};
@@ -25,15 +25,15 @@ const INTERPOLATION: f64 = 1e4;
 
 /// A function by kernel functions, and how uncertain it is.
 #[derive(Clone, Debug)]
-pub(super) struct Smooth {
+pub(super) struct SmoothFunction {
     mean: f64,
     newton: Newton,
     coefficients: Vec<f64>,
-    fit: Fit,
+    fit: PosteriorFit,
     noise: f64,
 }
 
-impl Smooth {
+impl SmoothFunction {
     /// The posterior, of a lattice or of kernel functions; `None` for what has neither.
     pub fn posterior(description: &Description, values: &[f64]) -> Option<Self> {
         let shape = description.shape();
@@ -46,15 +46,15 @@ impl Smooth {
                 .map(|length| gaussian_kernel(&vec![length.powi(2); shape.dimensions]))
                 .collect(),
         };
-        let mut best: Option<Smooth> = None;
+        let mut best: Option<SmoothFunction> = None;
         for kernel in kernels {
-            let model = Model::new(&shape, &kernel, values)?;
+            let model = PosteriorModel::new(&shape, &kernel, values)?;
             let fit = model.likeliest_fit(noise);
             if best
                 .as_ref()
                 .is_none_or(|best| fit.evidence > best.fit.evidence)
             {
-                best = Some(Smooth::new(model, fit, noise, description.offset));
+                best = Some(SmoothFunction::new(model, fit, noise, description.offset));
             }
         }
         best
@@ -62,18 +62,18 @@ impl Smooth {
 
     /// Kernel interpolation of lattice values; `None` where the description names no kernel.
     pub fn interpolation(description: &Description, values: &[f64]) -> Option<Self> {
-        let model = Model::new(&description.shape(), &prior_kernel(description)?, values)?;
+        let model = PosteriorModel::new(&description.shape(), &prior_kernel(description)?, values)?;
         let fit = model.fit_ratio(INTERPOLATION, 1.0);
-        Some(Smooth::new(model, fit, 0.0, description.offset))
+        Some(SmoothFunction::new(model, fit, 0.0, description.offset))
     }
 
-    fn new(model: Model, fit: Fit, noise: f64, offset: f64) -> Self {
+    fn new(model: PosteriorModel, fit: PosteriorFit, noise: f64, offset: f64) -> Self {
         let offset = match model.observed {
-            Observed::Coordinates => offset,
-            Observed::Values => 0.0,
+            ObservedKind::Coordinates => offset,
+            ObservedKind::Values => 0.0,
         };
         let coefficients = model.newton.coefficients(&fit.coordinates);
-        Smooth {
+        SmoothFunction {
             mean: offset + fit.mean,
             newton: model.newton,
             coefficients,
@@ -89,7 +89,7 @@ impl Smooth {
 
     /// The posterior standard deviation at a point of the unit cube; 0 for an interpolation.
     pub fn deviation(&self, y: &[f64]) -> f64 {
-        let Fit {
+        let PosteriorFit {
             ratio,
             factor,
             ones,
@@ -105,7 +105,7 @@ impl Smooth {
 }
 
 /// Kind of the released values.
-enum Observed {
+enum ObservedKind {
     /// Values of the function on the lattice.
     Values,
     /// Whitened coordinates.
@@ -113,8 +113,8 @@ enum Observed {
 }
 
 /// `v = m u + F g + noise`, `g` the coordinates in Newton's basis of the prior, by the sums that are needed.
-struct Model {
-    observed: Observed,
+struct PosteriorModel {
+    observed: ObservedKind,
     newton: Newton,
     /// The lower triangle of `F'F`.
     gram: Vec<Vec<f64>>,
@@ -126,7 +126,7 @@ struct Model {
 
 /// The posterior for one ratio `A^2 / variance of the noise`.
 #[derive(Clone, Debug)]
-struct Fit {
+struct PosteriorFit {
     ratio: f64,
     mean: f64,
     coordinates: Vec<f64>,
@@ -138,7 +138,7 @@ struct Fit {
     evidence: f64,
 }
 
-impl Model {
+impl PosteriorModel {
     fn new(shape: &Shape, kernel: &PointKernel, values: &[f64]) -> Option<Self> {
         let points = match &shape.basis {
             Basis::Bernstein => {
@@ -159,14 +159,14 @@ impl Model {
         }
         let mut ones = vec![1.0; points.len()];
         let mut values = values.to_vec();
-        let mut observed = Observed::Values;
+        let mut observed = ObservedKind::Values;
         if let Basis::Kernel(basis) = &shape.basis {
             let released = Newton::on_points(basis);
             for column in columns.iter_mut().chain([&mut ones]) {
                 *column = released.whiten(column);
             }
             values = released.coordinates(&values);
-            observed = Observed::Coordinates;
+            observed = ObservedKind::Coordinates;
         }
         let mut gram = Vec::with_capacity(columns.len());
         for (index, column) in columns.iter().enumerate() {
@@ -177,7 +177,7 @@ impl Model {
                     .collect(),
             );
         }
-        Some(Model {
+        Some(PosteriorModel {
             observed,
             gram,
             along: [&values, &ones].map(|x| {
@@ -196,7 +196,7 @@ impl Model {
     }
 
     /// `ratio` is `A^2` over `noise`, the variance.
-    fn fit_ratio(&self, ratio: f64, noise: f64) -> Fit {
+    fn fit_ratio(&self, ratio: f64, noise: f64) -> PosteriorFit {
         let mut rows = self.gram.clone();
         for (i, row) in rows.iter_mut().enumerate() {
             for (j, entry) in row.iter_mut().enumerate() {
@@ -222,7 +222,7 @@ impl Model {
             .map(|pivot| pivot.ln())
             .sum();
         let evidence = -volume - (misfit / noise + ones_left.ln()) / 2.0;
-        Fit {
+        PosteriorFit {
             ratio,
             mean,
             coordinates: solve_upper(&factor, &rest),
@@ -234,7 +234,7 @@ impl Model {
     }
 
     /// The fit of the largest marginal likelihood: over 15 powers of ten, then a tenth of one.
-    fn likeliest_fit(&self, noise: f64) -> Fit {
+    fn likeliest_fit(&self, noise: f64) -> PosteriorFit {
         let halves = (-12..=18).map(|i| f64::from(i) / 2.0);
         let coarse = self.likeliest_exponent(halves, noise);
         let tenths = (-4..=4).map(|i| coarse + f64::from(i) / 10.0);
@@ -266,7 +266,7 @@ fn prior_kernel(description: &Description) -> Option<PointKernel> {
         .map(|axis| axis.max - axis.min)
         .collect();
     let method = match &description.target {
-        Target::Density(density) => match &density.kernel {
+        TargetDescription::Density(density) => match &density.kernel {
             Smoothing::Bandwidths(bandwidths) if bandwidths.len() == widths.len() => {
                 let variances: Vec<f64> = bandwidths
                     .iter()
@@ -280,13 +280,17 @@ fn prior_kernel(description: &Description) -> Option<PointKernel> {
             }
             _ => return None,
         },
-        Target::Regression(regression) => &regression.method,
-        Target::Classifier(classifier) | Target::Probability(classifier) => &classifier.method,
-        Target::Sum(_) | Target::Moments(_) | Target::Cells(_) => return None,
+        TargetDescription::Regression(regression) => &regression.method,
+        TargetDescription::Classifier(classifier) | TargetDescription::Probability(classifier) => {
+            &classifier.method
+        }
+        TargetDescription::Sum(_) | TargetDescription::Moments(_) | TargetDescription::Cells(_) => {
+            return None;
+        }
     };
     match method {
         Method::KernelMachine {
-            kernel: Kernel::Gaussian { bandwidth },
+            kernel: CubeKernel::Gaussian { bandwidth },
             ..
         } => Some(gaussian_kernel(&vec![
             2.0 * bandwidth.powi(2);
@@ -326,19 +330,19 @@ fn correlated_kernel(matrix: &[Vec<f64>], widths: &[f64]) -> Option<PointKernel>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::description::{Axis, Density};
+    use crate::description::{AxisDescription, Density};
 
     #[test]
     fn the_prior_of_a_density_is_sqrt_2_wider_than_its_kernel_in_widths_of_the_domain() {
         let mut about: Description = serde_json::from_str(crate::EXAMPLE).unwrap();
-        let axis = |width: f64| Axis {
+        let axis = |width: f64| AxisDescription {
             column: "x".to_owned(),
             min: -1.0,
             max: width - 1.0,
         };
         about.domain = vec![axis(10.0), axis(4.0)];
         let mut prior_of = |kernel: Smoothing| {
-            about.target = Target::Density(Density {
+            about.target = TargetDescription::Density(Density {
                 kernel,
                 divide_by: None,
             });

@@ -5,12 +5,12 @@ use rand::rngs::ChaCha12Rng;
 
 use crate::band::{Band, largest_magnitude};
 use crate::bernstein::{Bases, DenseNodes, Operator};
-use crate::by::By;
+use crate::by::SynopsisReading;
 use crate::description::Description;
 use crate::description::NoiseDistribution;
 use crate::noise::unit_noise;
 use crate::released::Synopsis;
-use crate::rough::{Sum, WorstCaseFunctions};
+use crate::rough::{KernelSum, WorstCaseFunctions};
 use crate::tensor::{even_coordinates, grid_points, outer_product};
 use crate::whitened::Points;
 use crate::{Basis, Shape};
@@ -94,7 +94,7 @@ fn differences(found: &[f64], exact: &[f64]) -> Vec<f64> {
 
 /// Errors to expect of a release: each the largest over the domain, in the units of the scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Expected {
+pub struct ExpectedErrors {
     /// Mean error by the noise alone.
     pub noise: f64,
     /// Error by what the form cannot follow of the function, alone: the mean over those of the functions that it follows least.
@@ -117,7 +117,7 @@ pub fn lattice_errors(
     scale: f64,
     orders: &[u32],
     rough: &WorstCaseFunctions,
-) -> Vec<Expected> {
+) -> Vec<ExpectedErrors> {
     let along = axis_coordinates(rough, 2 * shape.degree);
     let points = grid_points(&vec![along.clone(); rough.axes]);
     let lattice = grid_points(&vec![even_coordinates(shape.degree); shape.dimensions]);
@@ -157,7 +157,7 @@ pub fn point_errors(
     scale: f64,
     counts: &[usize],
     rough: &WorstCaseFunctions,
-) -> Vec<Expected> {
+) -> Vec<ExpectedErrors> {
     let grid = places(rough, 0);
     // Newton's functions, each at every place.
     let mut newton = vec![Vec::with_capacity(grid.len()); points.count()];
@@ -192,7 +192,7 @@ pub fn point_errors(
 
 /// Differences on the grid between a function and its interpolation on the first points, for each number of them.
 fn biases_of_counts(
-    function: &Sum,
+    function: &KernelSum,
     points: &Points,
     newton: &[Vec<f64>],
     grid: &[Vec<f64>],
@@ -254,8 +254,11 @@ pub fn reading_errors(
             *value += description.noise.scale * noise;
         }
         let synopsis = Synopsis::new(description.clone(), publish(noisy)).ok()?;
-        let published = By::Bernstein(description.order);
-        for (mean, by) in means.iter_mut().zip([published, By::Posterior]) {
+        let published = SynopsisReading::Bernstein(description.order);
+        for (mean, by) in means
+            .iter_mut()
+            .zip([published, SynopsisReading::Posterior])
+        {
             let evaluator = synopsis.evaluator(by).ok()?;
             let errors: Vec<f64> = grid
                 .iter()
@@ -271,21 +274,21 @@ pub fn reading_errors(
 
 /// Differences between a function and its form at every place, and the largest of them.
 #[derive(Clone, Debug)]
-struct Bias {
+struct FormBias {
     largest: f64,
     differences: Vec<f64>,
 }
 
 /// Biases of the functions that a form follows least.
 #[derive(Clone, Debug, Default)]
-struct WorstBiases(Vec<Bias>);
+struct WorstBiases(Vec<FormBias>);
 
 impl WorstBiases {
     /// An eighth of the functions.
     const MOST: usize = 8;
 
     fn add(&mut self, differences: Vec<f64>) {
-        let bias = Bias {
+        let bias = FormBias {
             largest: largest_magnitude(&differences),
             differences,
         };
@@ -330,8 +333,8 @@ impl DrawnErrors {
         self.spread.push(largest_sum(noise, spread));
     }
 
-    fn expected(&self, worst: &WorstBiases) -> Expected {
-        Expected {
+    fn expected(&self, worst: &WorstBiases) -> ExpectedErrors {
+        ExpectedErrors {
             noise: mean(&self.noise),
             approximation: worst.mean(),
             error: mean(&self.error),
@@ -342,7 +345,7 @@ impl DrawnErrors {
     }
 }
 
-fn summarized(errors: &[DrawnErrors], worst: &[WorstBiases]) -> Vec<Expected> {
+fn summarized(errors: &[DrawnErrors], worst: &[WorstBiases]) -> Vec<ExpectedErrors> {
     errors
         .iter()
         .zip(worst)
@@ -381,8 +384,8 @@ fn draw_generator(draw: u64) -> ChaCha12Rng {
 mod tests {
     use super::*;
     use crate::PointKernel;
-    use crate::machine::Kernel;
-    use crate::rough::Kind;
+    use crate::machine::CubeKernel;
+    use crate::rough::WorstCaseKind;
 
     #[test]
     fn the_mean_noise_is_that_of_the_band() {
@@ -433,12 +436,12 @@ mod tests {
     #[test]
     fn the_noise_on_kernel_points_is_nearly_that_of_eigenfunctions() {
         for (bandwidth, count, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
-            let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
+            let kernel = PointKernel::Machine(CubeKernel::Gaussian { bandwidth });
             let points = Points::choose_greedily(kernel, 2, count).unwrap();
             let rough = WorstCaseFunctions {
                 kernel: points.basis().kernel.clone(),
                 axes: 2,
-                is: Kind::Heap(1.0),
+                is: WorstCaseKind::Heap(1.0),
             };
             let found = point_errors(
                 &points,

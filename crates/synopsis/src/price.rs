@@ -14,7 +14,7 @@ use super::calibrate::{Delta, Epsilon, Rho};
 ///
 /// Written as `"0.5"`, `{"epsilon": "0.5", "delta": "0.000000001"}`, `{"rho": "0.01"}` or `{"slots": 24}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "Written", from = "Written")]
+#[serde(into = "WrittenPrice", from = "WrittenPrice")]
 pub enum Price {
     /// Pure differential privacy: a probability changes by at most a factor of `exp(epsilon)` `[DMNS06]`.
     Pure(Epsilon),
@@ -30,7 +30,7 @@ pub enum Price {
 /// The form of a [`Price`] in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-enum Written {
+enum WrittenPrice {
     Pure(Epsilon),
     Approximate { epsilon: Epsilon, delta: Delta },
     Concentrated { rho: Rho },
@@ -253,24 +253,24 @@ impl From<Epsilon> for Price {
     }
 }
 
-impl From<Price> for Written {
+impl From<Price> for WrittenPrice {
     fn from(price: Price) -> Self {
         match price {
-            Price::Pure(epsilon) => Written::Pure(epsilon),
-            Price::Approximate { epsilon, delta } => Written::Approximate { epsilon, delta },
-            Price::Concentrated(rho) => Written::Concentrated { rho },
-            Price::Slots(slots) => Written::Slots { slots },
+            Price::Pure(epsilon) => WrittenPrice::Pure(epsilon),
+            Price::Approximate { epsilon, delta } => WrittenPrice::Approximate { epsilon, delta },
+            Price::Concentrated(rho) => WrittenPrice::Concentrated { rho },
+            Price::Slots(slots) => WrittenPrice::Slots { slots },
         }
     }
 }
 
-impl From<Written> for Price {
-    fn from(written: Written) -> Self {
+impl From<WrittenPrice> for Price {
+    fn from(written: WrittenPrice) -> Self {
         match written {
-            Written::Pure(epsilon) => Price::Pure(epsilon),
-            Written::Approximate { epsilon, delta } => Price::Approximate { epsilon, delta },
-            Written::Concentrated { rho } => Price::Concentrated(rho),
-            Written::Slots { slots } => Price::Slots(slots),
+            WrittenPrice::Pure(epsilon) => Price::Pure(epsilon),
+            WrittenPrice::Approximate { epsilon, delta } => Price::Approximate { epsilon, delta },
+            WrittenPrice::Concentrated { rho } => Price::Concentrated(rho),
+            WrittenPrice::Slots { slots } => Price::Slots(slots),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Proper densities and distribution functions: post-processing of a reading, at no price.
 
 use crate::domain::unit_point;
-use crate::error::Error;
+use crate::error::SynopsisError;
 use crate::evaluator::{Evaluator, cube_midpoints};
 
 /// Steps of a distribution function.
@@ -11,7 +11,7 @@ const STEPS: u32 = 1_000;
 ///
 /// Clipping brings no point further from a density than the reading was.
 #[derive(Clone, Debug)]
-pub struct Proper {
+pub struct ProperDensity {
     evaluator: Evaluator,
     mass: f64,
 }
@@ -20,7 +20,7 @@ pub struct Proper {
 ///
 /// The nearest such function, in least squares, to the running integral of a reading (pool adjacent violators; `[Aye55]`), divided by the whole of it.
 #[derive(Clone, Debug)]
-pub struct Cumulative {
+pub struct CumulativeDistribution {
     evaluator: Evaluator,
     /// Values at the ends of equal steps, the first 0 and the last 1.
     values: Vec<f64>,
@@ -32,7 +32,7 @@ impl Evaluator {
     /// # Errors
     ///
     /// If the reading is nowhere above 0.
-    pub fn proper_density(self) -> Result<Proper, Error> {
+    pub fn proper_density(self) -> Result<ProperDensity, SynopsisError> {
         let points = cube_midpoints(self.axes().len());
         let mean = points
             .iter()
@@ -41,12 +41,12 @@ impl Evaluator {
             / points.len() as f64;
         let mass = self.volume() * mean;
         if mass > 0.0 {
-            Ok(Proper {
+            Ok(ProperDensity {
                 evaluator: self,
                 mass,
             })
         } else {
-            Err(Error::NoMass { mass })
+            Err(SynopsisError::NoMass { mass })
         }
     }
 
@@ -55,9 +55,9 @@ impl Evaluator {
     /// # Errors
     ///
     /// If there is more than one axis, or the integral over the domain is not above 0.
-    pub fn distribution_function(self) -> Result<Cumulative, Error> {
+    pub fn distribution_function(self) -> Result<CumulativeDistribution, SynopsisError> {
         if self.axes().len() != 1 {
-            return Err(Error::NotOneAxis {
+            return Err(SynopsisError::NotOneAxis {
                 axes: self.axes().len(),
             });
         }
@@ -69,7 +69,7 @@ impl Evaluator {
             running.push(sum);
         }
         if sum.is_nan() || sum <= 0.0 {
-            return Err(Error::NoMass {
+            return Err(SynopsisError::NoMass {
                 mass: sum * self.volume(),
             });
         }
@@ -82,20 +82,20 @@ impl Evaluator {
         if let Some(last) = values.last_mut() {
             *last = 1.0;
         }
-        Ok(Cumulative {
+        Ok(CumulativeDistribution {
             evaluator: self,
             values,
         })
     }
 }
 
-impl Proper {
+impl ProperDensity {
     /// The density at a point of the domain, in natural units.
     ///
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
+    pub fn evaluate(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         Ok(self.evaluator.evaluate(point)?.max(0.0) / self.mass)
     }
 
@@ -105,7 +105,7 @@ impl Proper {
     }
 }
 
-impl Cumulative {
+impl CumulativeDistribution {
     /// The part of the mass at or below a point of the domain.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Cumulative {
         clippy::cast_sign_loss,
         reason = "from 0 to the number of steps"
     )]
-    pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
+    pub fn evaluate(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         let point = unit_point(self.evaluator.axes(), point)?;
         let at = point.first().copied().unwrap_or(f64::NAN) * f64::from(STEPS);
         let before = (at.floor() as usize).min(STEPS as usize - 1);

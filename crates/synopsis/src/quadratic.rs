@@ -4,20 +4,20 @@ use crate::cholesky::sequential_dot;
 
 /// `x' A x`, as the sum of squares `q_i (x_i + sum_{j<i} c_ij x_j)^2`.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct QuadraticForm {
     q: Vec<f64>,
     c: Vec<Vec<f64>>,
 }
 
 /// Whole points in a row along the last axis.
-pub struct Run {
+pub struct PointRun {
     /// The coordinates on the axes before the last.
     pub lead: Vec<i32>,
     pub first: i32,
     pub last: i32,
 }
 
-impl Form {
+impl QuadraticForm {
     /// `None` unless the symmetric matrix is positive definite.
     pub fn new(matrix: &[Vec<f64>]) -> Option<Self> {
         let mut rest = matrix.to_vec();
@@ -37,7 +37,7 @@ impl Form {
             q.insert(0, pivot);
             c.insert(0, last.iter().map(|entry| entry / pivot).collect());
         }
-        Some(Form { q, c })
+        Some(QuadraticForm { q, c })
     }
 
     pub fn determinant(&self) -> f64 {
@@ -77,7 +77,7 @@ impl Form {
     }
 
     /// The whole points `z` with `(z - center)' A (z - center) <= bound` and `|z_i| <= limits_i`.
-    pub fn points_within(&self, center: &[f64], bound: f64, limits: &[i32]) -> Vec<Run> {
+    pub fn points_within(&self, center: &[f64], bound: f64, limits: &[i32]) -> Vec<PointRun> {
         let mut runs = Vec::new();
         self.extend(&mut Vec::new(), center, bound, limits, &mut runs);
         runs
@@ -89,7 +89,7 @@ impl Form {
         center: &[f64],
         left: f64,
         limits: &[i32],
-        runs: &mut Vec<Run>,
+        runs: &mut Vec<PointRun>,
     ) {
         let axis = lead.len();
         let away: Vec<f64> = lead
@@ -105,7 +105,7 @@ impl Form {
         let last = ((middle + half).floor() as i32).min(limits[axis]);
         if axis + 1 == self.q.len() {
             if first <= last {
-                runs.push(Run {
+                runs.push(PointRun {
                     lead: lead.clone(),
                     first,
                     last,
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn squares_are_the_form_and_the_inverse_undoes_it() {
-        let form = Form::new(&matrix()).unwrap();
+        let form = QuadraticForm::new(&matrix()).unwrap();
         let x = [0.3, -1.1, 2.0];
         let expected: f64 = (0..3)
             .flat_map(|i| (0..3).map(move |j| (i, j)))
@@ -180,7 +180,7 @@ mod tests {
             [[f64::NAN, 0.0]; 2],
         ] {
             assert!(
-                Form::new(&wrong.map(|row| row.to_vec())).is_none(),
+                QuadraticForm::new(&wrong.map(|row| row.to_vec())).is_none(),
                 "{wrong:?}"
             );
         }
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn runs_are_the_points_of_the_ellipsoid() {
-        let form = Form::new(&matrix()).unwrap();
+        let form = QuadraticForm::new(&matrix()).unwrap();
         let center = [0.25, -0.5, 0.125];
         let bound = 9.0;
         let limits = [2, 9, 9];

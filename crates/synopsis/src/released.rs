@@ -1,7 +1,7 @@
 //! A released function: its description and its noisy values.
 
 use super::description::Description;
-use super::error::Error;
+use super::error::SynopsisError;
 
 /// A released function: what it is, and its noisy lattice values.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,17 +18,21 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the description is inconsistent, or the values are not finite or not as many as its [`Description::shape`] asks for.
-    pub fn new(description: Description, values: Vec<f64>) -> Result<Self, Error> {
-        description.check_consistency().map_err(Error::Damaged)?;
+    pub fn new(description: Description, values: Vec<f64>) -> Result<Self, SynopsisError> {
+        description
+            .check_consistency()
+            .map_err(SynopsisError::Damaged)?;
         let expected = description.shape().value_count();
         if expected != values.len() {
-            return Err(Error::Damaged(format!(
+            return Err(SynopsisError::Damaged(format!(
                 "it has {} values, its description asks for {expected}",
                 values.len()
             )));
         }
         if !values.iter().all(|value| value.is_finite()) {
-            return Err(Error::Damaged("a lattice value is not a number".to_owned()));
+            return Err(SynopsisError::Damaged(
+                "a lattice value is not a number".to_owned(),
+            ));
         }
         Ok(Synopsis {
             description,

@@ -24,12 +24,12 @@ pub struct WorstCaseFunctions {
     /// Kernel on the unit cube.
     pub kernel: PointKernel,
     pub axes: usize,
-    pub is: Kind,
+    pub is: WorstCaseKind,
 }
 
 /// Parts of a function, and how high it is, in natural units.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum WorstCaseKind {
     /// All records in one place: the kernel there, so high.
     Heap(f64),
     /// A part of the records, from half to all, in a cluster as wide as the kernel, the others spread evenly; so high were all in one
@@ -44,9 +44,9 @@ pub enum Kind {
 
 /// A sum of kernels, and of boxes that a Gaussian has smoothed.
 #[derive(Clone, Debug)]
-pub struct Sum {
+pub struct KernelSum {
     kernel: PointKernel,
-    terms: Vec<Term>,
+    terms: Vec<KernelTerm>,
     boxes: Vec<SmoothedBox>,
     /// Standard deviations of the Gaussian.
     widths: Vec<f64>,
@@ -54,7 +54,7 @@ pub struct Sum {
 
 /// A weighted kernel.
 #[derive(Clone, Debug)]
-struct Term {
+struct KernelTerm {
     weight: f64,
     center: Vec<f64>,
 }
@@ -69,36 +69,36 @@ struct SmoothedBox {
 
 impl WorstCaseFunctions {
     /// The functions, the same for the same assumption; `grid` is where they are bounded.
-    pub fn draw_functions(&self, grid: &[Vec<f64>]) -> Vec<Sum> {
+    pub fn draw_functions(&self, grid: &[Vec<f64>]) -> Vec<KernelSum> {
         (0..DRAWN).map(|draw| self.function(draw, grid)).collect()
     }
 
-    fn function(&self, draw: usize, grid: &[Vec<f64>]) -> Sum {
+    fn function(&self, draw: usize, grid: &[Vec<f64>]) -> KernelSum {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(draw as u64);
         let smoothing = self.kernel.smoothing_widths(self.axes);
         let widths = smoothing.deviations;
         let mass = smoothing.integral;
-        let mut sum = Sum {
+        let mut sum = KernelSum {
             kernel: self.kernel.clone(),
             terms: Vec::new(),
             boxes: Vec::new(),
             widths,
         };
         match self.is {
-            Kind::Heap(height) => {
+            WorstCaseKind::Heap(height) => {
                 let place = evenly_spread(draw, self.axes);
-                sum.terms.push(Term {
+                sum.terms.push(KernelTerm {
                     weight: height,
                     center: place.into_iter().map(in_domain).collect(),
                 });
             }
             // A kernel that a cluster as wide as itself has smoothed is wider and lower.
-            Kind::Cluster(height) => {
+            WorstCaseKind::Cluster(height) => {
                 let part = 0.5 + (draw as f64 + 0.5) / (2 * DRAWN) as f64;
                 let smoothed = 0.5_f64.powf(self.axes as f64 / 2.0);
                 sum.kernel = self.kernel.smoothed_by_itself();
-                sum.terms.push(Term {
+                sum.terms.push(KernelTerm {
                     weight: part * height * smoothed,
                     center: evenly_spread(draw, self.axes),
                 });
@@ -107,11 +107,11 @@ impl WorstCaseFunctions {
                     sides: vec![[0.0, 1.0]; self.axes],
                 });
             }
-            Kind::Bounded(height) => {
+            WorstCaseKind::Bounded(height) => {
                 for _ in 0..TERMS {
                     let center = (0..self.axes).map(|_| in_domain(rng.random())).collect();
                     let weight = rng.sample(StandardNormal);
-                    sum.terms.push(Term { weight, center });
+                    sum.terms.push(KernelTerm { weight, center });
                 }
                 let highest = grid
                     .iter()
@@ -121,7 +121,7 @@ impl WorstCaseFunctions {
                     term.weight *= height / highest;
                 }
             }
-            Kind::Alternating { height, least } => {
+            WorstCaseKind::Alternating { height, least } => {
                 let least = least * self.kernel.width_along(0);
                 let mut from = -least * rng.random::<f64>();
                 let mut sign = 1.0;
@@ -143,10 +143,12 @@ impl WorstCaseFunctions {
     pub fn less_rough(&self) -> Self {
         let mut spread = self.clone();
         match self.is {
-            Kind::Heap(height) | Kind::Cluster(height) => spread.is = Kind::Cluster(height),
-            Kind::Bounded(_) => spread.kernel = self.kernel.smoothed_by_itself(),
-            Kind::Alternating { height, least } => {
-                spread.is = Kind::Alternating {
+            WorstCaseKind::Heap(height) | WorstCaseKind::Cluster(height) => {
+                spread.is = WorstCaseKind::Cluster(height)
+            }
+            WorstCaseKind::Bounded(_) => spread.kernel = self.kernel.smoothed_by_itself(),
+            WorstCaseKind::Alternating { height, least } => {
+                spread.is = WorstCaseKind::Alternating {
                     height,
                     least: 2.0 * least,
                 };
@@ -163,7 +165,7 @@ impl WorstCaseFunctions {
     }
 }
 
-impl Sum {
+impl KernelSum {
     pub fn at(&self, y: &[f64]) -> f64 {
         let kernels: f64 = self
             .terms
@@ -218,15 +220,15 @@ fn in_domain(uniform: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Kernel;
+    use crate::machine::CubeKernel;
 
     #[test]
     fn functions_are_as_high_as_is_said_and_lie_everywhere() {
         let grid: Vec<Vec<f64>> = (0..=40)
             .flat_map(|i| (0..=40).map(move |j| vec![f64::from(i) / 40.0, f64::from(j) / 40.0]))
             .collect();
-        let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth: 0.2 });
-        for is in [Kind::Heap(3.0), Kind::Bounded(3.0)] {
+        let kernel = PointKernel::Machine(CubeKernel::Gaussian { bandwidth: 0.2 });
+        for is in [WorstCaseKind::Heap(3.0), WorstCaseKind::Bounded(3.0)] {
             let rough = WorstCaseFunctions {
                 kernel: kernel.clone(),
                 axes: 2,
@@ -273,7 +275,7 @@ mod tests {
         let rough = WorstCaseFunctions {
             kernel: kernel.clone(),
             axes: 2,
-            is: Kind::Cluster(7.0),
+            is: WorstCaseKind::Cluster(7.0),
         };
         let steps = |count: u32| (0..count).map(move |i| (f64::from(i) + 0.5) / f64::from(count));
         let records: Vec<Vec<f64>> = steps(100)
@@ -306,7 +308,7 @@ mod tests {
         let rough = WorstCaseFunctions {
             kernel,
             axes: 1,
-            is: Kind::Alternating {
+            is: WorstCaseKind::Alternating {
                 height: 2.0,
                 least: 2.0,
             },

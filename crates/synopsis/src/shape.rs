@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::machine::kernel::Kernel;
-use super::quadratic::{Form, diagonal_matrix};
+use super::machine::kernel::CubeKernel;
+use super::quadratic::{QuadraticForm, diagonal_matrix};
 use crate::cholesky::sequential_dot;
 use crate::histogram::Spline;
 use crate::tensor::{grid_points, outer_product};
@@ -156,7 +156,7 @@ impl CellBasis {
 
     /// Standard deviation along each axis of the density's kernel: that of the one that reads the cells, and of the spline.
     pub fn bandwidths(&self) -> Vec<f64> {
-        let covariance = Form::new(&self.precision).map(|form| form.inverse());
+        let covariance = QuadraticForm::new(&self.precision).map(|form| form.inverse());
         let mut bandwidths = Vec::with_capacity(self.steps.len());
         for (axis, steps) in self.steps.iter().enumerate() {
             let of_kernel = covariance
@@ -208,7 +208,7 @@ impl CellBasis {
         let axes = self.steps.len();
         let square =
             self.precision.len() == axes && self.precision.iter().all(|row| row.len() == axes);
-        square && Form::new(&self.precision).is_some()
+        square && QuadraticForm::new(&self.precision).is_some()
     }
 
     /// Tests that the kernel is a product over the axes.
@@ -231,7 +231,7 @@ pub enum PointKernel {
     /// `exp(-(x - y)' P (x - y) / 2)`; the rows of `P`, the inverse of the covariance matrix.
     Gaussian { precision: Vec<Vec<f64>> },
     /// The kernel of a machine.
-    Machine(Kernel),
+    Machine(CubeKernel),
 }
 
 impl PointKernel {
@@ -255,7 +255,7 @@ impl PointKernel {
 
     /// Gaussian with this covariance matrix; `None` if it is not symmetric and positive definite.
     pub fn of_covariance(rows: &[Vec<f64>]) -> Option<Self> {
-        Form::new(rows).map(|form| PointKernel::Gaussian {
+        QuadraticForm::new(rows).map(|form| PointKernel::Gaussian {
             precision: form.inverse(),
         })
     }
@@ -269,17 +269,17 @@ impl PointKernel {
                 precision.iter_mut().flatten().for_each(|p| *p /= 2.0);
                 PointKernel::Gaussian { precision }
             }
-            PointKernel::Machine(Kernel::Gaussian { bandwidth }) => {
-                PointKernel::Machine(Kernel::Gaussian {
+            PointKernel::Machine(CubeKernel::Gaussian { bandwidth }) => {
+                PointKernel::Machine(CubeKernel::Gaussian {
                     bandwidth: bandwidth * TIMES,
                 })
             }
-            PointKernel::Machine(Kernel::Laplacian { bandwidth }) => {
-                PointKernel::Machine(Kernel::Laplacian {
+            PointKernel::Machine(CubeKernel::Laplacian { bandwidth }) => {
+                PointKernel::Machine(CubeKernel::Laplacian {
                     bandwidth: bandwidth * TIMES,
                 })
             }
-            other @ PointKernel::Machine(Kernel::Polynomial { .. } | Kernel::Linear) => {
+            other @ PointKernel::Machine(CubeKernel::Polynomial { .. } | CubeKernel::Linear) => {
                 other.clone()
             }
         }
@@ -289,7 +289,9 @@ impl PointKernel {
     pub(crate) fn smoothing_widths(&self, axes: usize) -> SmoothingWidths {
         let density = std::f64::consts::TAU.powf(axes as f64 / 2.0);
         match self {
-            PointKernel::Gaussian { precision } if let Some(form) = Form::new(precision) => {
+            PointKernel::Gaussian { precision }
+                if let Some(form) = QuadraticForm::new(precision) =>
+            {
                 let covariance = form.inverse();
                 SmoothingWidths {
                     deviations: (0..axes)
@@ -313,9 +315,9 @@ impl PointKernel {
     pub fn width_along(&self, axis: usize) -> f64 {
         match self {
             PointKernel::Gaussian { precision } => precision[axis][axis].powf(-0.5),
-            PointKernel::Machine(Kernel::Gaussian { bandwidth }) => *bandwidth,
-            PointKernel::Machine(Kernel::Laplacian { bandwidth }) => *bandwidth / 4.0,
-            PointKernel::Machine(Kernel::Polynomial { .. } | Kernel::Linear) => 1.0,
+            PointKernel::Machine(CubeKernel::Gaussian { bandwidth }) => *bandwidth,
+            PointKernel::Machine(CubeKernel::Laplacian { bandwidth }) => *bandwidth / 4.0,
+            PointKernel::Machine(CubeKernel::Polynomial { .. } | CubeKernel::Linear) => 1.0,
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::band::Band;
 use super::description::{
-    Axis, Basis, CellBasis, Density, Description, Smoothing, TableBasis, Target,
+    AxisDescription, Basis, CellBasis, Density, Description, Smoothing, TableBasis,
+    TargetDescription,
 };
-use super::error::Error;
+use super::error::SynopsisError;
 use super::released::Synopsis;
 use crate::NoiseDistribution;
 use crate::cell_kernel::CellKernel;
@@ -22,7 +23,7 @@ impl Synopsis {
     ///
     /// If the synopsis is not one by counts of cells with a bandwidth for each axis, or one of `bandwidths` is smaller than the
     /// released one, or larger than the domain.
-    pub fn at_bandwidths(&self, bandwidths: &[f64]) -> Result<Synopsis, Error> {
+    pub fn at_bandwidths(&self, bandwidths: &[f64]) -> Result<Synopsis, SynopsisError> {
         self.at_bandwidths_telling(bandwidths, &|_, _| {})
     }
 
@@ -35,7 +36,7 @@ impl Synopsis {
         &self,
         bandwidths: &[f64],
         progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Synopsis, Error> {
+    ) -> Result<Synopsis, SynopsisError> {
         let description = &self.description;
         if let Basis::Tables(basis) = &description.basis {
             self.tables()?.kernel(Some(bandwidths))?;
@@ -51,16 +52,16 @@ impl Synopsis {
             return Ok(wider);
         }
         let Basis::Cells(cells) = &description.basis else {
-            return Err(Error::NoOtherBandwidths);
+            return Err(SynopsisError::NoOtherBandwidths);
         };
-        let Target::Density(Density {
+        let TargetDescription::Density(Density {
             kernel: Smoothing::Bandwidths(released),
             ..
         }) = &description.target
         else {
-            return Err(Error::NoOtherBandwidths);
+            return Err(SynopsisError::NoOtherBandwidths);
         };
-        let too_small = || Error::Bandwidths {
+        let too_small = || SynopsisError::Bandwidths {
             least: released.clone(),
         };
         let are_wider = bandwidths
@@ -87,7 +88,7 @@ impl Synopsis {
         description.basis = Basis::Cells(basis);
         // It was for the noise of the released bandwidths.
         description.reading = None;
-        if let Target::Density(density) = &mut description.target {
+        if let TargetDescription::Density(density) = &mut description.target {
             density.kernel = Smoothing::Bandwidths(bandwidths.to_vec());
         }
         description.form_error = form_error::density_form_error(
@@ -104,7 +105,7 @@ impl Synopsis {
 }
 
 /// Lengths in natural units, one an axis, as parts of the widths of the domain.
-fn parts_of_domain(domain: &[Axis], lengths: &[f64]) -> Vec<f64> {
+fn parts_of_domain(domain: &[AxisDescription], lengths: &[f64]) -> Vec<f64> {
     lengths
         .iter()
         .zip(domain)

@@ -8,7 +8,7 @@ use prometheus::{
     TextEncoder,
 };
 
-use bernstream_kafka::sink::deliver::Lost;
+use bernstream_kafka::sink::deliver::LostTopic;
 use bernstream_ledger::witness::StrayCounts;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::price::Price;
@@ -420,10 +420,10 @@ impl Metrics {
     }
 
     /// Shows whether a topic of the ledger has lost what it had accepted.
-    pub fn show_lost(&self, lost: Option<Lost>) {
-        let claims = i64::from(lost == Some(Lost::Claims));
+    pub fn show_lost(&self, lost: Option<LostTopic>) {
+        let claims = i64::from(lost == Some(LostTopic::Claims));
         self.lost.with_label_values(&["witness"]).set(claims);
-        let shares = i64::from(lost == Some(Lost::Shares));
+        let shares = i64::from(lost == Some(LostTopic::Shares));
         self.lost.with_label_values(&["budget"]).set(shares);
     }
 

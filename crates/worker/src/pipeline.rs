@@ -52,33 +52,33 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 
 pub use self::absorbed::AbsorberParams;
-pub use self::error::Error;
+pub use self::error::PipelineError;
 pub use self::health::Health;
 pub use self::loops::Worker;
 pub use self::outage::Outage;
-pub use self::plan::{Release, ReleasePlan, ReleaseVariant};
+pub use self::plan::{PlannedRelease, ReleasePlan, ReleaseVariant};
 pub use self::price_schedule::PriceSchedule;
 pub use self::publication::Publication;
-pub use self::series::{NoiseSeries, Stored};
+pub use self::series::{NoiseSeries, StateReader};
 pub use self::stop::StopRequest;
 pub use self::terms::{LedgerBeginning, QuotedRelease, ReleasedSynopsis, WindowQuote, WindowTerms};
 
 pub use self::catch_up::PROGRESS;
-use self::joining::{ClosedWindow, PartialMerger, PartialWindow};
-use self::reader::{Reader, ReaderStatus};
+use self::joining::{JoinedWindow, PartialMerger, PartialWindow};
+use self::reader::{InputReader, ReaderStatus};
 use self::releasing::ReleaseTask;
 use self::reports::WindowOutcome;
 use crate::metrics::Metrics;
 use bernstream_kafka::source;
-use bernstream_kafka::source::{Event, Source};
-use bernstream_ledger::{Closing, Ledger};
+use bernstream_kafka::source::{RecordSource, SourceEvent};
+use bernstream_ledger::{ClosingWindow, Ledger};
 use bernstream_noise::noise::Generator;
 use bernstream_release::Sealed;
-use bernstream_release::window::{Window, Windows};
+use bernstream_release::window::{Window, WindowStore};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::description::Entry;
+use bernstream_synopsis::description::PaymentRow;
 use bernstream_synopsis::grid::Span;
-use bernstream_synopsis::{Positions, Recorded};
+use bernstream_synopsis::{Positions, RecordedPositions};
 
 /// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.
 const POLL: Duration = Duration::from_millis(100);
@@ -87,16 +87,16 @@ const LEAD: Duration = Duration::from_millis(250);
 
 /// Reads some of the input, and sums it up in its shares of windows.
 struct ReaderTask<'a> {
-    source: Box<dyn Source + Send + 'a>,
-    windows: Windows,
+    source: Box<dyn RecordSource + Send + 'a>,
+    windows: WindowStore,
     /// The end offsets of the newest closed window: at first those of all partitions, then those of the ones that it reads.
-    recorded: Recorded,
+    recorded: RecordedPositions,
     must_rewind: bool,
     metrics: Metrics,
     seen: ReaderStatus<'a>,
 }
 
-impl<'a> Reader<'a> for ReaderTask<'a> {
+impl<'a> InputReader<'a> for ReaderTask<'a> {
     fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
         &mut self.seen
     }
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> for ReaderTask<'a> {
         self.windows.next().is_none()
     }
 
-    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error> {
+    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::SourceError> {
         if self.must_rewind {
             self.windows.clear_records();
             self.source
@@ -121,18 +121,18 @@ impl<'a> Reader<'a> for ReaderTask<'a> {
             return Ok(Some(self.close_window(ends.clone(), cutoff)));
         }
         match self.source.next_event(ends.as_ref(), POLL)? {
-            Event::Batch(batch) => {
+            SourceEvent::Batch(batch) => {
                 let counts = self.windows.absorb_batch(&batch);
                 self.count_records(counts, &batch);
                 self.seen.report_reading(self.source.is_connected());
             }
-            Event::Idle => self.seen.report_reading(self.source.is_connected()),
-            Event::Skipped { why } => self.seen.count_skipped(why),
-            Event::Reset { why } => {
+            SourceEvent::Idle => self.seen.report_reading(self.source.is_connected()),
+            SourceEvent::Skipped { why } => self.seen.count_skipped(why),
+            SourceEvent::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
                 self.must_rewind = true;
             }
-            Event::Stuck { why } => self.seen.report_stuck(why),
+            SourceEvent::Stuck { why } => self.seen.report_stuck(why),
         }
         self.seen.log_counts();
         Ok(None)
@@ -152,7 +152,7 @@ impl ReaderTask<'_> {
 
 impl PartialMerger<'_> {
     /// Joins the shares of all readers to closed windows; ends with the first of the readers, or when nobody takes the windows.
-    fn merge_windows(&self, closed: &SyncSender<ClosedWindow>) {
+    fn merge_windows(&self, closed: &SyncSender<JoinedWindow>) {
         while let Some(window) = self.next_window() {
             if closed.send(window).is_err() {
                 break;
@@ -164,9 +164,9 @@ impl PartialMerger<'_> {
 impl ReleaseTask<'_> {
     /// Turns a closed window into a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a
     /// crash behind it the same bytes are published.
-    fn release_window(&mut self, closed: ClosedWindow) -> Result<(), Error> {
+    fn release_window(&mut self, closed: JoinedWindow) -> Result<(), PipelineError> {
         let started = Instant::now();
-        let ClosedWindow {
+        let JoinedWindow {
             window,
             ends,
             publish_at,
@@ -193,7 +193,7 @@ impl ReleaseTask<'_> {
 
     /// The terms of a window; `None` if it cannot be paid for.
     fn terms_of_window(&self, window: Span, publish_at: Timestamp) -> Option<WindowTerms> {
-        let entry = Entry {
+        let entry = PaymentRow {
             id: self.ledger.genesis().ledger.clone(),
             sequence: self.ledger.next_sequence(),
         };
@@ -213,7 +213,7 @@ impl ReleaseTask<'_> {
         window: Span,
         ends: Positions,
         publish_at: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PipelineError> {
         self.write_ledger(|ledger| ledger.withhold_window(window, ends))?;
         let outcome = WindowOutcome::Withheld(self.plan.why_withheld(window, self.beginning));
         self.report_closed_window(publish_at, window, outcome);
@@ -233,10 +233,10 @@ impl ReleasePlan {
         &self,
         window: &Window,
         terms: &WindowTerms,
-        stored: &Stored<'_>,
+        stored: &StateReader<'_>,
         generator: &mut Generator,
-        take: &mut dyn FnMut(ReleasedSynopsis) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        take: &mut dyn FnMut(ReleasedSynopsis) -> Result<(), PipelineError>,
+    ) -> Result<(), PipelineError> {
         for (place, release) in self.releases.iter().enumerate() {
             let QuotedRelease { span, price } = terms.quoted.releases[place];
             // A release that is over skips the window: by the schedule, whatever the records are.
@@ -277,7 +277,7 @@ impl ReleasePlan {
         ledger: &Ledger,
         mut generator: Generator,
         health: &Health,
-    ) -> Result<SealedWindow, Error> {
+    ) -> Result<SealedWindow, PipelineError> {
         let mut sealed = Vec::new();
         let mut states = Vec::new();
         let mut take = |released: ReleasedSynopsis| {
@@ -286,7 +286,7 @@ impl ReleasePlan {
             states.extend(released.state);
             Ok(())
         };
-        let stored: &Stored<'_> = &|slot| ledger.noise_state(slot);
+        let stored: &StateReader<'_> = &|slot| ledger.noise_state(slot);
         self.release_window(window, terms, stored, &mut generator, &mut take)?;
         Ok(SealedWindow { sealed, states })
     }
@@ -301,9 +301,9 @@ struct SealedWindow {
 
 impl SealedWindow {
     /// The row of the ledger that pays for it.
-    fn into_ledger_row(self, window: Span, terms: WindowTerms, ends: Positions) -> Closing {
+    fn into_ledger_row(self, window: Span, terms: WindowTerms, ends: Positions) -> ClosingWindow {
         let charged = terms.quoted.charged.into_iter();
-        Closing {
+        ClosingWindow {
             window,
             publish_at: terms.publish_at,
             charges: charged.map(|quoted| (quoted.block, quoted.price)).collect(),

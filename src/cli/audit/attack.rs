@@ -2,18 +2,18 @@
 
 use serde::Serialize;
 
-use super::replay::Replayed;
+use super::replay::ReplayFindings;
 use crate::cli::failure::Failure;
 use crate::cli::progress::WorkDone;
 use bernstream_audit as audit;
 use bernstream_audit::trade_off;
-use bernstream_audit::trade_off::{Neighbours, WindowAttack};
+use bernstream_audit::trade_off::{NeighbouringStreams, WindowAttack};
 use bernstream_audit::{AttackReport, AuditSubject, Deadline, NeighbouringPair, decode_batches};
 
 /// Findings of an attack on one release, or why there was none.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Outcome {
+pub enum AttackOutcome {
     Attacked {
         pair: String,
         #[serde(flatten)]
@@ -43,11 +43,11 @@ impl Attackers<'_> {
     /// If a stream could not be made, or a window not released.
     pub fn attack_all(
         &self,
-        replayed: &Replayed,
+        replayed: &ReplayFindings,
         pairs: &[NeighbouringPair],
         deadline: &Deadline,
         done: &WorkDone,
-    ) -> Result<Vec<Outcome>, Failure> {
+    ) -> Result<Vec<AttackOutcome>, Failure> {
         let mut outcomes = Vec::new();
         let releases = self.subject.plan.releases.len();
         for place in 0..releases {
@@ -70,7 +70,7 @@ impl Attackers<'_> {
         place: usize,
         pair: Option<&NeighbouringPair>,
         deadline: &Deadline,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<AttackOutcome, Failure> {
         let subject = self.subject;
         let release = subject
             .plan
@@ -79,20 +79,20 @@ impl Attackers<'_> {
             .map(|release| release.description().release.clone());
         let release = release.unwrap_or_default();
         if deadline.is_stopped() {
-            return Ok(Outcome::NotAttacked {
+            return Ok(AttackOutcome::NotAttacked {
                 release,
-                why: trade_off::Error::Stopped.to_string(),
+                why: trade_off::AttackError::Stopped.to_string(),
             });
         }
         let Some(pair) = pair else {
-            return Ok(Outcome::NotAttacked {
+            return Ok(AttackOutcome::NotAttacked {
                 release,
                 why: "no pair of streams changed it".to_owned(),
             });
         };
         let with = decode_batches(subject, &pair.with).map_err(not_attacked)?;
         let without = decode_batches(subject, &pair.without).map_err(not_attacked)?;
-        let neighbours = Neighbours {
+        let neighbours = NeighbouringStreams {
             with: &with,
             without: &without,
         };
@@ -100,12 +100,12 @@ impl Attackers<'_> {
         let done = WindowAttack::new(subject.plan, place, neighbours, &subject.replayed_windows())
             .and_then(|attack| attack.run_attack(seed, self.alarm, self.most_windows, deadline));
         match done {
-            Ok(attacked) => Ok(Outcome::Attacked {
+            Ok(attacked) => Ok(AttackOutcome::Attacked {
                 pair: pair.name.clone(),
                 attacked: Box::new(attacked),
             }),
-            Err(trade_off::Error::Pipeline(error)) => Err(error.into()),
-            Err(why) => Ok(Outcome::NotAttacked {
+            Err(trade_off::AttackError::Pipeline(error)) => Err(error.into()),
+            Err(why) => Ok(AttackOutcome::NotAttacked {
                 release,
                 why: why.to_string(),
             }),
@@ -113,6 +113,6 @@ impl Attackers<'_> {
     }
 }
 
-fn not_attacked(error: audit::Error) -> Failure {
+fn not_attacked(error: audit::ReplayError) -> Failure {
     Failure::Other(error.to_string())
 }

@@ -5,19 +5,19 @@ use serde::Serialize;
 use crate::cli::failure::Failure;
 use crate::cli::ledger;
 use bernstream_audit::Deadline;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_ledger::{Ledger, PendingWrite, ledger_exists};
 
 /// The words of `ledger verify`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Verified {
-    pub state: State,
+pub struct LedgerVerification {
+    pub state: VerificationState,
     pub lines: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum VerificationState {
     Verified,
     /// Ledger or output have a fault.
     Failed,
@@ -31,7 +31,7 @@ pub enum State {
 
 /// Verifies what is there, and changes nothing. Where there is no ledger, nothing is asked of any broker. Once begun it is finished,
 /// whatever the deadline says.
-pub fn verify_ledger(settings: &Settings, deadline: &Deadline) -> Verified {
+pub fn verify_ledger(settings: &WorkerSettings, deadline: &Deadline) -> LedgerVerification {
     let path = settings.ledger.path.display();
     match ledger_exists(&settings.ledger) {
         Ok(true) => {}
@@ -39,8 +39,8 @@ pub fn verify_ledger(settings: &Settings, deadline: &Deadline) -> Verified {
             let line = format!(
                 "there is no ledger in {path} yet: nothing was paid for, and nothing is verified"
             );
-            return Verified {
-                state: State::Missing,
+            return LedgerVerification {
+                state: VerificationState::Missing,
                 lines: vec![line],
             };
         }
@@ -60,8 +60,8 @@ pub fn verify_ledger(settings: &Settings, deadline: &Deadline) -> Verified {
         Ok(())
     });
     match done {
-        Ok(_) => Verified {
-            state: State::Verified,
+        Ok(_) => LedgerVerification {
+            state: VerificationState::Verified,
             lines,
         },
         Err(why) => judge_failure(lines, why),
@@ -69,20 +69,20 @@ pub fn verify_ledger(settings: &Settings, deadline: &Deadline) -> Verified {
 }
 
 /// Judges why verification ended. A ledger that cannot be looked at, because its worker holds it or the disk fails, is not wrong for that.
-fn judge_failure(mut lines: Vec<String>, why: Failure) -> Verified {
+fn judge_failure(mut lines: Vec<String>, why: Failure) -> LedgerVerification {
     let state = match &why {
-        Failure::Unsound(_) | Failure::LostLedger(_) => State::Failed,
-        Failure::Unavailable(_) => State::Unreachable,
-        _ => State::NotVerified,
+        Failure::Unsound(_) | Failure::LostLedger(_) => VerificationState::Failed,
+        Failure::Unavailable(_) => VerificationState::Unreachable,
+        _ => VerificationState::NotVerified,
     };
     lines.push(match state {
-        State::NotVerified => format!("not verified: {why}"),
+        VerificationState::NotVerified => format!("not verified: {why}"),
         _ => why.to_string(),
     });
-    Verified { state, lines }
+    LedgerVerification { state, lines }
 }
 
-fn not_verified(why: &str) -> Verified {
+fn not_verified(why: &str) -> LedgerVerification {
     judge_failure(Vec::new(), Failure::Other(why.to_owned()))
 }
 
@@ -106,21 +106,21 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use bernstream_ledger::Error;
+    use bernstream_ledger::LedgerError;
 
     #[test]
     fn a_ledger_that_cannot_be_looked_at_is_not_taken_for_one_that_is_wrong() {
         let path = || PathBuf::from("ledger");
         let cannot_look = [
-            Error::Locked { path: path() },
-            Error::Busy { path: path() },
-            Error::Unfinished { path: path() },
-            Error::Disk {
+            LedgerError::Locked { path: path() },
+            LedgerError::Busy { path: path() },
+            LedgerError::Unfinished { path: path() },
+            LedgerError::Disk {
                 path: path(),
                 why: "it is gone".to_owned(),
             },
-            Error::ReadFailed { path: path() },
-            Error::Newer {
+            LedgerError::ReadFailed { path: path() },
+            LedgerError::Newer {
                 path: path(),
                 format: 99,
             },
@@ -129,20 +129,23 @@ mod tests {
             let verified = judge_failure(vec!["seen so far".to_owned()], error.into());
             assert_eq!(
                 (verified.state, verified.lines.len()),
-                (State::NotVerified, 2),
+                (VerificationState::NotVerified, 2),
                 "{:?}",
                 verified.lines
             );
         }
         for wrong in [
-            Error::Damaged {
+            LedgerError::Damaged {
                 path: path(),
                 what: "a digest".to_owned(),
             }
             .into(),
             Failure::Unsound("the output holds what this ledger never paid for".to_owned()),
         ] {
-            assert_eq!(judge_failure(Vec::new(), wrong).state, State::Failed);
+            assert_eq!(
+                judge_failure(Vec::new(), wrong).state,
+                VerificationState::Failed
+            );
         }
     }
 }

@@ -1,21 +1,21 @@
 //! What an audit cannot show, for this configuration.
 
-use super::attack::Outcome;
-use super::replay::Replayed;
+use super::attack::AttackOutcome;
+use super::replay::ReplayFindings;
 use crate::cli::figures::three_digits;
-use bernstream_audit::samplers::Sampled;
-use bernstream_config::{Input, Settings};
-use bernstream_kafka::source::record::Format;
-use bernstream_noise::accountant::policy::Policy;
+use bernstream_audit::samplers::SamplerFindings;
+use bernstream_config::{InputParams, WorkerSettings};
+use bernstream_kafka::source::record::TopicFormat;
+use bernstream_noise::accountant::policy::PricePolicy;
 use bernstream_release::Target;
-use bernstream_synopsis::description::Definition;
+use bernstream_synopsis::description::PrivacyDefinition;
 
 /// A sentence each: what a fault must look like to stay unseen.
 pub fn limits_in_words(
-    settings: &Settings,
-    replayed: &Replayed,
-    sampled: &[Sampled],
-    attacks: &[Outcome],
+    settings: &WorkerSettings,
+    replayed: &ReplayFindings,
+    sampled: &[SamplerFindings],
+    attacks: &[AttackOutcome],
 ) -> Vec<String> {
     let mut lines = limits_of_replays(settings, replayed);
     lines.extend(limits_of_samplers(sampled));
@@ -34,7 +34,7 @@ pub fn limits_in_words(
     lines
 }
 
-fn limits_of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
+fn limits_of_replays(settings: &WorkerSettings, replayed: &ReplayFindings) -> Vec<String> {
     let mut lines = vec![
         "a pair of streams that is worse than those replayed: they are made from the words of the promise, with records at \
          corners, edges and a few places between, not at every place"
@@ -58,15 +58,14 @@ fn limits_of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
         );
     }
     lines.push("noise that two keys share, where a pair differs in one of them".to_owned());
-    let is_arrow =
-        matches!(&settings.input, Input::Kafka(kafka) if matches!(kafka.format, Format::Arrow));
+    let is_arrow = matches!(&settings.input, InputParams::Kafka(kafka) if matches!(kafka.format, TopicFormat::Arrow));
     if !is_arrow {
         lines.push(
             "how records are read from their form or file: those of a replay come as Arrow (tests of the program compare all forms)"
                 .to_owned(),
         );
     }
-    if matches!(settings.input, Input::Kafka(_)) {
+    if matches!(settings.input, InputParams::Kafka(_)) {
         lines.push(
             "several readers: a replay has one (tests of the program compare one with many)"
                 .to_owned(),
@@ -76,7 +75,7 @@ fn limits_of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Definition::Random(random) = &settings.privacy.definition {
+    if let PrivacyDefinition::Random(random) = &settings.privacy.definition {
         lines.push(format!(
             "random differential privacy: its sensitivity was sampled, so pairs that move a release by more than that are no fault; \
              that they are rare on the prior, {} of all, is not tested here",
@@ -102,7 +101,7 @@ fn is_solved(target: &dyn Target) -> bool {
     !target.is_sum() && target.cost().products > 0
 }
 
-fn limits_of_samplers(sampled: &[Sampled]) -> Vec<String> {
+fn limits_of_samplers(sampled: &[SamplerFindings]) -> Vec<String> {
     let mut lines = Vec::new();
     let largest = sampled
         .iter()
@@ -127,14 +126,14 @@ fn limits_of_samplers(sampled: &[Sampled]) -> Vec<String> {
     lines
 }
 
-fn limits_of_attacks(settings: &Settings, attacks: &[Outcome]) -> Vec<String> {
+fn limits_of_attacks(settings: &WorkerSettings, attacks: &[AttackOutcome]) -> Vec<String> {
     let mut lines = Vec::new();
     for outcome in attacks {
         match outcome {
-            Outcome::NotAttacked { release, why } => {
+            AttackOutcome::NotAttacked { release, why } => {
                 lines.push(format!("the attack on {release}: {why}"))
             }
-            Outcome::Attacked { attacked, .. } => {
+            AttackOutcome::Attacked { attacked, .. } => {
                 let allowed = attacked
                     .tests
                     .iter()
@@ -174,7 +173,7 @@ fn limits_of_attacks(settings: &Settings, attacks: &[Outcome]) -> Vec<String> {
                 "later synopses of the running sum {name} by runs: the first is attacked; replays compare how all move"
             ));
         }
-        if matches!(release.policy, Policy::Decaying { .. }) {
+        if matches!(release.policy, PricePolicy::Decaying { .. }) {
             lines.push(format!(
                 "later prices of {name}: attacks and samplers have the scale of a first window"
             ));
@@ -184,6 +183,6 @@ fn limits_of_attacks(settings: &Settings, attacks: &[Outcome]) -> Vec<String> {
 }
 
 /// Tells whether nothing that is calculated was compared with the price.
-fn has_no_cost(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Attacked { attacked, .. } if attacked.tests.iter().all(|test| test.draws > 0))
+fn has_no_cost(outcome: &AttackOutcome) -> bool {
+    matches!(outcome, AttackOutcome::Attacked { attacked, .. } if attacked.tests.iter().all(|test| test.draws > 0))
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::attack::Outcome;
+use super::attack::AttackOutcome;
 use super::pictures;
-use super::report::{Report, attack_summary, part_of, sampler_heading, verdict_of};
+use super::report::{AuditReport, attack_summary, part_of, sampler_heading, verdict_of};
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
 use bernstream_audit::AuditTest;
@@ -21,7 +21,7 @@ td.number{font-variant-numeric:tabular-nums}figure{margin:1em 0}figcaption{font-
 /// # Errors
 ///
 /// If a picture cannot be drawn.
-pub fn report_page(report: &Report) -> Result<String, Failure> {
+pub fn report_page(report: &AuditReport) -> Result<String, Failure> {
     let class = if report.passed { "passed" } else { "failed" };
     let verdict = match report.passed {
         true => report.passed_in_words(),
@@ -61,7 +61,7 @@ pub fn report_page(report: &Report) -> Result<String, Failure> {
     Ok(page)
 }
 
-fn push_replays(page: &mut String, report: &Report) {
+fn push_replays(page: &mut String, report: &AuditReport) {
     push_heading(page, "Neighbouring streams");
     push_paragraph(
         page,
@@ -76,10 +76,10 @@ fn push_replays(page: &mut String, report: &Report) {
         [release, of, format!("{:.3}", change.of_sensitivity), pair]
     });
     let columns = [
-        Column::Words("release"),
-        Column::Words("of"),
-        Column::Numbers("largest change / sensitivity"),
-        Column::Words("pair of streams that shows it"),
+        PageColumn::Words("release"),
+        PageColumn::Words("of"),
+        PageColumn::Numbers("largest change / sensitivity"),
+        PageColumn::Words("pair of streams that shows it"),
     ];
     push_table(page, columns, rows);
     let violations = report.replay.violations.iter();
@@ -89,7 +89,7 @@ fn push_replays(page: &mut String, report: &Report) {
     push_list(page, &found);
 }
 
-fn push_samplers(page: &mut String, report: &Report) -> Result<(), Failure> {
+fn push_samplers(page: &mut String, report: &AuditReport) -> Result<(), Failure> {
     push_heading(page, "Noise");
     push_paragraph(
         page,
@@ -107,7 +107,7 @@ fn push_samplers(page: &mut String, report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-fn push_attacks(page: &mut String, report: &Report) -> Result<(), Failure> {
+fn push_attacks(page: &mut String, report: &AuditReport) -> Result<(), Failure> {
     push_heading(page, "Attack");
     push_paragraph(
         page,
@@ -116,10 +116,10 @@ fn push_attacks(page: &mut String, report: &Report) -> Result<(), Failure> {
     );
     for outcome in &report.attacks {
         match outcome {
-            Outcome::NotAttacked { release, why } => {
+            AttackOutcome::NotAttacked { release, why } => {
                 push_paragraph(page, &format!("{release}: not attacked: {why}."))
             }
-            Outcome::Attacked { pair, attacked } => {
+            AttackOutcome::Attacked { pair, attacked } => {
                 push_paragraph(
                     page,
                     &format!(
@@ -158,33 +158,33 @@ fn push_tests(page: &mut String, tests: &[AuditTest]) {
         ]
     });
     let columns = [
-        Column::Words("test"),
-        Column::Numbers("off by"),
-        Column::Numbers("allowed"),
-        Column::Numbers("fails for noise of this part of its scale, or less"),
-        Column::Words("verdict"),
+        PageColumn::Words("test"),
+        PageColumn::Numbers("off by"),
+        PageColumn::Numbers("allowed"),
+        PageColumn::Numbers("fails for noise of this part of its scale, or less"),
+        PageColumn::Words("verdict"),
     ];
     push_table(page, columns, rows);
 }
 
 /// A column of a table, with its name.
-enum Column {
+enum PageColumn {
     Words(&'static str),
     Numbers(&'static str),
 }
 
-impl Column {
+impl PageColumn {
     fn name(&self) -> &'static str {
         match self {
-            Column::Words(name) | Column::Numbers(name) => name,
+            PageColumn::Words(name) | PageColumn::Numbers(name) => name,
         }
     }
 
     /// The attributes of its cells.
     fn attributes(&self) -> &'static str {
         match self {
-            Column::Words(_) => "",
-            Column::Numbers(_) => " class=\"number\"",
+            PageColumn::Words(_) => "",
+            PageColumn::Numbers(_) => " class=\"number\"",
         }
     }
 }
@@ -192,7 +192,7 @@ impl Column {
 /// Adds a table to a page; cells are HTML.
 fn push_table<const N: usize>(
     page: &mut String,
-    columns: [Column; N],
+    columns: [PageColumn; N],
     rows: impl Iterator<Item = [String; N]>,
 ) {
     page.push_str("<table><thead><tr>");

@@ -4,7 +4,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::cli::failure::Failure;
-use bernstream_audit::samplers::Sampled;
+use bernstream_audit::samplers::SamplerFindings;
 use bernstream_audit::{AttackReport, ErrorRatePoint};
 use bernstream_synopsis::NoiseDistribution;
 
@@ -26,7 +26,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// # Errors
 ///
 /// If it cannot be drawn.
-pub fn size_histogram(sampled: &Sampled) -> Result<String, Failure> {
+pub fn size_histogram(sampled: &SamplerFindings) -> Result<String, Failure> {
     let sizes = &sampled.sizes;
     let step = (sizes.thresholds.len() / BARS).max(1);
     let places: Vec<[f64; 3]> = sizes

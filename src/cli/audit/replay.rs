@@ -10,13 +10,13 @@ use bernstream_audit::{AuditSubject, Deadline, NeighbouringPair};
 
 /// Findings of the replays.
 #[derive(Clone, Debug, Serialize)]
-pub struct Replayed {
+pub struct ReplayFindings {
     /// Number of pairs for this configuration, and of those that there was time for.
     pub pairs: usize,
     pub replayed: usize,
     /// Changes that the promise rules out, with the pair that showed them.
     pub violations: Vec<Violation>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<LargestChange>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -27,7 +27,7 @@ pub struct Violation {
 
 /// The largest change that was found of one part of a release.
 #[derive(Clone, Debug, Serialize)]
-pub struct Change {
+pub struct LargestChange {
     pub release: String,
     /// Its place in the plan.
     #[serde(skip)]
@@ -60,7 +60,7 @@ pub fn replay_pairs(
     is_random: bool,
     deadline: &Deadline,
     done: &WorkDone,
-) -> Result<Replayed, Failure> {
+) -> Result<ReplayFindings, Failure> {
     let mut begun = 0;
     let report = audit::run_pairs(subject, pairs, seed, || {
         done.set(u64::from(begun), pairs.len() as u64);
@@ -71,19 +71,19 @@ pub fn replay_pairs(
     let beyond = if is_random { Vec::new() } else { report.beyond };
     let violations = report.violations.into_iter().chain(beyond);
     let changes = report.largest.iter();
-    Ok(Replayed {
+    Ok(ReplayFindings {
         pairs: pairs.len(),
         replayed: report.pairs,
         violations: violations
             .map(|(pair, what)| Violation { pair, what })
             .collect(),
         changes: changes
-            .map(|((place, part), largest)| Change::new(subject, *place, part, largest))
+            .map(|((place, part), largest)| LargestChange::new(subject, *place, part, largest))
             .collect(),
     })
 }
 
-impl Change {
+impl LargestChange {
     fn new(
         subject: &AuditSubject<'_>,
         place: usize,
@@ -104,7 +104,7 @@ impl Change {
             ComparedPart::Values { variant } | ComparedPart::Scores { variant } => *variant,
             ComparedPart::Counts => 0,
         };
-        Change {
+        LargestChange {
             release: release.unwrap_or_default(),
             place,
             of,

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::attack::Outcome;
-use super::ledger::{State, Verified};
-use super::replay::{Change, Replayed};
+use super::attack::AttackOutcome;
+use super::ledger::{LedgerVerification, VerificationState};
+use super::replay::{LargestChange, ReplayFindings};
 use crate::cli::figures::three_digits;
 use crate::cli::print::push_section;
-use bernstream_audit::samplers::Sampled;
+use bernstream_audit::samplers::SamplerFindings;
 use bernstream_audit::{AttackReport, AuditTest, Verdict};
 use bernstream_synopsis::clock::Timestamp;
 
 /// The report of an audit; the names of its fields are those of `--json`, which `docs/reference/audit.schema.json` describes.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct AuditReport {
     pub format: u32,
     pub program: String,
     pub configuration: String,
@@ -35,14 +35,14 @@ pub struct Report {
     pub left_out: Vec<String>,
     pub promise: Vec<String>,
     pub not_protected: Vec<String>,
-    pub replay: Replayed,
-    pub samplers: Vec<Sampled>,
-    pub attacks: Vec<Outcome>,
-    pub ledger: Verified,
+    pub replay: ReplayFindings,
+    pub samplers: Vec<SamplerFindings>,
+    pub attacks: Vec<AttackOutcome>,
+    pub ledger: LedgerVerification,
     pub cannot_show: Vec<String>,
 }
 
-impl Report {
+impl AuditReport {
     /// Adds the verdict.
     #[must_use]
     pub fn with_verdict(mut self, took: Duration) -> Self {
@@ -60,7 +60,7 @@ impl Report {
                 failed.push(format!("attack on {}: {}", attacked.release, test.what));
             }
         }
-        if self.ledger.state == State::Failed {
+        if self.ledger.state == VerificationState::Failed {
             let why = self.ledger.lines.last().map_or("", String::as_str);
             failed.push(format!("ledger and output: {why}"));
         }
@@ -75,7 +75,10 @@ impl Report {
             1 => self.left_out.push("an attack".to_owned()),
             _ => self.left_out.push(format!("{attacks} attacks")),
         }
-        if matches!(self.ledger.state, State::NotVerified | State::Unreachable) {
+        if matches!(
+            self.ledger.state,
+            VerificationState::NotVerified | VerificationState::Unreachable
+        ) {
             self.left_out.push("the ledger".to_owned());
         }
         self.passed = failed.is_empty();
@@ -88,7 +91,7 @@ impl Report {
     pub fn in_words(&self) -> String {
         let mut text = String::new();
         push_section(&mut text, "Promise", &self.promise);
-        let Replayed {
+        let ReplayFindings {
             changes,
             violations,
             ..
@@ -119,7 +122,7 @@ impl Report {
 
     /// Tells how many pairs were replayed, and whether anything differed.
     pub fn replays_in_words(&self) -> String {
-        let Replayed {
+        let ReplayFindings {
             pairs,
             replayed,
             violations,
@@ -139,8 +142,8 @@ impl Report {
 
     fn attacked(&self) -> impl Iterator<Item = &AttackReport> {
         self.attacks.iter().filter_map(|outcome| match outcome {
-            Outcome::Attacked { attacked, .. } => Some(&**attacked),
-            Outcome::NotAttacked { .. } => None,
+            AttackOutcome::Attacked { attacked, .. } => Some(&**attacked),
+            AttackOutcome::NotAttacked { .. } => None,
         })
     }
 
@@ -183,7 +186,7 @@ impl Report {
 }
 
 /// The part of a release that has changed: the values, or what a private choice is made from.
-pub fn part_of(change: &Change) -> String {
+pub fn part_of(change: &LargestChange) -> String {
     let variant = if change.variant > 0 {
         format!(", variant {}", change.variant + 1)
     } else {
@@ -192,7 +195,7 @@ pub fn part_of(change: &Change) -> String {
     format!("{}{variant}", change.of)
 }
 
-fn change_in_words(change: &Change) -> String {
+fn change_in_words(change: &LargestChange) -> String {
     format!(
         "{}, {}: the largest change was {:.3} of the declared sensitivity, for the pair \"{}\"",
         change.release,
@@ -203,23 +206,25 @@ fn change_in_words(change: &Change) -> String {
 }
 
 /// Names the noise that was drawn, and how often.
-pub fn sampler_heading(one: &Sampled) -> String {
+pub fn sampler_heading(one: &SamplerFindings) -> String {
     format!(
         "{}: {} noise of scale {} grid units on {} values, {} draws",
         one.of, one.noise, one.scale_in_grid_units, one.values, one.draws
     )
 }
 
-fn sampler_in_words(one: &Sampled) -> Vec<String> {
+fn sampler_in_words(one: &SamplerFindings) -> Vec<String> {
     let mut lines = vec![sampler_heading(one)];
     lines.extend(one.tests.iter().map(test_in_words));
     lines
 }
 
-fn attack_in_words(outcome: &Outcome) -> Vec<String> {
+fn attack_in_words(outcome: &AttackOutcome) -> Vec<String> {
     match outcome {
-        Outcome::NotAttacked { release, why } => vec![format!("{release}: not attacked: {why}")],
-        Outcome::Attacked { pair, attacked } => {
+        AttackOutcome::NotAttacked { release, why } => {
+            vec![format!("{release}: not attacked: {why}")]
+        }
+        AttackOutcome::Attacked { pair, attacked } => {
             let mut lines = vec![format!(
                 "{}: {} windows with the unit and {} without, of the pair \"{pair}\"",
                 attacked.release, attacked.windows, attacked.windows

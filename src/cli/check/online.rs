@@ -8,27 +8,27 @@ use crate::cli::failure::Failure;
 use crate::cli::ledger::find_witness;
 use crate::cli::shares::{self, ShareRequest};
 use crate::cli::{alone, older_stamps};
-use bernstream_config::{Input, Settings, synopsis_bytes};
-use bernstream_kafka::check::{Check, NeededTopic, check_topic, topic_setting};
+use bernstream_config::{InputParams, WorkerSettings, synopsis_bytes};
+use bernstream_kafka::check::{NeededTopic, TopicCheck, check_topic, topic_setting};
 use bernstream_kafka::ledger::budget::topic;
 use bernstream_kafka::ledger::log;
-use bernstream_kafka::right::Right;
+use bernstream_kafka::right::TopicRight;
 use bernstream_kafka::source;
-use bernstream_kafka::source::files::{Files, Params};
+use bernstream_kafka::source::files::{FileSource, FileSourceParams};
 use bernstream_kafka::source::{folder, kafka};
-use bernstream_kafka::topic::Topic;
+use bernstream_kafka::topic::TopicMetadata;
 use bernstream_kafka::{broker_clock, ordered, replica_lag};
 use bernstream_ledger as ledger;
-use bernstream_ledger::log::Key;
+use bernstream_ledger::log::LogKey;
 use bernstream_synopsis::clock::{Timestamp, format_duration};
 use bernstream_synopsis::grid::Span;
 
 /// Checks the input, the output, the witness, and what the ledger has beside it.
-pub(super) fn online_checks(settings: &Settings) -> Vec<Check> {
+pub(super) fn online_checks(settings: &WorkerSettings) -> Vec<TopicCheck> {
     let mut checks = Vec::new();
     match &settings.input {
-        Input::Files(params) => check_files(settings, params, &mut checks),
-        Input::Kafka(kafka) => {
+        InputParams::Files(params) => check_files(settings, params, &mut checks),
+        InputParams::Kafka(kafka) => {
             let answers = check_input(settings, kafka, &mut checks);
             // Wait only once for a broker that is down.
             if !answers && settings.output.broker() == Some(&kafka.broker) {
@@ -57,40 +57,44 @@ pub(super) fn online_checks(settings: &Settings) -> Vec<Check> {
     checks
 }
 
-fn check_files(settings: &Settings, params: &Params, checks: &mut Vec<Check>) {
+fn check_files(settings: &WorkerSettings, params: &FileSourceParams, checks: &mut Vec<TopicCheck>) {
     let what = format!("files at {}", params.path.display());
-    let error = match Files::open(params, settings.columns.clone()) {
+    let error = match FileSource::open(params, settings.columns.clone()) {
         Ok(files) => {
-            checks.push(Check::passed(what));
+            checks.push(TopicCheck::passed(what));
             checks.extend(files_checks(&files));
             return;
         }
         Err(error) => error,
     };
-    let is_unanswered = matches!(error, source::Error::Disk { .. });
+    let is_unanswered = matches!(error, source::SourceError::Disk { .. });
     let remedy = match is_unanswered {
         true => "look after the disk, or wait for it",
         false => "correct `files` or the names of the columns",
     };
-    checks.push(Check {
+    checks.push(TopicCheck {
         is_unanswered,
-        ..Check::new(what, false, error.to_string(), remedy)
+        ..TopicCheck::new(what, false, error.to_string(), remedy)
     });
 }
 
 /// Checks the topic of the input and that of its clock. Returns false if the broker does not answer.
-fn check_input(settings: &Settings, kafka: &kafka::Params, checks: &mut Vec<Check>) -> bool {
+fn check_input(
+    settings: &WorkerSettings,
+    kafka: &kafka::KafkaSourceParams,
+    checks: &mut Vec<TopicCheck>,
+) -> bool {
     let input = NeededTopic {
         broker: &kafka.broker,
         name: &kafka.topic,
-        rights: &[Right::Read],
+        rights: &[TopicRight::Read],
         wishes: &[],
         origin: "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does",
         replicas: 1,
     };
     let answers = check_topic(checks, input, |topic| {
         let mut of_topic = input_checks(kafka, topic);
-        let may_look = topic.rights.contains(&Right::Read)
+        let may_look = topic.rights.contains(&TopicRight::Read)
             && of_topic.iter().all(|check| check.fault.is_none());
         if may_look {
             of_topic.extend(older_stamps::older_stamps_check(settings, kafka));
@@ -105,7 +109,7 @@ fn check_input(settings: &Settings, kafka: &kafka::Params, checks: &mut Vec<Chec
         let clock = NeededTopic {
             broker: &kafka.broker,
             name: &kafka.clock,
-            rights: &[Right::Write],
+            rights: &[TopicRight::Write],
             wishes: &[],
             origin: "`bernstream ledger init` creates it, and a worker that may",
             replicas: 1,
@@ -120,7 +124,11 @@ fn check_input(settings: &Settings, kafka: &kafka::Params, checks: &mut Vec<Chec
     answers
 }
 
-fn check_budget(settings: &Settings, budget: &topic::Params, checks: &mut Vec<Check>) {
+fn check_budget(
+    settings: &WorkerSettings,
+    budget: &topic::OrderedTopicParams,
+    checks: &mut Vec<TopicCheck>,
+) {
     let origin =
         "`bernstream budget init` creates it, before the first pipeline of the input is started";
     let mut of_topic = Vec::new();
@@ -135,15 +143,15 @@ fn check_budget(settings: &Settings, budget: &topic::Params, checks: &mut Vec<Ch
     }
 }
 
-fn check_log(settings: &Settings, log: &log::Params, checks: &mut Vec<Check>) {
-    let log::Params { records, key_file } = log;
+fn check_log(settings: &WorkerSettings, log: &log::KafkaLogParams, checks: &mut Vec<TopicCheck>) {
+    let log::KafkaLogParams { records, key_file } = log;
     checks.push(key_check(key_file));
     let origin = match has_ledger(settings) {
         true => "`bernstream ledger log init` creates it",
         false => "`bernstream ledger init` creates it",
     };
     let needed = NeededTopic {
-        wishes: &[(Right::Delete, "what nobody needs any more stays there")],
+        wishes: &[(TopicRight::Delete, "what nobody needs any more stays there")],
         ..records.needed_topic(origin)
     };
     let mut of_topic = Vec::new();
@@ -155,15 +163,15 @@ fn check_log(settings: &Settings, log: &log::Params, checks: &mut Vec<Check>) {
 }
 
 /// Tells whether there is a ledger. That a disk does not say is told by who looks at the ledger.
-pub(super) fn has_ledger(settings: &Settings) -> bool {
+pub(super) fn has_ledger(settings: &WorkerSettings) -> bool {
     ledger::ledger_exists(&settings.ledger).unwrap_or(true)
 }
 
 /// The files of a folder that are passed over, although somebody may think that they are read.
-fn files_checks(files: &Files) -> Vec<Check> {
+fn files_checks(files: &FileSource) -> Vec<TopicCheck> {
     let mut checks = Vec::new();
     for (path, why) in files.unread() {
-        checks.push(Check::new(
+        checks.push(TopicCheck::new(
             format!("the columns of {}", path.display()),
             false,
             why.to_string(),
@@ -171,13 +179,13 @@ fn files_checks(files: &Files) -> Vec<Check> {
         ));
     }
     if files.passed_over().len() > 0 {
-        checks.push(Check::passed(format!(
+        checks.push(TopicCheck::passed(format!(
             "passed over in the folder: {}",
             folder::shown_names(files.passed_over())
         )));
     }
     if files.empty_files().next().is_some() {
-        checks.push(Check::passed(format!(
+        checks.push(TopicCheck::passed(format!(
             "empty, so without records: {}",
             folder::shown_names(files.empty_files())
         )));
@@ -186,7 +194,7 @@ fn files_checks(files: &Files) -> Vec<Check> {
 }
 
 /// Notes that what `ledger init` creates is not missing before it was run.
-fn created_by_init(settings: &Settings, checks: &mut [Check]) {
+fn created_by_init(settings: &WorkerSettings, checks: &mut [TopicCheck]) {
     let is_to_come = !has_ledger(settings);
     for check in checks {
         check.is_to_come = is_to_come && check.is_absent;
@@ -194,13 +202,13 @@ fn created_by_init(settings: &Settings, checks: &mut [Check]) {
 }
 
 /// Checks that the key of the ledger log can be used.
-fn key_check(path: &Path) -> Check {
-    let why = match Key::load(path) {
+fn key_check(path: &Path) -> TopicCheck {
+    let why = match LogKey::load(path) {
         Ok(_) => None,
-        Err(bernstream_ledger::log::Error::KeyFile { why, .. }) => Some(why),
+        Err(bernstream_ledger::log::LedgerLogError::KeyFile { why, .. }) => Some(why),
         Err(error) => Some(error.to_string()),
     };
-    Check::new(
+    TopicCheck::new(
         format!("{} is a key of the ledger log", path.display()),
         why.is_none(),
         format!("it {}", why.unwrap_or_default()),
@@ -209,10 +217,10 @@ fn key_check(path: &Path) -> Check {
 }
 
 /// Checks that the pipeline holds the share that it asks for, or could take it.
-fn share_check(settings: &Settings, name: &str) -> Check {
+fn share_check(settings: &WorkerSettings, name: &str) -> TopicCheck {
     let why = foresee_share(settings).err().map(|why| why.to_string());
     let what = format!("{name} has a share for this pipeline");
-    Check::new(
+    TopicCheck::new(
         what,
         why.is_none(),
         why.unwrap_or_default(),
@@ -220,7 +228,7 @@ fn share_check(settings: &Settings, name: &str) -> Check {
     )
 }
 
-fn foresee_share(settings: &Settings) -> Result<(), Failure> {
+fn foresee_share(settings: &WorkerSettings) -> Result<(), Failure> {
     let witness = find_witness(settings)?;
     let first = settings
         .blocks
@@ -239,15 +247,15 @@ fn foresee_share(settings: &Settings) -> Result<(), Failure> {
     )?)
 }
 
-fn input_checks(kafka: &kafka::Params, topic: &Topic) -> Vec<Check> {
+fn input_checks(kafka: &kafka::KafkaSourceParams, topic: &TopicMetadata) -> Vec<TopicCheck> {
     let name = &kafka.topic;
     let kind = topic_setting(topic, "message.timestamp.type");
     if kafka.trust_producer_time {
-        return vec![Check::passed(format!(
+        return vec![TopicCheck::passed(format!(
             "{name} has {kind}, producers are trusted"
         ))];
     }
-    vec![Check::new(
+    vec![TopicCheck::new(
         format!("{name} has LogAppendTime"),
         kind == "LogAppendTime",
         format!("message.timestamp.type is {kind}"),
@@ -256,16 +264,16 @@ fn input_checks(kafka: &kafka::Params, topic: &Topic) -> Vec<Check> {
 }
 
 /// Checks that no record can turn up after its window has closed because a replica lags by `lag`.
-fn lag_check(kafka: &kafka::Params, lag: Option<Duration>) -> Check {
+fn lag_check(kafka: &kafka::KafkaSourceParams, lag: Option<Duration>) -> TopicCheck {
     let setting = replica_lag::SETTING;
     let slack = format_duration(kafka.clock_slack);
     let Some(lag) = lag else {
-        return Check::passed(format!(
+        return TopicCheck::passed(format!(
             "the brokers do not tell {setting}; clock_slack, {slack}, must be longer"
         ));
     };
     let longest = format_duration(lag);
-    Check::new(
+    TopicCheck::new(
         format!("input.kafka.clock_slack is longer than {setting} of the brokers, {longest}"),
         kafka.clock_slack > lag,
         format!(
@@ -277,11 +285,11 @@ fn lag_check(kafka: &kafka::Params, lag: Option<Duration>) -> Check {
     )
 }
 
-fn clock_checks(name: &str, topic: &Topic) -> Vec<Check> {
+fn clock_checks(name: &str, topic: &TopicMetadata) -> Vec<TopicCheck> {
     let mut checks = Vec::new();
     for (key, value) in broker_clock::SETTINGS {
         let found = topic_setting(topic, key);
-        checks.push(Check::new(
+        checks.push(TopicCheck::new(
             format!("{name} has {key} = {value}"),
             found == value,
             format!("it is {found}"),
@@ -297,32 +305,32 @@ mod tests {
 
     use super::*;
 
-    fn settings(text: &str) -> Settings {
-        Settings::parse(text, "test").unwrap()
+    fn settings(text: &str) -> WorkerSettings {
+        WorkerSettings::parse(text, "test").unwrap()
     }
 
     const FLIGHTS: &str = include_str!("../../../tests/data/lattice.toml");
 
-    fn topic(partitions: usize, settings: &[(&str, &str)]) -> Topic {
-        Topic {
+    fn topic(partitions: usize, settings: &[(&str, &str)]) -> TopicMetadata {
+        TopicMetadata {
             id: String::new(),
             partitions: (0..).take(partitions).collect(),
             settings: settings
                 .iter()
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                 .collect::<BTreeMap<_, _>>(),
-            rights: Right::ALL.into(),
+            rights: TopicRight::ALL.into(),
         }
     }
 
-    fn faults(checks: &[Check]) -> usize {
+    fn faults(checks: &[TopicCheck]) -> usize {
         checks.iter().filter(|check| check.fault.is_some()).count()
     }
 
     #[test]
     fn the_slack_must_be_longer_than_a_replica_may_lag() {
         let settings = settings(FLIGHTS);
-        let Input::Kafka(kafka) = settings.input else {
+        let InputParams::Kafka(kafka) = settings.input else {
             panic!()
         };
         assert_eq!(kafka.clock_slack, Duration::from_secs(10));
@@ -339,7 +347,7 @@ mod tests {
     #[test]
     fn the_input_must_have_the_brokers_time_unless_producers_are_trusted() {
         let settings = settings(FLIGHTS);
-        let Input::Kafka(mut kafka) = settings.input else {
+        let InputParams::Kafka(mut kafka) = settings.input else {
             panic!()
         };
         let [create, append] = ["CreateTime", "LogAppendTime"]

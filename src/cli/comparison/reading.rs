@@ -1,14 +1,14 @@
 //! How the synopses of a comparison are read, and how far what they tell is from what is true.
 
-use crate::cli::comparison::world::{JudgedPlace, Truth};
+use crate::cli::comparison::world::{JudgedPlace, TrueValue};
 use crate::cli::figures::join_numbers;
-use bernstream_release::window::Label;
+use bernstream_release::window::RecordLabel;
 use bernstream_synopsis::description::{
-    Axis, Basis, CellLabel, Classifier, Method, Regression, Target,
+    AxisDescription, Basis, CellLabel, Classifier, Method, Regression, TargetDescription,
 };
 use bernstream_synopsis::machine::Loss;
-use bernstream_synopsis::tables::{Fit, Kernel, Tables};
-use bernstream_synopsis::{By, Error, Evaluator, Synopsis};
+use bernstream_synopsis::tables::{KernelFit, TableKernel, Tables};
+use bernstream_synopsis::{Evaluator, Synopsis, SynopsisError, SynopsisReading};
 
 /// A probability counts as at least this much, and as at most one less this much: one of 0 would be infinitely wrong.
 pub const LEAST: f64 = 0.001;
@@ -17,28 +17,28 @@ const FEW: usize = 100;
 
 /// A way to read a synopsis.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reading {
+pub enum ComparedReading {
     Published,
     Posterior,
     /// The kernel over tables of cells, with these bandwidths in natural units, or the smallest.
     Cells {
         bandwidths: Option<Vec<f64>>,
-        fit: Fit,
+        fit: KernelFit,
     },
     /// The mean of all records of tables of cells, at every point.
     Whole,
 }
 
-impl Reading {
+impl ComparedReading {
     /// Readings that are tried of the file's own release: of cells with wider bandwidths too.
     pub fn of_own_release(
         basis: &Basis,
         values: usize,
-        label: &Label,
+        label: &RecordLabel,
         narrowest: &[f64],
-        domain: &[Axis],
-    ) -> Vec<Reading> {
-        let mut readings = Reading::of_release(basis, values, label);
+        domain: &[AxisDescription],
+    ) -> Vec<ComparedReading> {
+        let mut readings = ComparedReading::of_release(basis, values, label);
         if matches!(basis, Basis::Tables(_)) {
             let fit = default_fit(label);
             for times in [2.0, 4.0] {
@@ -46,7 +46,7 @@ impl Reading {
                 let bandwidths: Vec<f64> = axes
                     .map(|(bandwidth, axis)| (times * bandwidth).min(axis.max - axis.min))
                     .collect();
-                let reading = Reading::Cells {
+                let reading = ComparedReading::Cells {
                     bandwidths: Some(bandwidths),
                     fit,
                 };
@@ -54,45 +54,45 @@ impl Reading {
                     readings.push(reading);
                 }
             }
-            readings.push(Reading::Whole);
+            readings.push(ComparedReading::Whole);
         }
         readings
     }
 
     /// Readings that are tried of any release.
-    pub fn of_release(basis: &Basis, values: usize, label: &Label) -> Vec<Reading> {
+    pub fn of_release(basis: &Basis, values: usize, label: &RecordLabel) -> Vec<ComparedReading> {
         match basis {
             Basis::Tables(_) => {
                 let default = default_fit(label);
-                let other = if default == Fit::Linear {
-                    Fit::Constant
+                let other = if default == KernelFit::Linear {
+                    KernelFit::Constant
                 } else {
-                    Fit::Linear
+                    KernelFit::Linear
                 };
                 [default, other]
-                    .map(|fit| Reading::Cells {
+                    .map(|fit| ComparedReading::Cells {
                         bandwidths: None,
                         fit,
                     })
                     .to_vec()
             }
             Basis::Bernstein | Basis::Kernel(_) if values <= FEW => {
-                vec![Reading::Published, Reading::Posterior]
+                vec![ComparedReading::Published, ComparedReading::Posterior]
             }
-            _ => vec![Reading::Published],
+            _ => vec![ComparedReading::Published],
         }
     }
 
     /// The name in a table.
     pub fn name(&self) -> String {
         match self {
-            Reading::Published => "as published".to_owned(),
-            Reading::Posterior => "posterior".to_owned(),
-            Reading::Cells {
+            ComparedReading::Published => "as published".to_owned(),
+            ComparedReading::Posterior => "posterior".to_owned(),
+            ComparedReading::Cells {
                 bandwidths: None,
                 fit,
             } => fit_name(*fit).to_owned(),
-            Reading::Cells {
+            ComparedReading::Cells {
                 bandwidths: Some(bandwidths),
                 fit,
             } => {
@@ -102,29 +102,31 @@ impl Reading {
                     join_numbers(bandwidths, ",")
                 )
             }
-            Reading::Whole => "the mean of all records".to_owned(),
+            ComparedReading::Whole => "the mean of all records".to_owned(),
         }
     }
 
     /// The command that asks for it.
-    pub fn command(&self, label: &Label, domain: &[Axis]) -> String {
+    pub fn command(&self, label: &RecordLabel, domain: &[AxisDescription]) -> String {
         match self {
-            Reading::Published => "`bernstream evaluate`".to_owned(),
-            Reading::Posterior => "`bernstream evaluate --by posterior`".to_owned(),
-            Reading::Cells { bandwidths, fit } if *fit == default_fit(label) => match bandwidths {
-                None => "`bernstream evaluate`".to_owned(),
-                Some(bandwidths) => {
-                    format!(
-                        "`bernstream evaluate --bandwidths {}`",
-                        join_numbers(bandwidths, ",")
-                    )
+            ComparedReading::Published => "`bernstream evaluate`".to_owned(),
+            ComparedReading::Posterior => "`bernstream evaluate --by posterior`".to_owned(),
+            ComparedReading::Cells { bandwidths, fit } if *fit == default_fit(label) => {
+                match bandwidths {
+                    None => "`bernstream evaluate`".to_owned(),
+                    Some(bandwidths) => {
+                        format!(
+                            "`bernstream evaluate --bandwidths {}`",
+                            join_numbers(bandwidths, ",")
+                        )
+                    }
                 }
-            },
-            Reading::Cells { bandwidths, fit } => {
+            }
+            ComparedReading::Cells { bandwidths, fit } => {
                 let fit = match fit {
-                    Fit::Constant => "constant",
-                    Fit::Linear => "linear",
-                    Fit::Naive => "naive",
+                    KernelFit::Constant => "constant",
+                    KernelFit::Linear => "linear",
+                    KernelFit::Naive => "naive",
                 };
                 let wider = bandwidths
                     .as_ref()
@@ -134,7 +136,7 @@ impl Reading {
                     wider.unwrap_or_default()
                 )
             }
-            Reading::Whole => {
+            ComparedReading::Whole => {
                 let sides: Vec<String> = domain
                     .iter()
                     .map(|axis| format!("{}..{}", axis.min, axis.max))
@@ -145,20 +147,20 @@ impl Reading {
     }
 }
 
-fn fit_name(fit: Fit) -> &'static str {
+fn fit_name(fit: KernelFit) -> &'static str {
     match fit {
-        Fit::Constant => "local means",
-        Fit::Linear => "local lines",
-        Fit::Naive => "naive Bayes",
+        KernelFit::Constant => "local means",
+        KernelFit::Linear => "local lines",
+        KernelFit::Naive => "naive Bayes",
     }
 }
 
 /// The fit that readers of cells get without asking for another.
-fn default_fit(label: &Label) -> Fit {
-    if matches!(label, Label::Number(_)) {
-        Fit::Linear
+fn default_fit(label: &RecordLabel) -> KernelFit {
+    if matches!(label, RecordLabel::Number(_)) {
+        KernelFit::Linear
     } else {
-        Fit::Constant
+        KernelFit::Constant
     }
 }
 
@@ -173,7 +175,7 @@ enum Prediction {
 
 /// Error of a reading, a mean over places.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Off {
+pub struct ReadingAccuracy {
     /// The error of a number in its units, or the log loss of a probability; `None` where only a class is told.
     pub error: Option<f64>,
     /// The share of records that have another class; `None` of a number.
@@ -187,14 +189,14 @@ pub struct Off {
 /// If the synopsis cannot be read so.
 pub fn mean_error_of(
     synopsis: &Synopsis,
-    reading: &Reading,
+    reading: &ComparedReading,
     judged: &[JudgedPlace],
-) -> Result<Off, Error> {
+) -> Result<ReadingAccuracy, SynopsisError> {
     let tables = match reading {
-        Reading::Cells { .. } | Reading::Whole => Some(synopsis.tables()?),
-        Reading::Published | Reading::Posterior => None,
+        ComparedReading::Cells { .. } | ComparedReading::Whole => Some(synopsis.tables()?),
+        ComparedReading::Published | ComparedReading::Posterior => None,
     };
-    let reader = Reader::new(synopsis, tables.as_ref(), reading)?;
+    let reader = SynopsisReader::new(synopsis, tables.as_ref(), reading)?;
     let mut error = Some(0.0);
     let mut wrong = Some(0.0);
     for JudgedPlace { place, truth } in judged {
@@ -203,7 +205,7 @@ pub fn mean_error_of(
         wrong = sum_if_both(wrong, off.wrong);
     }
     let places = judged.len().max(1) as f64;
-    Ok(Off {
+    Ok(ReadingAccuracy {
         error: error.map(|sum| sum / places),
         wrong: wrong.map(|sum| sum / places),
     })
@@ -213,13 +215,13 @@ fn sum_if_both(sum: Option<f64>, more: Option<f64>) -> Option<f64> {
     Some(sum? + more?)
 }
 
-fn off_at_place(told: &Prediction, truth: &Truth) -> Off {
+fn off_at_place(told: &Prediction, truth: &TrueValue) -> ReadingAccuracy {
     match (told, truth) {
-        (Prediction::Number(told), Truth::Number(truth)) => Off {
+        (Prediction::Number(told), TrueValue::Number(truth)) => ReadingAccuracy {
             error: Some((told - truth).abs()),
             wrong: None,
         },
-        (Prediction::Classes(told), Truth::Classes(truth)) => {
+        (Prediction::Classes(told), TrueValue::Classes(truth)) => {
             let loss = told
                 .iter()
                 .zip(truth)
@@ -230,43 +232,47 @@ fn off_at_place(told: &Prediction, truth: &Truth) -> Off {
                 .enumerate()
                 .max_by(|a, b| a.1.total_cmp(b.1))
                 .map_or(0, |(class, _)| class);
-            Off {
+            ReadingAccuracy {
                 error: Some(loss),
                 wrong: truth.get(likeliest).map(|q| 1.0 - q),
             }
         }
-        (Prediction::Class(class), Truth::Classes(truth)) => Off {
+        (Prediction::Class(class), TrueValue::Classes(truth)) => ReadingAccuracy {
             error: None,
             wrong: truth.get(*class).map(|q| 1.0 - q),
         },
-        _ => Off::default(),
+        _ => ReadingAccuracy::default(),
     }
 }
 
-enum Reader<'t> {
-    Function(Box<Evaluator>, Target),
-    Cells(Kernel<'t>, &'t Tables, Fit),
+enum SynopsisReader<'t> {
+    Function(Box<Evaluator>, TargetDescription),
+    Cells(TableKernel<'t>, &'t Tables, KernelFit),
     /// One value for every place.
     Whole(Vec<f64>),
 }
 
-impl<'t> Reader<'t> {
+impl<'t> SynopsisReader<'t> {
     fn new(
         synopsis: &Synopsis,
         tables: Option<&'t Tables>,
-        reading: &Reading,
-    ) -> Result<Self, Error> {
+        reading: &ComparedReading,
+    ) -> Result<Self, SynopsisError> {
         let about = synopsis.description();
         match reading {
-            Reading::Published => Reader::of_function(synopsis, By::Bernstein(about.order)),
-            Reading::Posterior => Reader::of_function(synopsis, By::Posterior),
-            Reading::Cells { bandwidths, fit } => {
-                let tables = tables.ok_or(Error::NoTables)?;
-                let kernel = tables.kernel(bandwidths.as_deref())?;
-                Ok(Reader::Cells(kernel, tables, *fit))
+            ComparedReading::Published => {
+                SynopsisReader::of_function(synopsis, SynopsisReading::Bernstein(about.order))
             }
-            Reading::Whole => {
-                let tables = tables.ok_or(Error::NoTables)?;
+            ComparedReading::Posterior => {
+                SynopsisReader::of_function(synopsis, SynopsisReading::Posterior)
+            }
+            ComparedReading::Cells { bandwidths, fit } => {
+                let tables = tables.ok_or(SynopsisError::NoTables)?;
+                let kernel = tables.kernel(bandwidths.as_deref())?;
+                Ok(SynopsisReader::Cells(kernel, tables, *fit))
+            }
+            ComparedReading::Whole => {
+                let tables = tables.ok_or(SynopsisError::NoTables)?;
                 let sides: Vec<[f64; 2]> = about
                     .domain
                     .iter()
@@ -274,32 +280,32 @@ impl<'t> Reader<'t> {
                     .collect();
                 let range = tables.range(&sides)?;
                 if let Some(CellLabel::Number { .. }) = tables.label() {
-                    return Ok(Reader::Whole(vec![range.mean()?.value]));
+                    return Ok(SynopsisReader::Whole(vec![range.mean()?.value]));
                 }
                 let mut probabilities = Vec::new();
                 for table in 0..tables.count() {
                     probabilities.push(range.probability(table)?.value);
                 }
-                Ok(Reader::Whole(probabilities))
+                Ok(SynopsisReader::Whole(probabilities))
             }
         }
     }
 
-    fn of_function(synopsis: &Synopsis, by: By) -> Result<Self, Error> {
+    fn of_function(synopsis: &Synopsis, by: SynopsisReading) -> Result<Self, SynopsisError> {
         let evaluator = Box::new(synopsis.evaluator(by)?);
-        Ok(Reader::Function(
+        Ok(SynopsisReader::Function(
             evaluator,
             synopsis.description().target.clone(),
         ))
     }
 
-    fn predict_at(&self, place: &[f64]) -> Result<Prediction, Error> {
+    fn predict_at(&self, place: &[f64]) -> Result<Prediction, SynopsisError> {
         Ok(match self {
-            Reader::Whole(told) => match told[..] {
+            SynopsisReader::Whole(told) => match told[..] {
                 [mean] => Prediction::Number(mean),
                 _ => Prediction::Classes(told.clone()),
             },
-            Reader::Cells(kernel, tables, fit) => match tables.label() {
+            SynopsisReader::Cells(kernel, tables, fit) => match tables.label() {
                 Some(CellLabel::Number { .. }) => {
                     Prediction::Number(kernel.expected(place, *fit)?.value)
                 }
@@ -314,16 +320,16 @@ impl<'t> Reader<'t> {
                     Prediction::Classes(probabilities)
                 }
             },
-            Reader::Function(evaluator, about) => {
+            SynopsisReader::Function(evaluator, about) => {
                 let value = evaluator.evaluate(place)?;
                 match about {
                     // The bounds of a label and of a probability are public.
-                    Target::Regression(Regression { min, max, .. }) => {
+                    TargetDescription::Regression(Regression { min, max, .. }) => {
                         Prediction::Number(value.clamp(*min, *max))
                     }
-                    Target::Probability(_) => two_classes(value.clamp(0.0, 1.0)),
+                    TargetDescription::Probability(_) => two_classes(value.clamp(0.0, 1.0)),
                     // A score of these is the logarithm of the odds.
-                    Target::Classifier(Classifier {
+                    TargetDescription::Classifier(Classifier {
                         method:
                             Method::Logistic { .. }
                             | Method::KernelMachine {

@@ -1,17 +1,17 @@
 //! The table of a comparison, and what it recommends.
 
 use crate::cli::comparison::axes_of_release;
-use crate::cli::comparison::reading::Reading;
-use crate::cli::comparison::trial::{Contender, MeanError, Measured};
+use crate::cli::comparison::reading::ComparedReading;
+use crate::cli::comparison::trial::{ComparedRelease, MeanError, MeasuredErrors};
 use crate::cli::figures::three_digits;
-use bernstream_config::Release;
-use bernstream_release::window::Label;
+use bernstream_config::ReleaseSettings;
+use bernstream_release::window::RecordLabel;
 
 /// A line of the table.
-pub struct Line<'c> {
-    pub contender: &'c Contender,
-    pub reading: &'c Reading,
-    pub measured: Measured,
+pub struct ComparisonLine<'c> {
+    pub contender: &'c ComparedRelease,
+    pub reading: &'c ComparedReading,
+    pub measured: MeasuredErrors,
 }
 
 /// The errors that lines are ordered by. A reading that tells classes alone comes after all that tell a probability.
@@ -22,8 +22,8 @@ struct Rank {
 }
 
 /// The best of the lines that differ in a free number and in their reading alone; of the file's own release every reading.
-pub fn best_of_each(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
-    let mut best: Vec<Line<'_>> = Vec::new();
+pub fn best_of_each(lines: Vec<ComparisonLine<'_>>) -> Vec<ComparisonLine<'_>> {
+    let mut best: Vec<ComparisonLine<'_>> = Vec::new();
     for line in lines {
         let is_own = line.contender.lines.is_none();
         let title = &line.contender.title;
@@ -44,7 +44,7 @@ pub fn best_of_each(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
     best
 }
 
-impl Line<'_> {
+impl ComparisonLine<'_> {
     fn rank(&self) -> Rank {
         Rank {
             error: mean_or_infinity(self.measured.error),
@@ -61,8 +61,8 @@ fn mean_or_infinity(error: Option<MeanError>) -> f64 {
     error.map_or(f64::INFINITY, |error| error.mean)
 }
 
-pub fn table_in_words(lines: &[Line<'_>], label: &Label) -> Vec<String> {
-    let has_classes = !matches!(label, Label::Number(_));
+pub fn table_in_words(lines: &[ComparisonLine<'_>], label: &RecordLabel) -> Vec<String> {
+    let has_classes = !matches!(label, RecordLabel::Number(_));
     let titles = lines.iter().map(|line| line.contender.title.len());
     let readings = lines.iter().map(|line| line.reading.name().len());
     let widths = ColumnWidths {
@@ -75,7 +75,7 @@ pub fn table_in_words(lines: &[Line<'_>], label: &Label) -> Vec<String> {
         ["function", "read by", "error", "without noise", wrong],
     )];
     for (number, line) in lines.iter().enumerate() {
-        let Measured {
+        let MeasuredErrors {
             error,
             wrong,
             without_noise,
@@ -134,7 +134,11 @@ fn with_deviation(error: Option<MeanError>) -> String {
 }
 
 /// The least error, how far it is ahead, and what to write.
-pub fn recommendation(lines: &[Line<'_>], release: &Release, label: &Label) -> Vec<String> {
+pub fn recommendation(
+    lines: &[ComparisonLine<'_>],
+    release: &ReleaseSettings,
+    label: &RecordLabel,
+) -> Vec<String> {
     let Some((best, others)) = lines.split_first() else {
         return Vec::new();
     };
@@ -192,7 +196,7 @@ pub fn recommendation(lines: &[Line<'_>], release: &Release, label: &Label) -> V
 }
 
 /// The error that a line is judged by.
-fn judged_by(line: &Line<'_>) -> MeanError {
+fn judged_by(line: &ComparisonLine<'_>) -> MeanError {
     line.measured
         .error
         .or(line.measured.wrong)

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::cli::comparison::reading::{Off, Reading, mean_error_of};
-use crate::cli::comparison::world::World;
+use crate::cli::comparison::reading::{ComparedReading, ReadingAccuracy, mean_error_of};
+use crate::cli::comparison::world::ComparisonData;
 use crate::cli::failure::Failure;
 use crate::cli::parallel::on_all_processors;
 use crate::cli::progress::WorkDone;
-use bernstream_config::{Payment, Release, Settings};
+use bernstream_config::{Payment, ReleaseSettings, WorkerSettings};
 use bernstream_noise::Exact;
 use bernstream_noise::noise::Generator;
 use bernstream_release::choice::Candidates;
@@ -23,11 +23,11 @@ pub const DRAWS: usize = 8;
 const PLENTY: u64 = 1_000_000_000_000_000;
 
 /// A release to compare, and how it is read.
-pub struct Contender {
+pub struct ComparedRelease {
     pub title: String,
     /// Lines to write in `[release]`; `None` of the file's own.
     pub lines: Option<String>,
-    pub readings: Vec<Reading>,
+    pub readings: Vec<ComparedReading>,
     variant: ReleaseVariant,
     /// The release at a price that leaves next to no noise, where there is one.
     quiet: Option<ReleaseVariant>,
@@ -36,9 +36,9 @@ pub struct Contender {
 /// The errors of one reading on one window.
 struct WindowErrors {
     /// One for each draw of noise.
-    noisy: Vec<Off>,
+    noisy: Vec<ReadingAccuracy>,
     /// The error with next to no noise.
-    quiet: Option<Off>,
+    quiet: Option<ReadingAccuracy>,
 }
 
 /// The errors of all readings of a contender on one window.
@@ -56,34 +56,34 @@ pub struct MeanError {
 
 /// Errors of one reading of a release.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct MeasuredErrors {
     pub error: Option<MeanError>,
     pub wrong: Option<MeanError>,
     /// The error where there is next to no noise.
     pub without_noise: Option<f64>,
 }
 
-impl Contender {
+impl ComparedRelease {
     /// # Errors
     ///
     /// If noise cannot be calibrated.
     pub fn new(
-        settings: &Settings,
-        release: &Release,
+        settings: &WorkerSettings,
+        release: &ReleaseSettings,
         title: String,
         lines: Option<String>,
-        readings: Vec<Reading>,
+        readings: Vec<ComparedReading>,
     ) -> Result<Self, Failure> {
         let bands = Candidates::new(unread_band(), Vec::new());
         let variant = settings.release_variant(release, &release.function, &bands, true)?;
-        let costly = Release {
+        let costly = ReleaseSettings {
             payment: plentiful_payment(release.payment),
             ..release.clone()
         };
         let quiet = settings
             .release_variant(&costly, &costly.function, &bands, true)
             .ok();
-        Ok(Contender {
+        Ok(ComparedRelease {
             title,
             lines,
             readings,
@@ -93,7 +93,7 @@ impl Contender {
     }
 
     /// The errors of every reading on one window.
-    fn window_errors(&self, world: &World) -> Result<Vec<WindowErrors>, Failure> {
+    fn window_errors(&self, world: &ComparisonData) -> Result<Vec<WindowErrors>, Failure> {
         let exact = self
             .variant
             .target
@@ -132,11 +132,11 @@ impl Contender {
 ///
 /// If the operating system has no entropy, or if a synopsis cannot be read.
 pub fn measure_contenders(
-    contenders: &[Contender],
-    worlds: &[World],
+    contenders: &[ComparedRelease],
+    worlds: &[ComparisonData],
     done: &WorkDone,
-) -> Result<Vec<Vec<Measured>>, Failure> {
-    let jobs = Jobs {
+) -> Result<Vec<Vec<MeasuredErrors>>, Failure> {
+    let jobs = TrialJobs {
         contenders,
         worlds,
         next: AtomicUsize::new(0),
@@ -153,7 +153,7 @@ pub fn measure_contenders(
             .collect();
         let of_reading = (0..contender.readings.len()).map(|reading| {
             let windows = own.iter().filter_map(|trial| trial.readings.get(reading));
-            Measured::new(&windows.collect::<Vec<_>>())
+            MeasuredErrors::new(&windows.collect::<Vec<_>>())
         });
         measured.push(of_reading.collect());
     }
@@ -161,15 +161,15 @@ pub fn measure_contenders(
 }
 
 /// Every contender on every world, from which threads take one after the other.
-struct Jobs<'a> {
-    contenders: &'a [Contender],
-    worlds: &'a [World],
+struct TrialJobs<'a> {
+    contenders: &'a [ComparedRelease],
+    worlds: &'a [ComparisonData],
     next: AtomicUsize,
     finished: AtomicUsize,
     done: &'a WorkDone,
 }
 
-impl Jobs<'_> {
+impl TrialJobs<'_> {
     /// Takes jobs until there are no more.
     fn work(&self) -> Result<Vec<WindowTrial>, Failure> {
         let all = self.contenders.len() * self.worlds.len();
@@ -191,7 +191,7 @@ impl Jobs<'_> {
     }
 }
 
-impl Measured {
+impl MeasuredErrors {
     fn new(windows: &[&WindowErrors]) -> Self {
         let quiet = windows
             .iter()
@@ -199,7 +199,7 @@ impl Measured {
         let without_noise = quiet
             .collect::<Option<Vec<f64>>>()
             .map(|errors| errors.iter().sum::<f64>() / errors.len() as f64);
-        Measured {
+        MeasuredErrors {
             error: mean_error(windows, |off| off.error),
             wrong: mean_error(windows, |off| off.wrong),
             without_noise,
@@ -208,7 +208,10 @@ impl Measured {
 }
 
 /// The mean of a figure over windows and noise; `None` where a reading does not have it.
-fn mean_error(windows: &[&WindowErrors], figure: fn(&Off) -> Option<f64>) -> Option<MeanError> {
+fn mean_error(
+    windows: &[&WindowErrors],
+    figure: fn(&ReadingAccuracy) -> Option<f64>,
+) -> Option<MeanError> {
     let mut means = 0.0;
     let mut variances = 0.0;
     for window in windows {
@@ -243,7 +246,7 @@ fn release_window(variant: &ReleaseVariant, exact: &Exact) -> Result<Synopsis, F
     .map_err(unreadable)
 }
 
-fn unreadable(error: bernstream_synopsis::Error) -> Failure {
+fn unreadable(error: bernstream_synopsis::SynopsisError) -> Failure {
     Failure::Other(error.to_string())
 }
 

@@ -9,16 +9,16 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 
 use crate::cli::failure::Failure;
-use bernstream_config::{Release, Settings};
-use bernstream_kafka::source::files::{Files, Params};
-use bernstream_kafka::source::record::Declared;
-use bernstream_kafka::source::{self, Event, Source};
+use bernstream_config::{ReleaseSettings, WorkerSettings};
+use bernstream_kafka::source::files::{FileSource, FileSourceParams};
+use bernstream_kafka::source::record::DeclaredTypes;
+use bernstream_kafka::source::{self, RecordSource, SourceEvent};
 use bernstream_release::source::Columns;
-use bernstream_release::window::Label;
+use bernstream_release::window::RecordLabel;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::PointKernel;
-use bernstream_synopsis::machine::Kernel;
-use bernstream_synopsis::rough::{Kind, Sum, WorstCaseFunctions};
+use bernstream_synopsis::machine::CubeKernel;
+use bernstream_synopsis::rough::{KernelSum, WorstCaseFunctions, WorstCaseKind};
 
 /// Widths of the bends of a curve, as parts of an axis: a law each.
 pub const BENDS: [f64; 4] = [0.5, 0.3, 0.2, 0.1];
@@ -36,14 +36,14 @@ const ROWS: usize = 1000;
 const SEED: u64 = 0x636f_6d70_6172_6500;
 
 /// Records, and what readings are judged by.
-pub struct World {
-    records: Vec<Record>,
+pub struct ComparisonData {
+    records: Vec<ComparisonRecord>,
     pub judged: Vec<JudgedPlace>,
 }
 
 /// A record as a window keeps it: drawn from a law, or a row of a public file.
 #[derive(Clone)]
-pub struct Record {
+pub struct ComparisonRecord {
     /// Coordinates in the unit cube.
     place: Vec<f64>,
     /// The label as [`AccumulatorSpec::record`] takes it.
@@ -54,18 +54,18 @@ pub struct Record {
 pub struct JudgedPlace {
     /// Coordinates in natural units.
     pub place: Vec<f64>,
-    pub truth: Truth,
+    pub truth: TrueValue,
 }
 
 /// The truth at a place.
-pub enum Truth {
+pub enum TrueValue {
     /// The expected label, or that of a record.
     Number(f64),
     /// The probability of each class, or certainty of that of a record.
     Classes(Vec<f64>),
 }
 
-impl World {
+impl ComparisonData {
     /// The accumulator of a window that holds the records.
     pub fn accumulate_records(&self, spec: &AccumulatorSpec) -> Accumulator {
         let most = match spec {
@@ -81,10 +81,15 @@ impl World {
     }
 
     /// Draws so many records of the law of this number, and the law itself at places of records.
-    pub fn draw_from_law(release: &Release, label: &Label, records: u64, number: usize) -> World {
+    pub fn draw_from_law(
+        release: &ReleaseSettings,
+        label: &RecordLabel,
+        records: u64,
+        number: usize,
+    ) -> ComparisonData {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(number as u64);
-        let law = Law::new(release, label, number, &mut rng);
+        let law = RecordLaw::new(release, label, number, &mut rng);
         let records = (0..records).map(|_| law.record(&mut rng)).collect();
         let mut judged = Vec::new();
         for _ in 0..PLACES {
@@ -94,22 +99,22 @@ impl World {
                 place: natural_units(release, &place),
             });
         }
-        World { records, judged }
+        ComparisonData { records, judged }
     }
 
     /// Draws so many records of one half of the rows, with repetition, and some of the other half to judge by.
     pub fn resample_rows(
-        release: &Release,
-        label: &Label,
-        rows: &[Record],
+        release: &ReleaseSettings,
+        label: &RecordLabel,
+        rows: &[ComparisonRecord],
         records: u64,
         number: usize,
-    ) -> World {
+    ) -> ComparisonData {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(number as u64);
         // Rows of a file are in some order: halves take turns.
-        let given: Vec<&Record> = rows.iter().step_by(2).collect();
-        let held_out: Vec<&Record> = rows.iter().skip(1).step_by(2).collect();
+        let given: Vec<&ComparisonRecord> = rows.iter().step_by(2).collect();
+        let held_out: Vec<&ComparisonRecord> = rows.iter().skip(1).step_by(2).collect();
         let records = (0..records)
             .filter_map(|_| draw_record(&given, &mut rng))
             .collect();
@@ -122,25 +127,25 @@ impl World {
                 });
             }
         }
-        World { records, judged }
+        ComparisonData { records, judged }
     }
 }
 
 /// One of the records, each with the same probability; `None` if there are none.
-fn draw_record(records: &[&Record], rng: &mut ChaCha12Rng) -> Option<Record> {
+fn draw_record(records: &[&ComparisonRecord], rng: &mut ChaCha12Rng) -> Option<ComparisonRecord> {
     let number = rng.random_range(0..records.len().max(1));
     records.get(number).map(|record| (*record).clone())
 }
 
 /// The truth that a record with this label, as a window keeps it, tells for certain.
-fn truth_of_record(label: &Label, kept: f64) -> Truth {
+fn truth_of_record(label: &RecordLabel, kept: f64) -> TrueValue {
     match label {
-        Label::Number(bounds) => {
-            Truth::Number(bounds.min + (bounds.max - bounds.min) * (kept + 1.0) / 2.0)
+        RecordLabel::Number(bounds) => {
+            TrueValue::Number(bounds.min + (bounds.max - bounds.min) * (kept + 1.0) / 2.0)
         }
-        Label::Above(_) if kept > 0.0 => Truth::Classes(vec![0.0, 1.0]),
-        Label::Above(_) => Truth::Classes(vec![1.0, 0.0]),
-        Label::Classes(values) => Truth::Classes(
+        RecordLabel::Above(_) if kept > 0.0 => TrueValue::Classes(vec![0.0, 1.0]),
+        RecordLabel::Above(_) => TrueValue::Classes(vec![1.0, 0.0]),
+        RecordLabel::Classes(values) => TrueValue::Classes(
             (0..values.len())
                 .map(|class| f64::from(u8::from(class as f64 == kept)))
                 .collect(),
@@ -155,23 +160,23 @@ fn truth_of_record(label: &Label, kept: f64) -> Truth {
 /// If it cannot be read, lacks a column, or has too few rows to tell anything.
 pub fn read_public_rows(
     path: &Path,
-    settings: &Settings,
-    release: &Release,
-    label: &Label,
-) -> Result<Vec<Record>, Failure> {
+    settings: &WorkerSettings,
+    release: &ReleaseSettings,
+    label: &RecordLabel,
+) -> Result<Vec<ComparisonRecord>, Failure> {
     let columns = Columns {
         key: None,
         unit: None,
         values: release.columns.clone(),
         ..settings.columns.clone()
     };
-    let params = Params {
+    let params = FileSourceParams {
         path: path.to_owned(),
-        declared: Declared::default(),
+        declared: DeclaredTypes::default(),
     };
-    let mut files = Files::open(&params, columns).map_err(unavailable)?;
+    let mut files = FileSource::open(&params, columns).map_err(unavailable)?;
     let mut rows = Vec::new();
-    while let Event::Batch(batch) = files
+    while let SourceEvent::Batch(batch) = files
         .next_event(None, Duration::ZERO)
         .map_err(unavailable)?
     {
@@ -185,7 +190,7 @@ pub fn read_public_rows(
                 continue;
             };
             if let Some(label) = values.next().flatten().and_then(|value| label.of(value)) {
-                rows.push(Record { place, label });
+                rows.push(ComparisonRecord { place, label });
             }
         }
     }
@@ -202,7 +207,7 @@ pub fn read_public_rows(
     Ok(rows)
 }
 
-fn unavailable(error: source::Error) -> Failure {
+fn unavailable(error: source::SourceError) -> Failure {
     Failure::Unavailable(error.to_string())
 }
 
@@ -212,30 +217,35 @@ fn number_at(column: &Float64Array, row: usize) -> Option<f64> {
 }
 
 /// A law of places and labels, which resembles no records in particular.
-struct Law {
+struct RecordLaw {
     centre: Vec<f64>,
     /// One for a number; for classes the logarithm of how probable each is.
-    curves: Vec<Sum>,
+    curves: Vec<KernelSum>,
     is_number: bool,
 }
 
-impl Law {
-    fn new(release: &Release, label: &Label, number: usize, rng: &mut ChaCha12Rng) -> Law {
+impl RecordLaw {
+    fn new(
+        release: &ReleaseSettings,
+        label: &RecordLabel,
+        number: usize,
+        rng: &mut ChaCha12Rng,
+    ) -> RecordLaw {
         let axes = release.axes.len();
         let count = match label {
-            Label::Number(_) | Label::Above(_) => 1,
-            Label::Classes(values) => values.len(),
+            RecordLabel::Number(_) | RecordLabel::Above(_) => 1,
+            RecordLabel::Classes(values) => values.len(),
         };
         let height = match label {
-            Label::Number(_) => HEIGHT,
-            Label::Above(_) => ODDS,
-            Label::Classes(_) => ODDS / 2.0,
+            RecordLabel::Number(_) => HEIGHT,
+            RecordLabel::Above(_) => ODDS,
+            RecordLabel::Classes(_) => ODDS / 2.0,
         };
         let bandwidth = BENDS.get(number % BENDS.len()).copied().unwrap_or(1.0);
         let rough = WorstCaseFunctions {
-            kernel: PointKernel::Machine(Kernel::Gaussian { bandwidth }),
+            kernel: PointKernel::Machine(CubeKernel::Gaussian { bandwidth }),
             axes,
-            is: Kind::Bounded(height),
+            is: WorstCaseKind::Bounded(height),
         };
         let curves = rough
             .draw_functions(&grid(axes))
@@ -247,10 +257,10 @@ impl Law {
         let centre = (0..axes)
             .map(|_| 0.25 + 0.5 * rng.random::<f64>())
             .collect();
-        Law {
+        RecordLaw {
             centre,
             curves,
-            is_number: matches!(label, Label::Number(_)),
+            is_number: matches!(label, RecordLabel::Number(_)),
         }
     }
 
@@ -268,12 +278,12 @@ impl Law {
         place
     }
 
-    fn record<R: Rng>(&self, rng: &mut R) -> Record {
+    fn record<R: Rng>(&self, rng: &mut R) -> ComparisonRecord {
         let place = self.place(rng);
         if self.is_number {
             let scatter = SCATTER * (2.0 * rng.random::<f64>() - 1.0);
             let label = self.curve(0, &place) + scatter;
-            return Record { place, label };
+            return ComparisonRecord { place, label };
         }
         let probabilities = self.probabilities(&place);
         let mut left = rng.random::<f64>();
@@ -292,7 +302,7 @@ impl Law {
             }
             _ => class as f64,
         };
-        Record { place, label }
+        ComparisonRecord { place, label }
     }
 
     fn curve(&self, number: usize, y: &[f64]) -> f64 {
@@ -309,12 +319,14 @@ impl Law {
         weights.into_iter().map(|weight| weight / all).collect()
     }
 
-    fn truth(&self, y: &[f64], label: &Label) -> Truth {
+    fn truth(&self, y: &[f64], label: &RecordLabel) -> TrueValue {
         match label {
-            Label::Number(bounds) => Truth::Number(
+            RecordLabel::Number(bounds) => TrueValue::Number(
                 bounds.min + (bounds.max - bounds.min) * (self.curve(0, y) + 1.0) / 2.0,
             ),
-            Label::Above(_) | Label::Classes(_) => Truth::Classes(self.probabilities(y)),
+            RecordLabel::Above(_) | RecordLabel::Classes(_) => {
+                TrueValue::Classes(self.probabilities(y))
+            }
         }
     }
 }
@@ -340,7 +352,7 @@ fn grid(axes: usize) -> Vec<Vec<f64>> {
 }
 
 /// A place of the unit cube in the units of the axes.
-fn natural_units(release: &Release, y: &[f64]) -> Vec<f64> {
+fn natural_units(release: &ReleaseSettings, y: &[f64]) -> Vec<f64> {
     release
         .axes
         .iter()

@@ -3,22 +3,22 @@
 use std::path::PathBuf;
 
 use crate::cli::cluster::Cluster;
-use crate::cli::newest::Topic;
-use crate::cli::reading::{LabelFit, Reading};
+use crate::cli::newest::TopicArguments;
+use crate::cli::reading::{LabelFit, ReadingArgument};
 
 /// Prints a synopsis at points of its domain as CSV: coordinates, value, and the band that holds everywhere at once.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Arguments {
+pub struct EvaluateArguments {
     /// A synopsis, as published or as JSON; `-` reads standard input
     #[arg(required_unless_present = "topic", conflicts_with = "topic")]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) topic: Option<Topic>,
+    pub(super) topic: Option<TopicArguments>,
     #[command(flatten)]
     pub(super) cluster: Option<Cluster>,
     /// A point in natural units, one number per axis, separated by commas; can be repeated
     #[arg(long, allow_hyphen_values = true, value_name = "X[,Y[,Z]]", conflicts_with = "points", value_parser = point)]
-    pub(super) at: Vec<Point>,
+    pub(super) at: Vec<PointArgument>,
     /// Evaluate on this many evenly spaced points per axis [default: 25, if no point is given]
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
     pub(super) points: Option<u32>,
@@ -26,11 +26,11 @@ pub struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(bernstream_synopsis::bernstein::MAX_ORDER)))]
     pub(super) order: Option<u32>,
     /// How the released values become a function
-    #[arg(long, value_enum, default_value_t = Reading::Bernstein)]
-    pub(super) by: Reading,
+    #[arg(long, value_enum, default_value_t = ReadingArgument::Bernstein)]
+    pub(super) by: ReadingArgument,
     /// Smooth a density by counts of cells with larger bandwidths, in natural units, one per axis, separated by commas
     #[arg(long, value_name = "B[,B[,B]]", value_parser = point)]
-    pub(super) bandwidths: Option<Point>,
+    pub(super) bandwidths: Option<PointArgument>,
     /// Fit the label of tables of cells around each point so [default: a line for a number, a constant for classes]
     #[arg(long, value_enum, conflicts_with_all = ["density", "cumulative", "order", "by"])]
     pub(super) fit: Option<LabelFit>,
@@ -55,13 +55,13 @@ pub struct Arguments {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Point(pub Vec<f64>);
+pub(super) struct PointArgument(pub Vec<f64>);
 
-fn point(text: &str) -> Result<Point, String> {
+fn point(text: &str) -> Result<PointArgument, String> {
     let mut coordinates = Vec::new();
     for part in text.split(',') {
         let number = part.trim().parse();
         coordinates.push(number.map_err(|_| format!("'{part}' is not a number"))?);
     }
-    Ok(Point(coordinates))
+    Ok(PointArgument(coordinates))
 }

@@ -10,7 +10,7 @@ use bernstream_synopsis as synopsis;
 
 /// The reason why nothing, or not everything, was printed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum EvaluateError {
     #[error("{} is a folder: name one of the synopses in it, such as {}", path.display(), example.display())]
     Folder { path: PathBuf, example: PathBuf },
     #[error("cannot read {}", file_in_words(path))]
@@ -18,28 +18,28 @@ pub enum Error {
     #[error("{}", file_in_words(path))]
     NoSynopsis {
         path: PathBuf,
-        source: synopsis::Error,
+        source: synopsis::SynopsisError,
     },
     #[error("cannot print")]
     Print(#[from] io::Error),
     #[error("cannot print the description")]
     Describe(#[from] serde_json::Error),
     #[error(transparent)]
-    Synopsis(#[from] synopsis::Error),
+    Synopsis(#[from] synopsis::SynopsisError),
     #[error("this synopsis is not a density: remove --density or --cumulative")]
     NoDensity,
     #[error(transparent)]
-    Topic(#[from] newest::Error),
+    Topic(#[from] newest::NewestError),
     #[error(transparent)]
     Arguments(#[from] Failure),
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
+impl From<EvaluateError> for Failure {
+    fn from(error: EvaluateError) -> Self {
         let error = match error {
-            Error::Print(error) => return print_failure(&error),
-            Error::Topic(error) => return error.into(),
-            Error::Arguments(failure) => return failure,
+            EvaluateError::Print(error) => return print_failure(&error),
+            EvaluateError::Topic(error) => return error.into(),
+            EvaluateError::Arguments(failure) => return failure,
             error => error,
         };
         let why = std::error::Error::source(&error)
@@ -47,20 +47,20 @@ impl From<Error> for Failure {
             .unwrap_or_default();
         let text = format!("{error}{why}");
         match error {
-            Error::Read { .. } => Failure::Unavailable(text),
-            Error::NoDensity
-            | Error::Folder { .. }
-            | Error::Synopsis(synopsis::Error::NoFunction)
-            | Error::Synopsis(
-                synopsis::Error::OutsideDomain { .. }
-                | synopsis::Error::Dimensions { .. }
-                | synopsis::Error::Reading { .. }
-                | synopsis::Error::NoOtherBandwidths
-                | synopsis::Error::NoTables
-                | synopsis::Error::NoLabel
-                | synopsis::Error::NoClasses
-                | synopsis::Error::Bandwidths { .. }
-                | synopsis::Error::NotOneAxis { .. },
+            EvaluateError::Read { .. } => Failure::Unavailable(text),
+            EvaluateError::NoDensity
+            | EvaluateError::Folder { .. }
+            | EvaluateError::Synopsis(synopsis::SynopsisError::NoFunction)
+            | EvaluateError::Synopsis(
+                synopsis::SynopsisError::OutsideDomain { .. }
+                | synopsis::SynopsisError::Dimensions { .. }
+                | synopsis::SynopsisError::Reading { .. }
+                | synopsis::SynopsisError::NoOtherBandwidths
+                | synopsis::SynopsisError::NoTables
+                | synopsis::SynopsisError::NoLabel
+                | synopsis::SynopsisError::NoClasses
+                | synopsis::SynopsisError::Bandwidths { .. }
+                | synopsis::SynopsisError::NotOneAxis { .. },
             ) => Failure::Configuration(text),
             _ => Failure::Other(text),
         }

@@ -3,7 +3,7 @@
 use super::table::Divisor;
 use crate::cli::reading::Width;
 use crate::cli::units;
-use bernstream_synopsis::description::{Definition, Description};
+use bernstream_synopsis::description::{Description, PrivacyDefinition};
 
 pub(super) fn source_and_meaning(about: &Description, divisor: Divisor) -> String {
     // Behind the semicolon stands how to divide, which is done already.
@@ -65,8 +65,8 @@ pub(super) fn guarantee_in_words(about: &Description, band: &Width, pointwise: b
         _ => format!("{noise}, everywhere at once with {percent} % probability"),
     };
     let definition = match &privacy.definition {
-        Definition::PureEpsilon => String::new(),
-        random @ Definition::Random(_) => format!("{random}, epsilon {}: ", privacy.price),
+        PrivacyDefinition::PureEpsilon => String::new(),
+        random @ PrivacyDefinition::Random(_) => format!("{random}, epsilon {}: ", privacy.price),
         other => format!("{other}, {}: ", privacy.price),
     };
     let mut choices = String::new();

@@ -2,14 +2,16 @@
 
 use std::io::Write;
 
-use super::asked::Arguments;
-use super::error::Error;
+use super::asked::EvaluateArguments;
+use super::error::EvaluateError;
 use crate::cli::figures::{above_noise, ten_digits, three_digits};
-use crate::cli::reading::{LabelFit, Reading, Width};
+use crate::cli::reading::{LabelFit, ReadingArgument, Width};
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::approximation::ApproximationBand;
-use bernstream_synopsis::description::{Axis, Classifier, Density, Description, Target};
-use bernstream_synopsis::tables::{Estimate, Interval, Tables};
+use bernstream_synopsis::description::{
+    AxisDescription, Classifier, Density, Description, TargetDescription,
+};
+use bernstream_synopsis::tables::{ConfidenceInterval, Estimate, Tables};
 use bernstream_synopsis::{Evaluator, Synopsis};
 
 const DEFAULT_POINTS: u32 = 25;
@@ -38,16 +40,16 @@ impl Divisor {
 
 pub(super) fn write_table(
     synopsis: &Synopsis,
-    arguments: &Arguments,
+    arguments: &EvaluateArguments,
     out: &mut impl Write,
-) -> Result<Printed, Error> {
+) -> Result<Printed, EvaluateError> {
     let about = synopsis.description();
     if let Some(fit) = arguments.fit {
         return fitted_table(synopsis, fit, arguments, out);
     }
     let order = arguments.order.unwrap_or(about.order);
     let evaluator = synopsis.evaluator(arguments.by.at_order(order))?;
-    if let Target::Cells(_) = about.target
+    if let TargetDescription::Cells(_) = about.target
         && (arguments.density || arguments.cumulative)
     {
         return table_of_cells(synopsis, arguments, out);
@@ -78,7 +80,7 @@ pub(super) fn write_table(
             };
             cells.push(above_noise(possible / by, precision).to_string());
         }
-        if let Target::Classifier(classifier) = &about.target {
+        if let TargetDescription::Classifier(classifier) = &about.target {
             cells.push(class_in_words(classifier, value, half.unwrap_or(0.0)));
         }
         rows.push(cells.join(","));
@@ -88,7 +90,7 @@ pub(super) fn write_table(
     } else {
         ",lower,upper"
     };
-    let class = if matches!(about.target, Target::Classifier(_)) {
+    let class = if matches!(about.target, TargetDescription::Classifier(_)) {
         ",class"
     } else {
         ""
@@ -98,7 +100,7 @@ pub(super) fn write_table(
         &format!("{},value{bounds}{class}", column_names(about)),
         &rows,
     )?;
-    let is_published = arguments.by == Reading::Bernstein && order == about.order;
+    let is_published = arguments.by == ReadingArgument::Bernstein && order == about.order;
     let approximation = match synopsis.approximation_band().filter(|_| is_published) {
         Some(bound) => Some(largest_error(&bound, &points_to_print(about, arguments))? / by),
         None => None,
@@ -115,7 +117,7 @@ pub(super) fn write_table(
     })
 }
 
-fn largest_error(bound: &ApproximationBand, points: &[Vec<f64>]) -> Result<f64, Error> {
+fn largest_error(bound: &ApproximationBand, points: &[Vec<f64>]) -> Result<f64, EvaluateError> {
     let mut largest = 0.0_f64;
     for point in points {
         largest = largest.max(bound.half_width(point)?);
@@ -127,13 +129,13 @@ fn largest_error(bound: &ApproximationBand, points: &[Vec<f64>]) -> Result<f64, 
 fn divisor(
     about: &Description,
     evaluator: &Evaluator,
-    arguments: &Arguments,
-) -> Result<Divisor, Error> {
+    arguments: &EvaluateArguments,
+) -> Result<Divisor, EvaluateError> {
     if !arguments.density {
         return Ok(Divisor::Nothing);
     }
-    let Target::Density(Density { divide_by, .. }) = &about.target else {
-        return Err(Error::NoDensity);
+    let TargetDescription::Density(Density { divide_by, .. }) = &about.target else {
+        return Err(EvaluateError::NoDensity);
     };
     if arguments.proper {
         return Ok(Divisor::Clipped(evaluator.clone().proper_density()?.mass()));
@@ -145,11 +147,11 @@ fn divisor(
     if mass > 0.0 {
         Ok(Divisor::Mass(mass))
     } else {
-        Err(synopsis::Error::NoMass { mass }.into())
+        Err(synopsis::SynopsisError::NoMass { mass }.into())
     }
 }
 
-fn write_rows(out: &mut impl Write, header: &str, rows: &[String]) -> Result<(), Error> {
+fn write_rows(out: &mut impl Write, header: &str, rows: &[String]) -> Result<(), EvaluateError> {
     writeln!(out, "{header}")?;
     for row in rows {
         writeln!(out, "{row}")?;
@@ -165,11 +167,11 @@ fn coordinates(point: &[f64]) -> Vec<String> {
 fn cumulative_table(
     about: &Description,
     evaluator: Evaluator,
-    by: &Arguments,
+    by: &EvaluateArguments,
     out: &mut impl Write,
-) -> Result<Printed, Error> {
-    if !matches!(about.target, Target::Density(_)) {
-        return Err(Error::NoDensity);
+) -> Result<Printed, EvaluateError> {
+    if !matches!(about.target, TargetDescription::Density(_)) {
+        return Err(EvaluateError::NoDensity);
     }
     let function = evaluator.distribution_function()?;
     let mut rows = Vec::new();
@@ -185,9 +187,9 @@ fn cumulative_table(
 /// The density, or the share at or below a point, of tables of cells.
 fn table_of_cells(
     synopsis: &Synopsis,
-    arguments: &Arguments,
+    arguments: &EvaluateArguments,
     out: &mut impl Write,
-) -> Result<Printed, Error> {
+) -> Result<Printed, EvaluateError> {
     let tables = synopsis.tables()?;
     let about = synopsis.description();
     let whole: Vec<[f64; 2]> = about
@@ -209,13 +211,13 @@ fn table_of_cells(
             };
             Estimate {
                 value: read.value / mass,
-                interval: within.map(|Interval { lower, upper }| Interval {
+                interval: within.map(|ConfidenceInterval { lower, upper }| ConfidenceInterval {
                     lower: lower / mass,
                     upper: upper / mass,
                 }),
             }
         } else {
-            return Err(synopsis::Error::NoMass { mass }.into());
+            return Err(synopsis::SynopsisError::NoMass { mass }.into());
         };
         rows.push(row_of_estimate(&point, estimate));
     }
@@ -233,7 +235,11 @@ fn table_of_cells(
 }
 
 /// The share of records at or below a point: the quotient of sums that the noise allows.
-fn share_below(tables: &Tables, domain: &[Axis], point: &[f64]) -> Result<Estimate, Error> {
+fn share_below(
+    tables: &Tables,
+    domain: &[AxisDescription],
+    point: &[f64],
+) -> Result<Estimate, EvaluateError> {
     let sides: Vec<[f64; 2]> = domain
         .iter()
         .zip(point)
@@ -242,7 +248,7 @@ fn share_below(tables: &Tables, domain: &[Axis], point: &[f64]) -> Result<Estima
     if domain.len() == point.len() && sides.iter().all(|[low, high]| low == high) {
         return Ok(Estimate {
             value: 0.0,
-            interval: Some(Interval {
+            interval: Some(ConfidenceInterval {
                 lower: 0.0,
                 upper: 0.0,
             }),
@@ -253,13 +259,13 @@ fn share_below(tables: &Tables, domain: &[Axis], point: &[f64]) -> Result<Estima
 
 /// A point, a value and its interval, which is empty where the noise may be all that there is.
 fn row_of_estimate(point: &[f64], Estimate { value, interval }: Estimate) -> String {
-    let half = interval.map_or(value.abs() / 1e3, |Interval { lower, upper }| {
+    let half = interval.map_or(value.abs() / 1e3, |ConfidenceInterval { lower, upper }| {
         (upper - lower) / 2.0
     });
     let mut cells = coordinates(point);
     cells.push(above_noise(value, half).to_string());
     match interval {
-        Some(Interval { lower, upper }) => {
+        Some(ConfidenceInterval { lower, upper }) => {
             cells.push(above_noise(lower, half).to_string());
             cells.push(above_noise(upper, half).to_string());
         }
@@ -272,9 +278,9 @@ fn row_of_estimate(point: &[f64], Estimate { value, interval }: Estimate) -> Str
 fn fitted_table(
     synopsis: &Synopsis,
     fit: LabelFit,
-    arguments: &Arguments,
+    arguments: &EvaluateArguments,
     out: &mut impl Write,
-) -> Result<Printed, Error> {
+) -> Result<Printed, EvaluateError> {
     let about = synopsis.description();
     let function = synopsis.tables()?.fitted(fit.into())?;
     let mut rows = Vec::new();
@@ -356,7 +362,7 @@ fn class_in_words(classifier: &Classifier, score: f64, half_width: f64) -> Strin
 }
 
 /// The points asked for, or a grid over the domain, the last axis fastest.
-fn points_to_print(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
+fn points_to_print(about: &Description, arguments: &EvaluateArguments) -> Vec<Vec<f64>> {
     if !arguments.at.is_empty() {
         return arguments.at.iter().map(|point| point.0.clone()).collect();
     }

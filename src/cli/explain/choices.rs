@@ -3,14 +3,14 @@
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
-use bernstream_config::{Release, Settings};
+use bernstream_config::{ReleaseSettings, WorkerSettings};
 use bernstream_release::marginals::BINS;
-use bernstream_synopsis::description::{Density, Smoothing, Target};
+use bernstream_synopsis::description::{Density, Smoothing, TargetDescription};
 
 /// The private choices of each window and key from its own records, and how accurate they are.
 pub(super) fn private_choices(
-    settings: &Settings,
-    release: &Release,
+    settings: &WorkerSettings,
+    release: &ReleaseSettings,
 ) -> Result<Vec<String>, Failure> {
     let quantity = units::quantity_of_release(release);
     let protected = settings.neighbouring_relation();
@@ -24,7 +24,7 @@ pub(super) fn private_choices(
         ));
         for function in choice.candidates.iter() {
             let scale = float(settings.mechanism_of(release, function)?.scale().units());
-            if let Target::Density(Density {
+            if let TargetDescription::Density(Density {
                 kernel: Smoothing::Bandwidths(lengths),
                 ..
             }) = &function.about

@@ -2,19 +2,19 @@
 
 use serde::Serialize;
 
-use crate::cli::explain::plan::{LaterPrice, Plan, price_in_words};
+use crate::cli::explain::plan::{LaterPrice, PublicQuantities, price_in_words};
 use crate::cli::explain::visibility::{
     CurveScale, CurveVisibility, ExpectedCurve, reason_without_verdict,
 };
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
-use bernstream_config::{Release, Settings};
+use bernstream_config::{ReleaseSettings, WorkerSettings};
 use bernstream_synopsis::Basis;
 use bernstream_synopsis::calibrate::{Epsilon, Rho};
-use bernstream_synopsis::description::{CellLabel, Cells, Target};
+use bernstream_synopsis::description::{CellLabel, Cells, TargetDescription};
 use bernstream_synopsis::price::Price;
-use bernstream_synopsis::rough::Kind;
+use bernstream_synopsis::rough::WorstCaseKind;
 
 /// Accuracy of a release at its price and at others. Computed from public quantities alone.
 #[derive(Debug, Serialize)]
@@ -30,7 +30,7 @@ pub struct Accuracy {
     pub noise_and_form: Option<f64>,
     /// The curve that is read off tables of cells: what noise and form together stay within, everywhere, in most windows of the expected
     /// records; only where the file leaves a size to "auto".
-    pub curve: Option<Within>,
+    pub curve: Option<QuantityError>,
     /// The mean height of a curve of the expected number of records, to compare the errors with.
     pub mean_height: Option<f64>,
     /// The detail that readers will see; absent where the file does not say how many records it expects and that matters, or leaves its noise
@@ -53,7 +53,7 @@ pub struct AtPrice {
 
 /// An error in a unit of its own.
 #[derive(Clone, Debug, Serialize)]
-pub struct Within {
+pub struct QuantityError {
     pub within: f64,
     pub quantity: String,
 }
@@ -75,7 +75,7 @@ impl Accuracy {
     /// # Errors
     ///
     /// If the noise of its own price cannot be drawn.
-    pub(super) fn of_plan(plan: &Plan<'_>) -> Result<Self, Failure> {
+    pub(super) fn of_plan(plan: &PublicQuantities<'_>) -> Result<Self, Failure> {
         let release = plan.release;
         let own = release.payment.mechanism_price();
         let shape = release.shape();
@@ -97,7 +97,7 @@ impl Accuracy {
         let auto = release.auto.as_ref().filter(|_| !release.is_sum_of_panes());
         let curve = auto
             .filter(|_| objects == Objects::Counts)
-            .map(|auto| Within {
+            .map(|auto| QuantityError {
                 within: auto.taken.expected.within,
                 quantity: units::quantity_of_release(release),
             });
@@ -141,7 +141,7 @@ impl Accuracy {
     }
 
     /// The most important, in two or three sentences.
-    pub(super) fn in_short(&self, plan: &Plan<'_>) -> Vec<String> {
+    pub(super) fn in_short(&self, plan: &PublicQuantities<'_>) -> Vec<String> {
         let Some(own) = self.at_prices.iter().find(|at| at.price == self.price) else {
             return Vec::new();
         };
@@ -176,7 +176,7 @@ impl Accuracy {
                 .and_then(|auto| auto.rough.as_ref())
                 .map(|rough| rough.is)
             {
-                Some(Kind::Bounded(_)) => ", by a bound",
+                Some(WorstCaseKind::Bounded(_)) => ", by a bound",
                 _ => ", even of the roughest",
             };
             lines.push(format!(
@@ -184,9 +184,9 @@ impl Accuracy {
                 three_digits(within)
             ));
         }
-        if let Some(Within { within, quantity }) = &self.curve {
+        if let Some(QuantityError { within, quantity }) = &self.curve {
             let how_often = match &plan.release.function.about {
-                Target::Cells(Cells { label: Some(_) }) => {
+                TargetDescription::Cells(Cells { label: Some(_) }) => {
                     "most windows, where the expected records are spread evenly; where there are fewer it grows in proportion"
                 }
                 _ => "at least 9 of 10 windows, even of the roughest",
@@ -238,7 +238,11 @@ impl Accuracy {
     }
 
     /// The noise of later windows, whose prices fall.
-    pub(super) fn later_windows(&self, plan: &Plan<'_>, half_after: u64) -> Vec<String> {
+    pub(super) fn later_windows(
+        &self,
+        plan: &PublicQuantities<'_>,
+        half_after: u64,
+    ) -> Vec<String> {
         let mut lines = vec![format!(
             "the noise of windows counted from 0, in the middle ({}):",
             self.quantity
@@ -257,7 +261,7 @@ impl Accuracy {
 }
 
 impl AtPrice {
-    fn new(plan: &Plan<'_>, price: Price) -> Result<Self, Failure> {
+    fn new(plan: &PublicQuantities<'_>, price: Price) -> Result<Self, Failure> {
         let band = plan.half_widths_at(price)?;
         Ok(AtPrice {
             price,
@@ -268,9 +272,12 @@ impl AtPrice {
 }
 
 /// The scale of the differences of a release's curve, to judge its error by; `None` where it is not known before.
-pub(super) fn curve_scale(settings: &Settings, release: &Release) -> Option<CurveScale> {
+pub(super) fn curve_scale(
+    settings: &WorkerSettings,
+    release: &ReleaseSettings,
+) -> Option<CurveScale> {
     match &release.function.about {
-        Target::Density(_) | Target::Cells(Cells { label: None }) => {
+        TargetDescription::Density(_) | TargetDescription::Cells(Cells { label: None }) => {
             let records = settings
                 .privacy
                 .records_per_window
@@ -285,10 +292,10 @@ pub(super) fn curve_scale(settings: &Settings, release: &Release) -> Option<Curv
                 height: float(records) / volume,
             })
         }
-        Target::Cells(Cells {
+        TargetDescription::Cells(Cells {
             label: Some(CellLabel::Number { min, max, .. }),
         }) => Some(CurveScale::Range(max - min)),
-        Target::Cells(Cells {
+        TargetDescription::Cells(Cells {
             label: Some(CellLabel::Above { .. }),
         }) => Some(CurveScale::Range(1.0)),
         // Fitted functions are drawn towards nothing, and how much of the range is left depends on records.

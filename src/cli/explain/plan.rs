@@ -1,15 +1,15 @@
 //! What is known of a release before any record is read, from public quantities: sensitivity, noise, form.
 
-use crate::cli::explain::Section;
+use crate::cli::explain::ExplainSection;
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, join_numbers, three_digits};
 use crate::cli::units;
-use bernstream_config::{Release, Settings, WindowKind};
-use bernstream_noise::continual::Series;
+use bernstream_config::{ReleaseSettings, WindowKind, WorkerSettings};
+use bernstream_noise::continual::CalibratedSeries;
 use bernstream_release as targets;
 use bernstream_synopsis::Norm;
 use bernstream_synopsis::band::Band;
-use bernstream_synopsis::description::{Definition, Density, Smoothing, Target};
+use bernstream_synopsis::description::{Density, PrivacyDefinition, Smoothing, TargetDescription};
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::whitened::Points;
@@ -20,9 +20,9 @@ use bernstream_synopsis::{bernstein, cell_error, predict};
 const MOST_STEPS: u64 = 100_000;
 
 /// The public quantities that everything is computed from.
-pub(super) struct Plan<'s> {
-    pub(super) settings: &'s Settings,
-    pub(super) release: &'s Release,
+pub(super) struct PublicQuantities<'s> {
+    pub(super) settings: &'s WorkerSettings,
+    pub(super) release: &'s ReleaseSettings,
     sensitivity: Sensitivity,
     /// The most that one unit changes one value, in grid units.
     sup: f64,
@@ -30,11 +30,14 @@ pub(super) struct Plan<'s> {
     a_record: f64,
     pub(super) band: Band,
     /// The noise of a running sum. The noise at a price is then that of its first synopsis.
-    pub(super) series: Option<Series>,
+    pub(super) series: Option<CalibratedSeries>,
 }
 
-impl<'s> Plan<'s> {
-    pub(super) fn new(settings: &'s Settings, release: &'s Release) -> Result<Self, Failure> {
+impl<'s> PublicQuantities<'s> {
+    pub(super) fn new(
+        settings: &'s WorkerSettings,
+        release: &'s ReleaseSettings,
+    ) -> Result<Self, Failure> {
         let target = &release.function.target;
         let adjacency = settings.privacy.adjacency;
         let contributions = settings.privacy.unit.most_contributions();
@@ -56,7 +59,7 @@ impl<'s> Plan<'s> {
             release.noise.noise_distribution(),
             release.order,
         );
-        Ok(Plan {
+        Ok(PublicQuantities {
             settings,
             release,
             sensitivity,
@@ -68,7 +71,7 @@ impl<'s> Plan<'s> {
     }
 
     /// The values that the noise is added to: their name, and how many there are.
-    pub(super) fn released_form(&self) -> Section {
+    pub(super) fn released_form(&self) -> ExplainSection {
         let Shape {
             dimensions,
             degree,
@@ -146,7 +149,7 @@ impl<'s> Plan<'s> {
             Norm::Sup => "any single value",
         };
         let how_often = match &self.settings.privacy.definition {
-            Definition::Random(random) => format!(
+            PrivacyDefinition::Random(random) => format!(
                 ", except for gamma = {} of the pairs of neighbours under the prior: number {} by size of {} sampled changes",
                 random.gamma, random.order, random.samples
             ),
@@ -299,7 +302,7 @@ impl<'s> Plan<'s> {
                 three_digits(100.0 * cell_error::form_of_a_record(&cells))
             )];
         }
-        let Target::Density(Density {
+        let TargetDescription::Density(Density {
             kernel: Smoothing::Bandwidths(bandwidths),
             ..
         }) = &self.release.function.about
@@ -344,7 +347,7 @@ impl<'s> Plan<'s> {
     }
 
     /// The noise of a running sum's first synopsis, relative to that of a single window.
-    fn series_factor(&self, series: &Series) -> Result<f64, Failure> {
+    fn series_factor(&self, series: &CalibratedSeries) -> Result<f64, Failure> {
         let values = self.release.shape().value_count();
         let own = self
             .settings
@@ -354,7 +357,7 @@ impl<'s> Plan<'s> {
     }
 
     /// The largest deviation in `count` synopses. That of a tree goes up and down; all others only grow.
-    fn worst_deviation(&self, series: &Series, count: u64) -> f64 {
+    fn worst_deviation(&self, series: &CalibratedSeries, count: u64) -> f64 {
         let values = self.release.shape().value_count();
         let is_tree = self.release.noise.noise_distribution().is_pure();
         let first = if is_tree {
@@ -368,7 +371,7 @@ impl<'s> Plan<'s> {
     }
 
     /// Tells how the noise grows from synopsis to synopsis, relative to the first one.
-    pub(super) fn sums_in_words(&self, series: &Series) -> Vec<String> {
+    pub(super) fn sums_in_words(&self, series: &CalibratedSeries) -> Vec<String> {
         let values = self.release.shape().value_count();
         let last = match self.release.window_kind {
             WindowKind::Hopping { panes } => u64::from(panes),
@@ -437,12 +440,12 @@ pub(super) struct LaterPrice {
     pub price: Price,
 }
 
-fn unbounded(error: targets::Error) -> Failure {
+fn unbounded(error: targets::TargetError) -> Failure {
     Failure::Configuration(error.to_string())
 }
 
-fn one_line(heading: &'static str, line: String) -> Section {
-    Section::new(heading, vec![line])
+fn one_line(heading: &'static str, line: String) -> ExplainSection {
+    ExplainSection::new(heading, vec![line])
 }
 
 /// A price with the name of what it is.

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::cli::explain::plan::price_in_words;
 use crate::cli::figures::{three_digits, two_digits};
-use bernstream_config::{Release, Settings};
+use bernstream_config::{ReleaseSettings, WorkerSettings};
 use bernstream_synopsis::calibrate::{Epsilon, Rho};
 use bernstream_synopsis::clock;
-use bernstream_synopsis::description::{Cells, Density, Smoothing, Target};
+use bernstream_synopsis::description::{Cells, Density, Smoothing, TargetDescription};
 use bernstream_synopsis::price::Price;
 
 /// Least ratio of a mean height to its error at which its band stays clear of those of half and of one and a half of it; and of half of a
@@ -90,7 +90,11 @@ impl ExpectedCurve {
 }
 
 impl CurveVisibility {
-    pub(super) fn new(settings: &Settings, release: &Release, expected: ExpectedCurve) -> Self {
+    pub(super) fn new(
+        settings: &WorkerSettings,
+        release: &ReleaseSettings,
+        expected: ExpectedCurve,
+    ) -> Self {
         let height_to_error = expected.height_to_error();
         let visible = match height_to_error {
             OF_DETAILS.. => VisibleDetail::Details,
@@ -141,7 +145,7 @@ impl CurveVisibility {
 }
 
 /// Tells why nothing is known of what readers of a release will see, and what to look at instead.
-pub(super) fn reason_without_verdict(release: &Release) -> &'static str {
+pub(super) fn reason_without_verdict(release: &ReleaseSettings) -> &'static str {
     if release.private_order.is_some() || release.private_bandwidths.is_some() {
         return "Whether anything will be seen is not told: which noise a private choice leads to is not known before. Compare the error of \
                 each candidate, written into the file by itself, with what you expect.";
@@ -151,27 +155,29 @@ pub(super) fn reason_without_verdict(release: &Release) -> &'static str {
                 above, and by how much it grows (Sums, below), with what you expect of a whole sum.";
     }
     match &release.function.about {
-        Target::Cells(_) if release.auto.is_none() => {
+        TargetDescription::Cells(_) if release.auto.is_none() => {
             "How far the curve that is read off the counts is off depends on how many records lie under its kernel: where the file \
              leaves `spline` or `step` to \"auto\" and says `expected_records`, it is predicted here."
         }
-        Target::Density(_) | Target::Cells(Cells { label: None }) => {
+        TargetDescription::Density(_) | TargetDescription::Cells(Cells { label: None }) => {
             "Whether the shape will be seen depends on how many records a window and key has: where the file says `expected_records`, it is \
              told here."
         }
-        Target::Cells(Cells { label: Some(_) }) => {
+        TargetDescription::Cells(Cells { label: Some(_) }) => {
             "Whether anything will be seen is not told: how far apart the values are depends on how frequent each class is. Compare the error \
              above with the differences that matter to you."
         }
-        Target::Moments(_) => {
+        TargetDescription::Moments(_) => {
             "Whether anything will be seen is not told: how large a moment is depends on where the records are. Compare the error above with \
              the number of records that you expect, which is the first moment: others are at most as large, and mostly far smaller."
         }
-        Target::Sum(_) => {
+        TargetDescription::Sum(_) => {
             "Whether anything will be seen is not told: how large the sum is depends on the records. Compare the error above with the sum that \
              you expect."
         }
-        Target::Regression(_) | Target::Classifier(_) | Target::Probability(_) => {
+        TargetDescription::Regression(_)
+        | TargetDescription::Classifier(_)
+        | TargetDescription::Probability(_) => {
             "Whether anything will be seen is not told: what is fitted is drawn towards the middle of its range, and how much of its range is left depends on \
              the records. Compare the error above with the differences that matter to you."
         }
@@ -210,7 +216,12 @@ fn values_in_words(visible: VisibleDetail) -> &'static str {
 
 impl ShapeNeeds {
     /// Changes that make the height `factor` times as large beside the noise.
-    fn new(settings: &Settings, release: &Release, records: u64, factor: f64) -> Self {
+    fn new(
+        settings: &WorkerSettings,
+        release: &ReleaseSettings,
+        records: u64,
+        factor: f64,
+    ) -> Self {
         let windows = u32::try_from(rounded_times(1, factor)).ok();
         let length =
             windows.and_then(|windows| settings.windows.grid.length().checked_mul(windows));
@@ -288,8 +299,8 @@ fn price_times(price: Price, factor: f64) -> Price {
 }
 
 /// Bandwidths of a kernel that is `factor` times lower.
-fn wider_bandwidths(release: &Release, factor: f64) -> Option<Vec<f64>> {
-    let Target::Density(Density {
+fn wider_bandwidths(release: &ReleaseSettings, factor: f64) -> Option<Vec<f64>> {
+    let TargetDescription::Density(Density {
         kernel: Smoothing::Bandwidths(bandwidths),
         ..
     }) = &release.function.about

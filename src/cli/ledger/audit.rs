@@ -2,12 +2,12 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::print::{print_verdict, push_section};
-use bernstream_kafka::sink::Output;
-use bernstream_kafka::sink::output::Location;
+use bernstream_kafka::sink::OutputParams;
+use bernstream_kafka::sink::output::OutputLocation;
 use bernstream_ledger::Digest;
-use bernstream_ledger::audit::{Audit, Missing, Statement};
+use bernstream_ledger::audit::{LedgerStatement, MissingOutput, OutputAudit};
 use bernstream_synopsis::Synopsis;
-use bernstream_synopsis::description::Unit;
+use bernstream_synopsis::description::UnitDescription;
 use bernstream_synopsis::grid::Span;
 
 /// Number of lines of each kind that are shown.
@@ -18,8 +18,8 @@ const SHOWN: usize = 10;
 /// # Errors
 ///
 /// If the output cannot be read, or if it contradicts itself or its guarantee.
-pub fn run(output: &Output) -> Result<(), Failure> {
-    let mut audit = Audit::default();
+pub fn run(output: &OutputParams) -> Result<(), Failure> {
+    let mut audit = OutputAudit::default();
     let mut unreadable = Vec::new();
     output.current_extent()?.each_published(|found| {
         match Synopsis::decode_message(found.bytes()) {
@@ -41,12 +41,12 @@ pub fn run(output: &Output) -> Result<(), Failure> {
     if findings.statements.is_empty() && unreadable.is_empty() {
         let location = output.location();
         let kind = match &location {
-            Location::Topic { .. } => "topic",
-            Location::Folder(_) => "folder",
+            OutputLocation::Topic { .. } => "topic",
+            OutputLocation::Folder(_) => "folder",
         };
         let name = match location {
-            Location::Topic { topic, .. } => topic.to_owned(),
-            Location::Folder(path) => path.display().to_string(),
+            OutputLocation::Topic { topic, .. } => topic.to_owned(),
+            OutputLocation::Folder(path) => path.display().to_string(),
         };
         return Err(Failure::Unavailable(format!(
             "there is no synopsis in the {kind} {name}, so there is nothing to verify: nothing was published yet, everything \
@@ -65,8 +65,8 @@ pub fn run(output: &Output) -> Result<(), Failure> {
     )))
 }
 
-fn write_statement(text: &mut String, statement: &Statement) {
-    let Statement {
+fn write_statement(text: &mut String, statement: &LedgerStatement) {
+    let LedgerStatement {
         pipeline,
         ledger,
         promise,
@@ -80,8 +80,8 @@ fn write_statement(text: &mut String, statement: &Statement) {
     let definition = &promise.definition;
     let total = promise.total;
     let unit = match &promise.unit {
-        Unit::Record => "a record".to_owned(),
-        Unit::User { column, per, .. } => {
+        UnitDescription::Record => "a record".to_owned(),
+        UnitDescription::User { column, per, .. } => {
             format!("all records of one {column} within a block ({per})")
         }
     };
@@ -129,8 +129,8 @@ fn block_in_words(block: Span) -> String {
     }
 }
 
-fn missing_in_words(missing: &Missing) -> Vec<String> {
-    let Missing {
+fn missing_in_words(missing: &MissingOutput) -> Vec<String> {
+    let MissingOutput {
         unaccounted,
         messages,
         rows,

@@ -7,21 +7,21 @@ use crate::cli::failure::Failure;
 use crate::cli::older_stamps;
 use crate::cli::print::line;
 use crate::cli::shares::{self, ShareRequest};
-use bernstream_config::{Input, Period, Settings, Unit};
-use bernstream_kafka::ledger::log::{Params, open_log};
+use bernstream_config::{InputParams, Period, PrivacyUnit, WorkerSettings};
+use bernstream_kafka::ledger::log::{KafkaLogParams, open_log};
 use bernstream_kafka::source::kafka;
 use bernstream_kafka::{broker_clock, topic};
 use bernstream_ledger as ledger;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::bootstrap::{PriorState, StartMode, choose_start};
-use bernstream_ledger::log::Error;
+use bernstream_ledger::log::LedgerLogError;
 use bernstream_ledger::witness::WitnessClaim;
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::Timestamp;
 
 /// Permission of the new ledger to take over from another one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Replaced {
+pub(super) struct ReplacePermission {
     pub is_asked_for: bool,
     /// Even from one that its log can build again.
     pub is_abandoned: bool,
@@ -32,16 +32,20 @@ pub(super) struct Replaced {
 /// # Errors
 ///
 /// If there is a ledger, if a worker would refuse what this one names, or if it would take over from another ledger unasked.
-pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> Result<(), Failure> {
+pub(super) fn run(
+    settings: &WorkerSettings,
+    mode: StartMode,
+    replaced: ReplacePermission,
+) -> Result<(), Failure> {
     if ledger::ledger_exists(&settings.ledger)? {
-        return Err(ledger::Error::Exists {
+        return Err(ledger::LedgerError::Exists {
             path: settings.ledger.path.clone(),
         }
         .into());
     }
     // Before anything is created: a ledger needs an existing input, one that a worker reads.
     let input = input_identity(settings)?;
-    if let Input::Kafka(params) = &settings.input {
+    if let InputParams::Kafka(params) = &settings.input {
         kafka::check_topic(
             params,
             &topic::describe_topic(&params.broker, &params.topic)?,
@@ -49,7 +53,7 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
     }
     foresee_refusal(settings, &input, mode, replaced)?;
     let mut created = Vec::new();
-    if let Input::Kafka(kafka) = &settings.input
+    if let InputParams::Kafka(kafka) = &settings.input
         && !kafka.trust_producer_time
         && broker_clock::create_missing(&kafka.broker, &kafka.clock, &kafka.topic)?
     {
@@ -88,9 +92,9 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
 }
 
 /// The reason why the first window may start later than the next one.
-fn wait_in_words(unit: &Unit, mode: StartMode) -> String {
+fn wait_in_words(unit: &PrivacyUnit, mode: StartMode) -> String {
     match unit {
-        Unit::User {
+        PrivacyUnit::User {
             per: Period::Every(per),
             ..
         } if mode.may_wait() => {
@@ -104,11 +108,15 @@ fn wait_in_words(unit: &Unit, mode: StartMode) -> String {
 }
 
 /// Refuses to end a ledger that its log can build again. One that it cannot build, for whatever reason, may be replaced.
-fn not_restorable(settings: &Settings, log: &Params, claim: &WitnessClaim) -> Result<(), Failure> {
+fn not_restorable(
+    settings: &WorkerSettings,
+    log: &KafkaLogParams,
+    claim: &WitnessClaim,
+) -> Result<(), Failure> {
     let built = open_log(log)
         .and_then(|mut log| log.restorable(&settings.ledger, &claim.head, Timestamp::now()));
     match built {
-        Err(error @ Error::Unavailable { .. }) => Err(error.into()),
+        Err(error @ LedgerLogError::Unavailable { .. }) => Err(error.into()),
         Err(_) => Ok(()),
         Ok(built) => Err(Failure::Ledger(format!(
             "the ledger that --replace would end is not lost: its log, {}, has it up to row {}, the newest that the witness has accepted. \
@@ -121,10 +129,10 @@ fn not_restorable(settings: &Settings, log: &Params, claim: &WitnessClaim) -> Re
 
 /// Refuses what would be refused once topics are created, and a ledger that nobody asked to be replaced.
 fn foresee_refusal(
-    settings: &Settings,
+    settings: &WorkerSettings,
     input: &str,
     mode: StartMode,
-    replaced: Replaced,
+    replaced: ReplacePermission,
 ) -> Result<(), Failure> {
     let FoundWitness {
         identity: owner,
@@ -166,7 +174,7 @@ fn foresee_refusal(
             })
         )));
     }
-    if let Input::Kafka(params) = &settings.input {
+    if let InputParams::Kafka(params) = &settings.input {
         older_stamps::refuse_older_stamps(settings, params, start.first)?;
     }
     if let (Some(claim), Some(log)) = (&claim, &settings.ledger_log)

@@ -3,19 +3,19 @@
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
 use crate::cli::progress::{show_during, show_progress};
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka as kafka;
-use bernstream_kafka::ledger::log::{KafkaLog, Params, open_log};
+use bernstream_kafka::ledger::log::{KafkaLog, KafkaLogParams, open_log};
 use bernstream_kafka::topic;
 use bernstream_ledger as ledger;
-use bernstream_ledger::{Error, Head, Ledger};
+use bernstream_ledger::{Head, Ledger, LedgerError};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Number of rows that are named.
 const NAMED: usize = 5;
 
 /// The log of the configuration.
-fn log_params(settings: &Settings) -> Result<&Params, Failure> {
+fn log_params(settings: &WorkerSettings) -> Result<&KafkaLogParams, Failure> {
     settings.ledger_log.as_ref().ok_or_else(|| {
         Failure::Configuration(
             "the configuration has no ledger log: add ledger.log and ledger.key_file".to_owned(),
@@ -28,12 +28,12 @@ fn log_params(settings: &Settings) -> Result<&Params, Failure> {
 /// # Errors
 ///
 /// If it cannot be created.
-pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<(), Failure> {
+pub fn create_missing(settings: &WorkerSettings, created: &mut Vec<String>) -> Result<(), Failure> {
     let Some(log) = &settings.ledger_log else {
         return Ok(());
     };
     match topic::describe_topic(&log.records.broker, &log.records.topic) {
-        Err(kafka::Error::NoTopic { .. }) => {
+        Err(kafka::ClusterError::NoTopic { .. }) => {
             KafkaLog::create(log)?;
             created.push(format!("ledger log topic {}", log.records.topic));
         }
@@ -47,7 +47,7 @@ pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<
 /// # Errors
 ///
 /// If the configuration has no log, or the key or the topic cannot be used.
-pub fn create_log(settings: &Settings) -> Result<(), Failure> {
+pub fn create_log(settings: &WorkerSettings) -> Result<(), Failure> {
     let log = log_params(settings)?;
     let mut created = Vec::new();
     create_missing(settings, &mut created)?;
@@ -69,7 +69,7 @@ pub fn create_log(settings: &Settings) -> Result<(), Failure> {
 /// # Errors
 ///
 /// If the log does not have what the witness has accepted, or the ledger is in use or there already.
-pub fn restore_ledger(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
+pub fn restore_ledger(settings: &WorkerSettings, is_dry: bool) -> Result<(), Failure> {
     let mut log = open_log(log_params(settings)?)?;
     let mut witness = settings.output.open_witness()?;
     let Some(accepted) = witness.read()? else {
@@ -86,8 +86,8 @@ pub fn restore_ledger(settings: &Settings, is_dry: bool) -> Result<(), Failure> 
                     "nothing to build: the ledger on the disk is the one that the witness follows",
                 );
             }
-            Err(Error::ForeignHead { .. }) if is_dry => {}
-            Err(Error::ForeignHead { .. }) => ledger.hand_over(&mut log, &accepted.head)?,
+            Err(LedgerError::ForeignHead { .. }) if is_dry => {}
+            Err(LedgerError::ForeignHead { .. }) => ledger.hand_over(&mut log, &accepted.head)?,
             Err(error) => return Err(error.into()),
         }
     }
@@ -120,7 +120,11 @@ pub fn restore_ledger(settings: &Settings, is_dry: bool) -> Result<(), Failure> 
 /// # Errors
 ///
 /// If the log lacks a row that the witness has accepted, or cannot be read.
-pub fn verify_log(ledger: &Ledger, accepted: Head, log: &Params) -> Result<String, Failure> {
+pub fn verify_log(
+    ledger: &Ledger,
+    accepted: Head,
+    log: &KafkaLogParams,
+) -> Result<String, Failure> {
     let mut log = open_log(log)?;
     let (lacking, (rows, bytes)) = show_during("comparing the ledger with its log", || {
         ledger.compare_with_log(&mut log, accepted)

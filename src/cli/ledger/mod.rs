@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use self::init::Replaced;
+use self::init::ReplacePermission;
 use self::rows::verified_ledger;
 pub use self::verify::verify_all;
 pub(super) use self::witnessed::{FoundWitness, claim_newest_row, find_witness, recognised_head};
 use crate::cli::failure::Failure;
 use crate::cli::figures::count_in_words;
-use crate::cli::ledger::spending::By;
+use crate::cli::ledger::spending::SpendingGroup;
 use crate::cli::print::{as_json, line, note, print_failure, print_verdict};
 use crate::cli::progress::show_progress;
-use bernstream_config::{Input, Settings};
+use bernstream_config::{InputParams, WorkerSettings};
 use bernstream_kafka::sink::deliver;
 use bernstream_ledger::bootstrap::StartMode;
 use bernstream_ledger::{ArchiveStep, Head, Ledger, Paid};
@@ -35,13 +35,13 @@ use bernstream_synopsis::clock::Timestamp;
 const NOTHING_TO_MOVE: &str = "nothing to move yet: the newest rows stay, and all whose messages are kept (ledger.keep_published)";
 
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct LedgerArguments {
     #[command(subcommand)]
-    action: Action,
+    action: LedgerAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum LedgerAction {
     /// Create the ledger, and the output, witness and clock topics if they are missing.
     Init {
         /// The configuration.
@@ -63,7 +63,7 @@ enum Action {
     Show {
         /// Show where the budget went, and how long it lasts.
         #[arg(long, conflicts_with = "json")]
-        by: Option<By>,
+        by: Option<SpendingGroup>,
         /// Print it as JSON, and nothing else; docs/reference/commands.md says what the fields are
         #[arg(long)]
         json: bool,
@@ -144,10 +144,10 @@ fn time_or_now(text: &str) -> Result<Timestamp, String> {
 ///
 /// If the configuration has a fault, if the ledger, its witness or the output is missing or damaged, or if one of them contradicts
 /// another.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = Settings::load(arguments.action.configuration())?;
+pub fn run(arguments: &LedgerArguments) -> Result<(), Failure> {
+    let settings = WorkerSettings::load(arguments.action.configuration())?;
     let done = match &arguments.action {
-        Action::Init {
+        LedgerAction::Init {
             from,
             backfill_until,
             replace,
@@ -161,68 +161,68 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 },
                 None => match &settings.input {
                     // Files are history: their windows are all over.
-                    Input::Files(_) => StartMode::From {
+                    InputParams::Files(_) => StartMode::From {
                         from: settings.windows.grid.origin(),
                         backfill_until: None,
                     },
-                    Input::Kafka(_) => StartMode::Init,
+                    InputParams::Kafka(_) => StartMode::Init,
                 },
             };
             init::run(
                 &settings,
                 mode,
-                Replaced {
+                ReplacePermission {
                     is_asked_for: *replace,
                     is_abandoned: *abandon,
                 },
             )
         }
-        Action::Show { by: Some(by), .. } => spending::show_spending(&settings, *by),
-        Action::Show { by: None, json, .. } => show::run(&settings, *json),
-        Action::Verify {
+        LedgerAction::Show { by: Some(by), .. } => spending::show_spending(&settings, *by),
+        LedgerAction::Show { by: None, json, .. } => show::run(&settings, *json),
+        LedgerAction::Verify {
             output_only: true, ..
         } => audit::run(&settings.output),
-        Action::Verify { json: true, .. } => {
+        LedgerAction::Verify { json: true, .. } => {
             line(as_json(&verify_all(&settings, &mut |_| Ok(()))?)?)
         }
-        Action::Verify { .. } => verify_all(&settings, &mut |line| {
+        LedgerAction::Verify { .. } => verify_all(&settings, &mut |line| {
             print_verdict(format_args!("{line}\n"))
         })
         .map(drop),
-        Action::Export { secret, .. } => export_rows(&settings, *secret),
-        Action::Archive { .. } => archive_rows(&settings),
-        Action::Restore { dry_run, .. } => log::restore_ledger(&settings, *dry_run),
-        Action::Log {
+        LedgerAction::Export { secret, .. } => export_rows(&settings, *secret),
+        LedgerAction::Archive { .. } => archive_rows(&settings),
+        LedgerAction::Restore { dry_run, .. } => log::restore_ledger(&settings, *dry_run),
+        LedgerAction::Log {
             action: LogAction::Init { .. },
         } => log::create_log(&settings),
-        Action::Republish {
+        LedgerAction::Republish {
             window: None,
             all: false,
             ..
         } => Err(refuse_unasked(&settings)),
-        Action::Republish { window, .. } => republish_kept(&settings, *window),
+        LedgerAction::Republish { window, .. } => republish_kept(&settings, *window),
     };
     done.map_err(|failure| failure.with_advice(&settings))
 }
 
-impl Action {
+impl LedgerAction {
     fn configuration(&self) -> &Path {
         match self {
-            Action::Init { configuration, .. }
-            | Action::Show { configuration, .. }
-            | Action::Verify { configuration, .. }
-            | Action::Export { configuration, .. }
-            | Action::Archive { configuration }
-            | Action::Restore { configuration, .. }
-            | Action::Log {
+            LedgerAction::Init { configuration, .. }
+            | LedgerAction::Show { configuration, .. }
+            | LedgerAction::Verify { configuration, .. }
+            | LedgerAction::Export { configuration, .. }
+            | LedgerAction::Archive { configuration }
+            | LedgerAction::Restore { configuration, .. }
+            | LedgerAction::Log {
                 action: LogAction::Init { configuration },
             }
-            | Action::Republish { configuration, .. } => configuration,
+            | LedgerAction::Republish { configuration, .. } => configuration,
         }
     }
 }
 
-fn export_rows(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
+fn export_rows(settings: &WorkerSettings, is_secret: bool) -> Result<(), Failure> {
     let ledger = verified_ledger(settings)?;
     let mut out = io::stdout().lock();
     let mut rows = 0_u64;
@@ -263,7 +263,7 @@ fn export_rows(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
 }
 
 /// Moves what the witness has accepted, and what no worker needs any more.
-fn archive_rows(settings: &Settings) -> Result<(), Failure> {
+fn archive_rows(settings: &WorkerSettings) -> Result<(), Failure> {
     let ledger = verified_ledger(settings)?;
     let accepted = recognised_head(&ledger, &mut *settings.output.open_witness()?)?;
     let Some(accepted) = accepted else {
@@ -304,14 +304,14 @@ fn each_kept(
 }
 
 /// Refuses to publish everything again unasked, and says how much that would be.
-fn refuse_unasked(settings: &Settings) -> Failure {
+fn refuse_unasked(settings: &WorkerSettings) -> Failure {
     match kept_in_words(settings) {
         Ok(what) => Failure::Configuration(what),
         Err(failure) => failure,
     }
 }
 
-fn kept_in_words(settings: &Settings) -> Result<String, Failure> {
+fn kept_in_words(settings: &WorkerSettings) -> Result<String, Failure> {
     let ledger = verified_ledger(settings)?;
     let accepted = recognised_head(&ledger, &mut *settings.output.open_witness()?)?;
     let mut messages = 0;
@@ -333,7 +333,7 @@ fn kept_in_words(settings: &Settings) -> Result<String, Failure> {
 }
 
 /// Publishes kept bytes again: only what the witness has accepted, and only from the ledger that it has accepted.
-fn republish_kept(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
+fn republish_kept(settings: &WorkerSettings, window: Option<Timestamp>) -> Result<(), Failure> {
     let ledger = verified_ledger(settings)?;
     let mut witness = settings.output.open_witness()?;
     let accepted = recognised_head(&ledger, &mut *witness)?;

@@ -2,15 +2,15 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::progress::show_progress;
-use bernstream_config::Settings;
-use bernstream_ledger::{Error, Ledger, StoredRow};
+use bernstream_config::WorkerSettings;
+use bernstream_ledger::{Ledger, LedgerError, StoredRow};
 
 /// The ledger, once all of it is verified.
 ///
 /// # Errors
 ///
 /// If it is missing or damaged, or cannot be read.
-pub(super) fn verified_ledger(settings: &Settings) -> Result<Ledger, Error> {
+pub(super) fn verified_ledger(settings: &WorkerSettings) -> Result<Ledger, LedgerError> {
     show_progress("verifying the rows of the ledger", |done| {
         Ledger::inspect_telling(&settings.ledger, &mut |rows, all| done.set(rows, all))
     })

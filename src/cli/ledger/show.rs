@@ -7,8 +7,8 @@ use super::rows;
 use crate::cli::failure::Failure;
 use crate::cli::left::RemainingBudget;
 use crate::cli::print::{as_json, line, print, push_section};
-use bernstream_config::{Settings, SharedBudget};
-use bernstream_ledger::{ClosedWindow, Head, Missing, Outcome, Row};
+use bernstream_config::{SharedBudget, WorkerSettings};
+use bernstream_ledger::{ClosedWindow, Head, LedgerRow, MissingRows, ReleaseOutcome};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
@@ -18,7 +18,7 @@ const SHOWN: usize = 10;
 
 /// A ledger at a glance; what `--json` prints.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct LedgerReport {
     ledger: String,
     pipeline: String,
     created: Timestamp,
@@ -35,14 +35,14 @@ struct Shown {
     previous: Option<Head>,
     /// The rows that it does not have, because it was built from a checkpoint of its log: none of what follows counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<Missing>,
+    missing: Option<MissingRows>,
     released: u64,
     withheld: u64,
     /// Messages that are not known to be published.
     unpublished: u64,
-    changes: Vec<Change>,
+    changes: Vec<SettingsChange>,
     /// The newest blocks that were charged.
-    blocks: Vec<Spent>,
+    blocks: Vec<BlockSpending>,
     left: Option<RemainingBudget>,
     #[serde(skip)]
     meaning: Vec<String>,
@@ -53,14 +53,14 @@ struct Shown {
 
 /// A change of the settings.
 #[derive(Debug, Serialize)]
-struct Change {
+struct SettingsChange {
     /// The first window that it holds for.
     first: Timestamp,
     row: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Spent {
+struct BlockSpending {
     block: Span,
     spent: Price,
 }
@@ -70,7 +70,7 @@ struct Spent {
 /// # Errors
 ///
 /// If the ledger is missing, damaged or cannot be read, or if standard output cannot be written.
-pub(super) fn run(settings: &Settings, is_json: bool) -> Result<(), Failure> {
+pub(super) fn run(settings: &WorkerSettings, is_json: bool) -> Result<(), Failure> {
     let shown = read_ledger(settings)?;
     if is_json {
         line(as_json(&shown)?)
@@ -79,7 +79,7 @@ pub(super) fn run(settings: &Settings, is_json: bool) -> Result<(), Failure> {
     }
 }
 
-fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
+fn read_ledger(settings: &WorkerSettings) -> Result<LedgerReport, Failure> {
     let ledger = rows::verified_ledger(settings)?;
     let genesis = ledger.genesis();
     let mut released = 0;
@@ -87,16 +87,16 @@ fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
     let mut changes = Vec::new();
     rows::each_row("reading the ledger", &ledger, |stored| {
         match stored.row {
-            Row::Genesis(_) => {}
-            Row::Window(ClosedWindow {
-                outcome: Outcome::Released { .. },
+            LedgerRow::Genesis(_) => {}
+            LedgerRow::Window(ClosedWindow {
+                outcome: ReleaseOutcome::Released { .. },
                 ..
             }) => released += 1,
-            Row::Window(ClosedWindow {
-                outcome: Outcome::Withheld,
+            LedgerRow::Window(ClosedWindow {
+                outcome: ReleaseOutcome::Withheld,
                 ..
             }) => withheld += 1,
-            Row::Configuration(row) => changes.push(Change {
+            LedgerRow::Configuration(row) => changes.push(SettingsChange {
                 first: row.first,
                 row: stored.head.sequence,
             }),
@@ -106,9 +106,9 @@ fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
     let blocks = ledger
         .newest_blocks(SHOWN)?
         .into_iter()
-        .map(|(block, spent)| Spent { block, spent })
+        .map(|(block, spent)| BlockSpending { block, spent })
         .collect();
-    Ok(Shown {
+    Ok(LedgerReport {
         ledger: genesis.ledger.clone(),
         pipeline: settings.pipeline.clone(),
         created: genesis.created,
@@ -132,7 +132,7 @@ fn read_ledger(settings: &Settings) -> Result<Shown, Failure> {
 }
 
 /// Words for rows that a ledger does not have.
-pub(super) fn not_here(Missing { first, last, .. }: Missing) -> String {
+pub(super) fn not_here(MissingRows { first, last, .. }: MissingRows) -> String {
     format!(
         "rows {first} to {last} are not in it: it was built from a checkpoint of its log, which has what they have spent, and not what \
          they said"
@@ -140,7 +140,7 @@ pub(super) fn not_here(Missing { first, last, .. }: Missing) -> String {
 }
 
 /// Tells of which total the ledger's own is a share.
-fn share_in_words(settings: &Settings) -> String {
+fn share_in_words(settings: &WorkerSettings) -> String {
     let total = settings.privacy.total;
     match &settings.privacy.budget {
         Some(SharedBudget { topic, share, whole }) => format!(
@@ -153,7 +153,7 @@ fn share_in_words(settings: &Settings) -> String {
     }
 }
 
-impl Shown {
+impl LedgerReport {
     fn in_words(&self) -> String {
         let mut text = String::new();
         let mut lines = vec![
@@ -209,7 +209,7 @@ impl Shown {
             push_section(&mut text, "Changes of the configuration", &changes);
         }
         let mut blocks = Vec::new();
-        for Spent { block, spent } in &self.blocks {
+        for BlockSpending { block, spent } in &self.blocks {
             let Span { start, end } = block;
             blocks.push(format!("{start} - {end}  {spent} of {}", self.total));
         }

@@ -12,17 +12,17 @@ use crate::cli::failure::Failure;
 use crate::cli::figures::count_in_words;
 use crate::cli::left::RemainingBudget;
 use crate::cli::print::{print, push_section};
-use bernstream_config::{Settings, paid};
-use bernstream_ledger::{ClosedWindow, Ledger, Outcome, Row};
+use bernstream_config::{WorkerSettings, paid};
+use bernstream_ledger::{ClosedWindow, Ledger, LedgerRow, ReleaseOutcome};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::grid::{Span, SpanGrid};
 use bernstream_synopsis::price::Price;
 
 /// Number of days or blocks that are listed, the newest ones.
 const SHOWN: usize = 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
+pub enum SpendingGroup {
     /// What each release was charged, and for which windows.
     Release,
     /// What each release was charged on each day, in UTC by the start of its windows.
@@ -33,7 +33,7 @@ pub enum By {
 
 /// Cost of some windows.
 #[derive(Debug, Default)]
-struct Tally {
+struct SpendingTally {
     released: u64,
     withheld: u64,
     /// The time from the start of the first window to the end of the last.
@@ -43,7 +43,7 @@ struct Tally {
     charged: BTreeMap<Option<String>, Price>,
 }
 
-impl Tally {
+impl SpendingTally {
     fn add_window(&mut self, window: Span) {
         self.windows.get_or_insert(window).end = window.end;
     }
@@ -90,26 +90,26 @@ impl Tally {
 
 /// All windows of a ledger.
 #[derive(Debug, Default)]
-struct Spending {
-    releases: BTreeMap<Option<String>, Tally>,
-    days: BTreeMap<Timestamp, Tally>,
-    blocks: BTreeMap<Span, Tally>,
+struct LedgerSpending {
+    releases: BTreeMap<Option<String>, SpendingTally>,
+    days: BTreeMap<Timestamp, SpendingTally>,
+    blocks: BTreeMap<Span, SpendingTally>,
 }
 
-impl Spending {
+impl LedgerSpending {
     fn add_row(
         &mut self,
         closed: &ClosedWindow,
         since: [Timestamp; 2],
-        recorded: Option<&paid::Recorded>,
+        recorded: Option<&paid::RecordedReleases>,
     ) {
         let window = closed.window;
-        let day = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
+        let day = SpanGrid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
         let day = self
             .days
             .entry(day.map_or(window.start, |days| days.span_of(window.start).start))
             .or_default();
-        let Outcome::Released { charges, .. } = &closed.outcome else {
+        let ReleaseOutcome::Released { charges, .. } = &closed.outcome else {
             day.withhold(window);
             for block in recorded
                 .iter()
@@ -155,11 +155,11 @@ impl Spending {
 /// # Errors
 ///
 /// If the ledger is missing or damaged, or if standard output cannot be written.
-pub fn show_spending(settings: &Settings, by: By) -> Result<(), Failure> {
+pub fn show_spending(settings: &WorkerSettings, by: SpendingGroup) -> Result<(), Failure> {
     let ledger = rows::verified_ledger(settings)?;
     let genesis = ledger.genesis();
     let total = genesis.total;
-    let mut spending = Spending::default();
+    let mut spending = LedgerSpending::default();
     let mut recorded = None;
     // As in the account of the ledger: settings that reach farther back do not bring back what others had left behind.
     let mut reach = genesis.reach;
@@ -171,16 +171,18 @@ pub fn show_spending(settings: &Settings, by: By) -> Result<(), Failure> {
             .settings_after_missing()
             .filter(|(row, _)| *row == stored.head.sequence)
         {
-            recorded = paid::Recorded::from_settings(settings);
+            recorded = paid::RecordedReleases::from_settings(settings);
         }
         match &stored.row {
-            Row::Genesis(genesis) => recorded = paid::Recorded::from_settings(&genesis.settings),
-            Row::Configuration(row) => {
-                recorded = paid::Recorded::from_settings(&row.settings);
+            LedgerRow::Genesis(genesis) => {
+                recorded = paid::RecordedReleases::from_settings(&genesis.settings)
+            }
+            LedgerRow::Configuration(row) => {
+                recorded = paid::RecordedReleases::from_settings(&row.settings);
                 reach = row.reach;
                 covered_from = live_from;
             }
-            Row::Window(closed) => {
+            LedgerRow::Window(closed) => {
                 spending.add_row(closed, [genesis.first, covered_from], recorded.as_ref());
                 live_from = live_from.max(closed.window.end.minus(reach));
             }
@@ -188,21 +190,21 @@ pub fn show_spending(settings: &Settings, by: By) -> Result<(), Failure> {
         Ok(())
     })?;
     let title = match by {
-        By::Release => "Spent by release, a window after the other",
-        By::Day => "Spent by day (UTC), a window after the other, the newest 30 days",
-        By::Block => "Newest blocks: what of the total, and for which release",
+        SpendingGroup::Release => "Spent by release, a window after the other",
+        SpendingGroup::Day => "Spent by day (UTC), a window after the other, the newest 30 days",
+        SpendingGroup::Block => "Newest blocks: what of the total, and for which release",
     };
     let mut lines = match by {
-        By::Release => by_release(&spending),
-        By::Day => by_day(&spending),
-        By::Block => by_block(&spending, total),
+        SpendingGroup::Release => by_release(&spending),
+        SpendingGroup::Day => by_day(&spending),
+        SpendingGroup::Block => by_block(&spending, total),
     };
     if lines.is_empty() {
         lines.push("nothing yet".to_owned());
     }
     let mut text = String::new();
     push_section(&mut text, title, &lines);
-    if by != By::Block {
+    if by != SpendingGroup::Block {
         let note =
             "sums of windows: a unit has lost only what was charged to its own block (--by block)";
         push_section(&mut text, "Note", &[note.to_owned()]);
@@ -218,7 +220,7 @@ pub fn show_spending(settings: &Settings, by: By) -> Result<(), Failure> {
 }
 
 /// Until when it lasts, with the settings as they are now.
-fn outlook_in_words(settings: &Settings, ledger: &Ledger) -> Vec<String> {
+fn outlook_in_words(settings: &WorkerSettings, ledger: &Ledger) -> Vec<String> {
     if let Some(why) = promise_mismatch(settings, ledger.settings()) {
         return vec![why];
     }
@@ -228,7 +230,7 @@ fn outlook_in_words(settings: &Settings, ledger: &Ledger) -> Vec<String> {
         .collect()
 }
 
-fn by_release(spending: &Spending) -> Vec<String> {
+fn by_release(spending: &LedgerSpending) -> Vec<String> {
     let mut lines = Vec::new();
     for tally in spending.releases.values() {
         lines.push(format!(
@@ -241,7 +243,7 @@ fn by_release(spending: &Spending) -> Vec<String> {
     lines
 }
 
-fn by_day(spending: &Spending) -> Vec<String> {
+fn by_day(spending: &LedgerSpending) -> Vec<String> {
     let mut lines = Vec::new();
     for (day, tally) in spending.days.iter().rev().take(SHOWN) {
         let day = day.to_string();
@@ -256,7 +258,7 @@ fn by_day(spending: &Spending) -> Vec<String> {
     lines
 }
 
-fn by_block(spending: &Spending, total: Price) -> Vec<String> {
+fn by_block(spending: &LedgerSpending, total: Price) -> Vec<String> {
     let mut lines = Vec::new();
     for (block, tally) in spending.blocks.iter().rev().take(SHOWN) {
         let sum = tally
@@ -282,7 +284,7 @@ fn by_block(spending: &Spending, total: Price) -> Vec<String> {
     lines
 }
 
-fn counts_in_words(tally: &Tally) -> String {
+fn counts_in_words(tally: &SpendingTally) -> String {
     let withheld = if tally.withheld > 0 {
         format!(", {} withheld", tally.withheld)
     } else {

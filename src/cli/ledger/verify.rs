@@ -6,20 +6,22 @@ use super::log;
 use super::promised::definition_in_words;
 use super::rows;
 use super::show::not_here;
-use super::witnessed::{Recognised, recognised_or_behind};
+use super::witnessed::{RecognisedHead, recognised_or_behind};
 use crate::cli::failure::Failure;
 use crate::cli::progress::show_progress;
 use crate::cli::shares::{self, HeldShare};
-use bernstream_config::Settings;
-use bernstream_kafka::sink::output::Extent;
-use bernstream_kafka::sink::{PaidMessages, Published, Sink, Tail};
-use bernstream_ledger::{ClosedWindow, Evidence, Head, Ledger, Missing, Outcome, Row, Standing};
+use bernstream_config::WorkerSettings;
+use bernstream_kafka::sink::output::OutputExtent;
+use bernstream_kafka::sink::{FoundMessage, OutputTail, PaidMessages, Sink};
+use bernstream_ledger::{
+    ClosedWindow, Evidence, Head, Ledger, LedgerRow, MissingRows, ReleaseOutcome, WitnessStanding,
+};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
 /// Findings of a verification, of which nothing was wrong.
 #[derive(Debug, Serialize)]
-pub struct Verified {
+pub struct VerificationFindings {
     pub ledger: String,
     pub rows: u64,
     /// Digest of the newest row, in hexadecimal.
@@ -44,7 +46,7 @@ pub struct Verified {
     pub from_earlier_ledgers: u64,
     /// The rows that the ledger does not have, because it was built from a checkpoint of its log.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing_rows: Option<Missing>,
+    pub missing_rows: Option<MissingRows>,
     /// Messages on the output that name one of these rows: whether it paid for them cannot be verified here.
     #[serde(skip_serializing_if = "is_zero")]
     pub of_missing_rows: u64,
@@ -67,9 +69,9 @@ fn is_zero(count: &u64) -> bool {
 ///
 /// If the ledger, its witness or the output is missing or damaged, or if one of them contradicts another.
 pub fn verify_all(
-    settings: &Settings,
+    settings: &WorkerSettings,
     tell: &mut dyn FnMut(String) -> Result<(), Failure>,
-) -> Result<Verified, Failure> {
+) -> Result<VerificationFindings, Failure> {
     let published = settings.output.current_extent()?;
     let mut sink = settings.output.open_sink()?;
     let end = sink.read_tail(&[])?.unwrap_or_default();
@@ -125,7 +127,7 @@ pub fn verify_all(
     }
     // Once nothing contradicts it any more.
     tell("verified: ledger, witness and output agree".to_owned())?;
-    Ok(Verified {
+    Ok(VerificationFindings {
         ledger: genesis.ledger.clone(),
         rows,
         digest: ledger.head().digest.to_string(),
@@ -145,7 +147,7 @@ pub fn verify_all(
 }
 
 /// The witness of a ledger, as it was found.
-struct Witnessed {
+struct WitnessReport {
     /// The newest accepted row that the ledger has.
     head: Option<Head>,
     /// The newest row that the witness has accepted.
@@ -156,13 +158,13 @@ struct Witnessed {
 
 /// Verifies that the witness follows the ledger, and its log with it.
 fn verify_witness(
-    settings: &Settings,
+    settings: &WorkerSettings,
     ledger: &Ledger,
-    end: &Tail,
+    end: &OutputTail,
     tell: &mut dyn FnMut(String) -> Result<(), Failure>,
-) -> Result<Witnessed, Failure> {
+) -> Result<WitnessReport, Failure> {
     let mut witness = settings.output.open_witness()?;
-    let Recognised {
+    let RecognisedHead {
         head,
         rows_behind: behind,
     } = recognised_or_behind(settings, ledger, &mut *witness)?;
@@ -195,7 +197,7 @@ fn verify_witness(
     if let (Some(head), Some(log)) = (head, &settings.ledger_log) {
         tell(log::verify_log(ledger, head, log)?)?;
     }
-    Ok(Witnessed {
+    Ok(WitnessReport {
         head,
         row,
         rows_behind: behind,
@@ -205,7 +207,7 @@ fn verify_witness(
 
 /// Verifies that the ledger has kept to its share of a budget, if it has one.
 fn verify_share(
-    settings: &Settings,
+    settings: &WorkerSettings,
     ledger: &Ledger,
     accepted: Option<Head>,
     tell: &mut dyn FnMut(String) -> Result<(), Failure>,
@@ -234,25 +236,25 @@ fn verify_share(
 
 /// Messages on the output that the ledger has not paid for, by why.
 #[derive(Default)]
-struct Unpaid {
+struct UnpaidMessages {
     from_earlier_ledgers: u64,
     of_missing_rows: u64,
     of_rows_behind: u64,
     /// Messages for which there is no reason.
-    unpaid: Vec<Published>,
+    unpaid: Vec<FoundMessage>,
 }
 
 /// Finds what is published among what was paid for.
 fn compare_output(
     ledger: &Ledger,
-    witnessed: &Witnessed,
-    published: &Extent<'_>,
+    witnessed: &WitnessReport,
+    published: &OutputExtent<'_>,
     paid: &mut PaidMessages,
-) -> Result<Unpaid, Failure> {
+) -> Result<UnpaidMessages, Failure> {
     let genesis = ledger.genesis();
     let missing_rows = ledger.missing();
     let next_rows = ledger.next_sequence()..=witnessed.row.unwrap_or(0);
-    let mut unpaid = Unpaid::default();
+    let mut unpaid = UnpaidMessages::default();
     let mut read = 0;
     let all = published.most_messages();
     show_progress("comparing the output with the ledger", |done| {
@@ -282,9 +284,9 @@ fn compare_output(
 
 /// Refuses messages that the ledger has not paid for. Before anyone is accused, it is read again.
 fn refuse_unpaid(
-    settings: &Settings,
-    published: &Extent<'_>,
-    mut unpaid: Vec<Published>,
+    settings: &WorkerSettings,
+    published: &OutputExtent<'_>,
+    mut unpaid: Vec<FoundMessage>,
 ) -> Result<(), Failure> {
     if unpaid.is_empty() {
         return Ok(());
@@ -353,18 +355,18 @@ fn verify_end(
 fn verify_claims(
     ledger: &Ledger,
     accepted: Option<Head>,
-    end: &Tail,
+    end: &OutputTail,
     tell: &mut dyn FnMut(String) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let evidence = Evidence::gather(end.rows(), None)?;
     match ledger.standing_of_witness(accepted.as_ref(), None, &evidence)? {
-        Standing::Agrees => Ok(()),
-        Standing::Behind(row) => tell(format!(
+        WitnessStanding::Agrees => Ok(()),
+        WitnessStanding::Behind(row) => tell(format!(
             "the witness has lost claims: row {}, which was published, is not accepted any more; the worker claims it again at its next start",
             row.sequence
         )),
         // What the ledger never paid for is named below.
-        Standing::Unknown(shown) => tell(format!(
+        WitnessStanding::Unknown(shown) => tell(format!(
             "the witness has lost claims: row {} was published, and neither the witness nor this ledger has it",
             shown.sequence()
         )),
@@ -388,8 +390,8 @@ fn claimed_after(
     });
     ledger.each_row(|stored| {
         let is_accepted = accepted.is_some_and(|head| stored.head.sequence <= head.sequence);
-        if let Row::Window(ClosedWindow {
-            outcome: Outcome::Released { charges, .. },
+        if let LedgerRow::Window(ClosedWindow {
+            outcome: ReleaseOutcome::Released { charges, .. },
             ..
         }) = stored.row
             && is_accepted
@@ -414,13 +416,13 @@ struct PaidRows {
     paid: PaidMessages,
 }
 
-fn paid_rows(ledger: &Ledger, published: &Extent<'_>) -> Result<PaidRows, Failure> {
+fn paid_rows(ledger: &Ledger, published: &OutputExtent<'_>) -> Result<PaidRows, Failure> {
     let mut rows = 0;
     let paid = PaidMessages::from_messages(published.has_envelope(), |each| {
         rows::each_row("adding up what the ledger paid for", ledger, |stored| {
             rows += 1;
-            if let Row::Window(ClosedWindow {
-                outcome: Outcome::Released { messages, .. },
+            if let LedgerRow::Window(ClosedWindow {
+                outcome: ReleaseOutcome::Released { messages, .. },
                 ..
             }) = stored.row
             {

@@ -1,15 +1,15 @@
 //! A ledger and its witness: what a command claims and recognises.
 
 use crate::cli::failure::Failure;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_kafka::ledger::log::open_log;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
-use bernstream_ledger::{Error, Head, Ledger};
+use bernstream_ledger::{Head, Ledger, LedgerError};
 
 /// Claims the newest row at once, the first of which fences earlier ledgers; then checks whether another ledger was faster. Where
 /// there is a log, it holds the row before.
 pub(in crate::cli) fn claim_newest_row(
-    settings: &Settings,
+    settings: &WorkerSettings,
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
 ) -> Result<(), Failure> {
@@ -45,7 +45,7 @@ pub(in crate::cli) struct FoundWitness {
 }
 
 /// Reads the witness of a pipeline. One that is missing has no identity, and has accepted nothing.
-pub(in crate::cli) fn find_witness(settings: &Settings) -> Result<FoundWitness, Failure> {
+pub(in crate::cli) fn find_witness(settings: &WorkerSettings) -> Result<FoundWitness, Failure> {
     match settings.output.open_witness() {
         Ok(mut witness) => Ok(FoundWitness {
             identity: witness.identity()?,
@@ -57,7 +57,7 @@ pub(in crate::cli) fn find_witness(settings: &Settings) -> Result<FoundWitness, 
 }
 
 /// The head of a witness that a ledger may continue from.
-pub(super) struct Recognised {
+pub(super) struct RecognisedHead {
     pub head: Option<Head>,
     /// Number of rows of another worker between the ledger and the head.
     pub rows_behind: u64,
@@ -65,27 +65,27 @@ pub(super) struct Recognised {
 
 /// The head of the witness, if this ledger may continue from it, or only lacks what another worker has claimed since and its log has.
 pub(super) fn recognised_or_behind(
-    settings: &Settings,
+    settings: &WorkerSettings,
     ledger: &Ledger,
     witness: &mut dyn Witness,
-) -> Result<Recognised, Failure> {
+) -> Result<RecognisedHead, Failure> {
     let accepted = witness.read()?;
     let head = accepted.as_ref().map(|claim| claim.head);
     let error = match ledger.check_accepted(&witness.identity()?, accepted.as_ref()) {
         Ok(()) => {
-            return Ok(Recognised {
+            return Ok(RecognisedHead {
                 head,
                 rows_behind: 0,
             });
         }
         Err(error) => error,
     };
-    if let Error::ForeignHead { .. } = error
+    if let LedgerError::ForeignHead { .. } = error
         && let Some(accepted) = head
         && let Some(log) = &settings.ledger_log
         && let Some(rows_behind) = ledger.rows_behind(&mut open_log(log)?, accepted)?
     {
-        return Ok(Recognised { head, rows_behind });
+        return Ok(RecognisedHead { head, rows_behind });
     }
     Err(error.into())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{bytes_fetched, bytes_in_words, least_memory, most_readers};
 use crate::cli::failure::Failure;
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 
 /// Threads of a worker whose cluster has three brokers, each with a stack of [`STACK`]. Measured: 27 with one broker.
 const THREADS: u64 = 48;
@@ -20,7 +20,7 @@ const ARENA: u64 = 64 << 20;
 /// # Errors
 ///
 /// [`Failure::Other`] if a limit is too low.
-pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
+pub fn check_limits(settings: &WorkerSettings) -> Result<(), Failure> {
     let resident = least_memory(settings);
     let arenas = std::env::var("MALLOC_ARENA_MAX")
         .ok()

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 
 use crate::cli::figures::hexadecimal;
 use crate::cli::progress::show_progress;
-use bernstream_config::Release;
+use bernstream_config::ReleaseSettings;
 use bernstream_ledger::private;
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::NoiseDistribution;
@@ -18,14 +18,14 @@ use bernstream_synopsis::band::Band;
 
 /// The noise band for each order that a window can have: simulated once per plan from public quantities, and cached in
 /// `folder`, beside the ledger.
-pub fn noise_bands(release: &Release, folder: &Path) -> Candidates<Band> {
+pub fn noise_bands(release: &ReleaseSettings, folder: &Path) -> Candidates<Band> {
     let bands = release
         .candidate_orders()
         .try_map(|order| Ok::<_, Infallible>(band_of_order(release, *order, folder)));
     bands.unwrap_or_else(|never| match never {})
 }
 
-fn band_of_order(release: &Release, order: u32, folder: &Path) -> Band {
+fn band_of_order(release: &ReleaseSettings, order: u32, folder: &Path) -> Band {
     let shape = release.shape();
     let law = release.noise.noise_distribution();
     let band = cached_band(&shape, law, order, folder);

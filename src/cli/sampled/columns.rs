@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow_array::Array;
 
 use crate::cli::figures::count_in_words;
-use bernstream_kafka::check::Check;
+use bernstream_kafka::check::TopicCheck;
 use bernstream_release::source::{Batch, Columns, FoundColumn, FoundColumns};
 
 /// Numbers of records that lack each of the columns that are read: the event time, the key, the user, the values.
@@ -46,14 +46,14 @@ impl<'a> ColumnTally<'a> {
     }
 
     /// Checks that some record has each column.
-    pub fn checks(&self) -> Vec<Check> {
+    pub fn checks(&self) -> Vec<TopicCheck> {
         let records = self.records;
         if records == 0 {
             return Vec::new();
         }
         let mut checks = Vec::new();
         for (column, without) in &self.lacking {
-            checks.push(Check::new(
+            checks.push(TopicCheck::new(
                 format!(
                     "records in them have {column:?}: {} of {records}",
                     records - without
@@ -113,7 +113,7 @@ impl TypeTally {
     }
 
     /// Checks that all messages have the columns, with types that they may have, and each column with the same.
-    pub fn checks(&self) -> Vec<Check> {
+    pub fn checks(&self) -> Vec<TopicCheck> {
         let mut checks = Vec::new();
         for (column, UnreadColumn { messages, why }) in &self.unread {
             let all: u64 = self
@@ -122,7 +122,7 @@ impl TypeTally {
                 .into_iter()
                 .flat_map(BTreeMap::values)
                 .sum();
-            checks.push(Check::new(
+            checks.push(TopicCheck::new(
                 format!("messages in which {column:?} can be read: {} of {all}", all - messages),
                 false,
                 format!("{why}; there it counts as null in every record"),
@@ -140,7 +140,7 @@ impl TypeTally {
                     count_in_words(*messages, "message")
                 ));
             }
-            checks.push(Check::new(
+            checks.push(TopicCheck::new(
                 format!("the type of {column:?} is the same in all messages"),
                 false,
                 format!(

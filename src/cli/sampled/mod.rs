@@ -11,19 +11,19 @@ mod trial;
 
 use self::columns::ColumnTally;
 use self::of_cap::CapTally;
-use self::tally::Tally;
-pub use self::trial::Trial;
+use self::tally::SampleTally;
+pub use self::trial::SampleLimits;
 use crate::cli::progress::{WorkDone, show_progress};
-use bernstream_config::{Input, Settings};
-use bernstream_kafka::check::Check;
+use bernstream_config::{InputParams, WorkerSettings};
+use bernstream_kafka::check::TopicCheck;
 use bernstream_release::source::Batch;
 
 /// Reads records of the input, and tells what was found and what is wrong with it.
-pub fn sample_checks(settings: &Settings, trial: Trial) -> Vec<Check> {
+pub fn sample_checks(settings: &WorkerSettings, trial: SampleLimits) -> Vec<TopicCheck> {
     let mut columns = ColumnTally::new(&settings.columns);
-    let mut tally = Tally::new(settings);
+    let mut tally = SampleTally::new(settings);
     let mut cap = CapTally::new(settings);
-    let is_part = matches!(settings.input, Input::Kafka(_));
+    let is_part = matches!(settings.input, InputParams::Kafka(_));
     let what = match is_part {
         true => "trying messages",
         false => "trying records, bytes of files",
@@ -46,14 +46,18 @@ pub fn sample_checks(settings: &Settings, trial: Trial) -> Vec<Check> {
 
 /// Reads records and hands them to `take`; returns whether they can be read.
 fn read_sample(
-    settings: &Settings,
-    trial: Trial,
+    settings: &WorkerSettings,
+    trial: SampleLimits,
     done: &WorkDone,
     mut take: impl FnMut(&Batch),
-) -> Vec<Check> {
+) -> Vec<TopicCheck> {
     let columns = &settings.columns;
     match &settings.input {
-        Input::Kafka(params) => of_topic::checks_of_topic(params, columns, trial, &mut take, done),
-        Input::Files(params) => of_files::checks_of_files(params, columns, trial, &mut take, done),
+        InputParams::Kafka(params) => {
+            of_topic::checks_of_topic(params, columns, trial, &mut take, done)
+        }
+        InputParams::Files(params) => {
+            of_files::checks_of_files(params, columns, trial, &mut take, done)
+        }
     }
 }

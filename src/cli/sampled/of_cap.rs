@@ -7,10 +7,10 @@ use arrow_array::Array;
 use super::tally::{has_user, is_listed};
 use crate::cli::cap::CapLoss;
 use crate::cli::progress::part_in_words;
-use bernstream_config::Settings;
-use bernstream_kafka::check::Check;
+use bernstream_config::WorkerSettings;
+use bernstream_kafka::check::TopicCheck;
 use bernstream_release::source::Batch;
-use bernstream_release::window::{Cap, Rules};
+use bernstream_release::window::{Cap, WindowRules};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Number of users that are followed, each of their windows counting as one. Records of others are not looked at.
@@ -18,7 +18,7 @@ const MOST_USER_WINDOWS: usize = 1_000_000;
 
 /// Numbers of records of a sample that each user has in each window and period: a cap is for these.
 pub struct CapTally<'a> {
-    rules: &'a Rules,
+    rules: &'a WindowRules,
     counts: HashMap<UserWindow, u64>,
     /// Records of others were not looked at.
     is_full: bool,
@@ -33,7 +33,7 @@ struct UserWindow {
 }
 
 impl<'a> CapTally<'a> {
-    pub fn new(settings: &'a Settings) -> Self {
+    pub fn new(settings: &'a WorkerSettings) -> Self {
         CapTally {
             rules: &settings.windows,
             counts: HashMap::new(),
@@ -57,7 +57,7 @@ impl<'a> CapTally<'a> {
     }
 
     /// Tells how many records the cap keeps, with a warning where it drops most of them; `is_part` if not all records are tried.
-    pub fn checks(&self, is_part: bool) -> Vec<Check> {
+    pub fn checks(&self, is_part: bool) -> Vec<TopicCheck> {
         let Some(cap) = &self.rules.cap else {
             return Vec::new();
         };
@@ -84,7 +84,7 @@ impl<'a> CapTally<'a> {
             what += "; a user may have more records than are in the sample, and the cap then keeps less of them";
         }
         let loss = CapLoss::of_counts(u64::from(cap.records), &counts);
-        let mut check = Check::passed(what);
+        let mut check = TopicCheck::passed(what);
         if loss.is_much() {
             let why = "the cap drops more than half".to_owned();
             let remedy = format!(
@@ -99,7 +99,7 @@ impl<'a> CapTally<'a> {
 }
 
 /// The user of a record, if a window takes it: the releases may drop it all the same.
-fn user_window_of(rules: &Rules, cap: &Cap, batch: &Batch, row: usize) -> Option<UserWindow> {
+fn user_window_of(rules: &WindowRules, cap: &Cap, batch: &Batch, row: usize) -> Option<UserWindow> {
     let time = batch
         .times
         .is_valid(row)

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::share::Share;
-use super::trial::Trial;
+use super::share::UsableShare;
+use super::trial::SampleLimits;
 use crate::cli::progress::WorkDone;
-use bernstream_kafka::check::Check;
-use bernstream_kafka::source::files::{Files, Params};
+use bernstream_kafka::check::TopicCheck;
+use bernstream_kafka::source::files::{FileSource, FileSourceParams};
 use bernstream_kafka::source::lines::BrokenLines;
-use bernstream_kafka::source::{Event, Source as _, folder};
+use bernstream_kafka::source::{RecordSource as _, SourceEvent, folder};
 use bernstream_release::source::{Batch, Columns};
 
 /// Number of lines that are listed and cannot be read.
@@ -17,20 +17,20 @@ const MOST_LISTED: usize = 5;
 
 /// Reads all files and hands their records to `take`. What keeps them from being opened, and which columns each has, is told elsewhere.
 pub fn checks_of_files(
-    params: &Params,
+    params: &FileSourceParams,
     columns: &Columns,
-    trial: Trial,
+    trial: SampleLimits,
     take: &mut dyn FnMut(&Batch),
     done: &WorkDone,
-) -> Vec<Check> {
-    let Ok(mut files) = Files::open(params, columns.clone()) else {
+) -> Vec<TopicCheck> {
+    let Ok(mut files) = FileSource::open(params, columns.clone()) else {
         return Vec::new();
     };
     let mut records = 0;
     let bytes = files.total_bytes();
     loop {
         match files.next_event(None, Duration::ZERO) {
-            Ok(Event::Batch(batch)) => {
+            Ok(SourceEvent::Batch(batch)) => {
                 records += batch.times.len() as u64;
                 take(&batch);
                 done.set(files.bytes_read(), bytes);
@@ -42,7 +42,7 @@ pub fn checks_of_files(
                     params.path.display()
                 );
                 let why = error.in_full().unwrap_or_else(|| error.to_string());
-                return vec![Check::new(
+                return vec![TopicCheck::new(
                     what,
                     false,
                     why,
@@ -54,7 +54,12 @@ pub fn checks_of_files(
 }
 
 /// A line that is no record is dropped by itself.
-fn readable_check(params: &Params, files: &Files, records: u64, least: u64) -> Check {
+fn readable_check(
+    params: &FileSourceParams,
+    files: &FileSource,
+    records: u64,
+    least: u64,
+) -> TopicCheck {
     let broken: u64 = files.broken_lines().map(|(_, lines)| lines.count).sum();
     let path = params.path.display();
     let part = records.saturating_sub(broken);
@@ -67,7 +72,7 @@ fn readable_check(params: &Params, files: &Files, records: u64, least: u64) -> C
     if !listed.is_empty() {
         what = format!("{what}; the others are dropped: {}", listed.join("; "));
     }
-    Share {
+    UsableShare {
         part,
         whole: records,
     }

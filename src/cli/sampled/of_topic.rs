@@ -1,23 +1,25 @@
 //! The messages of a topic that are tried: whether they can be read.
 
 use super::columns::TypeTally;
-use super::share::Share;
-use super::trial::Trial;
+use super::share::UsableShare;
+use super::trial::SampleLimits;
 use crate::cli::figures::join_numbers;
 use crate::cli::progress::WorkDone;
-use bernstream_kafka::check::Check;
-use bernstream_kafka::source::kafka::{OnBadMessage, Params, Sample, sample_topic};
-use bernstream_kafka::source::record::Format;
+use bernstream_kafka::check::TopicCheck;
+use bernstream_kafka::source::kafka::{
+    BadMessageRule, KafkaSourceParams, TopicSample, sample_topic,
+};
+use bernstream_kafka::source::record::TopicFormat;
 use bernstream_release::source::{Batch, Columns};
 
 /// Reads messages and hands their records to `take`.
 pub fn checks_of_topic(
-    params: &Params,
+    params: &KafkaSourceParams,
     columns: &Columns,
-    trial: Trial,
+    trial: SampleLimits,
     take: &mut dyn FnMut(&Batch),
     done: &WorkDone,
-) -> Vec<Check> {
+) -> Vec<TopicCheck> {
     let mut types = TypeTally::default();
     let found = sample_topic(
         params,
@@ -33,7 +35,7 @@ pub fn checks_of_topic(
         Ok(found) => [message_checks(params, &found, trial.least), types.checks()].concat(),
         Err(error) => {
             let what = format!("messages of {} can be read", params.topic);
-            vec![Check::new(
+            vec![TopicCheck::new(
                 what,
                 false,
                 error.to_string(),
@@ -43,8 +45,8 @@ pub fn checks_of_topic(
     }
 }
 
-fn message_checks(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
-    let Sample {
+fn message_checks(params: &KafkaSourceParams, found: &TopicSample, least: u64) -> Vec<TopicCheck> {
+    let TopicSample {
         messages,
         by_producers,
         unpacked,
@@ -53,7 +55,7 @@ fn message_checks(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
     } = found;
     let topic = &params.topic;
     if *messages == 0 && unpacked.is_none() && silent.is_empty() {
-        return vec![Check::passed(format!(
+        return vec![TopicCheck::passed(format!(
             "{topic} has no messages to try: it is empty, or all of them are given up"
         ))];
     }
@@ -61,7 +63,7 @@ fn message_checks(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
     if let Some(why) = unpacked {
         let remedy = "the worker names the offsets of the batch when it comes to it; see `lost` in [input.kafka]";
         let what = format!("batches of {topic} can be unpacked");
-        checks.push(Check::new(
+        checks.push(TopicCheck::new(
             what,
             false,
             format!("a batch cannot be unpacked: {why}"),
@@ -70,7 +72,7 @@ fn message_checks(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
     }
     if unpacked.is_none() && !silent.is_empty() {
         let numbers = join_numbers(silent.iter(), ", ");
-        checks.push(Check::new(
+        checks.push(TopicCheck::new(
             format!("all that was asked for has arrived from {topic}"),
             false,
             format!("of partitions {numbers} some messages did not come within some seconds"),
@@ -87,30 +89,31 @@ fn message_checks(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
             "they were written before the topic had LogAppendTime, and a worker that comes to them stops".to_owned();
         let remedy = "let the ledger begin behind them, without --from, or give them up: see `lost` in [input.kafka]";
         let what = format!("messages with a time that their producers set, up to {last} at least");
-        checks.push(Check {
+        checks.push(TopicCheck {
             warning: Some((why, remedy.to_owned())),
-            ..Check::passed(what)
+            ..TopicCheck::passed(what)
         });
     }
     checks
 }
 
 /// A broken message of many records stops the worker, unless it may pass it; one of a single record is dropped by itself.
-fn readable_check(params: &Params, found: &Sample, least: u64) -> Check {
-    let share = Share {
+fn readable_check(params: &KafkaSourceParams, found: &TopicSample, least: u64) -> TopicCheck {
+    let share = UsableShare {
         part: found.messages - found.broken.len() as u64,
         whole: found.messages,
     };
-    let Share { part, whole } = share;
+    let UsableShare { part, whole } = share;
     let what = format!(
         "messages of {} can be read, of the oldest and the newest: {part} of {whole}",
         params.topic
     );
     if found.broken.is_empty() {
-        return Check::passed(what);
+        return TopicCheck::passed(what);
     }
-    if matches!(params.format, Format::Arrow) && params.on_bad_message == OnBadMessage::Stop {
-        return Check::new(what, false, found.listed(), found.remedy());
+    if matches!(params.format, TopicFormat::Arrow) && params.on_bad_message == BadMessageRule::Stop
+    {
+        return TopicCheck::new(what, false, found.listed(), found.remedy());
     }
     let what = format!("{what}; the others are dropped: {}", found.listed());
     share.judge_share(

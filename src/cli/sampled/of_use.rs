@@ -1,17 +1,17 @@
 //! How many of the records that can be read are of use.
 
-use super::share::Share;
-use super::tally::{EventTimes, ReleaseTally, Tally, UnlistedKey};
-use bernstream_kafka::check::Check;
-use bernstream_release::window::{Label, Outside};
+use super::share::UsableShare;
+use super::tally::{EventTimes, ReleaseTally, SampleTally, UnlistedKey};
+use bernstream_kafka::check::TopicCheck;
+use bernstream_release::window::{OutsideRule, RecordLabel};
 
 /// Number of keys that are named and not listed, and of the characters of each.
 const MOST_NAMED: usize = 5;
 const LONGEST_NAME: usize = 40;
 
 /// Checks that enough of the records lie in a window, have a listed key, and have what the releases read where they read it.
-pub fn checks_of_use(tally: &Tally<'_>, least: u64) -> Vec<Check> {
-    let Tally {
+pub fn checks_of_use(tally: &SampleTally<'_>, least: u64) -> Vec<TopicCheck> {
+    let SampleTally {
         records,
         in_window,
         in_time,
@@ -26,7 +26,7 @@ pub fn checks_of_use(tally: &Tally<'_>, least: u64) -> Vec<Check> {
         );
         let remedy = "correct input.time_format, the column of the event time, or origin and end of [windows]";
         checks.push(
-            Share {
+            UsableShare {
                 part: in_window,
                 whole: records,
             }
@@ -41,7 +41,7 @@ pub fn checks_of_use(tally: &Tally<'_>, least: u64) -> Vec<Check> {
                       --from and --backfill-until";
         // Records of the past are late by design, and whether the ledger begins there is not known yet: only a warning.
         checks.push(
-            Share {
+            UsableShare {
                 part: in_time,
                 whole: in_window,
             }
@@ -54,7 +54,7 @@ pub fn checks_of_use(tally: &Tally<'_>, least: u64) -> Vec<Check> {
             format!("records in them have a listed key: {with_listed_key} of {records}{others}");
         let remedy = "correct the keys of [input.key], or its column";
         checks.push(
-            Share {
+            UsableShare {
                 part: with_listed_key,
                 whole: records,
             }
@@ -69,11 +69,11 @@ pub fn checks_of_use(tally: &Tally<'_>, least: u64) -> Vec<Check> {
 }
 
 /// Checks that enough of the records have what a release reads.
-fn complete_check(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check {
+fn complete_check(release: &ReleaseTally<'_>, records: u64, least: u64) -> TopicCheck {
     let ReleaseTally { name, complete, .. } = release;
     let what = format!("records in them have all that {name} reads: {complete} of {records}");
     let remedy = "correct the names of the columns, or their types";
-    Share {
+    UsableShare {
         part: *complete,
         whole: records,
     }
@@ -81,7 +81,7 @@ fn complete_check(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check
 }
 
 /// Checks that enough of the complete records lie inside the domain of a release. An end belongs to it: it may be a value of its own.
-fn inside_check(release: &ReleaseTally<'_>, least: u64) -> Check {
+fn inside_check(release: &ReleaseTally<'_>, least: u64) -> TopicCheck {
     let ReleaseTally {
         name,
         form,
@@ -96,8 +96,11 @@ fn inside_check(release: &ReleaseTally<'_>, least: u64) -> Check {
     };
     let what =
         format!("records in them lie inside the domain of {name}: {inside} of {complete}{more}");
-    let drops = form.axes.iter().any(|axis| axis.outside == Outside::Drop)
-        || matches!(form.label, Some(Label::Classes(_)));
+    let drops = form
+        .axes
+        .iter()
+        .any(|axis| axis.outside == OutsideRule::Drop)
+        || matches!(form.label, Some(RecordLabel::Classes(_)));
     let fate = if drops {
         "dropped"
     } else {
@@ -105,7 +108,7 @@ fn inside_check(release: &ReleaseTally<'_>, least: u64) -> Check {
     };
     let remedy =
         format!("correct min and max, the column, or its unit: records outside are {fate}");
-    Share {
+    UsableShare {
         part: inside + at_ends,
         whole: *complete,
     }

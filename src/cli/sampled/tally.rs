@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use arrow_array::Array;
 
-use bernstream_config::Settings;
+use bernstream_config::WorkerSettings;
 use bernstream_release::source::Batch;
-use bernstream_release::window::{LONGEST_UNIT, Label, ReleaseInput, Rules};
+use bernstream_release::window::{LONGEST_UNIT, RecordLabel, ReleaseInput, WindowRules};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Number of different keys that are counted and not listed. Those that come later are none of the commonest, most often.
 const MOST_KEYS: usize = 10_000;
 
 /// Numbers of records of a sample that are of use. Counts without noise.
-pub struct Tally<'a> {
-    rules: &'a Rules,
+pub struct SampleTally<'a> {
+    rules: &'a WindowRules,
     pub records: u64,
     pub in_window: u64,
     /// Records in a window that came before its cutoff.
@@ -45,7 +45,7 @@ pub struct ReleaseTally<'a> {
 }
 
 /// Position of the values of a record.
-enum Place {
+enum DomainPosition {
     Inside,
     AtEnd,
     Outside,
@@ -57,8 +57,8 @@ pub struct UnlistedKey<'a> {
     pub records: u64,
 }
 
-impl<'a> Tally<'a> {
-    pub fn new(settings: &'a Settings) -> Self {
+impl<'a> SampleTally<'a> {
+    pub fn new(settings: &'a WorkerSettings) -> Self {
         let releases = settings.releases.iter().map(|release| ReleaseTally {
             name: &release.name,
             form: settings.release_input(release),
@@ -66,7 +66,7 @@ impl<'a> Tally<'a> {
             inside: 0,
             at_ends: 0,
         });
-        Tally {
+        SampleTally {
             rules: &settings.windows,
             records: 0,
             in_window: 0,
@@ -156,15 +156,15 @@ impl ReleaseTally<'_> {
         let Some(values) = values else { return };
         self.complete += 1;
         match place_of_values(&self.form, &values) {
-            Place::Inside => self.inside += 1,
-            Place::AtEnd => self.at_ends += 1,
-            Place::Outside => {}
+            DomainPosition::Inside => self.inside += 1,
+            DomainPosition::AtEnd => self.at_ends += 1,
+            DomainPosition::Outside => {}
         }
     }
 }
 
 /// Tells whether a record has a key that is listed, where keys are.
-pub(super) fn is_listed(rules: &Rules, batch: &Batch, row: usize) -> bool {
+pub(super) fn is_listed(rules: &WindowRules, batch: &Batch, row: usize) -> bool {
     let Some(listed) = &rules.keys else {
         return true;
     };
@@ -189,24 +189,24 @@ fn number_at(batch: &Batch, column: usize, row: usize) -> Option<f64> {
 }
 
 /// Compares the values of the axes and of the label with the domain. A label has no ends of its own: most often it is one of two numbers.
-fn place_of_values(form: &ReleaseInput, values: &[f64]) -> Place {
+fn place_of_values(form: &ReleaseInput, values: &[f64]) -> DomainPosition {
     let mut is_label = true;
     if let (Some(label), Some(value)) = (&form.label, values.get(form.axes.len())) {
         is_label = match label {
-            Label::Number(axis) => axis.contains(*value),
+            RecordLabel::Number(axis) => axis.contains(*value),
             label => label.of(*value).is_some(),
         };
     }
     if !is_label {
-        return Place::Outside;
+        return DomainPosition::Outside;
     }
-    let mut place = Place::Inside;
+    let mut place = DomainPosition::Inside;
     for (axis, value) in form.axes.iter().zip(values) {
         if !axis.contains(*value) {
-            return Place::Outside;
+            return DomainPosition::Outside;
         }
         if *value <= axis.min || *value >= axis.max {
-            place = Place::AtEnd;
+            place = DomainPosition::AtEnd;
         }
     }
     place

@@ -2,7 +2,7 @@
 
 /// Number of messages that are tried, and the least share of records, in percent, that must be of use.
 #[derive(Clone, Copy, Debug)]
-pub struct Trial {
+pub struct SampleLimits {
     /// Messages of each partition; of files all records are tried.
     pub most: u32,
     /// The least share in percent.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bernstream_kafka::source::record::RecordForm;
-use bernstream_kafka::source::record::avro::{Schema, Schemas};
+use bernstream_kafka::source::record::avro::{RecordSchema, RegistrySchemas};
 use proptest::prelude::*;
 
 use super::{Kept, dropped, has, memory_of, plain, read};
@@ -30,10 +30,10 @@ fn form() -> RecordForm {
     let other =
         r#"{"type": "record", "name": "Other", "fields": [{"name": "at", "type": "string"}]}"#;
     let schemas = [
-        (7, Schema::parse(SCHEMA).expect("a schema")),
-        (8, Schema::parse(other).expect("a schema")),
+        (7, RecordSchema::parse(SCHEMA).expect("a schema")),
+        (8, RecordSchema::parse(other).expect("a schema")),
     ];
-    RecordForm::Avro(Arc::new(Schemas(BTreeMap::from(schemas))))
+    RecordForm::Avro(Arc::new(RegistrySchemas(BTreeMap::from(schemas))))
 }
 
 fn long(number: i64) -> Vec<u8> {
@@ -263,14 +263,15 @@ fn a_schema_that_is_none_is_refused_with_its_reason() {
             "twice",
         ),
     ] {
-        let told = Schema::parse(text).expect_err(text).to_string();
+        let told = RecordSchema::parse(text).expect_err(text).to_string();
         assert!(told.contains(why), "{text}: {told}");
     }
     // Nothing can be a record of it, and nothing hangs.
-    let endless =
-        Schema::parse(r#"{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}"#)
-            .expect("a schema");
-    let form = RecordForm::Avro(Arc::new(Schemas(BTreeMap::from([(1, endless)]))));
+    let endless = RecordSchema::parse(
+        r#"{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}"#,
+    )
+    .expect("a schema");
+    let form = RecordForm::Avro(Arc::new(RegistrySchemas(BTreeMap::from([(1, endless)]))));
     assert_eq!(read(&form, &[framed(1, &[])]), [dropped()]);
 }
 

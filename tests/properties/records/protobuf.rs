@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bernstream_kafka::source::record::{
-    Declared, Gather, IdType, LARGEST_RECORD, MessageType, RecordForm, RecordReader, TimeFormat,
+    BatchBuilder, DeclaredTypes, IdType, LARGEST_RECORD, MessageType, RecordForm, RecordReader,
+    TimeFormat,
 };
 use bernstream_release::source::Columns;
 use proptest::prelude::*;
@@ -208,13 +209,13 @@ fn a_timestamp_of_protobuf_is_a_time_and_an_enum_is_text() {
         values: vec!["list".to_owned()],
         ..Columns::default()
     };
-    let declared = Declared {
+    let declared = DeclaredTypes {
         time: TimeFormat::Rfc3339,
         key: Some(IdType::Text),
         unit: None,
     };
     let mut reader = RecordReader::new(&form(), &columns, &declared).expect("all is declared");
-    let mut gather = Gather::new(&columns);
+    let mut gather = BatchBuilder::new(&columns);
     let time = |seconds: i64, nanos: i64| {
         bytes(
             5,

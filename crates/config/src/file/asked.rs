@@ -1,9 +1,9 @@
 //! What people ask for under names that are no keys here, and what does that.
 
-use crate::text::Asked;
+use crate::text::AskedName;
 
-pub const ASKED: &[Asked] = &[
-    Asked {
+pub const ASKED: &[AskedName] = &[
+    AskedName {
         table: Some("release"),
         names: &[
             "count",
@@ -16,7 +16,7 @@ pub const ASKED: &[Asked] = &[
         key: Some("cells"),
         instead: "[release.cells] has noisy counts of cells, as wide as `step`; `bernstream query FILE --range 15..120` counts a range",
     },
-    Asked {
+    AskedName {
         table: Some("release"),
         names: &[
             "quantile",
@@ -29,26 +29,26 @@ pub const ASKED: &[Asked] = &[
         key: Some("cells"),
         instead: "quantiles are read from [release.cells]: `bernstream query FILE --quantile 0.5`",
     },
-    Asked {
+    AskedName {
         table: Some("release"),
         names: &["sum", "sums", "mean", "means", "average", "avg", "variance"],
         key: Some("moments"),
         instead: "[release.moments] answers sums and means of functions of the columns, [release.expression] is one sum of your own, and \
                   [release.cells] with a `label` has its mean in ranges",
     },
-    Asked {
+    AskedName {
         table: Some("release"),
         names: &["kde", "curve"],
         key: Some("density"),
         instead: "a curve of how records are distributed is [release.density], or [release.cells] at any bandwidth",
     },
-    Asked {
+    AskedName {
         table: Some("release"),
         names: &["svm", "huber", "ridge", "classifier"],
         key: Some("machine"),
         instead: "[release.machine] has it as its `loss`; [release.logistic] and [release.bayes] are other classifiers",
     },
-    Asked {
+    AskedName {
         table: None,
         names: &[
             "where",
@@ -63,7 +63,7 @@ pub const ASKED: &[Asked] = &[
         instead: "records are not selected by a condition: list the keys that count in `input.key`, let a domain leave out what lies outside \
                   (outside = \"drop\"), or filter before the topic or the file is written",
     },
-    Asked {
+    AskedName {
         table: None,
         names: &["group_by", "groupby", "partition_by"],
         key: None,
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn what_does_it_is_a_key_and_what_is_asked_for_is_none() {
         let keys = known_keys();
-        for Asked {
+        for AskedName {
             table, names, key, ..
         } in ASKED
         {

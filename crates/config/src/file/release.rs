@@ -29,9 +29,9 @@ pub enum Releases {
 /// Written by hand, because an untagged enum would lose the positions of everything inside.
 impl<'de> Deserialize<'de> for Releases {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
+        struct ReleasesVisitor;
 
-        impl<'de> Visitor<'de> for Written {
+        impl<'de> Visitor<'de> for ReleasesVisitor {
             type Value = Releases;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for Releases {
             }
         }
 
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(ReleasesVisitor)
     }
 }
 
@@ -86,7 +86,7 @@ macro_rules! release {
             /// what a record is, in the singular, such as "flight"
             pub record: Field<String>,
             /// "tumbling", { hopping = "24h" } or { cumulative = "365d" }
-            pub windows: Field<WindowKind>,
+            pub windows: Field<WrittenWindowKind>,
             /// a number above 0 with at most 12 decimals, such as 0.5: the price of a window
             #[schemars(extend("exclusiveMinimum" = 0))]
             pub epsilon: Field<f64>,
@@ -110,7 +110,7 @@ macro_rules! release {
             #[schemars(extend("minimum" = 1, "maximum" = 200))]
             pub order: Field<Auto<u32>>,
             /// a table such as { epsilon = 0.1, candidates = [1, 2, 4, 8] }, instead of `order`
-            pub private_order: Field<PrivateOrder>,
+            pub private_order: Field<PrivateOrderTable>,
             /// a whole number from 1, such as 300: a public guess at the records of a window and key
             #[schemars(range(min = 1))]
             pub expected_records: Field<u64>,
@@ -132,14 +132,14 @@ macro_rules! release {
             /// a table such as { lipschitz = [0.1] }, { curvature = [0.01] } or { norm = 5 }: your claim, one number per axis
             pub smoothness: Field<SmoothnessClaim>,
             /// "tight" or "paper"
-            pub scale: Field<Scale>,
+            pub scale: Field<WrittenScale>,
             /// a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]
-            pub domain: Field<Vec<Spanned<Axis>>>,
+            pub domain: Field<Vec<Spanned<AxisTable>>>,
             /// a table such as { column = "delay", min = -60, max = 180, outside = "clamp" } or { column = "delay", above = 15 } or { column = "rating", values = [1, 2, 3] }
-            pub label: Field<Label>,
+            pub label: Field<LabelTable>,
             $(pub $target: Field<targets::$target::Table>,)*
             /// a table [release.sampled]
-            pub sampled: Field<Sampled>,
+            pub sampled: Field<SampledTable>,
         }
     };
 }
@@ -148,7 +148,7 @@ with_targets!(release);
 /// Which windows a synopsis covers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum WindowKind {
+pub enum WrittenWindowKind {
     Tumbling,
     /// a duration such as "24h", several windows of [windows]
     Hopping(Spanned<String>),
@@ -158,7 +158,7 @@ pub enum WindowKind {
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Scale {
+pub enum WrittenScale {
     Tight,
     Paper,
 }
@@ -182,19 +182,19 @@ pub enum PointCounts {
 #[serde(untagged)]
 pub enum Auto<T> {
     Fixed(T),
-    Auto(Word),
+    Auto(AutoWord),
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum AutoWord {
     Auto,
 }
 
 /// a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Axis {
+pub struct AxisTable {
     /// the name of a column of numbers, such as "delay"
     pub column: Field<String>,
     /// public text for people in place of the column, such as "departure delay"
@@ -206,12 +206,12 @@ pub struct Axis {
     /// a number such as 180: a bound that does not come from the data
     pub max: Field<f64>,
     /// "clamp" or "drop"
-    pub outside: Field<Outside>,
+    pub outside: Field<WrittenOutside>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Label {
+pub struct LabelTable {
     /// the name of a column of numbers, such as "delay"
     pub column: Field<String>,
     /// a number such as -60: a bound that does not come from the data
@@ -219,7 +219,7 @@ pub struct Label {
     /// a number such as 180: a bound that does not come from the data
     pub max: Field<f64>,
     /// "clamp" or "drop"
-    pub outside: Field<Outside>,
+    pub outside: Field<WrittenOutside>,
     /// a number such as 15: labels above it are one class, all others the other
     pub above: Field<f64>,
     /// a list of 2 to 16 numbers such as [1, 2, 3]: a class each; records with others are left out
@@ -229,14 +229,14 @@ pub struct Label {
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outside {
+pub enum WrittenOutside {
     Clamp,
     Drop,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PrivateOrder {
+pub struct PrivateOrderTable {
     /// a number above 0 with at most 12 decimals, such as 0.1: the price of a choice
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub epsilon: Field<f64>,
@@ -246,7 +246,7 @@ pub struct PrivateOrder {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Sampled {
+pub struct SampledTable {
     /// a number between 0 and 1, such as 0.1
     pub gamma: Field<f64>,
     /// a whole number from 1, such as 500: how many pairs are drawn
@@ -261,7 +261,7 @@ pub struct Sampled {
     #[schemars(transform = each(json!({ "description": "a number such as 50" })))]
     pub range: Field<Vec<Spanned<f64>>>,
     /// a list such as [{ column = "delay", law = { normal = { mean = 0, deviation = 10 } } }]
-    pub prior: Field<Vec<Spanned<PriorColumn>>>,
+    pub prior: Field<Vec<Spanned<PriorColumnTable>>>,
     /// the table that `bernstream sample` prints
     pub result: Field<SampledResult>,
 }
@@ -269,11 +269,11 @@ pub struct Sampled {
 /// a table such as { column = "delay", law = { normal = { mean = 0, deviation = 10 } } }
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PriorColumn {
+pub struct PriorColumnTable {
     /// the name of a column of the domain or of the label, such as "delay"
     pub column: Field<String>,
     /// a distribution such as { uniform = { min = 0, max = 1 } }, normal, exponential or points
-    pub law: Field<Law>,
+    pub law: Field<ColumnLaw>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -324,7 +324,7 @@ enum SmoothnessTable {
 /// The distribution of a column.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Law(#[serde(with = "LawTable")] pub PriorDistribution);
+pub struct ColumnLaw(#[serde(with = "LawTable")] pub PriorDistribution);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(

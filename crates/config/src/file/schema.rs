@@ -9,11 +9,11 @@ use schemars::transform::{RecursiveTransform, RestrictFormats};
 use serde_json::Value;
 
 use crate::file::asked::ASKED;
-use crate::file::sections::File;
-use crate::text::{Key, KnownKeys};
+use crate::file::sections::ConfigFile;
+use crate::text::{KnownKey, KnownKeys};
 
 /// Every key, in the order of the types.
-pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+pub static KEYS: LazyLock<Vec<KnownKey>> = LazyLock::new(|| {
     // The serialized form has every field, so that `required` has their order. `properties` are sorted by name.
     let schema = generated(Contract::Serialize);
     let mut keys = Vec::new();
@@ -44,7 +44,7 @@ fn generated(contract: Contract) -> Value {
         .with_transform(RecursiveTransform(without_null))
         .with_transform(RecursiveTransform(describe_variants))
         .into_generator()
-        .into_root_schema_for::<File>()
+        .into_root_schema_for::<ConfigFile>()
         .to_value()
 }
 
@@ -94,7 +94,7 @@ fn describe_variants(schema: &mut Schema) {
 }
 
 /// Adds the keys below `path`. The release has a definition of its own, because there may be one or several.
-fn add_keys(keys: &mut Vec<Key>, path: &str, schema: &Value, release: &Value) {
+fn add_keys(keys: &mut Vec<KnownKey>, path: &str, schema: &Value, release: &Value) {
     if schema.get("$ref").is_some() {
         return add_keys(keys, path, release, release);
     }
@@ -126,8 +126,8 @@ fn add_keys(keys: &mut Vec<Key>, path: &str, schema: &Value, release: &Value) {
     }
 }
 
-fn key(path: &str, value: &Value) -> Key {
-    Key {
+fn key(path: &str, value: &Value) -> KnownKey {
+    KnownKey {
         path: path.to_owned(),
         form: value["description"].as_str().unwrap_or_default().to_owned(),
     }

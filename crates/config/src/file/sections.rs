@@ -19,46 +19,46 @@ use bernstream_kafka::source::record::{IdType, TimeFormat};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "bernstream: what is released of a stream, and what it costs")]
-pub struct File {
+pub struct ConfigFile {
     /// a name such as "flights"
     pub pipeline: Field<String>,
     /// a table [input]
-    pub input: Field<Input>,
+    pub input: Field<InputTable>,
     /// a table [windows]
-    pub windows: Field<Windows>,
+    pub windows: Field<WindowsTable>,
     /// a table [privacy]
-    pub privacy: Field<Privacy>,
+    pub privacy: Field<PrivacyTable>,
     /// a table [release], or several [[release]]
     pub release: Field<Releases>,
     /// a table [output]
-    pub output: Field<Output>,
+    pub output: Field<OutputTable>,
     /// a table [ledger]
-    pub ledger: Field<Ledger>,
+    pub ledger: Field<LedgerTable>,
     /// a table [scale]
-    pub scale: Field<SplitReading>,
+    pub scale: Field<ScaleTable>,
     /// a table [serve]
-    pub serve: Field<Serve>,
+    pub serve: Field<ServeTable>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct InputTable {
     /// the name of the event-time column, such as "time"
     pub time: Field<String>,
     /// "rfc3339", "seconds", "milliseconds", "microseconds" or "nanoseconds": how the event time is written
     #[schemars(with = "Field<String>", extend("enum" = ["rfc3339", "seconds", "milliseconds", "microseconds", "nanoseconds"]))]
     pub time_format: Field<TimeFormat>,
     /// a table such as { column = "origin", values = ["EWR", "JFK"] }
-    pub key: Field<Key>,
+    pub key: Field<KeyTable>,
     /// a table [input.kafka]
     pub kafka: Field<InputKafka>,
     /// a table such as { path = "flights" }
-    pub files: Field<Files>,
+    pub files: Field<InputFiles>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Key {
+pub struct KeyTable {
     /// the name of a column, such as "origin"
     pub column: Field<String>,
     /// "text" or "integer": the type of the key in records
@@ -78,13 +78,13 @@ pub struct InputKafka {
     /// addresses such as "localhost:9092" or "one:9092,two:9092"
     pub brokers: Field<String>,
     /// a table such as { ca = "/etc/bernstream/ca.pem" }, or {} for the system's authorities
-    pub tls: Field<Tls>,
+    pub tls: Field<TlsTable>,
     /// a table such as { mechanism = "SCRAM-SHA-512", username = "bernstream", password_file = "/run/secrets/kafka" }
-    pub sasl: Field<Sasl>,
+    pub sasl: Field<SaslTable>,
     /// the name of a topic, such as "flights"
     pub topic: Field<String>,
     /// "arrow", "json", { avro = { schemas = [{ id = 7, file = "ride.avsc" }] } } or { protobuf = { descriptor = "ride.binpb", message = "rides.Ride" } }
-    pub format: Field<Format>,
+    pub format: Field<WrittenFormat>,
     /// the name of a small topic that tells the brokers' time, such as "flights-clock"
     pub clock: Field<String>,
     /// a duration such as "45s", more than replica.lag.time.max.ms of the brokers and what their clocks differ
@@ -97,16 +97,16 @@ pub struct InputKafka {
     /// true or false
     pub trust_producer_time: Field<bool>,
     /// "stop" or "skip"
-    pub on_bad_message: Field<OnBadMessage>,
+    pub on_bad_message: Field<WrittenBadMessageRule>,
     /// a list such as [{ partition = 0, offset = 17 }]
-    pub skip: Field<Vec<Spanned<Skip>>>,
+    pub skip: Field<Vec<Spanned<SkipTable>>>,
     /// a list such as [{ partition = 0, from = 0, to = 1200 }]
-    pub lost: Field<Vec<Spanned<Lost>>>,
+    pub lost: Field<Vec<Spanned<LostTable>>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tls {
+pub struct TlsTable {
     /// the path of a file of certificate authorities (PEM) in quotes
     pub ca: Field<String>,
     /// the path of the client's certificate (PEM) in quotes
@@ -117,7 +117,7 @@ pub struct Tls {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Sasl {
+pub struct SaslTable {
     /// "SCRAM-SHA-512", "SCRAM-SHA-256" or "PLAIN"
     #[schemars(extend("enum" = ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"]))]
     pub mechanism: Field<String>,
@@ -130,27 +130,27 @@ pub struct Sasl {
 /// How messages are written.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum WrittenFormat {
     Arrow,
     Json,
     /// a table such as { schemas = [{ id = 7, file = "ride.avsc" }] }
-    Avro(Spanned<Avro>),
+    Avro(Spanned<AvroTable>),
     /// a table such as { descriptor = "ride.binpb", message = "rides.Ride" }
-    Protobuf(Spanned<Protobuf>),
+    Protobuf(Spanned<ProtobufTable>),
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Avro {
+pub struct AvroTable {
     /// a list such as [{ id = 7, file = "ride.avsc" }]
-    pub schemas: Field<Vec<Spanned<AvroSchema>>>,
+    pub schemas: Field<Vec<Spanned<AvroSchemaTable>>>,
     /// a table such as { url = "http://registry:8081", subject = "rides-value" }
-    pub registry: Field<Registry>,
+    pub registry: Field<RegistryTable>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Registry {
+pub struct RegistryTable {
     /// the address of a schema registry, such as "http://registry:8081"
     pub url: Field<String>,
     /// the name of a subject, such as "rides-value"
@@ -164,7 +164,7 @@ pub struct Registry {
 /// a table such as { id = 7, file = "ride.avsc" }
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AvroSchema {
+pub struct AvroSchemaTable {
     /// the id of a schema in the registry, such as 7
     pub id: Field<u32>,
     /// the path of a file with the schema (JSON) in quotes
@@ -173,7 +173,7 @@ pub struct AvroSchema {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Protobuf {
+pub struct ProtobufTable {
     /// the path of a file that `protoc --include_imports --descriptor_set_out` wrote, in quotes
     pub descriptor: Field<String>,
     /// the name of a message with its package, such as "rides.Ride"
@@ -182,7 +182,7 @@ pub struct Protobuf {
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum OnBadMessage {
+pub enum WrittenBadMessageRule {
     Stop,
     Skip,
 }
@@ -190,7 +190,7 @@ pub enum OnBadMessage {
 /// a table such as { partition = 0, offset = 17 }
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Skip {
+pub struct SkipTable {
     /// the number of a partition, such as 0
     pub partition: Field<u32>,
     /// the offset of a broken message, such as 17
@@ -200,7 +200,7 @@ pub struct Skip {
 /// a table such as { partition = 0, from = 0, to = 1200 }
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Lost {
+pub struct LostTable {
     /// the number of a partition, such as 0
     pub partition: Field<u32>,
     /// the first lost offset, such as 0
@@ -211,14 +211,14 @@ pub struct Lost {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Files {
+pub struct InputFiles {
     /// the path of a file or a folder in quotes
     pub path: Field<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Windows {
+pub struct WindowsTable {
     /// a time with a UTC offset, such as "2013-01-01T05:00:00Z"
     pub origin: Field<Time>,
     /// a duration such as "1d"
@@ -235,11 +235,11 @@ pub struct Windows {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Privacy {
+pub struct PrivacyTable {
     /// "record" or { user = { column = "user_id", per = "1d", max_records_per_window = 20 } }
-    pub unit: Field<Unit>,
+    pub unit: Field<WrittenUnit>,
     /// "add_remove" or { replace_one = { records_per_window = 5000 } }
-    pub adjacency: Field<Adjacency>,
+    pub adjacency: Field<WrittenAdjacency>,
     /// a number above 0 with at most 12 decimals, such as 1.0: the total of a unit
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub epsilon: Field<f64>,
@@ -255,7 +255,7 @@ pub struct Privacy {
     /// "sum", "concentrated", "gaussian" or "plan"
     pub composition: Field<Composition>,
     /// a table such as { topic = "flights-budget", share = 0.4 }: the total beside it is that of all pipelines of the input
-    pub budget: Field<SharedBudget>,
+    pub budget: Field<SharedBudgetTable>,
     /// a whole number from 1, such as 24: the windows of a block that are planned
     #[schemars(range(min = 1))]
     pub windows: Field<u64>,
@@ -263,7 +263,7 @@ pub struct Privacy {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SharedBudget {
+pub struct SharedBudgetTable {
     /// the name of a topic beside the input, such as "flights-budget"
     pub topic: Field<String>,
     /// a number above 0, to 1, with at most 6 decimals, such as 0.4: this pipeline's part of the total, rounded down
@@ -273,15 +273,15 @@ pub struct SharedBudget {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Unit {
+pub enum WrittenUnit {
     Record,
     /// a table such as { column = "user_id", per = "1d", max_records_per_window = 20 }
-    User(Spanned<User>),
+    User(Spanned<UserTable>),
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct User {
+pub struct UserTable {
     /// the name of a column, such as "user_id"
     pub column: Field<String>,
     /// "text" or "integer": the type of the column in records
@@ -297,15 +297,15 @@ pub struct User {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Adjacency {
+pub enum WrittenAdjacency {
     AddRemove,
     /// a table such as { records_per_window = 5000 }
-    ReplaceOne(Spanned<ReplaceOne>),
+    ReplaceOne(Spanned<ReplaceOneTable>),
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ReplaceOne {
+pub struct ReplaceOneTable {
     /// a whole number from 1, such as 5000
     #[schemars(range(min = 1))]
     pub records_per_window: Field<u64>,
@@ -323,7 +323,7 @@ pub enum Composition {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Output {
+pub struct OutputTable {
     /// a table [output.kafka]
     pub kafka: Field<OutputKafka>,
     /// a table such as { path = "out" }
@@ -345,9 +345,9 @@ pub struct OutputKafka {
     /// addresses such as "localhost:9092"
     pub brokers: Field<String>,
     /// a table such as { ca = "/etc/bernstream/ca.pem" }, or {} for the system's authorities
-    pub tls: Field<Tls>,
+    pub tls: Field<TlsTable>,
     /// a table such as { mechanism = "SCRAM-SHA-512", username = "bernstream", password_file = "/run/secrets/kafka" }
-    pub sasl: Field<Sasl>,
+    pub sasl: Field<SaslTable>,
     /// the name of a topic, such as "flights-synopses"
     pub topic: Field<String>,
     /// the name of a topic of one partition, such as "flights-witness"
@@ -356,19 +356,19 @@ pub struct OutputKafka {
     #[schemars(range(min = 1))]
     pub witness_min_insync_replicas: Field<u32>,
     /// "together" or "separately"
-    pub brokers_lose_power: Field<PowerLoss>,
+    pub brokers_lose_power: Field<WrittenPowerLoss>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum PowerLoss {
+pub enum WrittenPowerLoss {
     Together,
     Separately,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ledger {
+pub struct LedgerTable {
     /// the path of a folder in quotes, on a local disk
     pub path: Field<String>,
     /// a duration such as "7d"
@@ -383,7 +383,7 @@ pub struct Ledger {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SplitReading {
+pub struct ScaleTable {
     /// the name of a topic, such as "flights-partials"
     pub topic: Field<String>,
     /// the path of a file of 32 random bytes in quotes
@@ -399,7 +399,7 @@ pub struct SplitReading {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Serve {
+pub struct ServeTable {
     /// an address such as "127.0.0.1:9464"
     pub listen: Field<String>,
     /// an address such as "127.0.0.1:9465"
@@ -407,12 +407,12 @@ pub struct Serve {
     /// a list of names such as ["dashboard.example.org"], without a port
     pub hosts: Field<Vec<Spanned<String>>>,
     /// "safe" or "operator"
-    pub detail: Field<Detail>,
+    pub detail: Field<WrittenDetail>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Detail {
+pub enum WrittenDetail {
     Safe,
     Operator,
 }

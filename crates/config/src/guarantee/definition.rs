@@ -1,10 +1,10 @@
 //! The definition of each kind of guarantee, in words.
 
-use crate::settings::{Period, Settings, Unit};
+use crate::settings::{Period, PrivacyUnit, WorkerSettings};
 use bernstream_noise::accountant::concentrated;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::calibrate::{Delta, Rho};
-use bernstream_synopsis::description::{Definition, Implied, Random};
+use bernstream_synopsis::description::{ImpliedPrivacy, PrivacyDefinition, RandomPrivacy};
 use bernstream_synopsis::price::Price;
 
 const EVERYTHING: &str = "everything that is ever published, retries and restarts included";
@@ -15,7 +15,7 @@ const REPLACED: &str = " The other values may also make it invalid, or valid: nu
                         record is there, its time and its key are not hidden.";
 
 /// A guarantee of plain differential privacy: pure, approximate, concentrated or Gaussian.
-pub fn plain_guarantee(settings: &Settings) -> Vec<String> {
+pub fn plain_guarantee(settings: &WorkerSettings) -> Vec<String> {
     let NeighbourWords {
         who,
         changes,
@@ -37,7 +37,7 @@ pub fn plain_guarantee(settings: &Settings) -> Vec<String> {
              far below one over the number of units."
                 .to_owned(),
         ],
-        Price::Concentrated(rho) if settings.privacy.definition == Definition::Gaussian => {
+        Price::Concentrated(rho) if settings.privacy.definition == PrivacyDefinition::Gaussian => {
             let mut lines = vec![format!(
                 "{who} {changes} the probabilities of {EVERYTHING}, no more than a normal variable of deviation 1 that moves by \
                  sqrt(2 x {rho}), all noise being Gaussian, but for a rounding to whole numbers that moves no probability by \
@@ -57,7 +57,7 @@ pub fn plain_guarantee(settings: &Settings) -> Vec<String> {
                 None => implied_sentence(rho),
             },
         ],
-        Price::Slots(windows) => settings.privacy.implies.map_or(Vec::new(), |Implied { epsilon, delta }| {
+        Price::Slots(windows) => settings.privacy.implies.map_or(Vec::new(), |ImpliedPrivacy { epsilon, delta }| {
             vec![format!(
                 "{who} {changes} the probability that {EVERYTHING}, is in a set of outcomes, whichever set that is, to at most \
                  exp({epsilon}) times as much plus {delta}: approximate, (epsilon, delta)-differential privacy of {of} with epsilon = \
@@ -80,9 +80,9 @@ struct NeighbourWords {
     hidden: &'static str,
 }
 
-fn neighbour_words(settings: &Settings) -> NeighbourWords {
+fn neighbour_words(settings: &WorkerSettings) -> NeighbourWords {
     match &settings.privacy.unit {
-        Unit::Record => match settings.privacy.adjacency {
+        PrivacyUnit::Record => match settings.privacy.adjacency {
             Adjacency::AddRemove => NeighbourWords {
                 who: "One record more or less".to_owned(),
                 changes: "changes",
@@ -96,7 +96,7 @@ fn neighbour_words(settings: &Settings) -> NeighbourWords {
                 hidden: REPLACED,
             },
         },
-        Unit::User {
+        PrivacyUnit::User {
             column,
             per: Period::Ever,
             ..
@@ -108,7 +108,7 @@ fn neighbour_words(settings: &Settings) -> NeighbourWords {
             of: "a user",
             hidden: "",
         },
-        Unit::User {
+        PrivacyUnit::User {
             column,
             per: per @ Period::Every(_),
             ..
@@ -140,8 +140,8 @@ fn implied_epsilon(rho: Rho, delta: Delta) -> f64 {
 }
 
 /// The (epsilon, delta) that was asked for and that the total implies.
-fn promise_sentence(implied: Implied, total: Price) -> String {
-    let Implied { epsilon, delta } = implied;
+fn promise_sentence(implied: ImpliedPrivacy, total: Price) -> String {
+    let ImpliedPrivacy { epsilon, delta } = implied;
     format!(
         "Of this total, {total}, follows (epsilon, delta)-differential privacy with epsilon = {epsilon} and delta = {delta}, which \
          is what was asked for."
@@ -150,7 +150,7 @@ fn promise_sentence(implied: Implied, total: Price) -> String {
 
 /// Random differential privacy `[RA17]`, which must not be mistaken for plain differential privacy: for which records and with
 /// which probability it holds, how it composes, and what holds otherwise.
-pub fn random_guarantee(settings: &Settings, random: &Random) -> Vec<String> {
+pub fn random_guarantee(settings: &WorkerSettings, random: &RandomPrivacy) -> Vec<String> {
     let total = settings.privacy.total;
     let gamma = random.gamma;
     let records = random.records;

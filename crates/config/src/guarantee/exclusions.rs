@@ -5,12 +5,12 @@ mod list;
 
 pub use list::{ALL, Exclusion};
 
-use crate::settings::{Period, Settings, Unit};
+use crate::settings::{Period, PrivacyUnit, WorkerSettings};
 use bernstream_synopsis::clock;
-use bernstream_synopsis::description::Definition;
+use bernstream_synopsis::description::PrivacyDefinition;
 
 /// The things that the guarantee does not protect, one clause a line.
-pub fn not_protected(settings: &Settings) -> Vec<String> {
+pub fn not_protected(settings: &WorkerSettings) -> Vec<String> {
     let applying = ALL.iter().filter(|exclusion| (exclusion.applies)(settings));
     applying
         .map(|exclusion| filled_clause(exclusion.clause, settings))
@@ -18,16 +18,16 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
 }
 
 /// A clause with the values that it names.
-fn filled_clause(clause: &str, settings: &Settings) -> String {
+fn filled_clause(clause: &str, settings: &WorkerSettings) -> String {
     let mut clause = clause.to_owned();
-    if let Unit::User {
+    if let PrivacyUnit::User {
         per: per @ Period::Every(_),
         ..
     } = &settings.privacy.unit
     {
         clause = clause.replace("{per}", &per.to_string());
     }
-    if let Definition::Random(random) = &settings.privacy.definition {
+    if let PrivacyDefinition::Random(random) = &settings.privacy.definition {
         clause = clause.replace("{gamma}", &random.gamma.to_string());
         clause = clause.replace("{records}", &random.records.to_string());
     }
@@ -50,7 +50,7 @@ fn filled_clause(clause: &str, settings: &Settings) -> String {
 }
 
 /// Sentences about other pipelines of the same input.
-pub fn other_pipelines(settings: &Settings) -> Vec<String> {
+pub fn other_pipelines(settings: &WorkerSettings) -> Vec<String> {
     match &settings.privacy.budget {
         Some(budget) => vec![
             format!("those that hold shares in the budget topic {} keep the whole total together", budget.topic),

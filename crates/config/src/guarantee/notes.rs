@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::settings::{Input, PRODUCTS_A_SECOND, Period, Settings, Unit, most_blocks};
+use crate::settings::{
+    InputParams, PRODUCTS_A_SECOND, Period, PrivacyUnit, WorkerSettings, most_blocks,
+};
 use bernstream_ledger::StandbyRule;
 use bernstream_synopsis::clock::{format_duration, saturating_micros};
 
@@ -10,7 +12,7 @@ use bernstream_synopsis::clock::{format_duration, saturating_micros};
 const CLAIMING: Duration = Duration::from_secs(1);
 
 /// Settings that are allowed but may surprise: slow windows, and windows and periods that do not align.
-pub fn surprising_settings(settings: &Settings) -> Vec<String> {
+pub fn surprising_settings(settings: &WorkerSettings) -> Vec<String> {
     let unguarded = settings.output.unguarded_warning();
     slow_windows(settings)
         .into_iter()
@@ -23,8 +25,9 @@ pub fn surprising_settings(settings: &Settings) -> Vec<String> {
 }
 
 /// The total does not cover all windows that a record is in.
-fn unpaid_overlaps(settings: &Settings) -> Option<String> {
-    let is_short = settings.privacy.unit == Unit::Record && settings.total_window_price().is_none();
+fn unpaid_overlaps(settings: &WorkerSettings) -> Option<String> {
+    let is_short =
+        settings.privacy.unit == PrivacyUnit::Record && settings.total_window_price().is_none();
     is_short.then(|| {
         format!(
             "{} does not pay for all the releases that cover a window: some windows will not be published",
@@ -34,8 +37,9 @@ fn unpaid_overlaps(settings: &Settings) -> Option<String> {
 }
 
 /// Nobody has said how long producers keep a record.
-fn undeclared_delay(settings: &Settings) -> Option<String> {
-    let is_open = matches!(settings.input, Input::Kafka(_)) && settings.producer_delay.is_none();
+fn undeclared_delay(settings: &WorkerSettings) -> Option<String> {
+    let is_open =
+        matches!(settings.input, InputParams::Kafka(_)) && settings.producer_delay.is_none();
     is_open.then(|| {
         format!(
             "input.kafka.producer_delay is not declared: the guarantee needs producers that send by the clock and not by a count. Whatever other \
@@ -48,8 +52,8 @@ fn undeclared_delay(settings: &Settings) -> Option<String> {
 }
 
 /// A standby acts when a window is due on the output already.
-fn hasty_standby(settings: &Settings) -> Option<String> {
-    let Input::Kafka(kafka) = &settings.input else {
+fn hasty_standby(settings: &WorkerSettings) -> Option<String> {
+    let InputParams::Kafka(kafka) = &settings.input else {
         return None;
     };
     settings.ledger_log.as_ref()?;
@@ -87,11 +91,11 @@ fn hasty_standby(settings: &Settings) -> Option<String> {
 }
 
 /// A window can take longer to compute than the time until it is due.
-fn slow_windows(settings: &Settings) -> Option<String> {
+fn slow_windows(settings: &WorkerSettings) -> Option<String> {
     let products = settings.window_products();
     let longest = settings.longest_computation();
     let delay = settings.publish_delay;
-    let Input::Kafka(kafka) = &settings.input else {
+    let InputParams::Kafka(kafka) = &settings.input else {
         let longest = Duration::from_millis((products / (PRODUCTS_A_SECOND / 1000)).max(1));
         return (products > 0).then(|| {
             format!(
@@ -117,8 +121,8 @@ fn slow_windows(settings: &Settings) -> Option<String> {
     })
 }
 
-fn misaligned_periods(settings: &Settings) -> Vec<String> {
-    let Unit::User {
+fn misaligned_periods(settings: &WorkerSettings) -> Vec<String> {
+    let PrivacyUnit::User {
         per: Period::Every(per),
         max_records_per_window: cap,
         ..
@@ -163,8 +167,9 @@ mod tests {
 
     #[test]
     fn a_function_that_is_solved_for_is_noted_for_files_too() {
-        let notes =
-            |text: &str| surprising_settings(&Settings::parse(text, "test").unwrap()).join("\n");
+        let notes = |text: &str| {
+            surprising_settings(&WorkerSettings::parse(text, "test").unwrap()).join("\n")
+        };
         let late = include_str!("../../../../tests/data/late-logistic.toml");
         assert!(
             notes(late).contains("windows of files are all due at once"),
@@ -195,7 +200,7 @@ mod tests {
                         "[ledger]\nlog = \"log\"\nkey_file = \"key\"\nstandby = \"{standby}\""
                     ),
                 );
-            let settings = Settings::parse(&text, "test").unwrap();
+            let settings = WorkerSettings::parse(&text, "test").unwrap();
             (
                 settings.standby_times().drawing,
                 surprising_settings(&settings).join("\n"),
@@ -229,7 +234,7 @@ mod tests {
     fn windows_and_periods_that_do_not_fit_are_noted() {
         let notes = |per: &str| {
             let text = USERS.replace("per = \"1d\"", &format!("per = \"{per}\""));
-            surprising_settings(&Settings::parse(&text, "test").unwrap()).join("\n")
+            surprising_settings(&WorkerSettings::parse(&text, "test").unwrap()).join("\n")
         };
         assert_eq!(notes("1d"), "");
         assert_eq!(notes("1h"), "");

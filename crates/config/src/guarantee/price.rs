@@ -1,22 +1,22 @@
 //! Prices in words.
 
-use crate::settings::{Calibration, Payment, Release};
-use bernstream_noise::accountant::policy::Policy;
+use crate::settings::{Calibration, Payment, ReleaseSettings};
+use bernstream_noise::accountant::policy::PricePolicy;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::calibrate::Delta;
 use bernstream_synopsis::price::Price;
 
 /// The prices of the windows of a block.
-pub fn policy_sentence(policy: Policy) -> String {
+pub fn policy_sentence(policy: PricePolicy) -> String {
     match policy {
-        Policy::Fixed(price) => format!("{price} for every window"),
-        Policy::Horizon { share, windows } => {
+        PricePolicy::Fixed(price) => format!("{price} for every window"),
+        PricePolicy::Horizon { share, windows } => {
             let price = policy.window_price(0).unwrap_or(share.zero_of_kind());
             format!(
                 "{price} for each of the first {windows} windows of its block, together {share}"
             )
         }
-        Policy::Decaying { share, half_after } => {
+        PricePolicy::Decaying { share, half_after } => {
             let price = policy.window_price(0).unwrap_or(share.zero_of_kind());
             format!(
                 "{price} for the first window of its block, and always less: the first N windows together have N / (N + \
@@ -27,7 +27,7 @@ pub fn policy_sentence(policy: Policy) -> String {
 }
 
 /// A sentence about the price of pure noise in a budget of another kind.
-pub fn pure_noise_sentence(release: &Release) -> Option<String> {
+pub fn pure_noise_sentence(release: &ReleaseSettings) -> Option<String> {
     if !release.noise.is_pure() {
         return None;
     }
@@ -41,7 +41,7 @@ pub fn pure_noise_sentence(release: &Release) -> Option<String> {
             .charged_price()
             .is_within(Payment::converted_from(epsilon).charged_price());
     let law = release.noise.noise_distribution();
-    let is_decaying = matches!(release.policy, Policy::Decaying { .. });
+    let is_decaying = matches!(release.policy, PricePolicy::Decaying { .. });
     match release.payment.charged_price() {
         Price::Concentrated(_) if law == NoiseDistribution::DiscreteLaplace && is_own => Some(
             "Its noise is Laplace noise, whose own constant is smaller than that of other pure mechanisms: a rho of t + exp(-t) - 1, \

@@ -3,17 +3,17 @@
 use crate::guarantee::price;
 use crate::guarantee::price::policy_sentence;
 use crate::guarantee::{definition, windows};
-use crate::settings::{Period, Release, Settings, Unit, WindowKind};
+use crate::settings::{Period, PrivacyUnit, ReleaseSettings, WindowKind, WorkerSettings};
 use bernstream_synopsis::calibrate::Epsilon;
-use bernstream_synopsis::description::Definition;
+use bernstream_synopsis::description::PrivacyDefinition;
 use bernstream_synopsis::price::Price;
 
 /// The guarantee, one sentence a line: the unit of privacy, the definition, the prices and how they compose.
-pub fn promise_lines(settings: &Settings) -> Vec<String> {
+pub fn promise_lines(settings: &WorkerSettings) -> Vec<String> {
     let total = settings.privacy.total;
     let price = settings.window_price();
     let mut lines = match &settings.privacy.definition {
-        Definition::Random(random) => definition::random_guarantee(settings, random),
+        PrivacyDefinition::Random(random) => definition::random_guarantee(settings, random),
         _ => definition::plain_guarantee(settings),
     };
     let keys = if settings.synopses_per_release() > 1 {
@@ -21,7 +21,11 @@ pub fn promise_lines(settings: &Settings) -> Vec<String> {
     } else {
         ""
     };
-    if settings.releases.iter().all(Release::has_fixed_price) {
+    if settings
+        .releases
+        .iter()
+        .all(ReleaseSettings::has_fixed_price)
+    {
         lines.push(format!("A window costs {price}{keys}."));
     } else {
         lines.push(format!(
@@ -52,14 +56,14 @@ pub fn promise_lines(settings: &Settings) -> Vec<String> {
 }
 
 /// Sentences about how the prices of windows add up, and what a cap is for.
-fn composition_lines(settings: &Settings) -> Vec<String> {
+fn composition_lines(settings: &WorkerSettings) -> Vec<String> {
     let total = settings.privacy.total;
     let mut lines = Vec::new();
     match &settings.privacy.unit {
-        Unit::Record if settings.releases.iter().all(|release| release.window_kind == WindowKind::Tumbling) => {
+        PrivacyUnit::Record if settings.releases.iter().all(|release| release.window_kind == WindowKind::Tumbling) => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
         }
-        Unit::Record => lines.push(format!(
+        PrivacyUnit::Record => lines.push(format!(
             "{} A record lies in one window of [windows], so windows do not add up (parallel composition) but where one pays for \
              several releases, or several times.",
             match settings.total_window_price() {
@@ -67,7 +71,7 @@ fn composition_lines(settings: &Settings) -> Vec<String> {
                 None => format!("{total} does not pay for all the releases that cover a window: some are not published."),
             }
         )),
-        Unit::User { per: Period::Ever, max_records_per_window, .. } => {
+        PrivacyUnit::User { per: Period::Ever, max_records_per_window, .. } => {
             lines.push(format!(
                 "All windows add up (sequential composition), forever; a window that would take the sum over {total} is \
                  not published."
@@ -78,7 +82,7 @@ fn composition_lines(settings: &Settings) -> Vec<String> {
                 capped_window(settings)
             ));
         }
-        Unit::User { per: Period::Every(_), max_records_per_window, .. } => {
+        PrivacyUnit::User { per: Period::Every(_), max_records_per_window, .. } => {
             lines.push(format!(
                 "The windows of a period add up (sequential composition); a window that would take its period over \
                  {total} is not published."
@@ -94,7 +98,7 @@ fn composition_lines(settings: &Settings) -> Vec<String> {
 }
 
 /// The windows that a cap is for: of several releases each can take rows that another one drops.
-fn capped_window(settings: &Settings) -> &'static str {
+fn capped_window(settings: &WorkerSettings) -> &'static str {
     if settings.releases.len() > 1 {
         "a window of each release"
     } else {
@@ -103,7 +107,7 @@ fn capped_window(settings: &Settings) -> &'static str {
 }
 
 /// The price of one release, what it pays for apart from its noise, and what is unusual about it.
-fn release_lines(settings: &Settings, release: &Release) -> Vec<String> {
+fn release_lines(settings: &WorkerSettings, release: &ReleaseSettings) -> Vec<String> {
     let total = settings.privacy.total;
     let name = &release.name;
     let mut lines = Vec::new();
@@ -116,7 +120,7 @@ fn release_lines(settings: &Settings, release: &Release) -> Vec<String> {
     {
         lines.push(format!("Of that, {price} pays for the release {name:?}."));
     }
-    if settings.privacy.definition == Definition::Planned {
+    if settings.privacy.definition == PrivacyDefinition::Planned {
         let own = release.payment.mechanism_price();
         lines.push(format!(
             "The noise of the release {name:?} is declared at {own}."
@@ -163,7 +167,7 @@ mod tests {
             let text = USERS
                 .replace("epsilon = 1.0", total)
                 .replace("epsilon = 0.04", price);
-            promise_lines(&Settings::parse(&text, "test").unwrap()).join(" ")
+            promise_lines(&WorkerSettings::parse(&text, "test").unwrap()).join(" ")
         };
         let said = promise("epsilon = 1.0\ndelta = 1e-7", "epsilon = 0.04");
         for words in [
@@ -193,7 +197,8 @@ mod tests {
 
     #[test]
     fn every_promise_names_its_unit_and_its_total() {
-        let promise = |text: &str| promise_lines(&Settings::parse(text, "test").unwrap()).join(" ");
+        let promise =
+            |text: &str| promise_lines(&WorkerSettings::parse(text, "test").unwrap()).join(" ");
         let flights = include_str!("../../../../tests/data/lattice.toml");
         let ever = USERS.replace("per = \"1d\"", "per = \"ever\"");
         let replaced = flights.replace(
@@ -228,7 +233,8 @@ mod tests {
 
     #[test]
     fn a_cap_is_one_of_each_release() {
-        let said = |text: &str| promise_lines(&Settings::parse(text, "test").unwrap()).join(" ");
+        let said =
+            |text: &str| promise_lines(&WorkerSettings::parse(text, "test").unwrap()).join(" ");
         assert!(said(USERS).contains("count in a window, over all keys"));
         let (head, rest) = USERS.split_once("[release]").unwrap();
         let (release, tail) = rest.split_once("[output.kafka]").unwrap();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::settings::{Release, WindowKind};
+use crate::settings::{ReleaseSettings, WindowKind};
 use bernstream_synopsis::clock::format_duration;
 
 /// A sentence about how the windows of a release overlap, and what that costs; none for tumbling windows.
-pub fn overlap_sentence(release: &Release, pane: Duration) -> Option<String> {
+pub fn overlap_sentence(release: &ReleaseSettings, pane: Duration) -> Option<String> {
     let name = &release.name;
     let mut paid =
         "a window pays once for all the sums that it is in, whose noise is not independent";

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use crate::file::Composition;
-use crate::recorded::Recorded;
+use crate::recorded::RecordedSettings;
 use crate::settings::DRAWN;
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_noise::accountant::{concentrated, gaussian};
-use bernstream_synopsis::description::{Definition, Implied};
+use bernstream_synopsis::description::{ImpliedPrivacy, PrivacyDefinition};
 use bernstream_synopsis::price::Price;
 
 /// The three keys of a price, as written in one table.
@@ -20,8 +20,8 @@ pub struct Amounts {
 /// The total that a block may spend, and the definition of privacy that this gives.
 pub struct BudgetSpec {
     pub total: Price,
-    pub definition: Definition,
-    pub implies: Option<Implied>,
+    pub definition: PrivacyDefinition,
+    pub implies: Option<ImpliedPrivacy>,
 }
 
 /// `epsilon`, `delta`, `rho`, `composition` and `windows` of `[privacy]`.
@@ -31,7 +31,7 @@ pub fn read_budget(
     amounts: Amounts,
     composition: Field<Composition>,
     windows: Field<u64>,
-    recorded: Option<&Recorded>,
+    recorded: Option<&RecordedSettings>,
 ) -> Checked<BudgetSpec> {
     let kind = composition
         .as_ref()
@@ -51,7 +51,7 @@ pub fn read_budget(
         let total = read_total(document, place, amounts)?;
         return Ok(BudgetSpec {
             total,
-            definition: Definition::from_total(total),
+            definition: PrivacyDefinition::from_total(total),
             implies: None,
         });
     }
@@ -69,24 +69,24 @@ pub fn read_budget(
     let epsilon = epsilon?.into_inner();
     let delta = delta?.into_inner();
     let windows = windows.transpose()?;
-    let implies = Some(Implied { epsilon, delta });
+    let implies = Some(ImpliedPrivacy { epsilon, delta });
     if let Some(windows) = windows {
         return Ok(BudgetSpec {
             total: Price::Slots(windows.into_inner()),
-            definition: Definition::Planned,
+            definition: PrivacyDefinition::Planned,
             implies,
         });
     }
     let mut rho;
     let definition;
     if kind == Composition::Gaussian {
-        definition = Definition::Gaussian;
+        definition = PrivacyDefinition::Gaussian;
         rho = gaussian::rho_for(DRAWN, epsilon, delta);
         if let Some(recorded) = recorded {
-            rho = recorded.kept_total(Implied { epsilon, delta }, rho);
+            rho = recorded.kept_total(ImpliedPrivacy { epsilon, delta }, rho);
         }
     } else {
-        definition = Definition::Concentrated;
+        definition = PrivacyDefinition::Concentrated;
         rho = concentrated::rho_for(epsilon, delta);
     }
     let total = Price::Concentrated(rho);

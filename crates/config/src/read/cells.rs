@@ -3,7 +3,7 @@
 use crate::file::Auto;
 use crate::settings::CellGrid;
 use crate::text::{Checked, Document, Field, Spanned};
-use bernstream_release::window::Axis;
+use bernstream_release::window::DomainAxis;
 use bernstream_synopsis::histogram::Spline;
 
 /// The largest distance of a number of steps from a whole one, relative to it: rounding a step in decimals leaves that.
@@ -11,7 +11,7 @@ const ROUNDING: f64 = 1e-6;
 
 /// The keys of `[release]` that it is read from; what is left out is chosen.
 #[derive(Clone)]
-pub struct Keys {
+pub struct CellKeys {
     pub spline: Field<Auto<Spline>>,
     pub step: Field<Auto<Vec<f64>>>,
 }
@@ -24,7 +24,7 @@ pub struct GivenGrid {
     pub steps: Option<CellGrid>,
 }
 
-impl Keys {
+impl CellKeys {
     /// Returns whether the spline is chosen.
     pub fn is_spline_open(&self) -> bool {
         let spline = self.spline.as_ref().map(Spanned::get_ref);
@@ -38,7 +38,11 @@ impl Keys {
     }
 
     /// The grid in whole steps.
-    pub fn read_grid(&self, document: &mut Document<'_>, axes: &[Axis]) -> Checked<GivenGrid> {
+    pub fn read_grid(
+        &self,
+        document: &mut Document<'_>,
+        axes: &[DomainAxis],
+    ) -> Checked<GivenGrid> {
         let spline = match self.spline.as_ref().map(Spanned::get_ref) {
             Some(Auto::Fixed(spline)) => Some(*spline),
             _ => None,

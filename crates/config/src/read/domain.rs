@@ -6,26 +6,26 @@ use std::ops::Range;
 use crate::file;
 use crate::targets::Labelled;
 use crate::text::{Checked, Document, Field, Spanned, values};
-use bernstream_release::window::{Axis, Label, Outside};
+use bernstream_release::window::{DomainAxis, OutsideRule, RecordLabel};
 use bernstream_synopsis::MOST_CLASSES;
 
 /// The axes, and the column of each.
 pub struct Domain {
     pub columns: Vec<String>,
-    pub axes: Vec<Axis>,
+    pub axes: Vec<DomainAxis>,
 }
 
 /// An axis and its column.
 struct NamedAxis {
     column: String,
-    axis: Axis,
+    axis: DomainAxis,
 }
 
 /// Reads `domain`.
 pub fn read_domain(
     document: &mut Document<'_>,
     place: &Range<usize>,
-    written: Field<Vec<Spanned<file::Axis>>>,
+    written: Field<Vec<Spanned<file::AxisTable>>>,
 ) -> Checked<Domain> {
     let axes = document.required(place, "domain", written, |axes| match axes.len() {
         1..=3 => Ok(axes),
@@ -49,7 +49,7 @@ pub fn read_domain(
 
 fn named_axis(
     document: &mut Document<'_>,
-    table: Spanned<file::Axis>,
+    table: Spanned<file::AxisTable>,
     seen: &mut HashSet<String>,
 ) -> Checked<NamedAxis> {
     let place = table.span();
@@ -74,14 +74,14 @@ fn read_bounds(
     place: &Range<usize>,
     min: Field<f64>,
     max: Field<f64>,
-    outside: Field<file::Outside>,
-) -> Checked<Axis> {
+    outside: Field<file::WrittenOutside>,
+) -> Checked<DomainAxis> {
     let min = document.required(place, "min", min, values::finite);
     let max = document.required(place, "max", max, values::finite);
     let outside = document.required(place, "outside", outside, |outside| {
         Ok(match outside {
-            file::Outside::Clamp => Outside::Clamp,
-            file::Outside::Drop => Outside::Drop,
+            file::WrittenOutside::Clamp => OutsideRule::Clamp,
+            file::WrittenOutside::Drop => OutsideRule::Drop,
         })
     });
     let min = min?.into_inner();
@@ -96,7 +96,7 @@ fn read_bounds(
         let hint = "bounds are public: take them from what is known, not from the data";
         return Err(document.fault(max.span(), what, hint));
     }
-    Ok(Axis {
+    Ok(DomainAxis {
         min,
         max: max.into_inner(),
         outside: outside?.into_inner(),
@@ -106,7 +106,7 @@ fn read_bounds(
 /// The label: a number within bounds, or a class.
 pub fn read_label(
     document: &mut Document<'_>,
-    table: Spanned<file::Label>,
+    table: Spanned<file::LabelTable>,
 ) -> Checked<Spanned<Labelled>> {
     let place = table.span();
     let mut written = table.into_inner();
@@ -125,9 +125,9 @@ pub fn read_label(
 fn label_values(
     document: &mut Document<'_>,
     place: &Range<usize>,
-    written: file::Label,
-) -> Checked<Label> {
-    let file::Label {
+    written: file::LabelTable,
+) -> Checked<RecordLabel> {
+    let file::LabelTable {
         above,
         values: classes,
         min,
@@ -155,13 +155,13 @@ fn label_values(
     }
     if above.is_some() {
         let above = document.required(place, "above", above, values::finite)?;
-        return Ok(Label::Above(above.into_inner()));
+        return Ok(RecordLabel::Above(above.into_inner()));
     }
     if classes.is_some() {
         let classes = document.required(place, "values", classes, several_classes)?;
-        return Ok(Label::Classes(classes.into_inner()));
+        return Ok(RecordLabel::Classes(classes.into_inner()));
     }
-    read_bounds(document, place, min, max, outside).map(Label::Number)
+    read_bounds(document, place, min, max, outside).map(RecordLabel::Number)
 }
 
 /// Checks the values of several classes.

@@ -4,36 +4,36 @@ use std::ops::Range;
 
 use crate::file;
 use crate::settings::{
-    Calibration, Coordinates, Function, NoiseKind, Payment, Privacy, PrivateBandwidths,
-    PrivateOrder, Release, Selection, Unit, WindowKind,
+    Calibration, Coordinates, NoiseKind, NoiseSelection, Payment, PrivacySettings, PrivacyUnit,
+    PrivateBandwidths, PrivateOrder, ReleaseSettings, ReleasedFunction, WindowKind,
 };
 use crate::text::Spanned;
-use bernstream_noise::accountant::policy::Policy;
+use bernstream_noise::accountant::policy::PricePolicy;
 use bernstream_noise::concentrated::epsilon_of_ball;
 use bernstream_noise::continual;
-use bernstream_noise::continual::Series;
+use bernstream_noise::continual::CalibratedSeries;
 use bernstream_noise::{Mechanism, noise};
 use bernstream_release::choice::Candidates;
-use bernstream_release::window::{Axis, Label};
+use bernstream_release::window::{DomainAxis, RecordLabel};
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::{Epsilon, Rho};
-use bernstream_synopsis::description::{Names, Smoothness};
+use bernstream_synopsis::description::{PlotNames, Smoothness};
 use bernstream_synopsis::price::Price;
 
 /// `[release]`
 pub struct ReleaseDraft {
     pub name: String,
     /// Read by [`crate::read::windowing`], which knows the grid.
-    pub windows: Option<Spanned<file::WindowKind>>,
+    pub windows: Option<Spanned<file::WrittenWindowKind>>,
     pub payment: Spanned<Payment>,
     /// None if the price of a window is fixed.
-    pub policy: Option<Policy>,
+    pub policy: Option<PricePolicy>,
     /// The position of the key that decides the size of a message.
     pub size: Range<usize>,
     pub order: u32,
     pub expected_records: Option<u64>,
-    pub auto: Option<Selection>,
+    pub auto: Option<NoiseSelection>,
     pub private_order: Option<Spanned<PrivateOrder>>,
     pub smoothness: Option<Smoothness>,
     pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
@@ -43,12 +43,12 @@ pub struct ReleaseDraft {
     pub calibration: Option<Spanned<Calibration>>,
     /// Those of the axes, then that of the label.
     pub columns: Vec<String>,
-    pub axes: Vec<Axis>,
-    pub names: Option<Names>,
-    pub label: Option<Label>,
-    pub function: Spanned<Function>,
+    pub axes: Vec<DomainAxis>,
+    pub names: Option<PlotNames>,
+    pub label: Option<RecordLabel>,
+    pub function: Spanned<ReleasedFunction>,
     /// Read by [`crate::read::sampled`].
-    pub sampled: Option<Spanned<file::Sampled>>,
+    pub sampled: Option<Spanned<file::SampledTable>>,
 }
 
 /// The sensitivity of a function, and how many values it has.
@@ -86,7 +86,7 @@ impl ReleaseDraft {
     }
 
     /// Every function that a window can have.
-    pub fn functions(&self) -> Candidates<Function> {
+    pub fn functions(&self) -> Candidates<ReleasedFunction> {
         match &self.private_bandwidths {
             Some(choice) => choice.get_ref().candidates.clone(),
             None => Candidates::new(self.function.get_ref().clone(), Vec::new()),
@@ -99,9 +99,9 @@ impl ReleaseDraft {
     /// price.
     ///
     /// A ball that is priced in rho is made for the largest epsilon that costs no more, but in a sum over windows and where prices fall.
-    pub fn charge_own_rho(&mut self, privacy: &Privacy, over: WindowKind) {
+    pub fn charge_own_rho(&mut self, privacy: &PrivacySettings, over: WindowKind) {
         let payment = *self.payment.get_ref();
-        let is_decaying = matches!(self.policy, Some(Policy::Decaying { .. }));
+        let is_decaying = matches!(self.policy, Some(PricePolicy::Decaying { .. }));
         let charged = match payment {
             Payment::Converted { .. } => self
                 .largest_own_rho(privacy, over, payment.mechanism_price())
@@ -122,13 +122,13 @@ impl ReleaseDraft {
     }
 
     /// The windows of correlated noise; none for a single pane, and for functions that are no sums.
-    fn summed_windows(&self, over: WindowKind) -> Option<continual::WindowKind> {
+    fn summed_windows(&self, over: WindowKind) -> Option<continual::SeriesKind> {
         over.noise_windows()
             .filter(|_| self.function.get_ref().target.is_sum())
     }
 
     /// The sensitivity and the number of values of every function; `None` if one has no sensitivity.
-    fn function_changes(&self, privacy: &Privacy) -> Option<Vec<FunctionChange>> {
+    fn function_changes(&self, privacy: &PrivacySettings) -> Option<Vec<FunctionChange>> {
         let law = self.noise.noise_distribution();
         let mut changes = Vec::new();
         for function in self.functions().iter() {
@@ -143,7 +143,12 @@ impl ReleaseDraft {
     }
 
     /// The largest rho of the noise that `price` buys, over all functions.
-    fn largest_own_rho(&self, privacy: &Privacy, over: WindowKind, price: Price) -> Option<Rho> {
+    fn largest_own_rho(
+        &self,
+        privacy: &PrivacySettings,
+        over: WindowKind,
+        price: Price,
+    ) -> Option<Rho> {
         let mut largest = None;
         for change in self.function_changes(privacy)? {
             largest = largest.max(Some(self.rho_of_function(privacy, over, price, change)?));
@@ -154,7 +159,7 @@ impl ReleaseDraft {
     /// The rho of the noise that `price` buys for one function, by the constant of the noise itself.
     fn rho_of_function(
         &self,
-        privacy: &Privacy,
+        privacy: &PrivacySettings,
         over: WindowKind,
         price: Price,
         change: FunctionChange,
@@ -171,14 +176,15 @@ impl ReleaseDraft {
         };
         let horizon = over.horizon();
         let series =
-            Series::calibrated(panes, law, sensitivity, touched, 1, price, horizon).ok()?;
+            CalibratedSeries::calibrated(panes, law, sensitivity, touched, 1, price, horizon)
+                .ok()?;
         series
             .own_rho(sensitivity, values)
-            .filter(|_| privacy.unit == Unit::Record)
+            .filter(|_| privacy.unit == PrivacyUnit::Record)
     }
 
     /// The smallest epsilon of a ball that costs at most `rho`, over all functions.
-    fn smallest_ball_epsilon(&self, privacy: &Privacy, rho: Rho) -> Option<Epsilon> {
+    fn smallest_ball_epsilon(&self, privacy: &PrivacySettings, rho: Rho) -> Option<Epsilon> {
         let changes = self.function_changes(privacy)?;
         changes
             .iter()
@@ -187,10 +193,10 @@ impl ReleaseDraft {
     }
 
     /// The release, once all rules are checked.
-    pub fn into_release(self, window_kind: WindowKind) -> Release {
+    pub fn into_release(self, window_kind: WindowKind) -> ReleaseSettings {
         let draft = self;
         let payment = draft.payment.into_inner();
-        let mut release = Release {
+        let mut release = ReleaseSettings {
             name: draft.name,
             window_kind,
             function: draft.function.into_inner(),
@@ -199,7 +205,7 @@ impl ReleaseDraft {
             names: draft.names,
             label: draft.label,
             payment,
-            policy: Policy::Fixed(payment.charged_price()),
+            policy: PricePolicy::Fixed(payment.charged_price()),
             order: draft.order,
             noise: draft.noise,
             on: draft.on,
@@ -214,7 +220,7 @@ impl ReleaseDraft {
         };
         release.policy = draft
             .policy
-            .unwrap_or(Policy::Fixed(release.window_price()));
+            .unwrap_or(PricePolicy::Fixed(release.window_price()));
         release
     }
 }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use crate::file;
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::source::lines;
-use bernstream_kafka::source::record::avro::{Schema, Schemas};
+use bernstream_kafka::source::record::avro::{RecordSchema, RegistrySchemas};
 use bernstream_kafka::source::record::{
-    Declared, Format, IdType, ImpossibleField, MessageType, RecordForm, TimeFormat, is_integer,
+    DeclaredTypes, IdType, ImpossibleField, MessageType, RecordForm, TimeFormat, TopicFormat,
+    is_integer,
 };
 use bernstream_release::source::Columns;
 
@@ -21,12 +22,12 @@ const LARGEST_FILE: u64 = 16 << 20;
 /// The format of messages, and what is declared of the fields of records.
 #[derive(Clone)]
 pub struct MessageForm {
-    pub format: Format,
-    pub declared: Declared,
+    pub format: TopicFormat,
+    pub declared: DeclaredTypes,
 }
 
 /// The place where the file says how messages are written.
-pub fn format_place(file: &file::File) -> Option<Range<usize>> {
+pub fn format_place(file: &file::ConfigFile) -> Option<Range<usize>> {
     let kafka = file
         .input
         .as_ref()
@@ -37,7 +38,10 @@ pub fn format_place(file: &file::File) -> Option<Range<usize>> {
 }
 
 /// Reads how messages are written, and what is declared of the fields of records.
-pub fn read_format(document: &mut Document<'_>, file: &mut file::File) -> Checked<MessageForm> {
+pub fn read_format(
+    document: &mut Document<'_>,
+    file: &mut file::ConfigFile,
+) -> Checked<MessageForm> {
     let kafka = file
         .input
         .as_mut()
@@ -69,20 +73,20 @@ pub fn read_format(document: &mut Document<'_>, file: &mut file::File) -> Checke
         .as_ref()
         .and_then(|privacy| privacy.get_ref().unit.as_ref());
     let unit_type = match unit.map(Spanned::get_ref) {
-        Some(file::Unit::User(user)) => {
+        Some(file::WrittenUnit::User(user)) => {
             let written = user.get_ref().kind.clone();
             id_type(document, needs_types, &user.span(), written)
         }
-        Some(file::Unit::Record) | None => Ok(None),
+        Some(file::WrittenUnit::Record) | None => Ok(None),
     };
-    let declared = Declared {
+    let declared = DeclaredTypes {
         time: input.and_then(time_format).unwrap_or_default(),
         key: key_type?,
         unit: unit_type?,
     };
     let Some(form) = form? else {
         return Ok(MessageForm {
-            format: Format::Arrow,
+            format: TopicFormat::Arrow,
             declared,
         });
     };
@@ -90,28 +94,31 @@ pub fn read_format(document: &mut Document<'_>, file: &mut file::File) -> Checke
         nothing_stops_records(document, kafka);
     }
     Ok(MessageForm {
-        format: Format::Records { form, declared },
+        format: TopicFormat::Records { form, declared },
         declared,
     })
 }
 
 /// The form of a column of event times, where the file says it of Arrow or of files; records have it among what is [`Declared`].
-pub fn column_time_format(file: &file::File, form: &Checked<MessageForm>) -> Option<TimeFormat> {
+pub fn column_time_format(
+    file: &file::ConfigFile,
+    form: &Checked<MessageForm>,
+) -> Option<TimeFormat> {
     match form {
         Ok(MessageForm {
-            format: Format::Arrow,
+            format: TopicFormat::Arrow,
             ..
         }) => time_format(file.input.as_ref()?.get_ref()),
         _ => None,
     }
 }
 
-fn time_format(input: &file::Input) -> Option<TimeFormat> {
+fn time_format(input: &file::InputTable) -> Option<TimeFormat> {
     input.time_format.as_ref().map(|format| *format.get_ref())
 }
 
 /// Returns whether the input is one file of lines, by its name.
-fn names_lines(input: &file::Input) -> bool {
+fn names_lines(input: &file::InputTable) -> bool {
     let path = input
         .files
         .as_ref()
@@ -122,21 +129,24 @@ fn names_lines(input: &file::Input) -> bool {
 /// The form of records; `None` for Arrow.
 fn record_form(
     document: &mut Document<'_>,
-    written: Spanned<file::Format>,
+    written: Spanned<file::WrittenFormat>,
 ) -> Checked<Option<RecordForm>> {
     match written.into_inner() {
-        file::Format::Arrow => Ok(None),
-        file::Format::Json => Ok(Some(RecordForm::Json)),
-        file::Format::Avro(table) => {
+        file::WrittenFormat::Arrow => Ok(None),
+        file::WrittenFormat::Json => Ok(Some(RecordForm::Json)),
+        file::WrittenFormat::Avro(table) => {
             read_schemas(document, table).map(|all| Some(RecordForm::Avro(Arc::new(all))))
         }
-        file::Format::Protobuf(table) => {
+        file::WrittenFormat::Protobuf(table) => {
             message_type(document, table).map(|kind| Some(RecordForm::Protobuf(Arc::new(kind))))
         }
     }
 }
 
-fn read_schemas(document: &mut Document<'_>, table: Spanned<file::Avro>) -> Checked<Schemas> {
+fn read_schemas(
+    document: &mut Document<'_>,
+    table: Spanned<file::AvroTable>,
+) -> Checked<RegistrySchemas> {
     let place = table.span();
     let written = table.into_inner();
     let listed = document.required(&place, "schemas", written.schemas, |listed| {
@@ -146,7 +156,7 @@ fn read_schemas(document: &mut Document<'_>, table: Spanned<file::Avro>) -> Chec
             Ok(listed)
         }
     })?;
-    let mut all = Ok(Schemas::default());
+    let mut all = Ok(RegistrySchemas::default());
     for element in listed.into_inner() {
         let pinned = pinned_schema(document, element, all.as_ref().ok());
         if let Ok(known) = &mut all {
@@ -164,14 +174,14 @@ fn read_schemas(document: &mut Document<'_>, table: Spanned<file::Avro>) -> Chec
 /// A schema with the id that a registry gave it.
 struct PinnedSchema {
     id: u32,
-    schema: Schema,
+    schema: RecordSchema,
 }
 
 /// A schema that is not among those before it.
 fn pinned_schema(
     document: &mut Document<'_>,
-    element: Spanned<file::AvroSchema>,
-    before: Option<&Schemas>,
+    element: Spanned<file::AvroSchemaTable>,
+    before: Option<&RegistrySchemas>,
 ) -> Checked<PinnedSchema> {
     let place = element.span();
     let written = element.into_inner();
@@ -200,14 +210,14 @@ fn pinned_schema(
     }
 }
 
-fn parsed_schema(text: &[u8]) -> Result<Schema, String> {
+fn parsed_schema(text: &[u8]) -> Result<RecordSchema, String> {
     let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
-    Schema::parse(text).map_err(|error| error.to_string())
+    RecordSchema::parse(text).map_err(|error| error.to_string())
 }
 
 fn message_type(
     document: &mut Document<'_>,
-    table: Spanned<file::Protobuf>,
+    table: Spanned<file::ProtobufTable>,
 ) -> Checked<MessageType> {
     let place = table.span();
     let written = table.into_inner();
@@ -243,7 +253,7 @@ pub fn fields_can_be_there(
     document: &mut Document<'_>,
     place: Range<usize>,
     form: &RecordForm,
-    declared: &Declared,
+    declared: &DeclaredTypes,
     columns: &Columns,
 ) -> Checked<()> {
     let mut found = Ok(());
@@ -287,7 +297,7 @@ fn id_type(
     Ok(Some(kind.into_inner()))
 }
 
-fn listed_keys_can_match(document: &mut Document<'_>, key: &file::Key) {
+fn listed_keys_can_match(document: &mut Document<'_>, key: &file::KeyTable) {
     let Some(listed) = &key.values else {
         return;
     };

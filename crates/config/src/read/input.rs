@@ -9,12 +9,12 @@ use crate::read::format::MessageForm;
 use crate::read::key_file;
 use crate::read::key_file::MOST_KEYS;
 use crate::read::security;
-use crate::settings::Input;
+use crate::settings::InputParams;
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::Broker;
 use bernstream_kafka::security::Security;
 use bernstream_kafka::source;
-use bernstream_kafka::source::kafka::{Lost, OnBadMessage};
+use bernstream_kafka::source::kafka::{BadMessageRule, LostOffsets};
 use bernstream_kafka::source::record::{IdType, is_integer};
 
 /// `[input]`
@@ -25,7 +25,7 @@ pub struct InputSettings {
     pub key_place: Option<Range<usize>>,
     /// Within it of its event time a producer sends a record, as the operator declares.
     pub producer_delay: Option<Duration>,
-    pub from: Input,
+    pub from: InputParams,
 }
 
 /// The column of the key, and the keys that are published.
@@ -37,7 +37,7 @@ pub struct KeySettings {
 /// Reads `[input]`; `form` is how messages are written, and what is declared of fields.
 pub fn read_input(
     document: &mut Document<'_>,
-    table: Spanned<file::Input>,
+    table: Spanned<file::InputTable>,
     form: Checked<MessageForm>,
 ) -> Checked<InputSettings> {
     let place = table.span();
@@ -55,11 +55,11 @@ pub fn read_input(
     let producer_delay = document.optional(producer_delay, values::duration);
     let from = match written.kafka {
         Some(kafka) if written.files.is_none() => {
-            input_kafka(document, kafka, form).map(Input::Kafka)
+            input_kafka(document, kafka, form).map(InputParams::Kafka)
         }
         Some(_) => Err(document.not_one_of(place, &["kafka", "files"], true)),
         None => match written.files {
-            Some(files) => input_files(document, files, form).map(Input::Files),
+            Some(files) => input_files(document, files, form).map(InputParams::Files),
             None => Err(document.not_one_of(place, &["kafka", "files"], false)),
         },
     };
@@ -73,7 +73,7 @@ pub fn read_input(
     })
 }
 
-fn read_key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<KeySettings> {
+fn read_key(document: &mut Document<'_>, table: Spanned<file::KeyTable>) -> Checked<KeySettings> {
     let place = table.span();
     let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);
@@ -142,7 +142,7 @@ fn input_kafka(
     document: &mut Document<'_>,
     table: Spanned<file::InputKafka>,
     form: Checked<MessageForm>,
-) -> Checked<source::kafka::Params> {
+) -> Checked<source::kafka::KafkaSourceParams> {
     let place = table.span();
     let written = table.into_inner();
     let servers = document.required(&place, "brokers", written.brokers, values::brokers);
@@ -193,7 +193,7 @@ fn input_kafka(
             "the clock is a small topic of its own, which the worker writes to",
         ));
     }
-    Ok(source::kafka::Params {
+    Ok(source::kafka::KafkaSourceParams {
         broker: Broker::new(servers?.into_inner(), security?),
         topic,
         clock,
@@ -202,15 +202,18 @@ fn input_kafka(
         trust_producer_time,
         format: form?.format,
         on_bad_message: match written.on_bad_message.map(Spanned::into_inner) {
-            Some(file::OnBadMessage::Skip) => OnBadMessage::Skip,
-            Some(file::OnBadMessage::Stop) | None => OnBadMessage::Stop,
+            Some(file::WrittenBadMessageRule::Skip) => BadMessageRule::Skip,
+            Some(file::WrittenBadMessageRule::Stop) | None => BadMessageRule::Stop,
         },
         skip: skip.into_iter().collect::<Checked<_>>()?,
         lost: lost.into_iter().collect::<Checked<_>>()?,
     })
 }
 
-fn lost_interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checked<Lost> {
+fn lost_interval(
+    document: &mut Document<'_>,
+    element: Spanned<file::LostTable>,
+) -> Checked<LostOffsets> {
     let place = element.span();
     let written = element.into_inner();
     let partition = document.required(&place, "partition", written.partition, values::partition);
@@ -225,7 +228,7 @@ fn lost_interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> C
             "`to` is the first offset that is not lost",
         ));
     }
-    Ok(Lost {
+    Ok(LostOffsets {
         partition: partition?.into_inner(),
         from,
         to: to.into_inner(),
@@ -235,13 +238,13 @@ fn lost_interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> C
 /// The path of a file or a folder.
 fn input_files(
     document: &mut Document<'_>,
-    table: Spanned<file::Files>,
+    table: Spanned<file::InputFiles>,
     form: Checked<MessageForm>,
-) -> Checked<source::files::Params> {
+) -> Checked<source::files::FileSourceParams> {
     let place = table.span();
     let written = table.into_inner();
     let path = document.required(&place, "path", written.path, values::words)?;
-    Ok(source::files::Params {
+    Ok(source::files::FileSourceParams {
         path: path.into_inner().into(),
         declared: form?.declared,
     })

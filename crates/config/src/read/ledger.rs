@@ -8,7 +8,7 @@ use crate::file;
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::ledger::log;
 use bernstream_kafka::ordered;
-use bernstream_kafka::sink::Output;
+use bernstream_kafka::sink::OutputParams;
 use bernstream_ledger as ledger;
 
 /// Time that published bytes are kept by default.
@@ -34,7 +34,7 @@ struct LogSettings {
 
 pub fn read_ledger(
     document: &mut Document<'_>,
-    table: Spanned<file::Ledger>,
+    table: Spanned<file::LedgerTable>,
 ) -> Checked<LedgerSettings> {
     let place = table.span();
     let written = table.into_inner();
@@ -108,12 +108,12 @@ impl LedgerSettings {
     pub fn log_params(
         &self,
         document: &mut Document<'_>,
-        output: &Output,
-    ) -> Checked<Option<log::Params>> {
+        output: &OutputParams,
+    ) -> Checked<Option<log::KafkaLogParams>> {
         let Some(LogSettings { topic, key_file }) = &self.log else {
             return Ok(None);
         };
-        let Output::Kafka { sink, witness } = output else {
+        let OutputParams::Kafka { sink, witness } = output else {
             return Err(document.fault(
                 topic.span(),
                 "needs a witness in Kafka",
@@ -127,8 +127,8 @@ impl LedgerSettings {
                 "the ledger log is a topic of its own, of one partition",
             ));
         }
-        Ok(Some(log::Params {
-            records: ordered::Params {
+        Ok(Some(log::KafkaLogParams {
+            records: ordered::OrderedTopicParams {
                 topic: topic.get_ref().clone(),
                 ..witness.clone()
             },

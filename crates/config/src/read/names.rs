@@ -2,7 +2,7 @@
 
 use crate::file;
 use crate::text::{Checked, Document, Field, Spanned, values};
-use bernstream_synopsis::description::{AxisNames, Names};
+use bernstream_synopsis::description::{AxisNames, PlotNames};
 
 /// The most characters of a title, a description, and of every other name: they are part of every synopsis.
 const MOST: [usize; 3] = [120, 400, 60];
@@ -11,8 +11,8 @@ const MOST: [usize; 3] = [120, 400, 60];
 pub fn release_names(
     document: &mut Document<'_>,
     [title, description, record]: [Field<String>; 3],
-    axes: Option<&mut Vec<Spanned<file::Axis>>>,
-) -> Checked<Option<Names>> {
+    axes: Option<&mut Vec<Spanned<file::AxisTable>>>,
+) -> Checked<Option<PlotNames>> {
     let title = read_name(document, title, MOST[0]);
     let description = read_name(document, description, MOST[1]);
     let record = read_name(document, record, MOST[2]);
@@ -25,16 +25,16 @@ pub fn release_names(
     if axes.iter().all(|axis| *axis == AxisNames::default()) {
         axes.clear();
     }
-    let names = Names {
+    let names = PlotNames {
         title: title?,
         description: description?,
         record: record?,
         axes,
     };
-    Ok((names != Names::default()).then_some(names))
+    Ok((names != PlotNames::default()).then_some(names))
 }
 
-fn axis_names(document: &mut Document<'_>, axis: &mut file::Axis) -> Checked<AxisNames> {
+fn axis_names(document: &mut Document<'_>, axis: &mut file::AxisTable) -> Checked<AxisNames> {
     let label = read_name(document, axis.label.take(), MOST[2]);
     let unit = read_name(document, axis.unit.take(), MOST[2]);
     Ok(AxisNames {

@@ -13,7 +13,7 @@ use crate::settings::{CellGrid, Coordinates, NoiseKind, Payment, PrivateOrder};
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_synopsis::bernstein::MAX_DEGREE;
 use bernstream_synopsis::histogram::Spline;
-use bernstream_synopsis::whitened::Counts;
+use bernstream_synopsis::whitened::AxisCounts;
 use bernstream_synopsis::whitened::points::MOST_POINTS;
 
 /// The noise that the file asks for; `None` within a key is left to `"auto"`.
@@ -25,26 +25,26 @@ pub struct NoiseRequest {
     pub private_order: Option<Spanned<PrivateOrder>>,
     pub points: Option<Spanned<Option<Coordinates>>>,
     /// The grid of noise on cells.
-    pub cells: Option<cells::Keys>,
+    pub cells: Option<cells::CellKeys>,
     /// The position of the key that decides the size of a message.
     pub place: Range<usize>,
 }
 
 /// The keys of `[release]` that it is read from.
-pub struct Keys {
+pub struct NoiseKeys {
     pub noise: Field<Auto<NoiseKind>>,
     pub degree: Field<Auto<u32>>,
     pub order: Field<Auto<u32>>,
-    pub private_order: Field<file::PrivateOrder>,
+    pub private_order: Field<file::PrivateOrderTable>,
     pub points: Field<Auto<file::PointCounts>>,
-    pub cells: cells::Keys,
+    pub cells: cells::CellKeys,
 }
 
 impl NoiseRequest {
     pub fn read(
         document: &mut Document<'_>,
         place: &Range<usize>,
-        keys: Keys,
+        keys: NoiseKeys,
         payment: Option<&Payment>,
     ) -> Checked<NoiseRequest> {
         let noise = keys.noise.as_ref().map_or(place.clone(), Spanned::span);
@@ -93,7 +93,7 @@ impl NoiseRequest {
     fn on_lattice(
         document: &mut Document<'_>,
         place: &Range<usize>,
-        keys: Keys,
+        keys: NoiseKeys,
         kinds: Vec<NoiseKind>,
     ) -> Checked<NoiseRequest> {
         let why = "does not apply: this noise is added to a lattice";
@@ -133,7 +133,7 @@ impl NoiseRequest {
     pub fn of_moments(
         document: &mut Document<'_>,
         place: &Range<usize>,
-        keys: Keys,
+        keys: NoiseKeys,
         payment: Option<&Payment>,
     ) -> Checked<NoiseRequest> {
         let why = "does not apply: [release.moments] alone says how many moments there are";
@@ -174,7 +174,7 @@ impl NoiseRequest {
     pub fn of_tables(
         document: &mut Document<'_>,
         place: &Range<usize>,
-        keys: Keys,
+        keys: NoiseKeys,
         payment: Option<&Payment>,
     ) -> Checked<NoiseRequest> {
         let why = "does not apply: [release.cells] publishes counts of cells";
@@ -315,14 +315,14 @@ fn read_order(written: Auto<u32>) -> Result<Option<u32>, String> {
 }
 
 /// Checks that no key of a lattice is there.
-fn no_lattice(document: &mut Document<'_>, keys: &Keys, why: &str) -> Checked<()> {
+fn no_lattice(document: &mut Document<'_>, keys: &NoiseKeys, why: &str) -> Checked<()> {
     no_key(document, &keys.degree, why)?;
     no_key(document, &keys.order, why)?;
     no_key(document, &keys.private_order, why)
 }
 
 /// Checks that no key of a grid of cells is there.
-fn no_cells(document: &mut Document<'_>, keys: &cells::Keys, why: &str) -> Checked<()> {
+fn no_cells(document: &mut Document<'_>, keys: &cells::CellKeys, why: &str) -> Checked<()> {
     no_key(document, &keys.spline, why)?;
     no_key(document, &keys.step, why)
 }
@@ -333,7 +333,7 @@ fn read_points(written: Auto<file::PointCounts>) -> Result<Option<Coordinates>, 
             most: values::count(most)?,
         })),
         Auto::Fixed(file::PointCounts::Tensor(along)) => {
-            let counts = Counts::new(&along).ok_or_else(|| {
+            let counts = AxisCounts::new(&along).ok_or_else(|| {
                 format!("must be a whole number from 1 for each axis, with a product of at most {MOST_POINTS}")
             })?;
             Ok(Some(Coordinates::Tensor(counts)))

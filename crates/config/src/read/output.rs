@@ -11,14 +11,14 @@ use bernstream_kafka::ledger::witness;
 use bernstream_kafka::ordered::PowerLoss;
 use bernstream_kafka::security::Security;
 use bernstream_kafka::sink;
-use bernstream_kafka::sink::Output;
+use bernstream_kafka::sink::OutputParams;
 
 /// Number of in-sync replicas that the witness must have by default.
 const MIN_INSYNC_REPLICAS: u32 = 2;
 
 /// `[output]`
 pub struct OutputSettings {
-    pub to: Output,
+    pub to: OutputParams,
     pub place: Range<usize>,
     pub witness_place: Range<usize>,
 }
@@ -26,7 +26,7 @@ pub struct OutputSettings {
 /// `default` is the broker of the input: `None` if the input has a fault, `Some(None)` if it has no broker.
 pub fn read_output(
     document: &mut Document<'_>,
-    table: Spanned<file::Output>,
+    table: Spanned<file::OutputTable>,
     default: Option<Option<&Broker>>,
 ) -> Checked<OutputSettings> {
     let place = table.span();
@@ -42,7 +42,7 @@ pub fn read_output(
 }
 
 /// Returns whether the file names a topic for synopses, however many faults that has.
-pub fn publishes_to_kafka(file: &file::File) -> bool {
+pub fn publishes_to_kafka(file: &file::ConfigFile) -> bool {
     let output = file.output.as_ref();
     output.is_some_and(|output| output.get_ref().kafka.is_some())
 }
@@ -69,7 +69,7 @@ fn output_files(
         ));
     }
     Ok(OutputSettings {
-        to: Output::Files(sink::files::Params { path, witness }),
+        to: OutputParams::Files(sink::files::FolderSinkParams { path, witness }),
         place,
         witness_place,
     })
@@ -108,8 +108,8 @@ fn output_kafka(
     let witness = document.required(&place, "witness", written.witness, values::name);
     let replicas = document.optional(written.witness_min_insync_replicas, values::count);
     let power_loss = match written.brokers_lose_power.map(Spanned::into_inner) {
-        Some(file::PowerLoss::Separately) => PowerLoss::Separately,
-        Some(file::PowerLoss::Together) | None => PowerLoss::Together,
+        Some(file::WrittenPowerLoss::Separately) => PowerLoss::Separately,
+        Some(file::WrittenPowerLoss::Together) | None => PowerLoss::Together,
     };
     let topic = topic?;
     let witness = witness?;
@@ -124,14 +124,14 @@ fn output_kafka(
     Ok(OutputSettings {
         place: topic.span(),
         witness_place: witness.span(),
-        to: Output::Kafka {
-            witness: witness::kafka::Params {
+        to: OutputParams::Kafka {
+            witness: witness::kafka::OrderedTopicParams {
                 broker: broker.clone(),
                 topic: witness.into_inner(),
                 min_insync_replicas: replicas?.map_or(MIN_INSYNC_REPLICAS, Spanned::into_inner),
                 power_loss,
             },
-            sink: sink::kafka::Params {
+            sink: sink::kafka::KafkaSinkParams {
                 broker,
                 topic: topic.into_inner(),
             },

@@ -6,13 +6,15 @@ use crate::file;
 use crate::read::as_checked;
 use crate::read::budget::Amounts;
 use crate::read::payment::read_payment;
-use crate::settings::{Payment, Privacy, Unit};
+use crate::settings::{Payment, PrivacySettings, PrivacyUnit};
 use crate::text::{Checked, Document, Spanned, values};
-use bernstream_noise::accountant::policy::{DivisionError, Policy, PolicyInput, divide_budget};
+use bernstream_noise::accountant::policy::{
+    DivisionError, PolicyInput, PricePolicy, divide_budget,
+};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::clock::saturating_micros;
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::grid::SpanGrid;
 use bernstream_synopsis::price::Price;
 
 /// The prices of the windows of a release.
@@ -20,7 +22,7 @@ pub struct Pricing {
     /// The price of the noise in the first window.
     pub payment: Spanned<Payment>,
     /// The prices of all windows; `None` if the price is fixed.
-    pub policy: Option<Policy>,
+    pub policy: Option<PricePolicy>,
 }
 
 /// The price that one release asks for.
@@ -59,10 +61,10 @@ impl Division {
         }
     }
 
-    fn policy(self, share: Price, windows: NonZeroU64) -> Policy {
+    fn policy(self, share: Price, windows: NonZeroU64) -> PricePolicy {
         match self {
-            Division::Horizon => Policy::Horizon { share, windows },
-            Division::HalfAfter => Policy::Decaying {
+            Division::Horizon => PricePolicy::Horizon { share, windows },
+            Division::HalfAfter => PricePolicy::Decaying {
                 share,
                 half_after: windows,
             },
@@ -74,8 +76,8 @@ impl Division {
 pub fn read_pricing(
     document: &mut Document<'_>,
     releases: &mut [Spanned<file::Release>],
-    privacy: Checked<&Privacy>,
-    grid: Option<Grid>,
+    privacy: Checked<&PrivacySettings>,
+    grid: Option<SpanGrid>,
 ) -> Vec<Checked<Pricing>> {
     let mut requests = Vec::new();
     let mut is_divided = false;
@@ -114,8 +116,8 @@ pub fn read_pricing(
 fn read_request(
     document: &mut Document<'_>,
     release: &mut Spanned<file::Release>,
-    privacy: Checked<&Privacy>,
-    grid: Option<Grid>,
+    privacy: Checked<&PrivacySettings>,
+    grid: Option<SpanGrid>,
 ) -> Checked<PriceRequest> {
     let place = release.span();
     let release = release.get_mut();
@@ -152,7 +154,7 @@ fn read_request(
         let what = format!("`{key}` already determines the price of a window");
         return Err(document.fault(price.span(), what, "keep only one of them"));
     }
-    if let Some(Refusal { what, hint }) = refusal(release, division, privacy) {
+    if let Some(PricingRefusal { what, hint }) = refusal(release, division, privacy) {
         return Err(document.fault(length.span(), what, hint));
     }
     let length = document.required(&place, key, Some(length), values::positive_duration)?;
@@ -180,7 +182,7 @@ fn read_request(
 }
 
 /// The reason why a release cannot have a share of the total, and what to do.
-struct Refusal {
+struct PricingRefusal {
     what: &'static str,
     hint: &'static str,
 }
@@ -188,24 +190,24 @@ struct Refusal {
 fn refusal(
     release: &file::Release,
     division: Division,
-    privacy: Checked<&Privacy>,
-) -> Option<Refusal> {
+    privacy: Checked<&PrivacySettings>,
+) -> Option<PricingRefusal> {
     if let Ok(privacy) = privacy {
-        if privacy.unit == Unit::Record {
-            return Some(Refusal {
+        if privacy.unit == PrivacyUnit::Record {
+            return Some(PricingRefusal {
                 what: "divides the total of a block among its windows, but for single records every window is a block",
                 hint: "give the price of a window, which can be the whole total",
             });
         }
         if matches!(privacy.total, Price::Slots(_)) {
-            return Some(Refusal {
+            return Some(PricingRefusal {
                 what: "divides a total, but a declared plan has a number of windows, `privacy.windows`",
                 hint: "give the noise's own price in `epsilon` or `rho`",
             });
         }
     }
     if release.sampled.is_some() {
-        return Some(Refusal {
+        return Some(PricingRefusal {
             what: "a release with a sampled sensitivity needs a fixed price",
             hint: "give `epsilon`",
         });
@@ -214,26 +216,28 @@ fn refusal(
         return None;
     }
     let scale = release.scale.as_ref().map(Spanned::get_ref);
-    if matches!(scale, Some(file::Scale::Paper)) {
-        return Some(Refusal {
+    if matches!(scale, Some(file::WrittenScale::Paper)) {
+        return Some(PricingRefusal {
             what: "the scale of the papers needs a fixed price",
             hint: r#"remove scale = "paper""#,
         });
     }
     match release.windows.as_ref().map(Spanned::get_ref) {
-        Some(file::WindowKind::Hopping(_) | file::WindowKind::Cumulative(_)) => Some(Refusal {
-            what: "changes the noise from window to window, but overlapping windows share their noise",
-            hint: r#"use `horizon`, or windows = "tumbling""#,
-        }),
-        Some(file::WindowKind::Tumbling) | None => None,
+        Some(file::WrittenWindowKind::Hopping(_) | file::WrittenWindowKind::Cumulative(_)) => {
+            Some(PricingRefusal {
+                what: "changes the noise from window to window, but overlapping windows share their noise",
+                hint: r#"use `horizon`, or windows = "tumbling""#,
+            })
+        }
+        Some(file::WrittenWindowKind::Tumbling) | None => None,
     }
 }
 
 /// The share of a block of each release.
 fn block_shares(
     document: &mut Document<'_>,
-    privacy: &Privacy,
-    grid: Option<Grid>,
+    privacy: &PrivacySettings,
+    grid: Option<SpanGrid>,
     requests: &[ReleaseRequest],
 ) -> Checked<Vec<Price>> {
     let mut asked = Vec::new();

@@ -5,8 +5,8 @@ use crate::read::as_checked;
 use crate::read::budget;
 use crate::read::budget::{Amounts, BudgetSpec};
 use crate::read::share::read_share;
-use crate::recorded::Recorded;
-use crate::settings::{Privacy, Unit};
+use crate::recorded::RecordedSettings;
+use crate::settings::{PrivacySettings, PrivacyUnit};
 use crate::text::{Checked, Document, Spanned, values};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Fraction;
@@ -14,9 +14,9 @@ use bernstream_synopsis::Fraction;
 /// `recorded` is what the ledger says, where it is known.
 pub fn read_privacy(
     document: &mut Document<'_>,
-    table: Spanned<file::Privacy>,
-    recorded: Option<&Recorded>,
-) -> Checked<Privacy> {
+    table: Spanned<file::PrivacyTable>,
+    recorded: Option<&RecordedSettings>,
+) -> Checked<PrivacySettings> {
     let place = table.span();
     let written = table.into_inner();
     let amounts = Amounts {
@@ -43,16 +43,16 @@ pub fn read_privacy(
     let unit = document.required(&place, "unit", written.unit, Ok);
     let is_user = unit
         .as_ref()
-        .is_ok_and(|unit| matches!(unit.get_ref(), file::Unit::User(_)));
+        .is_ok_and(|unit| matches!(unit.get_ref(), file::WrittenUnit::User(_)));
     let unit = unit.and_then(|unit| match unit.into_inner() {
-        file::Unit::Record => Ok(Unit::Record),
-        file::Unit::User(user) => self::read_user(document, user),
+        file::WrittenUnit::Record => Ok(PrivacyUnit::Record),
+        file::WrittenUnit::User(user) => self::read_user(document, user),
     });
     let adjacency = document
         .required(&place, "adjacency", written.adjacency, Ok)
         .and_then(|adjacency| read_neighbours(document, adjacency, is_user));
     let reserve = document.optional(written.reserve, values::reserve);
-    let Neighbours {
+    let AdjacencySettings {
         adjacency,
         records_per_window,
     } = adjacency?;
@@ -63,7 +63,7 @@ pub fn read_privacy(
         implies,
     } = own?;
     let reserve = reserve?.map_or(Fraction::ZERO, Spanned::into_inner);
-    let mut privacy = Privacy {
+    let mut privacy = PrivacySettings {
         unit,
         adjacency,
         records_per_window,
@@ -81,27 +81,27 @@ pub fn read_privacy(
 }
 
 /// The adjacency, and the public number of records under `replace_one`.
-struct Neighbours {
+struct AdjacencySettings {
     adjacency: Adjacency,
     records_per_window: Option<u64>,
 }
 
 fn read_neighbours(
     document: &mut Document<'_>,
-    written: Spanned<file::Adjacency>,
+    written: Spanned<file::WrittenAdjacency>,
     is_user: bool,
-) -> Checked<Neighbours> {
+) -> Checked<AdjacencySettings> {
     let place = written.span();
     match written.into_inner() {
-        file::Adjacency::AddRemove => Ok(Neighbours {
+        file::WrittenAdjacency::AddRemove => Ok(AdjacencySettings {
             adjacency: Adjacency::AddRemove,
             records_per_window: None,
         }),
-        file::Adjacency::ReplaceOne(_) if is_user => {
+        file::WrittenAdjacency::ReplaceOne(_) if is_user => {
             let what = "replace_one protects the values of a record, not all records of a user";
             Err(document.fault(place, what, r#"use "add_remove""#))
         }
-        file::Adjacency::ReplaceOne(replace) => {
+        file::WrittenAdjacency::ReplaceOne(replace) => {
             let place = replace.span();
             let written = replace.into_inner();
             let records = document.required(
@@ -110,7 +110,7 @@ fn read_neighbours(
                 written.records_per_window,
                 values::count,
             )?;
-            Ok(Neighbours {
+            Ok(AdjacencySettings {
                 adjacency: Adjacency::ReplaceOne,
                 records_per_window: Some(records.into_inner()),
             })
@@ -118,7 +118,7 @@ fn read_neighbours(
     }
 }
 
-fn read_user(document: &mut Document<'_>, table: Spanned<file::User>) -> Checked<Unit> {
+fn read_user(document: &mut Document<'_>, table: Spanned<file::UserTable>) -> Checked<PrivacyUnit> {
     let place = table.span();
     let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);
@@ -129,7 +129,7 @@ fn read_user(document: &mut Document<'_>, table: Spanned<file::User>) -> Checked
         written.max_records_per_window,
         values::count,
     );
-    Ok(Unit::User {
+    Ok(PrivacyUnit::User {
         column: column?.into_inner(),
         per: per?.into_inner(),
         max_records_per_window: cap?.into_inner(),

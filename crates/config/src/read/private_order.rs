@@ -13,7 +13,7 @@ pub const LARGEST_ORDER: u32 = 200;
 /// The orders to choose from.
 pub fn read_private_order(
     document: &mut Document<'_>,
-    table: Spanned<file::PrivateOrder>,
+    table: Spanned<file::PrivateOrderTable>,
 ) -> Checked<Spanned<PrivateOrder>> {
     let place = table.span();
     let written = table.into_inner();

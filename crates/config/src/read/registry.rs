@@ -9,7 +9,7 @@ use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry, parse_ad
 /// The registry that the file names, beside the schemas that it pins; taken out of `file`.
 pub fn read_registry(
     document: &mut Document<'_>,
-    file: &mut file::File,
+    file: &mut file::ConfigFile,
 ) -> Checked<Option<SchemaRegistry>> {
     let kafka = file
         .input
@@ -18,7 +18,7 @@ pub fn read_registry(
     let format = kafka
         .and_then(|kafka| kafka.get_mut().format.as_mut())
         .map(Spanned::get_mut);
-    let Some(file::Format::Avro(avro)) = format else {
+    let Some(file::WrittenFormat::Avro(avro)) = format else {
         return Ok(None);
     };
     let avro = avro.get_mut();

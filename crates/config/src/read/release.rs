@@ -6,30 +6,32 @@ use crate::file;
 use crate::read::cells::GivenGrid;
 use crate::read::domain::{Domain, read_domain, read_label};
 use crate::read::draft::ReleaseDraft;
-use crate::read::noise::{Keys, NoiseRequest};
+use crate::read::noise::{NoiseKeys, NoiseRequest};
 use crate::read::pricing::Pricing;
-use crate::read::targets::Reader;
+use crate::read::targets::TargetReader;
 use crate::read::{as_checked, cells, names, private_order, targets};
-use crate::recorded::Recorded;
+use crate::recorded::RecordedSettings;
 use crate::select;
-use crate::select::{Search, Terms};
-use crate::settings::{Calibration, Choice, Coordinates, Function, NoiseKind, Payment, Selection};
+use crate::select::{CandidateSearch, ChoiceTerms};
+use crate::settings::{
+    AutoChoice, Calibration, Coordinates, NoiseKind, NoiseSelection, Payment, ReleasedFunction,
+};
 use crate::targets::cells as cells_target;
 use crate::targets::{FrequencyPlan, Labelled, ReadTarget, TargetContext, moments};
 use crate::text::{Checked, Document, Field, Reported, Spanned, values};
 use bernstream_noise::Mechanism;
-use bernstream_release::window::Axis;
+use bernstream_release::window::DomainAxis;
 use bernstream_synopsis::Basis;
-use bernstream_synopsis::description::{Names, Smoothness, Target};
+use bernstream_synopsis::description::{PlotNames, Smoothness, TargetDescription};
 use bernstream_synopsis::price::Price;
 
 /// Reads `[release]`. A choice by `"auto"` depends on `terms`; one that is `recorded` is kept.
 pub fn read_release(
     document: &mut Document<'_>,
     table: Spanned<file::Release>,
-    terms: Checked<Terms>,
+    terms: Checked<ChoiceTerms>,
     pricing: Checked<Pricing>,
-    recorded: Option<&Recorded>,
+    recorded: Option<&RecordedSettings>,
 ) -> Checked<ReleaseDraft> {
     let payment = pricing
         .as_ref()
@@ -89,7 +91,7 @@ pub fn read_release(
         function = builder.build(document, found.taken.on)?;
         selection = Some(found);
     }
-    let Choice { noise, on, order } = final_choice(&request, selection.as_ref(), first);
+    let AutoChoice { noise, on, order } = final_choice(&request, selection.as_ref(), first);
     let target_place = function.span();
     let ReadTarget {
         function,
@@ -129,12 +131,12 @@ pub fn read_release(
 /// The choice that is in use: that of the search, if there was one, with the order that the file gives.
 fn final_choice(
     request: &NoiseRequest,
-    selection: Option<&Selection>,
+    selection: Option<&NoiseSelection>,
     first: Coordinates,
-) -> Choice {
+) -> AutoChoice {
     let mut choice = match selection {
         Some(selection) => selection.taken.choice(),
-        None => Choice {
+        None => AutoChoice {
             noise: request.kinds.first().copied().unwrap_or(NoiseKind::Laplace),
             on: first,
             order: 1,
@@ -154,15 +156,15 @@ struct ReleaseParts {
     /// For moments with a smoothness, where the price is known.
     planned: Option<FrequencyPlan>,
     calibration: Checked<Option<Spanned<Calibration>>>,
-    names: Checked<Option<Names>>,
+    names: Checked<Option<PlotNames>>,
     domain: Checked<Domain>,
     label: Checked<Option<Spanned<Labelled>>>,
-    reader: Checked<Reader>,
+    reader: Checked<TargetReader>,
     /// The function is one of tables of cells.
     has_tables: bool,
-    windows: Field<file::WindowKind>,
+    windows: Field<file::WrittenWindowKind>,
     smoothness: Field<file::SmoothnessClaim>,
-    sampled: Field<file::Sampled>,
+    sampled: Field<file::SampledTable>,
 }
 
 impl ReleaseParts {
@@ -251,13 +253,13 @@ fn noise_request(
     written: &mut file::Release,
     payment: Option<Payment>,
 ) -> Checked<NoiseRequest> {
-    let keys = Keys {
+    let keys = NoiseKeys {
         noise: written.noise.take(),
         degree: written.degree.take(),
         order: written.order.take(),
         private_order: written.private_order.take(),
         points: written.points.take(),
-        cells: cells::Keys {
+        cells: cells::CellKeys {
             spline: written.spline.take(),
             step: written.step.take(),
         },
@@ -280,7 +282,7 @@ fn noise_request(
 
 fn read_calibration(
     document: &mut Document<'_>,
-    written: Field<file::Scale>,
+    written: Field<file::WrittenScale>,
     request: &Checked<NoiseRequest>,
 ) -> Checked<Option<Spanned<Calibration>>> {
     let is_laplace = match request {
@@ -288,9 +290,9 @@ fn read_calibration(
         Err(_) => true,
     };
     document.optional(written, |scale| match scale {
-        file::Scale::Tight => Ok(Calibration::Tight),
-        file::Scale::Paper if is_laplace => Ok(Calibration::Paper),
-        file::Scale::Paper => {
+        file::WrittenScale::Tight => Ok(Calibration::Tight),
+        file::WrittenScale::Paper if is_laplace => Ok(Calibration::Paper),
+        file::WrittenScale::Paper => {
             Err("\"paper\" is for Laplace noise: remove `scale` or `noise`".to_owned())
         }
     })
@@ -300,7 +302,7 @@ fn read_calibration(
 fn fits_the_request(
     document: &mut Document<'_>,
     request: &NoiseRequest,
-    function: &Function,
+    function: &ReleasedFunction,
     expected: &Option<Spanned<u64>>,
 ) -> Checked<()> {
     let shape = function.target.shape();
@@ -313,7 +315,7 @@ fn fits_the_request(
     }
     if let Some(expected) = expected
         && request.open_keys().is_empty()
-        && !matches!(function.about, Target::Density(_))
+        && !matches!(function.about, TargetDescription::Density(_))
     {
         let what = "has no effect: noise and size are fixed";
         return Err(document.fault(
@@ -327,8 +329,8 @@ fn fits_the_request(
 
 /// Builds the function of a release on the coordinates that are tried for it.
 struct FunctionBuilder<'a> {
-    reader: &'a Reader,
-    axes: &'a [Axis],
+    reader: &'a TargetReader,
+    axes: &'a [DomainAxis],
     columns: &'a [String],
     label: Option<&'a Spanned<Labelled>>,
     planned: Option<FrequencyPlan>,
@@ -356,13 +358,13 @@ impl<'a> FunctionBuilder<'a> {
         open: &'a [&'static str],
         expected_records: u64,
         price: Price,
-        terms: Terms,
-    ) -> Search<'a> {
+        terms: ChoiceTerms,
+    ) -> CandidateSearch<'a> {
         let orders = match &request.private_order {
             Some(private) => Some(private.get_ref().candidates.iter().copied().collect()),
             None => NoiseRequest::fixed_value(&request.order).map(|order| vec![order]),
         };
-        Search {
+        CandidateSearch {
             kinds: request.kinds.clone(),
             degree: NoiseRequest::fixed_value(&request.degree),
             orders,
@@ -384,9 +386,9 @@ impl<'a> FunctionBuilder<'a> {
         document: &mut Document<'_>,
         request: &NoiseRequest,
         target: &Spanned<ReadTarget>,
-        search: &Search<'_>,
-        kept: Option<Choice>,
-    ) -> Checked<Selection> {
+        search: &CandidateSearch<'_>,
+        kept: Option<AutoChoice>,
+    ) -> Checked<NoiseSelection> {
         let mut found = self.choose(document, request, target, search)?;
         if let Some(kept) = kept.and_then(|choice| search.only_choice(&choice)) {
             found.taken = self.choose(document, request, target, &kept)?.best;
@@ -400,8 +402,8 @@ impl<'a> FunctionBuilder<'a> {
         document: &mut Document<'_>,
         request: &NoiseRequest,
         target: &Spanned<ReadTarget>,
-        search: &Search<'_>,
-    ) -> Checked<Selection> {
+        search: &CandidateSearch<'_>,
+    ) -> Checked<NoiseSelection> {
         // Tried in a clone: what cannot be built is no candidate.
         let trial = document.clone();
         let chosen = search.choose_best(|on| {
@@ -420,7 +422,7 @@ impl<'a> FunctionBuilder<'a> {
 fn fitting_smoothness(
     document: &mut Document<'_>,
     smoothness: Spanned<file::SmoothnessClaim>,
-    function: &Spanned<Function>,
+    function: &Spanned<ReleasedFunction>,
 ) -> Checked<Smoothness> {
     let shape = function.get_ref().target.shape();
     if smoothness
@@ -505,7 +507,7 @@ fn no_choice_fault(
     document: &mut Document<'_>,
     request: &NoiseRequest,
     target: &Spanned<ReadTarget>,
-    search: &Search<'_>,
+    search: &CandidateSearch<'_>,
 ) -> Reported {
     let function = &target.get_ref().function;
     let place = request
@@ -521,7 +523,7 @@ fn no_choice_fault(
             r#""auto" tries lattices of at most degree 546 on one axis, 52 on two and 16 on three"#;
         return document.fault(place, what, "give the order too, or use a smaller degree");
     }
-    let Search { price, terms, .. } = *search;
+    let CandidateSearch { price, terms, .. } = *search;
     let kind = request.kinds.first().copied();
     let law = kind.unwrap_or(NoiseKind::Laplace).noise_distribution();
     let values = function.target.shape().value_count();

@@ -6,11 +6,11 @@ use std::ops::Range;
 use crate::file;
 use crate::read::draft::ReleaseDraft;
 use crate::read::{as_checked, pricing, privacy, release};
-use crate::recorded::Recorded;
-use crate::select::Terms;
-use crate::settings::{Privacy, most_values};
+use crate::recorded::RecordedSettings;
+use crate::select::ChoiceTerms;
+use crate::settings::{PrivacySettings, most_values};
 use crate::text::{Checked, Document, Field, Spanned};
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::grid::SpanGrid;
 
 /// The place of the whole document, which has no table header.
 pub const ROOT: Range<usize> = 0..0;
@@ -20,16 +20,16 @@ pub const MESSAGE_LIMIT: usize = 1_000_000;
 
 /// The two sections as written, and what else of the file they depend on.
 pub struct WrittenReleases {
-    pub privacy: Field<file::Privacy>,
+    pub privacy: Field<file::PrivacyTable>,
     pub releases: Field<file::Releases>,
     /// `None` if it has a fault.
-    pub grid: Option<Grid>,
+    pub grid: Option<SpanGrid>,
     pub to_kafka: bool,
 }
 
 /// `[privacy]`, and every release under it.
 pub struct PrivateReleases {
-    pub privacy: Checked<Privacy>,
+    pub privacy: Checked<PrivacySettings>,
     pub drafts: Checked<Vec<ReleaseDraft>>,
 }
 
@@ -37,13 +37,13 @@ pub struct PrivateReleases {
 pub fn privacy_and_releases(
     document: &mut Document<'_>,
     written: WrittenReleases,
-    recorded: Option<&Recorded>,
+    recorded: Option<&RecordedSettings>,
 ) -> PrivateReleases {
     let privacy = document
         .required(&ROOT, "privacy", written.privacy, Ok)
         .and_then(|table| privacy::read_privacy(document, table, recorded));
     let terms = match &privacy {
-        Ok(privacy) => Ok(Terms {
+        Ok(privacy) => Ok(ChoiceTerms {
             adjacency: privacy.adjacency,
             contributions: privacy.unit.most_contributions(),
             most_values: if written.to_kafka {

@@ -9,15 +9,17 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::read::draft::ReleaseDraft;
-use crate::settings::{NoiseKind, Privacy, Unit};
+use crate::settings::{NoiseKind, PrivacySettings, PrivacyUnit};
 use crate::text::{Checked, Document, Field, Reported, Spanned, values};
 use crate::{canonical, file};
-use bernstream_functions::sampled::{Clipped, Neighbours, SampledChange, SampledTarget};
-use bernstream_functions::sampler::{Plan, Prior};
+use bernstream_functions::sampled::{
+    ClippedTarget, NeighbouringWindows, SampledChange, SampledTarget,
+};
+use bernstream_functions::sampler::{RecordPrior, SamplingPlan};
 use bernstream_ledger::Digest;
 use bernstream_noise::Mechanism;
 use bernstream_synopsis::description;
-use bernstream_synopsis::description::{Definition, PriorColumn, Random};
+use bernstream_synopsis::description::{PriorColumn, PrivacyDefinition, RandomPrivacy};
 use bernstream_synopsis::{Adjacency, Sensitivity};
 
 /// The largest epsilon of pure differential privacy that is accepted; it is also the largest total.
@@ -25,9 +27,9 @@ const MOST_AT_WORST: f64 = 1000.0;
 
 /// The input of the sampler. All of it comes from the configuration, none of it from records.
 #[derive(Clone, Debug)]
-pub struct Study {
-    pub neighbours: Neighbours,
-    pub plan: Plan,
+pub struct SamplerInput {
+    pub neighbours: NeighbouringWindows,
+    pub plan: SamplingPlan,
     /// The size of one grid unit, and what it is a size of.
     pub unit: f64,
     pub quantity: String,
@@ -38,10 +40,10 @@ pub struct Study {
     question: Value,
 }
 
-impl Study {
+impl SamplerInput {
     /// The table `[release.sampled.result]` to add to the configuration.
     pub fn result_table(&self, change: SampledChange) -> String {
-        let Plan {
+        let SamplingPlan {
             samples,
             order,
             rho,
@@ -63,7 +65,7 @@ impl Study {
 
     /// SHA-256 of the question and the answer, so that an edit of either is detected.
     fn result_digest(&self, change: SampledChange) -> String {
-        let Plan {
+        let SamplingPlan {
             gamma,
             samples,
             order,
@@ -89,7 +91,7 @@ pub fn composition_fault(document: &mut Document<'_>, place: Range<usize>) -> Re
 pub fn apply_sampled_sensitivity(
     document: &mut Document<'_>,
     drafts: &mut [ReleaseDraft],
-    privacy: &mut Privacy,
+    privacy: &mut PrivacySettings,
 ) -> Checked<()> {
     let several = drafts.len() > 1;
     let Some(draft) = drafts.iter_mut().find(|draft| draft.sampled.is_some()) else {
@@ -102,7 +104,7 @@ pub fn apply_sampled_sensitivity(
         return Err(composition_fault(document, table.span()));
     }
     if let Some(windows) = &draft.windows
-        && !matches!(windows.get_ref(), file::WindowKind::Tumbling)
+        && !matches!(windows.get_ref(), file::WrittenWindowKind::Tumbling)
     {
         let what = "reads several windows, and the sensitivity was sampled for the records of one";
         return Err(document.fault(windows.span(), what, r#"use "tumbling""#));
@@ -116,7 +118,7 @@ pub fn apply_sampled_sensitivity(
     };
     let place = written.span();
     let change = sampled_change(document, &study, written)?;
-    let Study {
+    let SamplerInput {
         neighbours,
         plan,
         range,
@@ -148,7 +150,7 @@ pub fn apply_sampled_sensitivity(
             "narrow the range that values are clipped to, or widen the prior",
         ));
     }
-    privacy.definition = Definition::Random(Random {
+    privacy.definition = PrivacyDefinition::Random(RandomPrivacy {
         gamma: plan.gamma,
         records: neighbours.records,
         prior,
@@ -171,7 +173,7 @@ pub fn apply_sampled_sensitivity(
 /// The change that was sampled, as written; a fault if it is not the result of `study`.
 fn sampled_change(
     document: &mut Document<'_>,
-    study: &Study,
+    study: &SamplerInput,
     written: Spanned<file::SampledResult>,
 ) -> Checked<SampledChange> {
     let place = written.span();
@@ -186,7 +188,7 @@ fn sampled_change(
         sup: sup?.into_inner(),
         sum: sum?.into_inner(),
     };
-    let plan = Plan {
+    let plan = SamplingPlan {
         samples: samples?.into_inner(),
         order: order?.into_inner(),
         rho: rho?.into_inner(),
@@ -203,10 +205,10 @@ fn sampled_change(
 /// The question that is sampled; the result in the table is not looked at.
 pub fn sampled_study(
     document: &mut Document<'_>,
-    table: Spanned<file::Sampled>,
+    table: Spanned<file::SampledTable>,
     draft: &ReleaseDraft,
-    privacy: &Privacy,
-) -> Checked<Study> {
+    privacy: &PrivacySettings,
+) -> Checked<SamplerInput> {
     let place = table.span();
     let written = table.into_inner();
     let gamma = document.required(&place, "gamma", written.gamma, |gamma| {
@@ -224,8 +226,8 @@ pub fn sampled_study(
     can_be_sampled(document, place, draft, privacy)?;
     let gamma = gamma?;
     let plan = match samples? {
-        Some(samples) => Plan::new(samples.into_inner(), *gamma.get_ref()),
-        None => Plan::for_gamma(*gamma.get_ref()),
+        Some(samples) => SamplingPlan::new(samples.into_inner(), *gamma.get_ref()),
+        None => SamplingPlan::for_gamma(*gamma.get_ref()),
     };
     let plan = plan.map_err(|error| document.fault(gamma.span(), error.to_string(), ""))?;
     let seed = seed?.into_inner();
@@ -240,7 +242,7 @@ pub fn sampled_study(
     let in_grid_units = range
         .get_ref()
         .map(|end| ((end - function.scaling.offset()) / function.grid_unit()).round() as i128);
-    let target = Clipped::new(function.target.clone(), in_grid_units)
+    let target = ClippedTarget::new(function.target.clone(), in_grid_units)
         .map_err(|error| document.fault(range.span(), error.to_string(), ""))?;
     let shape = function.target.shape();
     // Another number where the same question has another answer. The first did not let values become invalid.
@@ -263,8 +265,8 @@ pub fn sampled_study(
         "range": range.get_ref(),
         "seed": seed,
     });
-    Ok(Study {
-        neighbours: Neighbours {
+    Ok(SamplerInput {
+        neighbours: NeighbouringWindows {
             target,
             prior: prior.distribution,
             records,
@@ -285,9 +287,9 @@ fn can_be_sampled(
     document: &mut Document<'_>,
     place: Range<usize>,
     draft: &ReleaseDraft,
-    privacy: &Privacy,
+    privacy: &PrivacySettings,
 ) -> Checked<()> {
-    if privacy.unit != Unit::Record {
+    if privacy.unit != PrivacyUnit::Record {
         let what = "a sampled sensitivity protects single records, not all records of a user";
         return Err(document.fault(
             place,
@@ -295,7 +297,7 @@ fn can_be_sampled(
             "use privacy.unit = \"record\", or leave out [release.sampled]",
         ));
     }
-    if privacy.definition != Definition::PureEpsilon {
+    if privacy.definition != PrivacyDefinition::PureEpsilon {
         let what = format!(
             "a sampled sensitivity needs a pure budget, and [privacy] has {}",
             privacy.definition
@@ -327,7 +329,7 @@ fn window_records(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: Field<u32>,
-    privacy: &Privacy,
+    privacy: &PrivacySettings,
 ) -> Checked<u32> {
     let known = privacy.records_per_window;
     let Some(records) = document.optional(written, values::count)? else {
@@ -359,8 +361,10 @@ fn clipping_range(
     draft: &ReleaseDraft,
 ) -> Checked<Spanned<[f64; 2]>> {
     let own = match &draft.function.get_ref().about {
-        description::Target::Regression(regression) => Some([regression.min, regression.max]),
-        description::Target::Probability(_) => Some([0.0, 1.0]),
+        description::TargetDescription::Regression(regression) => {
+            Some([regression.min, regression.max])
+        }
+        description::TargetDescription::Probability(_) => Some([0.0, 1.0]),
         _ => None,
     };
     if let Some(own) = own
@@ -383,14 +387,14 @@ fn clipping_range(
 /// The prior distribution, as it is described and as it is drawn from.
 struct ReadPrior {
     columns: Vec<PriorColumn>,
-    distribution: Prior,
+    distribution: RecordPrior,
 }
 
 /// The prior distribution of every column, in the order of the columns.
 fn read_prior(
     document: &mut Document<'_>,
     place: &Range<usize>,
-    written: Field<Vec<Spanned<file::PriorColumn>>>,
+    written: Field<Vec<Spanned<file::PriorColumnTable>>>,
     draft: &ReleaseDraft,
 ) -> Checked<ReadPrior> {
     let list = document.required(place, "prior", written, Ok)?;
@@ -426,7 +430,7 @@ fn read_prior(
     let mut laws = columns.iter().map(|known| known.law.clone());
     let axes = draft.axes.iter().cloned().zip(laws.by_ref()).collect();
     let label = draft.label.clone().zip(laws.next());
-    let distribution = Prior::new(axes, label)
+    let distribution = RecordPrior::new(axes, label)
         .map_err(|error| document.fault(list_place, error.to_string(), ""))?;
     Ok(ReadPrior {
         columns,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::file;
-use crate::settings::Input;
+use crate::settings::InputParams;
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_worker::scale;
 
@@ -16,7 +16,7 @@ const MOST_OF_USERS: u32 = 64;
 #[derive(Clone, Copy)]
 pub struct ScaleContext<'a> {
     pub pipeline: &'a str,
-    pub input: &'a Input,
+    pub input: &'a InputParams,
     pub publish_delay: Duration,
     pub has_users: bool,
     pub is_for_operators: bool,
@@ -24,7 +24,7 @@ pub struct ScaleContext<'a> {
 
 pub fn read_scale(
     document: &mut Document<'_>,
-    table: Spanned<file::SplitReading>,
+    table: Spanned<file::ScaleTable>,
     around: ScaleContext<'_>,
 ) -> Checked<scale::ScaleParams> {
     let place = table.span();
@@ -36,7 +36,7 @@ pub fn read_scale(
         has_users,
         is_for_operators,
     } = around;
-    let Input::Kafka(input) = input else {
+    let InputParams::Kafka(input) = input else {
         return Err(document.fault(
             place,
             "splits reading a topic",

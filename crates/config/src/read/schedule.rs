@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::file;
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::grid::SpanGrid;
 
 /// `[windows]`
 pub struct Schedule {
-    pub grid: Grid,
+    pub grid: SpanGrid,
     pub end: Option<Timestamp>,
     pub allowed_lateness: Duration,
     /// The place where `grace` is written.
@@ -23,7 +23,7 @@ pub struct Schedule {
 /// Reads `[windows]`; `from_kafka` is `None` if the kind of input is unknown: then the keys of neither kind are required.
 pub fn read_schedule(
     document: &mut Document<'_>,
-    table: Spanned<file::Windows>,
+    table: Spanned<file::WindowsTable>,
     from_kafka: Option<bool>,
 ) -> Checked<Schedule> {
     let place = table.span();
@@ -47,7 +47,7 @@ pub fn read_schedule(
     let origin = origin?.into_inner();
     let length = length?.into_inner();
     let end = end?;
-    let Some(grid) = Grid::new(origin, length) else {
+    let Some(grid) = SpanGrid::new(origin, length) else {
         return Err(document.fault(place, "the windows have no length", ""));
     };
     if let Some(end) = &end {

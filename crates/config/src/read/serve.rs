@@ -16,7 +16,7 @@ pub struct ServeSettings {
 
 pub fn read_serve(
     document: &mut Document<'_>,
-    table: Spanned<file::Serve>,
+    table: Spanned<file::ServeTable>,
 ) -> Checked<ServeSettings> {
     let place = table.span();
     let written = table.into_inner();
@@ -28,8 +28,8 @@ pub fn read_serve(
         .map(|name| read_host(document, name))
         .collect();
     let detail = match written.detail.map(Spanned::into_inner) {
-        Some(file::Detail::Operator) => MetricsDetail::Operator,
-        Some(file::Detail::Safe) | None => MetricsDetail::Safe,
+        Some(file::WrittenDetail::Operator) => MetricsDetail::Operator,
+        Some(file::WrittenDetail::Safe) | None => MetricsDetail::Safe,
     };
     let listen: SocketAddr = listen?.into_inner();
     let dashboard: Option<Spanned<SocketAddr>> = dashboard?;

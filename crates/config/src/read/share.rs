@@ -7,7 +7,7 @@ use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_synopsis::price::Price;
 
 /// A shared budget, and the total that this pipeline has of it: its share, rounded down.
-pub struct Share {
+pub struct BudgetShare {
     pub own: Price,
     pub budget: SharedBudget,
 }
@@ -15,10 +15,10 @@ pub struct Share {
 /// Reads `budget`; `whole` is the total that stands beside it.
 pub fn read_share(
     document: &mut Document<'_>,
-    table: Spanned<file::SharedBudget>,
+    table: Spanned<file::SharedBudgetTable>,
     composition: &Field<Composition>,
     whole: Checked<Price>,
-) -> Checked<Share> {
+) -> Checked<BudgetShare> {
     let place = table.span();
     let written = table.into_inner();
     let topic = document.required(&place, "topic", written.topic, values::name);
@@ -53,5 +53,5 @@ pub fn read_share(
         share,
         whole,
     };
-    Ok(Share { own, budget })
+    Ok(BudgetShare { own, budget })
 }

@@ -8,13 +8,13 @@ use crate::targets::{ReadTarget, TargetContext, with_targets};
 use crate::text::{Checked, Document, Field, Spanned};
 
 /// Builds the function of one table; called once for each size that is tried.
-pub type Reader =
+pub type TargetReader =
     Box<dyn Fn(&mut Document<'_>, &TargetContext<'_>) -> Checked<Spanned<ReadTarget>>>;
 
 /// The name of a target table, and its reader if the table is there.
 struct TargetTable {
     name: &'static str,
-    reader: Option<Reader>,
+    reader: Option<TargetReader>,
 }
 
 macro_rules! target_tables {
@@ -34,7 +34,7 @@ pub fn only_target(
     document: &mut Document<'_>,
     place: Range<usize>,
     release: &mut file::Release,
-) -> Checked<Reader> {
+) -> Checked<TargetReader> {
     let mut known = Vec::new();
     let mut given = Vec::new();
     let mut only = None;
@@ -55,7 +55,7 @@ pub fn only_target(
 fn target_reader<T: Clone + 'static>(
     table: Field<T>,
     read: fn(&mut Document<'_>, &TargetContext<'_>, &Range<usize>, T) -> Checked<ReadTarget>,
-) -> Option<Reader> {
+) -> Option<TargetReader> {
     let table = table?;
     Some(Box::new(move |document, context| {
         let place = table.span();

@@ -21,9 +21,9 @@ pub fn read_windowing(
     };
     let pane = schedule.grid.length();
     let kind = match written.get_ref() {
-        file::WindowKind::Tumbling => return Ok(WindowKind::Tumbling),
-        file::WindowKind::Hopping(length) => hopping(document, length, pane)?,
-        file::WindowKind::Cumulative(length) => cumulative(document, length, pane)?,
+        file::WrittenWindowKind::Tumbling => return Ok(WindowKind::Tumbling),
+        file::WrittenWindowKind::Hopping(length) => hopping(document, length, pane)?,
+        file::WrittenWindowKind::Cumulative(length) => cumulative(document, length, pane)?,
     };
     can_be_summed(document, draft, written, kind)?;
     Ok(kind)
@@ -78,7 +78,7 @@ fn cumulative(
 fn can_be_summed(
     document: &mut Document<'_>,
     draft: &ReleaseDraft,
-    written: &Spanned<file::WindowKind>,
+    written: &Spanned<file::WrittenWindowKind>,
     kind: WindowKind,
 ) -> Checked<()> {
     if !draft.function.get_ref().target.is_sum() {

@@ -2,21 +2,21 @@
 
 use std::f64::consts::TAU;
 
-use crate::select::search::{Build, Judge, Search};
-use crate::settings::{Candidate, CellGrid, Coordinates, Function, NoiseKind};
+use crate::select::search::{BuildFunction, CandidateSearch, CandidateTask};
+use crate::settings::{CellGrid, Coordinates, NoiseCandidate, NoiseKind, ReleasedFunction};
 use bernstream_synopsis::cell_error;
 use bernstream_synopsis::cell_error::CellError;
-use bernstream_synopsis::description::{CellLabel, Cells, Target};
+use bernstream_synopsis::description::{CellLabel, Cells, TargetDescription};
 use bernstream_synopsis::histogram::Spline;
-use bernstream_synopsis::predict::Expected;
+use bernstream_synopsis::predict::ExpectedErrors;
 use bernstream_synopsis::{Adjacency, Basis, CellBasis};
 
 /// Most cells of a grid that is tried, so that a worker starts within seconds.
 const MOST_CELLS: usize = 20_000;
 
-impl Search<'_> {
+impl CandidateSearch<'_> {
     /// Every spline with every grid.
-    pub(super) fn cell_judges(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
+    pub(super) fn cell_judges(&self, build: &BuildFunction<'_>) -> Vec<CandidateTask<'_>> {
         let kinds = self.kinds_of_family(NoiseKind::is_on_cells);
         if kinds.is_empty() {
             return Vec::new();
@@ -37,7 +37,7 @@ impl Search<'_> {
             Some(spline) => vec![spline],
             None => Spline::ALL.to_vec(),
         };
-        let mut judges: Vec<Judge<'_>> = Vec::new();
+        let mut judges: Vec<CandidateTask<'_>> = Vec::new();
         for spline in splines {
             let grids = self.built_grids(build, spline, &widths);
             let kinds = kinds.clone();
@@ -47,7 +47,12 @@ impl Search<'_> {
     }
 
     /// The grids that are tried with a spline, but those that are too large.
-    fn built_grids(&self, build: &Build<'_>, spline: Spline, widths: &[f64]) -> Vec<BuiltGrid> {
+    fn built_grids(
+        &self,
+        build: &BuildFunction<'_>,
+        spline: Spline,
+        widths: &[f64],
+    ) -> Vec<BuiltGrid> {
         let grids = match &self.steps {
             Some(grid) => vec![grid.steps().to_vec()],
             None => cell_error::candidate_grids(spline, widths),
@@ -65,7 +70,7 @@ impl Search<'_> {
     }
 
     /// The best grid for each kind of noise.
-    fn best_grids(&self, kinds: &[NoiseKind], grids: &[BuiltGrid]) -> Vec<Candidate> {
+    fn best_grids(&self, kinds: &[NoiseKind], grids: &[BuiltGrid]) -> Vec<NoiseCandidate> {
         let mut found = Vec::new();
         for kind in kinds {
             let judged = grids.iter().filter_map(|grid| self.judge_grid(*kind, grid));
@@ -82,11 +87,11 @@ impl Search<'_> {
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
     fn natural_errors(
         &self,
-        function: &Function,
+        function: &ReleasedFunction,
         basis: &CellBasis,
         error: &CellError,
-    ) -> Expected {
-        let Target::Cells(cells) = &function.about else {
+    ) -> ExpectedErrors {
+        let TargetDescription::Cells(cells) = &function.about else {
             return error.worst_case_errors();
         };
         let reader = (0..self.axes.len()).map(|axis| (TAU / basis.precision[axis][axis]).sqrt());
@@ -127,9 +132,12 @@ impl Search<'_> {
             scale,
             (self.expected_records as f64, a_record),
         );
-        let is_ratio = matches!(&function.about, Target::Cells(Cells { label: Some(_) }));
+        let is_ratio = matches!(
+            &function.about,
+            TargetDescription::Cells(Cells { label: Some(_) })
+        );
         let error = if is_ratio { error.of_a_ratio() } else { error };
-        let candidate = Candidate {
+        let candidate = NoiseCandidate {
             noise: kind,
             on: Coordinates::Cells(built.grid),
             order: 1,
@@ -143,11 +151,11 @@ impl Search<'_> {
 /// A grid of cells, and the function on it.
 struct BuiltGrid {
     grid: CellGrid,
-    function: Function,
+    function: ReleasedFunction,
 }
 
 /// A candidate, and the error that it is compared by.
 struct JudgedGrid {
     error: CellError,
-    candidate: Candidate,
+    candidate: NoiseCandidate,
 }

@@ -4,16 +4,16 @@
 
 use std::thread;
 
-use crate::select::search::{Judge, Search};
-use crate::settings::{Candidate, Coordinates, Function, Selection};
+use crate::select::search::{CandidateSearch, CandidateTask};
+use crate::settings::{Coordinates, NoiseCandidate, NoiseSelection, ReleasedFunction};
 
-impl Search<'_> {
+impl CandidateSearch<'_> {
     /// The best candidate; `None` if no candidate can be built, drawn and sent. `build` returns the function on given
     /// coordinates.
     pub fn choose_best(
         &self,
-        build: impl Fn(Coordinates) -> Option<Function>,
-    ) -> Option<Selection> {
+        build: impl Fn(Coordinates) -> Option<ReleasedFunction>,
+    ) -> Option<NoiseSelection> {
         let families = [
             self.lattice_judges(&build),
             self.point_judges(&build),
@@ -28,7 +28,7 @@ impl Search<'_> {
             .min_by(|a, b| a.expected.spread.total_cmp(&b.expected.spread))?;
         let rough = build(best.on).and_then(|function| self.worst_functions(&function));
         let open = self.open.to_vec();
-        Some(Selection {
+        Some(NoiseSelection {
             open,
             candidates,
             best,
@@ -39,7 +39,7 @@ impl Search<'_> {
 }
 
 /// The candidates that all of them find, in their order.
-fn side_by_side<'a>(judges: impl Iterator<Item = Judge<'a>>) -> Vec<Candidate> {
+fn side_by_side<'a>(judges: impl Iterator<Item = CandidateTask<'a>>) -> Vec<NoiseCandidate> {
     thread::scope(|scope| {
         let workers: Vec<_> = judges.map(|judge| scope.spawn(judge)).collect();
         workers

@@ -1,10 +1,10 @@
 //! Values on a lattice, with noise on each: every degree at every order.
 
-use crate::select::search::{Build, Judge, Search};
-use crate::settings::{Candidate, Coordinates, Function, NoiseKind};
+use crate::select::search::{BuildFunction, CandidateSearch, CandidateTask};
+use crate::settings::{Coordinates, NoiseCandidate, NoiseKind, ReleasedFunction};
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::predict;
-use bernstream_synopsis::predict::Expected;
+use bernstream_synopsis::predict::ExpectedErrors;
 use bernstream_synopsis::{Basis, Shape};
 
 /// The degrees that are tried, where [`is_quick`] allows.
@@ -23,9 +23,9 @@ pub fn first_degree() -> u32 {
     DEGREES[0]
 }
 
-impl Search<'_> {
+impl CandidateSearch<'_> {
     /// The lattices, each for itself.
-    pub(super) fn lattice_judges(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
+    pub(super) fn lattice_judges(&self, build: &BuildFunction<'_>) -> Vec<CandidateTask<'_>> {
         let kinds = self.kinds_of_family(NoiseKind::is_on_lattice);
         if kinds.is_empty() {
             return Vec::new();
@@ -40,7 +40,7 @@ impl Search<'_> {
         }
         // An affine function is the same whatever degree is asked for.
         lattices.dedup_by_key(|lattice| lattice.function.target.shape());
-        let mut judges: Vec<Judge<'_>> = Vec::new();
+        let mut judges: Vec<CandidateTask<'_>> = Vec::new();
         for lattice in lattices {
             let kinds = kinds.clone();
             judges.push(Box::new(move || self.judge_lattice(&kinds, &lattice)));
@@ -49,7 +49,7 @@ impl Search<'_> {
     }
 
     /// Every order of each kind of noise on one lattice; none if it cannot be drawn or sent.
-    fn judge_lattice(&self, kinds: &[NoiseKind], lattice: &BuiltLattice) -> Vec<Candidate> {
+    fn judge_lattice(&self, kinds: &[NoiseKind], lattice: &BuiltLattice) -> Vec<NoiseCandidate> {
         let BuiltLattice { on, function } = lattice;
         let shape = function.target.shape();
         if shape.value_count() > self.terms.most_values || !is_quick(&shape) {
@@ -80,7 +80,7 @@ impl Search<'_> {
                     let noise = scale * band.expected_sup;
                     let within = scale * band.half_width;
                     vec![
-                        Expected {
+                        ExpectedErrors {
                             noise,
                             approximation: 0.0,
                             error: noise,
@@ -92,7 +92,7 @@ impl Search<'_> {
                 }
             };
             for (order, expected) in orders.iter().zip(expected) {
-                candidates.push(Candidate {
+                candidates.push(NoiseCandidate {
                     noise: *kind,
                     on: *on,
                     order: *order,
@@ -108,5 +108,5 @@ impl Search<'_> {
 /// A lattice, and the function on it.
 struct BuiltLattice {
     on: Coordinates,
-    function: Function,
+    function: ReleasedFunction,
 }

@@ -20,11 +20,11 @@ mod points;
 mod search;
 
 pub use lattices::{first_degree, is_quick};
-pub use search::{Search, Terms};
+pub use search::{CandidateSearch, ChoiceTerms};
 
 #[cfg(test)]
 mod tests {
-    use crate::Settings;
+    use crate::WorkerSettings;
 
     const FLIGHTS: &str = include_str!("../../../../tests/data/lattice.toml");
 
@@ -35,7 +35,7 @@ mod tests {
             assert!(text.contains(old), "{old}");
             text.replace(old, new)
         });
-        let settings = Settings::parse(&text, "test").unwrap();
+        let settings = WorkerSettings::parse(&text, "test").unwrap();
         (
             settings.releases[0].shape().degree,
             settings.releases[0].order,

@@ -1,11 +1,11 @@
 //! Kernel points, with noise on the whitened coordinates: chosen one after the other, or evenly spaced.
 
-use crate::select::search::{Build, Judge, Search};
-use crate::settings::{Candidate, Coordinates, NoiseKind};
-use bernstream_synopsis::machine::Kernel;
+use crate::select::search::{BuildFunction, CandidateSearch, CandidateTask};
+use crate::settings::{Coordinates, NoiseCandidate, NoiseKind};
+use bernstream_synopsis::machine::CubeKernel;
 use bernstream_synopsis::predict;
 use bernstream_synopsis::rough::WorstCaseFunctions;
-use bernstream_synopsis::whitened::{Counts, Points};
+use bernstream_synopsis::whitened::{AxisCounts, Points};
 use bernstream_synopsis::{Basis, KernelBasis, PointKernel};
 
 /// The numbers of points that are tried, where they are chosen one after the other.
@@ -18,9 +18,9 @@ const STEPS: [f64; 14] = [
     4.0, 3.4, 3.0, 2.6, 2.3, 2.0, 1.8, 1.6, 1.45, 1.3, 1.2, 1.1, 1.0, 0.9,
 ];
 
-impl Search<'_> {
+impl CandidateSearch<'_> {
     /// The points that are chosen one after the other, all numbers of them together; and those that are evenly spaced.
-    pub(super) fn point_judges(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
+    pub(super) fn point_judges(&self, build: &BuildFunction<'_>) -> Vec<CandidateTask<'_>> {
         let kinds = self.kinds_of_family(NoiseKind::is_on_points);
         if kinds.is_empty() {
             return Vec::new();
@@ -69,7 +69,7 @@ impl Search<'_> {
         }
         let axes = self.axes.len();
         let judge = PointJudge { scales, rough };
-        let mut judges: Vec<Judge<'_>> = Vec::new();
+        let mut judges: Vec<CandidateTask<'_>> = Vec::new();
         for grid in grids {
             let kernel = kernel.clone();
             let judge = judge.clone();
@@ -92,10 +92,10 @@ impl Search<'_> {
     }
 
     /// Grids of at most so many points, as fine along every axis as the kernel is wide; for kernels that are as wide everywhere.
-    fn point_grids(&self, kernel: &PointKernel, most: usize) -> Vec<Counts> {
+    fn point_grids(&self, kernel: &PointKernel, most: usize) -> Vec<AxisCounts> {
         if !matches!(
             kernel,
-            PointKernel::Gaussian { .. } | PointKernel::Machine(Kernel::Gaussian { .. })
+            PointKernel::Gaussian { .. } | PointKernel::Machine(CubeKernel::Gaussian { .. })
         ) {
             return Vec::new();
         }
@@ -110,7 +110,7 @@ impl Search<'_> {
                         .max(1.0) as u32,
                 );
             }
-            if let Some(counts) = Counts::new(&along)
+            if let Some(counts) = AxisCounts::new(&along)
                 && counts.point_count() <= most
             {
                 grids.push(counts);
@@ -141,8 +141,8 @@ impl PointJudge {
         &self,
         points: &Points,
         counts: &[usize],
-        grid: Option<Counts>,
-    ) -> Vec<Candidate> {
+        grid: Option<AxisCounts>,
+    ) -> Vec<NoiseCandidate> {
         let mut candidates = Vec::new();
         for NoiseScale { kind, scale } in &self.scales {
             let expected = predict::point_errors(
@@ -159,7 +159,7 @@ impl PointJudge {
                         most: u32::try_from(*count).unwrap_or(u32::MAX),
                     },
                 };
-                candidates.push(Candidate {
+                candidates.push(NoiseCandidate {
                     noise: *kind,
                     on,
                     order: 1,

@@ -2,19 +2,20 @@
 //! family is judged.
 
 use crate::settings::{
-    Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind,
+    AutoChoice, CellGrid, Coordinates, FunctionHeight, FunctionRoughness, NoiseCandidate,
+    NoiseKind, ReleasedFunction,
 };
 use bernstream_noise::Mechanism;
 use bernstream_noise::concentrated::epsilon_of_ball;
-use bernstream_release::window::Axis;
+use bernstream_release::window::DomainAxis;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::price::Price;
-use bernstream_synopsis::rough::{Kind, WorstCaseFunctions};
+use bernstream_synopsis::rough::{WorstCaseFunctions, WorstCaseKind};
 
 /// The candidates to choose from, and what the choice depends on.
 #[derive(Clone, Debug)]
-pub struct Search<'a> {
+pub struct CandidateSearch<'a> {
     /// Never empty.
     pub kinds: Vec<NoiseKind>,
     /// A fixed degree, or those of the list.
@@ -33,13 +34,13 @@ pub struct Search<'a> {
     pub tables: u32,
     pub expected_records: u64,
     pub price: Price,
-    pub terms: Terms,
-    pub axes: &'a [Axis],
+    pub terms: ChoiceTerms,
+    pub axes: &'a [DomainAxis],
 }
 
 /// Settings of other sections of the file that the choice depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct ChoiceTerms {
     pub adjacency: Adjacency,
     pub contributions: u32,
     /// The most values that a message holds.
@@ -47,14 +48,14 @@ pub struct Terms {
 }
 
 /// The function on given coordinates; `None` where it cannot be built on them.
-pub type Build<'a> = dyn Fn(Coordinates) -> Option<Function> + 'a;
+pub type BuildFunction<'a> = dyn Fn(Coordinates) -> Option<ReleasedFunction> + 'a;
 
 /// Judges some candidates of a family; it may run beside the others.
-pub type Judge<'a> = Box<dyn FnOnce() -> Vec<Candidate> + Send + 'a>;
+pub type CandidateTask<'a> = Box<dyn FnOnce() -> Vec<NoiseCandidate> + Send + 'a>;
 
-impl Search<'_> {
+impl CandidateSearch<'_> {
     /// The search for this choice alone, with the orders that it may have; `None` if it is not what the file asks for.
-    pub fn only_choice(&self, choice: &Choice) -> Option<Self> {
+    pub fn only_choice(&self, choice: &AutoChoice) -> Option<Self> {
         let mut degree = None;
         let mut points = None;
         let mut grid = None;
@@ -78,7 +79,7 @@ impl Search<'_> {
         // Fixed orders are those of the file: a window may choose among them.
         let orders = self.orders.clone().or(Some(vec![choice.order]));
         let kinds = vec![choice.noise];
-        is_asked.then(|| Search {
+        is_asked.then(|| CandidateSearch {
             kinds,
             degree,
             orders,
@@ -99,8 +100,8 @@ impl Search<'_> {
     }
 
     /// The scale of the noise, in natural units.
-    pub(super) fn noise_scale(&self, kind: NoiseKind, function: &Function) -> Option<f64> {
-        let Terms {
+    pub(super) fn noise_scale(&self, kind: NoiseKind, function: &ReleasedFunction) -> Option<f64> {
+        let ChoiceTerms {
             adjacency,
             contributions,
             ..
@@ -129,21 +130,24 @@ impl Search<'_> {
 
     /// The functions that are assumed, in natural units; none if nothing is known about them.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
-    pub(super) fn worst_functions(&self, function: &Function) -> Option<WorstCaseFunctions> {
+    pub(super) fn worst_functions(
+        &self,
+        function: &ReleasedFunction,
+    ) -> Option<WorstCaseFunctions> {
         let records = self.expected_records as f64;
-        let Feature { kernel, height } = function.feature.clone()?;
+        let FunctionRoughness { kernel, height } = function.feature.clone()?;
         let is = match height {
-            Height::AllRecords => {
+            FunctionHeight::AllRecords => {
                 let most = function
                     .target
                     .sup_sensitivity(Adjacency::AddRemove, 1)
                     .ok()? as f64
                     * function.grid_unit();
-                Kind::Heap(records * most)
+                WorstCaseKind::Heap(records * most)
             }
-            Height::Each(height) => Kind::Heap(records * height),
-            Height::Fixed(height) => Kind::Bounded(height),
-            Height::Covered { limit, gap } => Kind::Alternating {
+            FunctionHeight::Each(height) => WorstCaseKind::Heap(records * height),
+            FunctionHeight::Fixed(height) => WorstCaseKind::Bounded(height),
+            FunctionHeight::Covered { limit, gap } => WorstCaseKind::Alternating {
                 height: limit * (gap * records).min(1.0),
                 least: 2.0,
             },

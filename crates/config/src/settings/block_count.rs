@@ -22,7 +22,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
     use bernstream_synopsis::clock::Timestamp;
-    use bernstream_synopsis::grid::Grid;
+    use bernstream_synopsis::grid::SpanGrid;
 
     #[test]
     fn the_most_blocks_of_a_window_is_what_the_grid_says() {
@@ -39,7 +39,7 @@ mod tests {
         ] {
             let [w, b] = [window, block].map(Duration::from_micros);
             let [windows, blocks] =
-                [w, b].map(|length| Grid::new(Timestamp::from_micros(2), length).unwrap());
+                [w, b].map(|length| SpanGrid::new(Timestamp::from_micros(2), length).unwrap());
             let mut span = windows.span_of(Timestamp::from_micros(-100));
             let mut most = 0;
             for _ in 0..100 {

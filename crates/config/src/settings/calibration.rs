@@ -1,7 +1,7 @@
 //! The bound on the sensitivity that the noise of a release is calibrated to.
 
-use crate::settings::error::Error;
-use crate::settings::privacy::Privacy;
+use crate::settings::error::SettingsError;
+use crate::settings::privacy::PrivacySettings;
 use bernstream_noise::Mechanism;
 use bernstream_release as targets;
 use bernstream_release::Target;
@@ -29,8 +29,8 @@ impl Calibration {
         self,
         target: &dyn Target,
         law: NoiseDistribution,
-        privacy: &Privacy,
-    ) -> Result<Sensitivity, targets::Error> {
+        privacy: &PrivacySettings,
+    ) -> Result<Sensitivity, targets::TargetError> {
         let adjacency = privacy.adjacency;
         let contributions = privacy.unit.most_contributions();
         match self {
@@ -48,9 +48,9 @@ impl Calibration {
         self,
         target: &dyn Target,
         law: NoiseDistribution,
-        privacy: &Privacy,
+        privacy: &PrivacySettings,
         price: Price,
-    ) -> Result<Mechanism, Error> {
+    ) -> Result<Mechanism, SettingsError> {
         let change = self.sensitivity(target, law, privacy)?;
         let values = target.shape().value_count();
         let touched = privacy.touched_values(values);

@@ -1,8 +1,8 @@
 //! Private choices of a window, and their mechanisms.
 
-use crate::settings::error::Error;
-use crate::settings::function::Function;
-use crate::settings::privacy::Protected;
+use crate::settings::error::SettingsError;
+use crate::settings::function::ReleasedFunction;
+use crate::settings::privacy::NeighbourRelation;
 use bernstream_noise as mechanism;
 use bernstream_noise::Mechanism;
 use bernstream_noise::order::{OrderChoice, OrderRemainder, TargetChange};
@@ -22,7 +22,7 @@ const WORK: usize = 300_000_000;
 pub struct PrivateBandwidths {
     /// The price of one choice.
     pub price: Epsilon,
-    pub candidates: Candidates<Function>,
+    pub candidates: Candidates<ReleasedFunction>,
     /// In the unit cube, one list a candidate.
     pub in_cube: Vec<Vec<f64>>,
 }
@@ -41,9 +41,11 @@ impl PrivateBandwidths {
     /// # Errors
     ///
     /// If the function keeps no histogram, or the price does not pay for the noise of the choice.
-    pub fn mechanism(&self, protected: Protected) -> Result<Bandwidth, Error> {
+    pub fn mechanism(&self, protected: NeighbourRelation) -> Result<Bandwidth, SettingsError> {
         let AccumulatorSpec::Histogram(nodes) = self.candidates.first().target.accumulator() else {
-            return Err(Error::Mechanism(mechanism::Error::NoSensitivity));
+            return Err(SettingsError::Mechanism(
+                mechanism::NoiseError::NoSensitivity,
+            ));
         };
         let marginals = Marginals::new(nodes);
         let sensitivity = marginals.sensitivity(protected.adjacency, protected.contributions)?;
@@ -64,10 +66,10 @@ impl PrivateOrder {
     /// If the function has no sensitivity, or the price does not pay for the noise of the choice.
     pub fn mechanism(
         &self,
-        function: &Function,
+        function: &ReleasedFunction,
         noise: &Mechanism,
-        protected: Protected,
-    ) -> Result<OrderChoice, Error> {
+        protected: NeighbourRelation,
+    ) -> Result<OrderChoice, SettingsError> {
         let target = &function.target;
         let Shape {
             dimensions, degree, ..

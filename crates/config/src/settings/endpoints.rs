@@ -5,16 +5,16 @@ use bernstream_kafka::source;
 
 #[expect(clippy::large_enum_variant, reason = "there is one in a program")]
 #[derive(Clone, Debug)]
-pub enum Input {
-    Kafka(source::kafka::Params),
-    Files(source::files::Params),
+pub enum InputParams {
+    Kafka(source::kafka::KafkaSourceParams),
+    Files(source::files::FileSourceParams),
 }
 
-impl Input {
+impl InputParams {
     pub fn broker(&self) -> Option<&Broker> {
         match self {
-            Input::Kafka(params) => Some(&params.broker),
-            Input::Files(_) => None,
+            InputParams::Kafka(params) => Some(&params.broker),
+            InputParams::Files(_) => None,
         }
     }
 }

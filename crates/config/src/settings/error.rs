@@ -6,11 +6,11 @@ use bernstream_release as targets;
 
 /// A reason why valid settings cannot be carried out.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SettingsError {
     #[error(transparent)]
-    Target(#[from] targets::Error),
+    Target(#[from] targets::TargetError),
     #[error(transparent)]
-    Mechanism(#[from] mechanism::Error),
+    Mechanism(#[from] mechanism::NoiseError),
     #[error(transparent)]
-    Continual(#[from] continual::Error),
+    Continual(#[from] continual::SeriesError),
 }

@@ -8,20 +8,20 @@ use bernstream_synopsis::description;
 
 /// The function that is published, and what its values mean.
 #[derive(Clone, Debug)]
-pub struct Function {
+pub struct ReleasedFunction {
     pub target: Arc<dyn Target>,
     /// The description in every synopsis: everything that its values depend on, except domain, lattice and label.
-    pub about: description::Target,
+    pub about: description::TargetDescription,
     /// The meaning of a value, in words.
     pub meaning: String,
     /// The unit of a value and of its error, in words.
     pub quantity: String,
     pub scaling: ValueScaling,
     /// The roughest function that `"auto"` must follow; none if nothing is known about it.
-    pub feature: Option<Feature>,
+    pub feature: Option<FunctionRoughness>,
 }
 
-impl Function {
+impl ReleasedFunction {
     /// The size of one grid unit, in natural units.
     pub fn grid_unit(&self) -> f64 {
         self.scaling.unit()
@@ -30,20 +30,20 @@ impl Function {
 
 /// The roughness that a function can have: a sum of kernels.
 #[derive(Clone, Debug)]
-pub struct Feature {
+pub struct FunctionRoughness {
     /// On the unit cube.
     pub kernel: PointKernel,
-    pub height: Height,
+    pub height: FunctionHeight,
 }
 
-impl Feature {
+impl FunctionRoughness {
     /// Gaussians with these standard deviations along the axes, as parts of the domain.
-    pub fn from_widths(widths: &[f64], height: Height) -> Self {
+    pub fn from_widths(widths: &[f64], height: FunctionHeight) -> Self {
         let mut precision = vec![vec![0.0; widths.len()]; widths.len()];
         for (axis, width) in widths.iter().enumerate() {
             precision[axis][axis] = width.powi(-2);
         }
-        Feature {
+        FunctionRoughness {
             kernel: PointKernel::Gaussian { precision },
             height,
         }
@@ -52,7 +52,7 @@ impl Feature {
 
 /// The largest distance of a function from its offset.
 #[derive(Clone, Copy, Debug)]
-pub enum Height {
+pub enum FunctionHeight {
     /// The sum over all records, in the place where each has its largest effect on a value.
     AllRecords,
     /// A height for every record, in natural units, where all are in one place.

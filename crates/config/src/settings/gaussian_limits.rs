@@ -1,6 +1,6 @@
 //! Limits on the Gaussian noise of a block under `composition = "gaussian"`: how much, and how fine.
 
-use crate::settings::privacy::Privacy;
+use crate::settings::privacy::PrivacySettings;
 use bernstream_noise::accountant::gaussian::DrawnNoise;
 use bernstream_noise::calibrate::Scale;
 
@@ -20,7 +20,7 @@ pub const MOST_DRAWN: u64 = DRAWN.values / 64;
 pub const FINEST: Scale = Scale::TWO_TO_33;
 
 /// Returns how many values one unit can change in a window.
-pub fn touched_values(privacy: &Privacy, values: impl Iterator<Item = usize>) -> u64 {
+pub fn touched_values(privacy: &PrivacySettings, values: impl Iterator<Item = usize>) -> u64 {
     let values = values
         .map(|values| privacy.touched_values(values))
         .fold(0, usize::saturating_add);

@@ -2,19 +2,19 @@
 
 use crate::settings::block_count::most_blocks;
 use crate::settings::calibration::Calibration;
-use crate::settings::error::Error;
-use crate::settings::function::Function;
-use crate::settings::privacy::{Period, Protected, Unit};
-use crate::settings::release::Release;
-use crate::settings::worker::Settings;
+use crate::settings::error::SettingsError;
+use crate::settings::function::ReleasedFunction;
+use crate::settings::privacy::{NeighbourRelation, Period, PrivacyUnit};
+use crate::settings::release::ReleaseSettings;
+use crate::settings::worker::WorkerSettings;
 use bernstream_noise::Mechanism;
-use bernstream_noise::continual::Series;
+use bernstream_noise::continual::CalibratedSeries;
 use bernstream_release as targets;
 use bernstream_synopsis::Sensitivity;
-use bernstream_synopsis::description::{Calibrated, Definition};
+use bernstream_synopsis::description::{CalibrationBound, PrivacyDefinition};
 use bernstream_synopsis::price::Price;
 
-impl Settings {
+impl WorkerSettings {
     /// The sensitivity of a function of a release in the norm of its noise, by the given bound.
     ///
     /// # Errors
@@ -22,10 +22,10 @@ impl Settings {
     /// If the target has no sensitivity for this adjacency and number of contributions, or none by the papers' bound.
     pub fn sensitivity(
         &self,
-        release: &Release,
-        function: &Function,
+        release: &ReleaseSettings,
+        function: &ReleasedFunction,
         calibration: Calibration,
-    ) -> Result<Sensitivity, targets::Error> {
+    ) -> Result<Sensitivity, targets::TargetError> {
         calibration.sensitivity(
             &*function.target,
             release.noise.noise_distribution(),
@@ -40,20 +40,22 @@ impl Settings {
     /// If a bound to compare with is missing.
     pub fn calibration_shown(
         &self,
-        release: &Release,
-        function: &Function,
-    ) -> Result<Calibrated, Error> {
+        release: &ReleaseSettings,
+        function: &ReleasedFunction,
+    ) -> Result<CalibrationBound, SettingsError> {
         match release.calibration {
-            Calibration::Tight if matches!(self.privacy.definition, Definition::Random(_)) => {
-                Ok(Calibrated::Sampled)
+            Calibration::Tight
+                if matches!(self.privacy.definition, PrivacyDefinition::Random(_)) =>
+            {
+                Ok(CalibrationBound::Sampled)
             }
-            Calibration::Tight => Ok(Calibrated::Tight),
+            Calibration::Tight => Ok(CalibrationBound::Tight),
             Calibration::Paper => {
                 let paper = self.sensitivity(release, function, Calibration::Paper)?;
                 let tight = self.sensitivity(release, function, Calibration::Tight)?;
                 #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
                 let times_needed = paper.0 as f64 / tight.0 as f64;
-                Ok(Calibrated::Paper { times_needed })
+                Ok(CalibrationBound::Paper { times_needed })
             }
         }
     }
@@ -63,7 +65,11 @@ impl Settings {
     /// # Errors
     ///
     /// If there is no sensitivity, or the price does not pay for its noise.
-    pub fn mechanism_of(&self, release: &Release, function: &Function) -> Result<Mechanism, Error> {
+    pub fn mechanism_of(
+        &self,
+        release: &ReleaseSettings,
+        function: &ReleasedFunction,
+    ) -> Result<Mechanism, SettingsError> {
         self.mechanism_at(release, function, release.payment.mechanism_price())
     }
 
@@ -74,10 +80,10 @@ impl Settings {
     /// If there is no sensitivity, or the price does not pay for its noise.
     pub fn mechanism_at(
         &self,
-        release: &Release,
-        function: &Function,
+        release: &ReleaseSettings,
+        function: &ReleasedFunction,
         price: Price,
-    ) -> Result<Mechanism, Error> {
+    ) -> Result<Mechanism, SettingsError> {
         release.calibration.mechanism(
             &*function.target,
             release.noise.noise_distribution(),
@@ -91,7 +97,10 @@ impl Settings {
     /// # Errors
     ///
     /// If there is no sensitivity, or the price does not pay for its noise.
-    pub fn noise_series(&self, release: &Release) -> Result<Option<Series>, Error> {
+    pub fn noise_series(
+        &self,
+        release: &ReleaseSettings,
+    ) -> Result<Option<CalibratedSeries>, SettingsError> {
         if !release.is_sum_of_panes() {
             return Ok(None);
         }
@@ -100,7 +109,7 @@ impl Settings {
         };
         let law = release.noise.noise_distribution();
         let target = &*release.function.target;
-        let Protected {
+        let NeighbourRelation {
             adjacency,
             contributions,
         } = self.neighbouring_relation();
@@ -114,21 +123,21 @@ impl Settings {
         } else {
             release.payment.charged_price()
         };
-        Ok(Some(Series::calibrated(
+        Ok(Some(CalibratedSeries::calibrated(
             kind, law, change, values, panes, price, horizon,
         )?))
     }
 
     /// The most panes that one unit can be in and that the release pays for.
-    fn panes_of_unit(&self, release: &Release) -> u32 {
+    fn panes_of_unit(&self, release: &ReleaseSettings) -> u32 {
         match &self.privacy.unit {
-            Unit::Record => 1,
-            Unit::User {
+            PrivacyUnit::Record => 1,
+            PrivacyUnit::User {
                 per: Period::Every(per),
                 ..
             } => u32::try_from(most_blocks(*per, self.windows.grid.length())).unwrap_or(u32::MAX),
             // As many as the total pays for, were it for this release alone.
-            Unit::User {
+            PrivacyUnit::User {
                 per: Period::Ever, ..
             } => match release
                 .policy

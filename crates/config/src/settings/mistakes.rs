@@ -1,12 +1,12 @@
 //! Settings that are allowed and surely a mistake, for warnings.
 
-use crate::settings::{Input, Period, Release, Settings, Unit};
-use bernstream_kafka::source::record::Format;
-use bernstream_noise::accountant::policy::Policy;
+use crate::settings::{InputParams, Period, PrivacyUnit, ReleaseSettings, WorkerSettings};
+use bernstream_kafka::source::record::TopicFormat;
+use bernstream_noise::accountant::policy::PricePolicy;
 use bernstream_synopsis::Basis;
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::description::{Density, Smoothing, Target};
+use bernstream_synopsis::description::{Density, Smoothing, TargetDescription};
 use bernstream_synopsis::price::Price;
 
 /// Above this an epsilon promises next to nothing: a doubt of one in a thousand million becomes a near certainty at 20.7.
@@ -14,7 +14,7 @@ const MUCH: u64 = 20;
 
 /// Suspicions in words: an epsilon that promises nothing, a lattice too coarse for its kernel, a budget that leaves most windows
 /// unpaid, a delta that nothing needs, windows in the future, names of columns that are none. Everything is public.
-pub fn suspected_mistakes(settings: &Settings, now: Timestamp) -> Vec<String> {
+pub fn suspected_mistakes(settings: &WorkerSettings, now: Timestamp) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(large_epsilon(settings));
     found.extend(unpaid_windows(settings));
@@ -27,7 +27,7 @@ pub fn suspected_mistakes(settings: &Settings, now: Timestamp) -> Vec<String> {
     found
 }
 
-fn unused_delta(settings: &Settings) -> Option<String> {
+fn unused_delta(settings: &WorkerSettings) -> Option<String> {
     let Price::Approximate { delta, .. } = settings.privacy.total else {
         return None;
     };
@@ -46,7 +46,7 @@ fn unused_delta(settings: &Settings) -> Option<String> {
 }
 
 /// A name that asks for something to be computed: a column may have it, but seldom does.
-fn computed_column(settings: &Settings, name: &str) -> Option<String> {
+fn computed_column(settings: &WorkerSettings, name: &str) -> Option<String> {
     let is_call = name
         .split_once('(')
         .is_some_and(|(before, _)| before.ends_with(|c: char| c.is_alphanumeric()));
@@ -55,8 +55,7 @@ fn computed_column(settings: &Settings, name: &str) -> Option<String> {
             .iter()
             .any(|sign| name.contains(sign));
     let is_path = name.starts_with("$.") || name.contains("->") || name.contains("[*]");
-    let is_arrow =
-        matches!(&settings.input, Input::Kafka(kafka) if matches!(kafka.format, Format::Arrow));
+    let is_arrow = matches!(&settings.input, InputParams::Kafka(kafka) if matches!(kafka.format, TopicFormat::Arrow));
     let what = if is_expression {
         "an expression, and is read as the name of a column: a column is released as it is, unless [release.expression] computes of it"
     } else if is_path {
@@ -69,7 +68,7 @@ fn computed_column(settings: &Settings, name: &str) -> Option<String> {
     Some(format!("{name:?} looks like {what}"))
 }
 
-fn large_epsilon(settings: &Settings) -> Option<String> {
+fn large_epsilon(settings: &WorkerSettings) -> Option<String> {
     let epsilon = match settings.privacy.total {
         Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => epsilon,
         Price::Concentrated(_) | Price::Slots(_) => settings.privacy.implies?.epsilon,
@@ -80,11 +79,11 @@ fn large_epsilon(settings: &Settings) -> Option<String> {
 }
 
 /// Windows that a worker waits for, whatever it reads.
-fn future_windows(settings: &Settings, now: Timestamp) -> Option<String> {
+fn future_windows(settings: &WorkerSettings, now: Timestamp) -> Option<String> {
     let grid = settings.windows.grid;
     let origin = grid.origin();
     match &settings.input {
-        Input::Files(_) => {
+        InputParams::Files(_) => {
             let end = settings.windows.end.filter(|end| *end > now)?;
             let all = grid.count_spans(origin, end);
             let later = all - grid.count_spans(origin, now);
@@ -93,39 +92,43 @@ fn future_windows(settings: &Settings, now: Timestamp) -> Option<String> {
                  of the last; correct windows.origin and windows.end if that is not meant"
             ))
         }
-        Input::Kafka(_) if origin > now => Some(format!(
+        InputParams::Kafka(_) if origin > now => Some(format!(
             "windows.origin lies {} in the future: the worker is waiting until {origin}, and earlier records are in no window",
             clock::format_duration(origin.since(now))
         )),
-        Input::Kafka(_) => None,
+        InputParams::Kafka(_) => None,
     }
 }
 
 /// Windows that fixed prices leave unpaid: a policy says itself how far it goes.
-fn unpaid_windows(settings: &Settings) -> Option<String> {
-    if !settings.releases.iter().all(Release::has_fixed_price) {
+fn unpaid_windows(settings: &WorkerSettings) -> Option<String> {
+    if !settings
+        .releases
+        .iter()
+        .all(ReleaseSettings::has_fixed_price)
+    {
         return None;
     }
     let grid = settings.windows.grid;
     let all;
     let of;
     match &settings.privacy.unit {
-        Unit::User {
+        PrivacyUnit::User {
             per: Period::Every(length),
             ..
         } => {
             all = length.as_micros() / grid.length().as_micros().max(1);
             of = "of a period";
         }
-        Unit::User {
+        PrivacyUnit::User {
             per: Period::Ever, ..
         } => {
             all = u128::from(grid.count_spans(grid.origin(), settings.windows.end?));
             of = "of the grid";
         }
-        Unit::Record => return None,
+        PrivacyUnit::Record => return None,
     }
-    let paid = Policy::Fixed(settings.window_price()).paid_windows(
+    let paid = PricePolicy::Fixed(settings.window_price()).paid_windows(
         settings.privacy.spendable_limit(),
         None,
         |_| true,
@@ -138,8 +141,8 @@ fn unpaid_windows(settings: &Settings) -> Option<String> {
     })
 }
 
-fn coarse_lattice(release: &Release) -> Option<String> {
-    let Target::Density(Density {
+fn coarse_lattice(release: &ReleaseSettings) -> Option<String> {
+    let TargetDescription::Density(Density {
         kernel: Smoothing::Bandwidths(bandwidths),
         ..
     }) = &release.function.about
@@ -174,7 +177,7 @@ mod tests {
             text.replace(from, to)
         });
         suspected_mistakes(
-            &Settings::parse(&text, "test").unwrap(),
+            &WorkerSettings::parse(&text, "test").unwrap(),
             Timestamp::parse("2026-01-05T00:00:00Z").unwrap(),
         )
     }

@@ -8,7 +8,7 @@ use crate::settings::payment::Payment;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::cell_kernel::MOST_CELLS;
 use bernstream_synopsis::histogram::Spline;
-use bernstream_synopsis::whitened::{Counts, Placement};
+use bernstream_synopsis::whitened::{AxisCounts, Placement};
 
 /// A noise distribution together with the coordinates that it is added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ pub enum Coordinates {
     /// Whitened coordinates of at most so many kernel points, chosen one after the other.
     Points { most: u32 },
     /// Whitened coordinates of evenly spaced kernel points.
-    Tensor(Counts),
+    Tensor(AxisCounts),
     /// Counts of the cells of a grid.
     Cells(CellGrid),
 }

@@ -1,13 +1,13 @@
 //! The prices of windows: of one release, of all releases, and over time.
 
 use crate::settings::gaussian_limits::{MOST_DRAWN, touched_values};
-use crate::settings::release::Release;
-use crate::settings::worker::Settings;
-use bernstream_synopsis::description::Definition;
+use crate::settings::release::ReleaseSettings;
+use crate::settings::worker::WorkerSettings;
+use bernstream_synopsis::description::PrivacyDefinition;
 use bernstream_synopsis::price::Price;
 use bernstream_worker::pipeline::PriceSchedule;
 
-impl Settings {
+impl WorkerSettings {
     /// The total charge of a block that is one window, for every release that covers it; `None` if the budget cannot pay it.
     pub fn total_window_price(&self) -> Option<Price> {
         let mut sum = self.privacy.total.zero_of_kind();
@@ -36,7 +36,7 @@ impl Settings {
     }
 
     /// The prices of all windows of a release.
-    pub fn price_schedule(&self, release: &Release) -> PriceSchedule {
+    pub fn price_schedule(&self, release: &ReleaseSettings) -> PriceSchedule {
         let choices = release
             .choice_prices()
             .fold(self.privacy.total.zero_of_kind(), Price::with_pure);
@@ -64,7 +64,7 @@ impl Settings {
     }
 
     /// Returns whether a price buys noise for every function of a release.
-    fn buys_noise(&self, release: &Release, price: Option<Price>) -> bool {
+    fn buys_noise(&self, release: &ReleaseSettings, price: Option<Price>) -> bool {
         let Some(price) = price else {
             return false;
         };
@@ -77,7 +77,7 @@ impl Settings {
     /// The number of the first window of a block for which all noise together would exceed
     /// [`DRAWN`](crate::settings::DRAWN).
     pub fn noise_limit_window(&self) -> Option<u64> {
-        if self.privacy.definition != Definition::Gaussian {
+        if self.privacy.definition != PrivacyDefinition::Gaussian {
             return None;
         }
         let values = self

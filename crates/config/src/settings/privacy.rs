@@ -7,22 +7,22 @@ use crate::settings::block_count::most_blocks;
 use bernstream_noise::accountant::policy::without_reserve;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Fraction;
-use bernstream_synopsis::description::{Definition, Implied};
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::description::{ImpliedPrivacy, PrivacyDefinition};
+use bernstream_synopsis::grid::SpanGrid;
 use bernstream_synopsis::price::Price;
 
 /// The privacy unit, the definition and the budget.
 #[derive(Clone, Debug)]
-pub struct Privacy {
-    pub unit: Unit,
+pub struct PrivacySettings {
+    pub unit: PrivacyUnit,
     pub adjacency: Adjacency,
     /// The public number of records of a window, under [`Adjacency::ReplaceOne`].
     pub records_per_window: Option<u64>,
-    pub definition: Definition,
+    pub definition: PrivacyDefinition,
     /// The largest privacy loss of a unit in its block.
     pub total: Price,
     /// The (epsilon, delta) from which the total was derived, if the file gives them.
-    pub implies: Option<Implied>,
+    pub implies: Option<ImpliedPrivacy>,
     /// The part of the total that windows may not spend; nothing spends it.
     pub reserve: Fraction,
     /// The budget that the total is a share of, if it is one.
@@ -39,7 +39,7 @@ pub struct SharedBudget {
     pub whole: Price,
 }
 
-impl Privacy {
+impl PrivacySettings {
     /// The part of the total of a block that regular windows may spend.
     pub fn spendable_limit(&self) -> Price {
         without_reserve(self.total, self.reserve)
@@ -51,22 +51,22 @@ impl Privacy {
     }
 
     /// The most windows of `grid` that one period of a user meets; `None` without such periods, or without a grid.
-    pub(crate) fn windows_of_period(&self, grid: Option<Grid>) -> Option<u64> {
+    pub(crate) fn windows_of_period(&self, grid: Option<SpanGrid>) -> Option<u64> {
         match &self.unit {
-            Unit::User {
+            PrivacyUnit::User {
                 per: Period::Every(per),
                 ..
             } => Some(most_blocks(*per, grid?.length())),
-            Unit::User {
+            PrivacyUnit::User {
                 per: Period::Ever, ..
             }
-            | Unit::Record => None,
+            | PrivacyUnit::Record => None,
         }
     }
 
     /// The neighbouring relation.
-    pub(crate) fn protected(&self) -> Protected {
-        Protected {
+    pub(crate) fn protected(&self) -> NeighbourRelation {
+        NeighbourRelation {
             adjacency: self.adjacency,
             contributions: self.unit.most_contributions(),
         }
@@ -75,7 +75,7 @@ impl Privacy {
 
 /// The privacy unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum PrivacyUnit {
     Record,
     /// All records of a user in one period.
     User {
@@ -104,12 +104,12 @@ impl fmt::Display for Period {
     }
 }
 
-impl Unit {
+impl PrivacyUnit {
     /// The most records of a unit that count in a window, over all keys.
     pub fn most_contributions(&self) -> u32 {
         match self {
-            Unit::Record => 1,
-            Unit::User {
+            PrivacyUnit::Record => 1,
+            PrivacyUnit::User {
                 max_records_per_window,
                 ..
             } => *max_records_per_window,
@@ -119,7 +119,7 @@ impl Unit {
 
 /// The neighbouring relation: adjacency, and the most records of a unit that count in a window.
 #[derive(Clone, Copy, Debug)]
-pub struct Protected {
+pub struct NeighbourRelation {
     pub adjacency: Adjacency,
     pub contributions: u32,
 }

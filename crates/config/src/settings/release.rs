@@ -2,35 +2,35 @@
 
 use crate::settings::calibration::Calibration;
 use crate::settings::choice::{PrivateBandwidths, PrivateOrder};
-use crate::settings::function::Function;
+use crate::settings::function::ReleasedFunction;
 use crate::settings::noise::{Coordinates, NoiseKind};
 use crate::settings::payment::Payment;
-use crate::settings::selection::Selection;
+use crate::settings::selection::NoiseSelection;
 use crate::settings::windowing::WindowKind;
-use bernstream_noise::accountant::policy::Policy;
+use bernstream_noise::accountant::policy::PricePolicy;
 use bernstream_release::choice::Candidates;
-use bernstream_release::window::{Axis, Label};
+use bernstream_release::window::{DomainAxis, RecordLabel};
 use bernstream_synopsis::Shape;
 use bernstream_synopsis::calibrate::Epsilon;
-use bernstream_synopsis::description::{Names, Smoothness};
+use bernstream_synopsis::description::{PlotNames, Smoothness};
 use bernstream_synopsis::price::Price;
 
 /// One function that is published of each window.
 #[derive(Clone, Debug)]
-pub struct Release {
+pub struct ReleaseSettings {
     pub name: String,
     pub window_kind: WindowKind,
-    pub function: Function,
+    pub function: ReleasedFunction,
     /// The columns of the axes, then that of the label.
     pub columns: Vec<String>,
-    pub axes: Vec<Axis>,
+    pub axes: Vec<DomainAxis>,
     /// Public text that is written at its plots; in no digest.
-    pub names: Option<Names>,
-    pub label: Option<Label>,
+    pub names: Option<PlotNames>,
+    pub label: Option<RecordLabel>,
     /// The price of the noise in the first window.
     pub payment: Payment,
     /// The prices of all windows, private choices included.
-    pub policy: Policy,
+    pub policy: PricePolicy,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
     pub noise: NoiseKind,
@@ -40,7 +40,7 @@ pub struct Release {
     /// A public guess at the records of a window and key.
     pub expected_records: Option<u64>,
     /// The search by which degree and order were chosen, where the file says `auto`.
-    pub auto: Option<Selection>,
+    pub auto: Option<NoiseSelection>,
     /// Chosen by each window and key; `order` and `function` are then the first candidates.
     pub private_order: Option<PrivateOrder>,
     /// Asserted by the operator and never checked: the bound on the approximation error depends on it, privacy does not.
@@ -48,7 +48,7 @@ pub struct Release {
     pub private_bandwidths: Option<PrivateBandwidths>,
 }
 
-impl Release {
+impl ReleaseSettings {
     /// The shape of the released values.
     pub fn shape(&self) -> Shape {
         self.function.target.shape()
@@ -69,11 +69,11 @@ impl Release {
 
     /// Returns whether every window has the same price.
     pub(crate) fn has_fixed_price(&self) -> bool {
-        matches!(self.policy, Policy::Fixed(_))
+        matches!(self.policy, PricePolicy::Fixed(_))
     }
 
     /// Every function that a window can have.
-    pub fn candidate_functions(&self) -> Candidates<Function> {
+    pub fn candidate_functions(&self) -> Candidates<ReleasedFunction> {
         match &self.private_bandwidths {
             Some(choice) => choice.candidates.clone(),
             None => Candidates::new(self.function.clone(), Vec::new()),

@@ -1,58 +1,58 @@
 //! The candidates that `"auto"` tried, the one that it chooses, and the one that is in use.
 
-use crate::settings::Function;
+use crate::settings::ReleasedFunction;
 use crate::settings::noise::{Coordinates, NoiseKind};
-use bernstream_release::window::Axis;
-use bernstream_synopsis::description::Target;
-use bernstream_synopsis::predict::Expected;
+use bernstream_release::window::DomainAxis;
+use bernstream_synopsis::description::TargetDescription;
+use bernstream_synopsis::predict::ExpectedErrors;
 use bernstream_synopsis::rough::WorstCaseFunctions;
 
 /// The candidates that were tried, and the one that is in use.
 #[derive(Clone, Debug)]
-pub struct Selection {
+pub struct NoiseSelection {
     /// The keys of the file that are left to `"auto"`.
     pub open: Vec<&'static str>,
     /// By kind of noise, then by size; of a lattice every order of each degree.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<NoiseCandidate>,
     /// The one with the smallest predicted error for functions that are less rough.
-    pub best: Candidate,
+    pub best: NoiseCandidate,
     /// The one in use: the best, or what the ledger has recorded of an earlier version's choice.
-    pub taken: Candidate,
+    pub taken: NoiseCandidate,
     /// The functions that the errors were predicted for.
     pub rough: Option<WorstCaseFunctions>,
 }
 
 /// A kind of noise with its size, and its predicted errors in natural units.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
+pub struct NoiseCandidate {
     pub noise: NoiseKind,
     pub on: Coordinates,
     /// 1 if there is no lattice.
     pub order: u32,
     /// Number of values of a synopsis.
     pub values: usize,
-    pub expected: Expected,
+    pub expected: ExpectedErrors,
 }
 
 /// A choice by `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Choice {
+pub struct AutoChoice {
     pub noise: NoiseKind,
     pub on: Coordinates,
     /// 1 if there is no lattice.
     pub order: u32,
 }
 
-impl Selection {
+impl NoiseSelection {
     /// Returns whether the ledger has recorded another choice than that of this version.
     pub fn is_recorded_choice(&self) -> bool {
         self.taken.choice() != self.best.choice()
     }
 }
 
-impl Candidate {
-    pub fn choice(&self) -> Choice {
-        Choice {
+impl NoiseCandidate {
+    pub fn choice(&self) -> AutoChoice {
+        AutoChoice {
             noise: self.noise,
             on: self.on,
             order: self.order,
@@ -60,11 +60,13 @@ impl Candidate {
     }
 
     /// The keys that select it in a file.
-    pub fn keys_in_file(&self, axes: &[Axis], function: &Function) -> String {
+    pub fn keys_in_file(&self, axes: &[DomainAxis], function: &ReleasedFunction) -> String {
         // The noise of tables is on counts whatever its name.
         let noise = match &function.about {
-            Target::Cells(_) if self.noise == NoiseKind::GaussianCells => NoiseKind::Gaussian,
-            Target::Cells(_) => NoiseKind::Laplace,
+            TargetDescription::Cells(_) if self.noise == NoiseKind::GaussianCells => {
+                NoiseKind::Gaussian
+            }
+            TargetDescription::Cells(_) => NoiseKind::Laplace,
             _ => self.noise,
         };
         match self.on {

@@ -18,11 +18,11 @@ pub enum WindowKind {
 
 impl WindowKind {
     /// The windows of correlated noise; none for a single pane.
-    pub fn noise_windows(self) -> Option<continual::WindowKind> {
+    pub fn noise_windows(self) -> Option<continual::SeriesKind> {
         match self {
             WindowKind::Tumbling => None,
-            WindowKind::Hopping { panes } => Some(continual::WindowKind::Hopping { panes }),
-            WindowKind::Cumulative { .. } => Some(continual::WindowKind::Cumulative),
+            WindowKind::Hopping { panes } => Some(continual::SeriesKind::Hopping { panes }),
+            WindowKind::Cumulative { .. } => Some(continual::SeriesKind::Cumulative),
         }
     }
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::settings::endpoints::Input;
-use crate::settings::privacy::{Privacy, Protected};
-use crate::settings::release::Release;
+use crate::settings::endpoints::InputParams;
+use crate::settings::privacy::{NeighbourRelation, PrivacySettings};
+use crate::settings::release::ReleaseSettings;
 use crate::settings::size::synopsis_bytes;
 use bernstream_kafka::Broker;
-use bernstream_kafka::sink::Output;
+use bernstream_kafka::sink::OutputParams;
 use bernstream_kafka::source::registry::SchemaRegistry;
 use bernstream_ledger as ledger;
-use bernstream_ledger::bootstrap::Scheme;
+use bernstream_ledger::bootstrap::StartSchedule;
 use bernstream_release::{source, window};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Blocks;
@@ -35,27 +35,27 @@ const TENTH: u64 = 100_000_000;
 
 /// Everything a worker needs to know; every rule between two settings holds.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct WorkerSettings {
     pub pipeline: String,
-    pub input: Input,
+    pub input: InputParams,
     /// Within it of its event time a producer sends a record, whatever other records there are; none for files, and where nothing is
     /// declared. The worker cannot see whether it is kept, and nothing that it does depends on it.
     pub producer_delay: Option<Duration>,
     /// The registry that knows the newest schema of the input. It says what people should pin, and nothing that is read depends on it.
     pub registry: Option<SchemaRegistry>,
     pub columns: source::Columns,
-    pub windows: window::Rules,
+    pub windows: window::WindowRules,
     /// The privacy blocks: for records the windows themselves, for users the periods, or all of time.
     pub blocks: Blocks,
-    pub privacy: Privacy,
+    pub privacy: PrivacySettings,
     /// Never empty; each has a name of its own.
-    pub releases: Vec<Release>,
+    pub releases: Vec<ReleaseSettings>,
     /// From the cutoff of a window to its publication.
     pub publish_delay: Duration,
-    pub output: Output,
+    pub output: OutputParams,
     pub ledger: ledger::LedgerParams,
     /// The log that the ledger can be built from again.
-    pub ledger_log: Option<bernstream_kafka::ledger::log::Params>,
+    pub ledger_log: Option<bernstream_kafka::ledger::log::KafkaLogParams>,
     /// Time that workers that follow wait for the one that acts, where there is a log.
     pub standby: Duration,
     /// Reading is split over processes.
@@ -70,7 +70,7 @@ pub struct Settings {
     pub normalised: String,
 }
 
-impl Settings {
+impl WorkerSettings {
     /// SHA-256 of [`Settings::normalised`]: changes with what affects privacy, and with nothing else.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(&self.normalised).into()
@@ -90,12 +90,12 @@ impl Settings {
     }
 
     /// The rules for where a ledger may start, and what it may read.
-    pub fn bootstrap_scheme(&self) -> Scheme {
+    pub fn bootstrap_scheme(&self) -> StartSchedule {
         let slack = match &self.input {
-            Input::Kafka(kafka) => kafka.clock_slack,
-            Input::Files(_) => Duration::ZERO,
+            InputParams::Kafka(kafka) => kafka.clock_slack,
+            InputParams::Files(_) => Duration::ZERO,
         };
-        Scheme {
+        StartSchedule {
             windows: self.windows.grid,
             blocks: self.blocks,
             ahead: self.windows.max_future_skew,
@@ -118,7 +118,7 @@ impl Settings {
         warnings.extend(
             self.ledger_log
                 .as_ref()
-                .and_then(bernstream_kafka::ledger::log::Params::key_warning),
+                .and_then(bernstream_kafka::ledger::log::KafkaLogParams::key_warning),
         );
         warnings.extend(
             self.scale
@@ -129,7 +129,7 @@ impl Settings {
         warnings
     }
 
-    pub fn neighbouring_relation(&self) -> Protected {
+    pub fn neighbouring_relation(&self) -> NeighbourRelation {
         self.privacy.protected()
     }
 
@@ -178,8 +178,8 @@ impl Settings {
     /// The times for which workers that share a log wait for each other.
     pub fn standby_times(&self) -> ledger::StandbyRule {
         let lead = match &self.input {
-            Input::Kafka(kafka) => self.publish_delay.saturating_sub(kafka.clock_slack),
-            Input::Files(_) => Duration::ZERO,
+            InputParams::Kafka(kafka) => self.publish_delay.saturating_sub(kafka.clock_slack),
+            InputParams::Files(_) => Duration::ZERO,
         };
         ledger::StandbyRule {
             patience: self.standby,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::settings::{Feature, Height};
+use crate::settings::{FunctionHeight, FunctionRoughness};
 use crate::targets::context::{ReadTarget, TargetContext, built_target, class_label};
 use crate::targets::lengths::lengths_per_axis;
 use crate::targets::wording::score_function;
@@ -77,6 +77,7 @@ pub fn read(
         .iter()
         .map(|width| 1.0 / (std::f64::consts::TAU.sqrt() * width))
         .product::<f64>();
-    let feature = Feature::from_widths(&widths, Height::Each(peak / context.volume()));
+    let feature =
+        FunctionRoughness::from_widths(&widths, FunctionHeight::Each(peak / context.volume()));
     Ok(score_function(&label, method, target, unit, quantity, feature).into())
 }

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::settings::{Coordinates, Feature, Function, Height};
+use crate::settings::{Coordinates, FunctionHeight, FunctionRoughness, ReleasedFunction};
 use crate::targets::context::{Labelled, ReadTarget, TargetContext, built_target};
 use crate::targets::lengths::lengths_per_axis;
 use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::tables::CellTables;
 use bernstream_release::ValueScaling;
-use bernstream_release::window::Label;
+use bernstream_release::window::RecordLabel;
 use bernstream_release::window::accumulator::TableLabel;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::CellLabel;
@@ -56,12 +56,15 @@ pub fn read(
         &place,
         CellTables::new(&in_cube, grid.spline, grid.steps(), by),
     )?;
-    Ok(Function {
+    Ok(ReleasedFunction {
         meaning: meaning(context, label.as_ref()),
         quantity: quantity(context, label.as_ref()),
         scaling: ValueScaling::of_target(&*target),
-        feature: Some(Feature::from_widths(&in_cube, Height::AllRecords)),
-        about: description::Target::Cells(description::Cells { label }),
+        feature: Some(FunctionRoughness::from_widths(
+            &in_cube,
+            FunctionHeight::AllRecords,
+        )),
+        about: description::TargetDescription::Cells(description::Cells { label }),
         target,
     }
     .into())
@@ -75,10 +78,10 @@ pub fn table_count(label: Option<&Labelled>) -> u32 {
     }
 }
 
-fn table_label(label: &Label) -> TableLabel {
+fn table_label(label: &RecordLabel) -> TableLabel {
     match label {
-        Label::Number(_) | Label::Above(_) => TableLabel::Number,
-        Label::Classes(values) => {
+        RecordLabel::Number(_) | RecordLabel::Above(_) => TableLabel::Number,
+        RecordLabel::Classes(values) => {
             TableLabel::Classes(u32::try_from(values.len()).unwrap_or(u32::MAX))
         }
     }
@@ -87,16 +90,16 @@ fn table_label(label: &Label) -> TableLabel {
 fn labelled(label: &Labelled) -> CellLabel {
     let column = label.column.clone();
     match &label.label {
-        Label::Number(axis) => CellLabel::Number {
+        RecordLabel::Number(axis) => CellLabel::Number {
             column,
             min: axis.min,
             max: axis.max,
         },
-        Label::Above(above) => CellLabel::Above {
+        RecordLabel::Above(above) => CellLabel::Above {
             column,
             above: *above,
         },
-        Label::Classes(values) => CellLabel::Classes {
+        RecordLabel::Classes(values) => CellLabel::Classes {
             column,
             values: values.clone(),
         },

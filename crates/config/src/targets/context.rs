@@ -3,15 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::settings::{Coordinates, Function, PrivateBandwidths};
+use crate::settings::{Coordinates, PrivateBandwidths, ReleasedFunction};
 use crate::text::{Checked, Document, Reported, Spanned};
 use bernstream_release as targets;
 use bernstream_release::Target;
-use bernstream_release::window::{Axis, Label};
+use bernstream_release::window::{DomainAxis, RecordLabel};
 
 /// The input of every target.
 pub struct TargetContext<'a> {
-    pub axes: &'a [Axis],
+    pub axes: &'a [DomainAxis],
     pub columns: &'a [String],
     pub label: Option<&'a Spanned<Labelled>>,
     pub on: Coordinates,
@@ -29,17 +29,17 @@ pub struct FrequencyPlan {
 /// A label and its column.
 pub struct Labelled {
     pub column: String,
-    pub label: Label,
+    pub label: RecordLabel,
 }
 
 /// The function of a release, with its candidates where each window chooses privately.
 pub struct ReadTarget {
-    pub function: Function,
+    pub function: ReleasedFunction,
     pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
 }
 
-impl From<Function> for ReadTarget {
-    fn from(function: Function) -> Self {
+impl From<ReleasedFunction> for ReadTarget {
+    fn from(function: ReleasedFunction) -> Self {
         ReadTarget {
             function,
             private_bandwidths: None,
@@ -107,7 +107,7 @@ impl TargetContext<'_> {
 /// A label that is a number.
 pub struct NumberLabel<'g> {
     pub column: &'g str,
-    pub bounds: &'g Axis,
+    pub bounds: &'g DomainAxis,
 }
 
 /// A label of two classes: those above a threshold, and the others.
@@ -130,8 +130,8 @@ pub fn number_label<'g>(
         label: kind,
     } = label.get_ref();
     match kind {
-        Label::Number(bounds) => Ok(NumberLabel { column, bounds }),
-        Label::Above(_) | Label::Classes(_) => Err(document.fault(
+        RecordLabel::Number(bounds) => Ok(NumberLabel { column, bounds }),
+        RecordLabel::Above(_) | RecordLabel::Classes(_) => Err(document.fault(
             label.span(),
             "must be a number, with `min` and `max`",
             "regression needs a numeric label",
@@ -153,11 +153,11 @@ pub fn class_label<'g>(
         label: kind,
     } = label.get_ref();
     match kind {
-        Label::Above(above) => Ok(ClassLabel {
+        RecordLabel::Above(above) => Ok(ClassLabel {
             column,
             above: *above,
         }),
-        Label::Number(_) | Label::Classes(_) => Err(document.fault(
+        RecordLabel::Number(_) | RecordLabel::Classes(_) => Err(document.fault(
             label.span(),
             "must be a class, with `above`",
             "a classifier needs two classes",
@@ -176,7 +176,7 @@ fn no_label(document: &mut Document<'_>, place: &Range<usize>) -> Reported {
 pub fn built_target<T: Target + 'static>(
     document: &mut Document<'_>,
     place: &Range<usize>,
-    target: Result<T, targets::Error>,
+    target: Result<T, targets::TargetError>,
 ) -> Checked<Arc<dyn Target>> {
     match target {
         Ok(target) => Ok(Arc::new(target)),

@@ -17,7 +17,7 @@ use crate::targets::wording::intensity_function;
 use crate::text::{Checked, Document, Field, Spanned, each};
 use bernstream_functions::cells::CellDensity;
 use bernstream_functions::covariance::CovarianceDensity;
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_functions::whitened::KernelDensity;
 use bernstream_release::Target;
 use bernstream_synopsis::description::Smoothing;
@@ -39,7 +39,7 @@ pub struct Table {
     })))]
     pub covariance: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
     /// a table such as { epsilon = 0.1, candidates = [[5], [10], [20]] }, instead of `bandwidths`
-    pub private_bandwidths: Field<private_bandwidths::Table>,
+    pub private_bandwidths: Field<private_bandwidths::PrivateBandwidthsTable>,
 }
 
 pub fn read(
@@ -107,7 +107,7 @@ fn on_bandwidths(
         return built_target(document, &place, target);
     }
     let degree = context.lattice_degree(document, &place)?;
-    built_target(document, &place, Density::new(&in_cube, degree))
+    built_target(document, &place, LatticeDensity::new(&in_cube, degree))
 }
 
 fn on_covariance(

@@ -5,13 +5,13 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::settings::{Feature, Function, Height};
+use crate::settings::{FunctionHeight, FunctionRoughness, ReleasedFunction};
 use crate::targets::context::{Labelled, ReadTarget, TargetContext, built_target};
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_functions::expression;
 use bernstream_functions::expression::{Formula, Variable};
 use bernstream_release::ValueScaling;
-use bernstream_release::window::{Axis, Label};
+use bernstream_release::window::{DomainAxis, RecordLabel};
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::Clip;
 
@@ -82,25 +82,25 @@ pub fn read(
         }
         None => String::new(),
     };
-    Ok(Function {
+    Ok(ReleasedFunction {
         meaning: format!("the sum of {text} over the records{clipped}"),
         quantity: "of the sum".to_owned(),
-        about: description::Target::Sum(description::Sum {
+        about: description::TargetDescription::Sum(description::ExpressionSum {
             expression: text,
             clip,
         }),
         scaling: ValueScaling::of_target(&*target),
         // Nothing is known of its shape: a bump half the domain wide.
-        feature: Some(Feature::from_widths(
+        feature: Some(FunctionRoughness::from_widths(
             &vec![0.25; context.axes.len()],
-            Height::AllRecords,
+            FunctionHeight::AllRecords,
         )),
         target,
     }
     .into())
 }
 
-fn variable(name: &str, axis: &Axis) -> Variable {
+fn variable(name: &str, axis: &DomainAxis) -> Variable {
     Variable {
         name: name.to_owned(),
         min: axis.min,
@@ -111,12 +111,12 @@ fn variable(name: &str, axis: &Axis) -> Variable {
 fn expression_label(
     document: &mut Document<'_>,
     label: &Spanned<Labelled>,
-) -> Checked<expression::Label> {
+) -> Checked<expression::LabelVariable> {
     let column = &label.get_ref().column;
     match &label.get_ref().label {
-        Label::Number(axis) => Ok(expression::Label::Number(variable(column, axis))),
-        Label::Above(_) => Ok(expression::Label::Class(column.clone())),
-        Label::Classes(_) => {
+        RecordLabel::Number(axis) => Ok(expression::LabelVariable::Number(variable(column, axis))),
+        RecordLabel::Above(_) => Ok(expression::LabelVariable::Class(column.clone())),
+        RecordLabel::Classes(_) => {
             let what = "an expression takes a label that is a number or has two classes";
             let hint = "give `above`, or `min`, `max` and `outside`";
             Err(document.fault(label.span(), what, hint))

@@ -5,11 +5,11 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::settings::{Feature, Function, Height};
+use crate::settings::{FunctionHeight, FunctionRoughness, ReleasedFunction};
 use crate::targets::context::{ClassLabel, ReadTarget, TargetContext, built_target, class_label};
 use crate::targets::wording::score_function;
 use crate::text::{Checked, Document, Field, values};
-use bernstream_functions::logistic::{Logistic, Score};
+use bernstream_functions::logistic::{Logistic, LogisticScore};
 use bernstream_release::ValueScaling;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{Classifier, Method};
@@ -53,9 +53,9 @@ pub fn read(
     let is_linear = matches!(written, ScoreTable::Linear);
     let degree = context.lattice_degree(document, place)?;
     let score_of = if is_linear {
-        Score::Linear
+        LogisticScore::Linear
     } else {
-        Score::Sigmoid { degree }
+        LogisticScore::Sigmoid { degree }
     };
     let target = built_target(
         document,
@@ -64,15 +64,15 @@ pub fn read(
     )?;
     let method = Method::Logistic { c, max_records };
     let unit = target.unit();
-    let height = Height::Fixed(if is_linear { 1.0 } else { 0.5 });
-    let feature = Feature::from_widths(&vec![0.5; context.axes.len()], height);
+    let height = FunctionHeight::Fixed(if is_linear { 1.0 } else { 0.5 });
+    let feature = FunctionRoughness::from_widths(&vec![0.5; context.axes.len()], height);
     if is_linear {
         let quantity = "of the score".to_owned();
         return Ok(score_function(&label, method, target, unit, quantity, feature).into());
     }
     let likely = format!("the probability that {column} > {above}");
-    Ok(Function {
-        about: description::Target::Probability(Classifier {
+    Ok(ReleasedFunction {
+        about: description::TargetDescription::Probability(Classifier {
             label: column.to_owned(),
             above,
             method,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::settings::{Feature, Height};
+use crate::settings::{FunctionHeight, FunctionRoughness};
 use crate::targets::context::{
     ClassLabel, NumberLabel, ReadTarget, TargetContext, built_target, class_label, number_label,
 };
@@ -15,7 +15,7 @@ use bernstream_functions::machine;
 use bernstream_functions::machine::{KernelMachine, Machine};
 use bernstream_synopsis::PointKernel;
 use bernstream_synopsis::description::Method;
-use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_synopsis::machine::{CubeKernel, Loss};
 
 /// a table [release.machine]
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ pub enum KernelTable {
     /// a table such as { bandwidth = 0.5 }
     Laplacian(Spanned<LaplacianTable>),
     /// a table such as { power = 2 }
-    Polynomial(Spanned<Power>),
+    Polynomial(Spanned<PowerTable>),
     Linear,
 }
 
@@ -67,7 +67,7 @@ pub struct LaplacianTable {
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Power {
+pub struct PowerTable {
     /// a whole number from 1, such as 2
     #[schemars(range(min = 1))]
     pub power: Field<u32>,
@@ -103,7 +103,7 @@ pub fn read(
     let landmarks = landmarks.map(Spanned::into_inner);
     let label = label?;
     let loss = loss.into_inner();
-    let mut settings = machine::Settings {
+    let mut settings = machine::MachineSettings {
         kernel,
         loss,
         c,
@@ -129,16 +129,16 @@ pub fn read(
     // However many records there are, what is expected of a label stays within its bounds, and a score is about 1. A fit by a
     // wide kernel bends more than its kernels.
     let rough = PointKernel::Machine(match kernel {
-        Kernel::Gaussian { bandwidth } => Kernel::Gaussian {
+        CubeKernel::Gaussian { bandwidth } => CubeKernel::Gaussian {
             bandwidth: bandwidth.min(0.5),
         },
         other => other,
     });
-    let height = Height::Fixed(match &label {
+    let height = FunctionHeight::Fixed(match &label {
         FitLabel::Number(label) => (label.bounds.max - label.bounds.min) / 2.0,
         FitLabel::Class(_) => 1.0,
     });
-    let feature = Feature {
+    let feature = FunctionRoughness {
         kernel: rough,
         height,
     };
@@ -165,9 +165,9 @@ enum FitLabel<'g> {
 fn are_close_enough(
     document: &mut Document<'_>,
     landmarks: &Spanned<u32>,
-    kernel: Kernel,
+    kernel: CubeKernel,
 ) -> Checked<()> {
-    if let Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } = kernel
+    if let CubeKernel::Gaussian { bandwidth } | CubeKernel::Laplacian { bandwidth } = kernel
         && bandwidth * f64::from(*landmarks.get_ref()) < 1.0
     {
         let what = format!(
@@ -180,27 +180,27 @@ fn are_close_enough(
     Ok(())
 }
 
-fn read_kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked<Kernel> {
+fn read_kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked<CubeKernel> {
     match written.into_inner() {
         KernelTable::Gaussian(table) => {
             let place = table.span();
             let bandwidth = read_bandwidth(document, &place, table.into_inner().bandwidth)?;
-            Ok(Kernel::Gaussian { bandwidth })
+            Ok(CubeKernel::Gaussian { bandwidth })
         }
         KernelTable::Laplacian(table) => {
             let place = table.span();
             let bandwidth = read_bandwidth(document, &place, table.into_inner().bandwidth)?;
-            Ok(Kernel::Laplacian { bandwidth })
+            Ok(CubeKernel::Laplacian { bandwidth })
         }
         KernelTable::Polynomial(table) => {
             let place = table.span();
             let written = table.into_inner();
             let power = document.required(&place, "power", written.power, values::count)?;
-            Ok(Kernel::Polynomial {
+            Ok(CubeKernel::Polynomial {
                 power: power.into_inner(),
             })
         }
-        KernelTable::Linear => Ok(Kernel::Linear),
+        KernelTable::Linear => Ok(CubeKernel::Linear),
     }
 }
 

@@ -6,10 +6,10 @@ use crate::text::Spanned;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::settings::Function;
+use crate::settings::ReleasedFunction;
 use crate::targets::context::{FrequencyPlan, ReadTarget, TargetContext, built_target};
 use crate::text::{Checked, Document, Field, values};
-use bernstream_functions::moments::Moments;
+use bernstream_functions::moments::CosineMoments;
 use bernstream_release::ValueScaling;
 use bernstream_synopsis::description;
 use bernstream_synopsis::moments;
@@ -69,15 +69,15 @@ pub fn read(
     };
     let place = frequencies.span();
     let frequencies = frequencies.into_inner();
-    let target = built_target(document, &place, Moments::new(axes, frequencies))?;
-    Ok(Function {
+    let target = built_target(document, &place, CosineMoments::new(axes, frequencies))?;
+    Ok(ReleasedFunction {
         meaning: format!(
             "sums over the records of products of cosines of the angles of {}, {frequencies} an axis, the first the number of \
              records: ask `bernstream query` what any smooth function adds up to",
             context.columns_in_words()
         ),
         quantity: "of a sum of cosines over the records".to_owned(),
-        about: description::Target::Moments(description::Moments { frequencies }),
+        about: description::TargetDescription::Moments(description::Moments { frequencies }),
         scaling: ValueScaling::of_target(&*target),
         feature: None,
         target,

@@ -13,7 +13,7 @@ use crate::targets::context::TargetContext;
 use crate::targets::lengths;
 use crate::targets::wording::intensity_function;
 use crate::text::{Checked, Document, Field, Spanned, each, values};
-use bernstream_functions::density::Density;
+use bernstream_functions::density::LatticeDensity;
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::description::Smoothing;
 
@@ -22,7 +22,7 @@ const MOST_CANDIDATES: usize = 16;
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Table {
+pub struct PrivateBandwidthsTable {
     /// a number above 0 with at most 12 decimals, such as 0.1: the price of a choice
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub epsilon: Field<f64>,
@@ -38,7 +38,7 @@ pub struct Table {
 pub fn read(
     document: &mut Document<'_>,
     context: &TargetContext<'_>,
-    table: Spanned<Table>,
+    table: Spanned<PrivateBandwidthsTable>,
 ) -> Checked<PrivateBandwidths> {
     let place = table.span();
     let written = table.into_inner();
@@ -79,7 +79,7 @@ pub fn read(
             ));
         }
     };
-    let family = Density::family_on_one_grid(&in_cube, degree)
+    let family = LatticeDensity::family_on_one_grid(&in_cube, degree)
         .map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
     let mut functions = Vec::new();
     for (density, lengths) in family.into_iter().zip(lengths) {

@@ -5,11 +5,11 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::settings::{Feature, Height};
+use crate::settings::{FunctionHeight, FunctionRoughness};
 use crate::targets::context::{ReadTarget, TargetContext, built_target, number_label};
 use crate::targets::wording::expected_label_function;
 use crate::text::{Checked, Document, Field, values};
-use bernstream_functions::regression::Regression;
+use bernstream_functions::regression::LatticeRegression;
 use bernstream_synopsis::description::Method;
 
 /// a table [release.regression]
@@ -47,7 +47,7 @@ pub fn read(
         return Err(document.fault(place.clone(), what, "use [release.machine] for more"));
     };
     let width = axis.max - axis.min;
-    let target = Regression::new(
+    let target = LatticeRegression::new(
         bandwidth / width,
         context.lattice_degree(document, place)?,
         gap / width,
@@ -60,10 +60,10 @@ pub fn read(
         max_records,
     };
     // Gaps that count share out the domain: a label's effect is bounded by the label, not by the records.
-    let height = Height::Covered {
+    let height = FunctionHeight::Covered {
         limit: (bounds.max - bounds.min) / 2.0,
         gap: gap / width,
     };
-    let feature = Feature::from_widths(&[bandwidth / width], height);
+    let feature = FunctionRoughness::from_widths(&[bandwidth / width], height);
     Ok(expected_label_function(context, &label, method, target, feature).into())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::settings::{Feature, Function, Height};
+use crate::settings::{FunctionHeight, FunctionRoughness, ReleasedFunction};
 use crate::targets::context::{ClassLabel, NumberLabel, TargetContext};
 use bernstream_release::{Target, ValueScaling};
 use bernstream_synopsis::PointKernel;
@@ -15,8 +15,8 @@ pub fn expected_label_function(
     label: &NumberLabel<'_>,
     method: Method,
     target: Arc<dyn Target>,
-    feature: Feature,
-) -> Function {
+    feature: FunctionRoughness,
+) -> ReleasedFunction {
     let NumberLabel { column, bounds } = *label;
     let middle = (bounds.min + bounds.max) / 2.0;
     let half = (bounds.max - bounds.min) / 2.0;
@@ -26,8 +26,8 @@ pub fn expected_label_function(
         max: bounds.max,
         method,
     };
-    Function {
-        about: description::Target::Regression(about),
+    ReleasedFunction {
+        about: description::TargetDescription::Regression(about),
         meaning: format!(
             "{column} as expected at {}; {middle} where there are no records",
             context.columns_in_words()
@@ -46,11 +46,11 @@ pub fn score_function(
     target: Arc<dyn Target>,
     unit: f64,
     quantity: String,
-    feature: Feature,
-) -> Function {
+    feature: FunctionRoughness,
+) -> ReleasedFunction {
     let ClassLabel { column, above } = *label;
-    Function {
-        about: description::Target::Classifier(Classifier {
+    ReleasedFunction {
+        about: description::TargetDescription::Classifier(Classifier {
             label: column.to_owned(),
             above,
             method,
@@ -70,21 +70,21 @@ pub fn intensity_function(
     context: &TargetContext<'_>,
     target: Arc<dyn Target>,
     kernel: Smoothing,
-) -> Function {
+) -> ReleasedFunction {
     let per = context.columns_in_words();
     let feature = match &kernel {
-        Smoothing::Bandwidths(bandwidths) => Some(Feature::from_widths(
+        Smoothing::Bandwidths(bandwidths) => Some(FunctionRoughness::from_widths(
             &context.parts_of_axes(bandwidths),
-            Height::AllRecords,
+            FunctionHeight::AllRecords,
         )),
         Smoothing::Covariance(rows) => PointKernel::of_covariance(&context.covariance_parts(rows))
-            .map(|kernel| Feature {
+            .map(|kernel| FunctionRoughness {
                 kernel,
-                height: Height::AllRecords,
+                height: FunctionHeight::AllRecords,
             }),
     };
-    Function {
-        about: description::Target::Density(description::Density {
+    ReleasedFunction {
+        about: description::TargetDescription::Density(description::Density {
             kernel,
             divide_by: None,
         }),

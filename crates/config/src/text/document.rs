@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
-use crate::text::faults::{Fault, Faults};
+use crate::text::faults::{ConfigFault, Faults};
 use crate::text::known_keys::KnownKeys;
 use crate::text::spanned::Spanned;
 use crate::text::tree::{path_in, remove, unexpanded};
@@ -30,7 +30,7 @@ pub struct Document<'t> {
     text: &'t str,
     keys: KnownKeys,
     root: DeTable<'t>,
-    faults: Vec<Fault>,
+    faults: Vec<ConfigFault>,
     /// Paths of nodes that have a fault of their own: neither they nor the table around them are reported again.
     faulty: BTreeSet<String>,
 }
@@ -290,7 +290,7 @@ impl<'t> Document<'t> {
         hint: impl Into<String>,
     ) -> Reported {
         self.faulty.insert(path.clone());
-        self.faults.push(Fault {
+        self.faults.push(ConfigFault {
             place,
             path,
             what: what.into(),
@@ -327,12 +327,12 @@ fn toml_hint(message: &str, text: &str, place: &Range<usize>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::{File, known_keys};
+    use crate::file::{ConfigFile, known_keys};
 
     #[test]
     fn every_misread_node_is_found_in_one_pass() {
         let text = "pipeline = 1\ninput.time = 2\n[windows]\nlenght = \"1d\"\n[[release.domain]]\nmin = \"x\"\n";
-        let (document, file) = Document::read::<File>(text, "f", known_keys());
+        let (document, file) = Document::read::<ConfigFile>(text, "f", known_keys());
         assert!(file.is_ok());
         let paths: Vec<_> = document.faults.iter().map(|f| f.path.as_str()).collect();
         let expected = [

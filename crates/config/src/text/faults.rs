@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// One fault: where, what, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ConfigFault {
     /// A byte range of the text; empty where the fault has no position.
     pub place: Range<usize>,
     /// The dotted path; empty where the text is not valid TOML.
@@ -21,14 +21,14 @@ pub struct Fault {
 pub struct Faults {
     pub(super) name: String,
     pub(super) text: String,
-    pub(super) list: Vec<Fault>,
+    pub(super) list: Vec<ConfigFault>,
 }
 
 impl Faults {
     /// The fault of a file that cannot be opened or read.
     pub fn unreadable(name: &str, error: &std::io::Error) -> Self {
         let what = format!("cannot be read: {error}");
-        let fault = Fault {
+        let fault = ConfigFault {
             place: 0..0,
             path: String::new(),
             what,
@@ -65,7 +65,7 @@ impl fmt::Display for Faults {
     }
 }
 
-impl Fault {
+impl ConfigFault {
     fn shown_in(&self, name: &str, text: &str) -> String {
         let path = if self.path.is_empty() {
             String::new()

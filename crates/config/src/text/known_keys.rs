@@ -1,14 +1,14 @@
 //! The known keys: the form of the value of each, and the nearest one to a misspelt key.
 
 /// A key and the form of its value; `[]` stands for any element of a list.
-pub struct Key {
+pub struct KnownKey {
     /// The names of the tables around it and its own, with dots between.
     pub path: String,
     pub form: String,
 }
 
 /// Names that are no keys, although people ask for them, and what to write in their place.
-pub struct Asked {
+pub struct AskedName {
     /// The table in which they stand; `None` for any.
     pub table: Option<&'static str>,
     pub names: &'static [&'static str],
@@ -20,8 +20,8 @@ pub struct Asked {
 /// All known keys. Hints come from here: the nearest known key for an unknown one, the form for a wrong or missing value.
 #[derive(Clone, Copy)]
 pub struct KnownKeys {
-    pub keys: &'static [Key],
-    pub asked: &'static [Asked],
+    pub keys: &'static [KnownKey],
+    pub asked: &'static [AskedName],
 }
 
 impl KnownKeys {
@@ -42,7 +42,7 @@ impl KnownKeys {
         })
     }
 
-    fn asked(self, path: &str) -> Option<&'static Asked> {
+    fn asked(self, path: &str) -> Option<&'static AskedName> {
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
         self.asked
@@ -195,7 +195,7 @@ mod tests {
             "release.domain[].unit",
             "release.label.column",
         ]
-        .map(|path| Key {
+        .map(|path| KnownKey {
             path: path.to_owned(),
             form: String::new(),
         });

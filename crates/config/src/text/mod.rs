@@ -12,5 +12,5 @@ pub mod values;
 pub use document::{Checked, Document, Field, Reported};
 pub use elements::each;
 pub use faults::Faults;
-pub use known_keys::{Asked, Key, KnownKeys};
+pub use known_keys::{AskedName, KnownKey, KnownKeys};
 pub use spanned::Spanned;

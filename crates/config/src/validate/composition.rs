@@ -2,30 +2,30 @@
 
 use crate::file;
 use crate::read::draft::ReleaseDraft;
-use crate::settings::{FINEST, MOST_DRAWN, Privacy, Release, touched_values};
+use crate::settings::{FINEST, MOST_DRAWN, PrivacySettings, ReleaseSettings, touched_values};
 use crate::text::{Checked, Document};
 use bernstream_noise::Mechanism;
 use bernstream_noise::accountant::gaussian::DrawnNoise;
 use bernstream_noise::accountant::plan;
 use bernstream_noise::accountant::plan::ReleaseClass;
-use bernstream_noise::accountant::policy::Policy;
+use bernstream_noise::accountant::policy::PricePolicy;
 use bernstream_noise::calibrate::Scale;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Sensitivity;
-use bernstream_synopsis::description::{Definition, Implied};
-use bernstream_synopsis::grid::Grid;
+use bernstream_synopsis::description::{ImpliedPrivacy, PrivacyDefinition};
+use bernstream_synopsis::grid::SpanGrid;
 use bernstream_synopsis::price::Price;
 
 /// Checks the conditions of the composition that the budget uses.
 pub fn composition_holds(
     document: &mut Document<'_>,
-    privacy: &Privacy,
+    privacy: &PrivacySettings,
     drafts: &[ReleaseDraft],
-    grid: Option<Grid>,
+    grid: Option<SpanGrid>,
 ) -> Checked<()> {
     match privacy.definition {
-        Definition::Gaussian => noise_is_gaussian(document, privacy, drafts, grid),
-        Definition::Planned => plan_is_within(document, privacy, drafts),
+        PrivacyDefinition::Gaussian => noise_is_gaussian(document, privacy, drafts, grid),
+        PrivacyDefinition::Planned => plan_is_within(document, privacy, drafts),
         _ => Ok(()),
     }
 }
@@ -33,9 +33,9 @@ pub fn composition_holds(
 /// All noise is Gaussian, within the limits of [`DRAWN`](crate::settings::DRAWN).
 fn noise_is_gaussian(
     document: &mut Document<'_>,
-    privacy: &Privacy,
+    privacy: &PrivacySettings,
     drafts: &[ReleaseDraft],
-    grid: Option<Grid>,
+    grid: Option<SpanGrid>,
 ) -> Checked<()> {
     for draft in drafts {
         if let Some(place) = draft.choice_place() {
@@ -88,7 +88,7 @@ fn noise_is_gaussian(
 /// The whole declared plan is within its epsilon and delta.
 fn plan_is_within(
     document: &mut Document<'_>,
-    privacy: &Privacy,
+    privacy: &PrivacySettings,
     drafts: &[ReleaseDraft],
 ) -> Checked<()> {
     let Some(implied) = privacy.implies else {
@@ -99,7 +99,7 @@ fn plan_is_within(
     };
     for draft in drafts {
         if let Some(over) = &draft.windows
-            && !matches!(over.get_ref(), file::WindowKind::Tumbling)
+            && !matches!(over.get_ref(), file::WrittenWindowKind::Tumbling)
         {
             let what = "reads panes several times, and a declared plan counts each window once";
             return Err(document.fault(
@@ -113,11 +113,11 @@ fn plan_is_within(
         .iter()
         .flat_map(|draft| privacy_classes(privacy, draft))
         .collect();
-    let Implied { epsilon, delta } = implied;
+    let ImpliedPrivacy { epsilon, delta } = implied;
     let all = classes
         .iter()
         .map(|(class, count)| (*class, count.saturating_mul(windows)));
-    if !plan::Plan::new(all).is_within(epsilon, delta)
+    if !plan::AccountantPlan::new(all).is_within(epsilon, delta)
         && let Some(draft) = drafts.first()
     {
         let what = match plan::longest_horizon(&classes, epsilon, delta) {
@@ -137,7 +137,7 @@ fn plan_is_within(
 }
 
 /// The privacy losses of one window of a declared plan.
-fn privacy_classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(ReleaseClass, u64)> {
+fn privacy_classes(privacy: &PrivacySettings, draft: &ReleaseDraft) -> Vec<(ReleaseClass, u64)> {
     let own = draft.payment.get_ref().mechanism_price();
     let target = &*draft.function.get_ref().target;
     let finest = draft_mechanisms(privacy, draft)
@@ -176,7 +176,7 @@ fn privacy_classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(ReleaseClass
 
 /// The Laplace noise with the largest privacy loss, over every function that a window can have: the largest ratio of
 /// sensitivity to scale.
-fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<ReleaseClass> {
+fn worst_laplace(privacy: &PrivacySettings, draft: &ReleaseDraft) -> Option<ReleaseClass> {
     let calibration = draft.calibration();
     let price = draft.payment.get_ref().mechanism_price();
     let law = NoiseDistribution::DiscreteLaplace;
@@ -213,7 +213,7 @@ impl LaplaceLoss {
 }
 
 /// The noise of every function that a window can have, in its first window.
-fn draft_mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
+fn draft_mechanisms(privacy: &PrivacySettings, draft: &ReleaseDraft) -> Vec<Mechanism> {
     let calibration = draft.calibration();
     let law = draft.noise.noise_distribution();
     let price = draft.payment.get_ref().mechanism_price();
@@ -229,10 +229,10 @@ fn draft_mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
 }
 
 /// In a declared plan the first release is charged the slot of a window, and the others nothing.
-pub fn share_the_slot(total: Price, releases: &mut [Release]) {
+pub fn share_the_slot(total: Price, releases: &mut [ReleaseSettings]) {
     if let Price::Slots(_) = total {
         for release in releases.iter_mut().skip(1) {
-            release.policy = Policy::Fixed(total.zero_of_kind());
+            release.policy = PricePolicy::Fixed(total.zero_of_kind());
         }
     }
 }

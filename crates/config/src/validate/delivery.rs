@@ -7,11 +7,11 @@ use crate::read::input::InputSettings;
 use crate::read::output::OutputSettings;
 use crate::read::releases::MESSAGE_LIMIT;
 use crate::read::schedule::Schedule;
-use crate::settings::{Input, synopsis_bytes};
+use crate::settings::{InputParams, synopsis_bytes};
 use crate::text::Document;
 use bernstream_kafka::Broker;
 use bernstream_kafka::ledger::log;
-use bernstream_kafka::sink::Output;
+use bernstream_kafka::sink::OutputParams;
 use bernstream_kafka::source::kafka;
 
 /// The most bytes of a row of the ledger, about: SQLite takes at most 10^9 bytes, and keys that are escaped take more than they have.
@@ -19,8 +19,12 @@ const ROW_LIMIT: u64 = 500_000_000;
 /// Bytes that a synopsis takes there beside its key: two digests, the state of noise that goes on, the names of the pipeline and the release.
 const ROW_OF_SYNOPSIS: u64 = 350;
 
-pub fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &Schedule) {
-    if let Input::Kafka(kafka) = input
+pub fn delays_past_the_slack(
+    document: &mut Document<'_>,
+    input: &InputParams,
+    schedule: &Schedule,
+) {
+    if let InputParams::Kafka(kafka) = input
         && let Some(delay) = &schedule.delay
         && *delay.get_ref() <= kafka.clock_slack
     {
@@ -60,7 +64,7 @@ pub fn fits_a_message(
     release: &ReleaseDraft,
 ) {
     let bytes = synopsis_bytes(&release.function.get_ref().target.shape());
-    if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
+    if matches!(output.to, OutputParams::Kafka { .. }) && bytes > MESSAGE_LIMIT {
         let what = format!(
             "a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}"
         );
@@ -108,8 +112,8 @@ pub fn reads_no_output(
     output: &OutputSettings,
 ) {
     match &input.from {
-        Input::Kafka(from) => {
-            if let Output::Kafka { sink, witness } = &output.to {
+        InputParams::Kafka(from) => {
+            if let OutputParams::Kafka { sink, witness } = &output.to {
                 if has_same_servers(&sink.broker, &from.broker) {
                     writes_to_no_input(document, from, &sink.topic, &output.place);
                 }
@@ -118,8 +122,8 @@ pub fn reads_no_output(
                 }
             }
         }
-        Input::Files(from) => {
-            if let Output::Files(to) = &output.to
+        InputParams::Files(from) => {
+            if let OutputParams::Files(to) = &output.to
                 && from.path == to.path
             {
                 let place = output.place.clone();
@@ -131,7 +135,7 @@ pub fn reads_no_output(
 
 fn writes_to_no_input(
     document: &mut Document<'_>,
-    from: &kafka::Params,
+    from: &kafka::KafkaSourceParams,
     topic: &str,
     place: &Range<usize>,
 ) {
@@ -148,10 +152,10 @@ fn writes_to_no_input(
 pub fn logs_no_input(
     document: &mut Document<'_>,
     input: &InputSettings,
-    log: &log::Params,
+    log: &log::KafkaLogParams,
     place: Option<Range<usize>>,
 ) {
-    let Input::Kafka(from) = &input.from else {
+    let InputParams::Kafka(from) = &input.from else {
         return;
     };
     let name = &log.records.topic;

@@ -3,12 +3,16 @@
 use std::ops::Range;
 
 use crate::read::draft::ReleaseDraft;
-use crate::settings::{Calibration, Function, Privacy, Settings};
+use crate::settings::{Calibration, PrivacySettings, ReleasedFunction, WorkerSettings};
 use crate::text::{Checked, Document};
 use bernstream_synopsis::Sensitivity;
 
 /// Checks that noise can be calibrated to this price, so that no window fails later.
-pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &ReleaseDraft) {
+pub fn can_be_drawn(
+    document: &mut Document<'_>,
+    privacy: &PrivacySettings,
+    release: &ReleaseDraft,
+) {
     let protected = privacy.protected();
     if let Some(choice) = &release.private_bandwidths
         && let Err(error) = choice.get_ref().mechanism(protected)
@@ -45,7 +49,7 @@ pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Re
 /// Checks that correlated noise can be calibrated to these prices.
 pub fn sums_can_be_drawn(
     document: &mut Document<'_>,
-    settings: &Settings,
+    settings: &WorkerSettings,
     places: &[Range<usize>],
 ) -> Checked<()> {
     for (release, place) in settings.releases.iter().zip(places) {
@@ -59,8 +63,8 @@ pub fn sums_can_be_drawn(
 /// The sensitivity that the noise is calibrated to. The bound of the papers is reported as missing only if ours exists.
 fn sensitivity(
     document: &mut Document<'_>,
-    function: &Function,
-    privacy: &Privacy,
+    function: &ReleasedFunction,
+    privacy: &PrivacySettings,
     release: &ReleaseDraft,
 ) -> Checked<Sensitivity> {
     let ours = Calibration::Tight.sensitivity(

@@ -1,12 +1,16 @@
 //! The rule that the total of a block pays for a window of all releases.
 
 use crate::read::draft::ReleaseDraft;
-use crate::settings::Privacy;
+use crate::settings::PrivacySettings;
 use crate::text::Document;
 use bernstream_synopsis::price::Price;
 
 /// Checks that the total pays for a window of all releases; the fault is at the release that exceeds it.
-pub fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) {
+pub fn can_pay_once(
+    document: &mut Document<'_>,
+    privacy: &PrivacySettings,
+    drafts: &[ReleaseDraft],
+) {
     // All releases share one slot.
     if let Price::Slots(_) = privacy.spendable_limit() {
         return slots_are_left(document, privacy, drafts);
@@ -20,7 +24,7 @@ pub fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Re
     }
 }
 
-fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) {
+fn slots_are_left(document: &mut Document<'_>, privacy: &PrivacySettings, drafts: &[ReleaseDraft]) {
     if privacy.spendable_limit().is_zero()
         && let Some(draft) = drafts.first()
     {
@@ -38,7 +42,7 @@ fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Rele
 
 fn can_pay(
     document: &mut Document<'_>,
-    privacy: &Privacy,
+    privacy: &PrivacySettings,
     before: Price,
     release: &ReleaseDraft,
 ) -> Option<Price> {

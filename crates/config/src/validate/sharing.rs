@@ -4,28 +4,28 @@ use std::ops::Range;
 
 use crate::read::input::InputSettings;
 use crate::read::output::OutputSettings;
-use crate::settings::{Input, Privacy};
+use crate::settings::{InputParams, PrivacySettings};
 use crate::text::Document;
-use bernstream_kafka::sink::Output;
-use bernstream_synopsis::description::Definition;
+use bernstream_kafka::sink::OutputParams;
+use bernstream_synopsis::description::PrivacyDefinition;
 
 /// A share belongs to a witness topic, and the whole to an input topic; the budget is a topic of its own beside the input.
 pub fn shares_through_a_topic(
     document: &mut Document<'_>,
     place: Range<usize>,
-    privacy: &Privacy,
+    privacy: &PrivacySettings,
     input: &InputSettings,
     output: &OutputSettings,
 ) {
     let Some(budget) = &privacy.budget else {
         return;
     };
-    if let Definition::Random(_) = privacy.definition {
+    if let PrivacyDefinition::Random(_) = privacy.definition {
         let what = "a sampled sensitivity is random differential privacy, which does not compose with that of other pipelines";
         document.fault(place, what, "remove `budget`: its total is its own");
         return;
     }
-    let Input::Kafka(from) = &input.from else {
+    let InputParams::Kafka(from) = &input.from else {
         let what = "is shared by the pipelines of an input topic, and files are none: a copy of them would have another budget";
         document.fault(
             place,
@@ -34,7 +34,7 @@ pub fn shares_through_a_topic(
         );
         return;
     };
-    let Output::Kafka { sink, witness } = &output.to else {
+    let OutputParams::Kafka { sink, witness } = &output.to else {
         let what = "a share belongs to a witness topic, and an output of files has none";
         document.fault(place, what, "publish to [output.kafka], or remove `budget`");
         return;

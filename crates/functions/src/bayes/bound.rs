@@ -19,11 +19,14 @@ const MARGIN: f64 = 1.0 + 1e-9;
 /// Both factors are monotone in every `w_i`, so two corners bound a box.
 pub(super) fn largest_rise(deviations: &[f64]) -> f64 {
     let reach: Vec<f64> = deviations.iter().map(|d| 1.0 / d).collect();
-    let whole = reach.iter().map(|r| Range { low: 0.0, high: *r }).collect();
+    let whole = reach
+        .iter()
+        .map(|r| SideRange { low: 0.0, high: *r })
+        .collect();
     bound_maximum(whole, |sides| {
         let low: Vec<f64> = sides.iter().map(|side| side.low).collect();
         let high: Vec<f64> = sides.iter().map(|side| side.high).collect();
-        Some(Estimate {
+        Some(BoxBounds {
             bound: rise_between(&low, &high, &reach),
             taken: rise_between(&low, &low, &reach),
         })
@@ -100,55 +103,55 @@ struct CoarseLattice {
 
 impl CoarseLattice {
     /// All means, variances of a class and distances of the record from the mean.
-    fn domain(&self) -> Vec<Range> {
-        let mean = Range {
+    fn domain(&self) -> Vec<SideRange> {
+        let mean = SideRange {
             low: -self.shift,
             high: 1.0,
         };
-        let spread = Range {
+        let spread = SideRange {
             low: 0.0,
             high: 0.25,
         };
         // The lattice looks the same from its other end, so x >= mu will do.
-        let step = Range {
+        let step = SideRange {
             low: 0.0,
             high: 1.0,
         };
         vec![mean, spread, step]
     }
 
-    fn estimate_box(&self, sides: &[Range]) -> Option<Estimate> {
-        let [mean, spread, mut step] = <[Range; 3]>::try_from(sides).ok()?;
+    fn estimate_box(&self, sides: &[SideRange]) -> Option<BoxBounds> {
+        let [mean, spread, mut step] = <[SideRange; 3]>::try_from(sides).ok()?;
         step.high = step.high.min(longest_step(mean.low));
         if step.low > step.high || spread.low > self.widest_spread(mean) {
             return None;
         }
-        let middle = Range::point((mean.low + mean.high) / 2.0);
+        let middle = SideRange::point((mean.low + mean.high) / 2.0);
         let taken = self.bound_sum(
             middle,
-            Range::point(spread.low.min(self.widest_spread(middle))),
-            Range::point(step.high.min(longest_step(middle.low))),
+            SideRange::point(spread.low.min(self.widest_spread(middle))),
+            SideRange::point(step.high.min(longest_step(middle.low))),
         );
-        Some(Estimate {
+        Some(BoxBounds {
             bound: self.bound_sum(mean, spread, step),
             taken,
         })
     }
 
     /// No class with such a mean is wider than two heaps at 0 and 1.
-    fn widest_spread(&self, mean: Range) -> f64 {
+    fn widest_spread(&self, mean: SideRange) -> f64 {
         let mean = 0.5_f64.clamp(mean.low.max(0.0), (mean.high + self.shift).clamp(0.0, 1.0));
         mean * (1.0 - mean)
     }
 
     /// Bound of the sum for every mean, variance of a class and distance of the record in these ranges.
-    fn bound_sum(&self, mean: Range, spread: Range, step: Range) -> f64 {
-        let variance = Range {
+    fn bound_sum(&self, mean: SideRange, spread: SideRange, step: SideRange) -> f64 {
+        let variance = SideRange {
             low: self.least + spread.low,
             high: self.least + spread.high,
         };
         let height = (self.least / variance.low).sqrt();
-        let growth = Range {
+        let growth = SideRange {
             low: step.low * step.low - spread.high,
             high: step.high * step.high - spread.low,
         };
@@ -161,13 +164,13 @@ impl CoarseLattice {
         let mut sum = 0.0;
         for p in first..=last {
             let y = f64::from(p) * self.coarseness / self.k;
-            let z = Range {
+            let z = SideRange {
                 low: y - mean.high,
                 high: y - mean.low,
             };
             let square = z.square();
             let q = square.over(variance).plus(-1.0).times(growth);
-            let q = Range {
+            let q = SideRange {
                 low: q.low / 2.0,
                 high: q.high / 2.0,
             }
@@ -190,28 +193,28 @@ fn longest_step(mean: f64) -> f64 {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Range {
+struct SideRange {
     low: f64,
     high: f64,
 }
 
-impl Range {
+impl SideRange {
     fn point(value: f64) -> Self {
-        Range {
+        SideRange {
             low: value,
             high: value,
         }
     }
 
     fn plus(self, value: f64) -> Self {
-        Range {
+        SideRange {
             low: self.low + value,
             high: self.high + value,
         }
     }
 
     fn sum(self, other: Self) -> Self {
-        Range {
+        SideRange {
             low: self.low + other.low,
             high: self.high + other.high,
         }
@@ -224,7 +227,7 @@ impl Range {
             self.high * other.low,
             self.high * other.high,
         ];
-        let mut range = Range::point(products[0]);
+        let mut range = SideRange::point(products[0]);
         for product in products {
             range.low = range.low.min(product);
             range.high = range.high.max(product);
@@ -234,7 +237,7 @@ impl Range {
 
     /// Quotient by something positive.
     fn over(self, other: Self) -> Self {
-        self.times(Range {
+        self.times(SideRange {
             low: 1.0 / other.high,
             high: 1.0 / other.low,
         })
@@ -242,7 +245,7 @@ impl Range {
 
     fn square(self) -> Self {
         let nearest = 0_f64.clamp(self.low, self.high);
-        Range {
+        SideRange {
             low: nearest * nearest,
             high: (self.low * self.low).max(self.high * self.high),
         }
@@ -250,27 +253,27 @@ impl Range {
 }
 
 /// A box, ordered by its bound.
-struct Candidate {
+struct BoxCandidate {
     /// Not exceeded in the box.
     bound: f64,
-    sides: Vec<Range>,
+    sides: Vec<SideRange>,
 }
 
-impl PartialEq for Candidate {
+impl PartialEq for BoxCandidate {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Candidate {}
+impl Eq for BoxCandidate {}
 
-impl PartialOrd for Candidate {
+impl PartialOrd for BoxCandidate {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Candidate {
+impl Ord for BoxCandidate {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.bound.total_cmp(&other.bound)
     }
@@ -278,7 +281,7 @@ impl Ord for Candidate {
 
 /// Bounds of the largest value in a box.
 #[derive(Clone, Copy)]
-struct Estimate {
+struct BoxBounds {
     /// Not exceeded in the box.
     bound: f64,
     /// A value that is taken there.
@@ -286,31 +289,31 @@ struct Estimate {
 }
 
 /// Half a box; `None` where it is empty.
-struct Half {
-    sides: Vec<Range>,
-    estimate: Option<Estimate>,
+struct HalfBox {
+    sides: Vec<SideRange>,
+    estimate: Option<BoxBounds>,
 }
 
 /// The halves of a box along one side.
-struct Split {
-    halves: [Half; 2],
+struct SplitBox {
+    halves: [HalfBox; 2],
     /// The sum of their bounds.
     bound: f64,
 }
 
 /// A bound of the largest value in `whole`. `look` gives the estimate of a box; `None` where a box is empty. A box is halved
 /// along the side that lowers the bound most.
-fn bound_maximum(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<Estimate>) -> f64 {
-    let Some(Estimate { bound, mut taken }) = look(&whole) else {
+fn bound_maximum(whole: Vec<SideRange>, look: impl Fn(&[SideRange]) -> Option<BoxBounds>) -> f64 {
+    let Some(BoxBounds { bound, mut taken }) = look(&whole) else {
         return 0.0;
     };
-    let mut boxes = BinaryHeap::from([Candidate {
+    let mut boxes = BinaryHeap::from([BoxCandidate {
         bound,
         sides: whole,
     }]);
     let mut least = bound;
     for _ in 0..MOST_BOXES {
-        let Some(Candidate { bound, sides }) = boxes.pop() else {
+        let Some(BoxCandidate { bound, sides }) = boxes.pop() else {
             return least * MARGIN;
         };
         // The halves of a box have no larger bounds than the box but for rounding.
@@ -325,7 +328,7 @@ fn bound_maximum(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<Estimate>)
         for half in best.halves {
             if let Some(estimate) = half.estimate {
                 taken = taken.max(estimate.taken);
-                boxes.push(Candidate {
+                boxes.push(BoxCandidate {
                     bound: estimate.bound,
                     sides: half.sides,
                 });
@@ -335,16 +338,24 @@ fn bound_maximum(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<Estimate>)
     least.max(taken) * MARGIN
 }
 
-fn split_box(sides: &[Range], axis: usize, look: impl Fn(&[Range]) -> Option<Estimate>) -> Split {
-    let Range { low, high } = sides[axis];
+fn split_box(
+    sides: &[SideRange],
+    axis: usize,
+    look: impl Fn(&[SideRange]) -> Option<BoxBounds>,
+) -> SplitBox {
+    let SideRange { low, high } = sides[axis];
     let middle = (low + high) / 2.0;
-    let halves = [Range { low, high: middle }, Range { low: middle, high }].map(|half| {
+    let halves = [
+        SideRange { low, high: middle },
+        SideRange { low: middle, high },
+    ]
+    .map(|half| {
         let mut sides = sides.to_vec();
         sides[axis] = half;
         let estimate = look(&sides);
-        Half { sides, estimate }
+        HalfBox { sides, estimate }
     });
     let estimates = halves.iter().filter_map(|half| half.estimate);
     let bound = estimates.map(|estimate| estimate.bound).sum();
-    Split { halves, bound }
+    SplitBox { halves, bound }
 }

@@ -58,11 +58,13 @@ use arrow_buffer::i256;
 use crate::bayes::bound;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice;
 use bernstream_release::lattice::times_contributions;
 use bernstream_release::target::{Target, interpolated_sensitivity, root_rounded_up};
-use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
+use bernstream_release::window::accumulator::{
+    Accumulator, AccumulatorSpec, Record, RecordFeature,
+};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::histogram::GridPoint;
 use bernstream_synopsis::shape::{Basis, Shape};
@@ -100,14 +102,14 @@ impl GaussianBayes {
     /// # Errors
     ///
     /// If the axes, the deviations or the degree are out of range.
-    pub fn new(deviations: &[f64], degree: u32) -> Result<Self, Error> {
+    pub fn new(deviations: &[f64], degree: u32) -> Result<Self, TargetError> {
         let points = lattice::lattice_points(deviations.len(), degree)?;
         if let Some(index) = deviations
             .iter()
             .position(|d| !(LEAST_DEVIATION..=1.0).contains(d))
         {
             let deviation = deviations[index];
-            return Err(Error::Deviation {
+            return Err(TargetError::Deviation {
                 axis: index + 1,
                 deviation,
                 least: LEAST_DEVIATION,
@@ -208,7 +210,11 @@ impl Target for GaussianBayes {
     }
 
     /// `contributions * (ceil(c D1 + N slack) + N)`, `c` 1 for add-remove and 2 for replace-one.
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         let change = touched_classes(adjacency) * self.mass / self.peaks * UNITS
             + self.points as f64 * self.float_slack();
         times_contributions(change.ceil() as u128 + self.points as u128, contributions)
@@ -220,7 +226,7 @@ impl Target for GaussianBayes {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         let side = root_rounded_up(self.points as u128);
         let change = touched_classes(adjacency) * self.length / self.peaks * UNITS
             + side as f64 * self.float_slack();
@@ -229,7 +235,11 @@ impl Target for GaussianBayes {
     }
 
     /// `contributions * (ceil(c S + slack) + 1)`.
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         let change = touched_classes(adjacency) * UNITS + self.float_slack();
         times_contributions(change.ceil() as u128 + 1, contributions)
     }
@@ -249,7 +259,7 @@ struct ClassMoments {
     axes: usize,
 }
 
-impl Feature for ClassMoments {
+impl RecordFeature for ClassMoments {
     fn sum_count(&self) -> usize {
         2 * (1 + 2 * self.axes)
     }

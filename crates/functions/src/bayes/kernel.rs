@@ -67,10 +67,10 @@ use std::f64::consts::PI;
 use arrow_buffer::i256;
 
 use crate::density::{fine_grid, narrowed_bandwidth};
-use crate::kernel::Table;
+use crate::kernel::KernelWeights;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice;
 use bernstream_release::lattice::{round_half_up, times_contributions};
 use bernstream_release::target::{Target, interpolated_sensitivity, root_rounded_up};
@@ -93,7 +93,7 @@ pub struct KernelBayes {
     nodes: Vec<Nodes>,
     degree: u32,
     points: usize,
-    tables: Vec<Table>,
+    tables: Vec<KernelWeights>,
     /// `b'`, one an axis.
     bandwidths: Vec<f64>,
 }
@@ -105,7 +105,7 @@ impl KernelBayes {
     /// # Errors
     ///
     /// If the axes, the bandwidths or the degree are out of range, or the histograms would be too large.
-    pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
+    pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, TargetError> {
         let points = lattice::lattice_points(bandwidths.len(), degree)?;
         check_bandwidths(bandwidths)?;
         let nodes = bandwidths
@@ -121,7 +121,7 @@ impl KernelBayes {
         let tables = bandwidths
             .iter()
             .zip(&cells)
-            .map(|(b, m)| Table::gaussian(*b, *m, degree, 1 << WEIGHT_BITS))
+            .map(|(b, m)| KernelWeights::gaussian(*b, *m, degree, 1 << WEIGHT_BITS))
             .collect();
         Ok(KernelBayes {
             nodes,
@@ -262,7 +262,11 @@ impl Target for KernelBayes {
     }
 
     /// `contributions * (ceil(c D1 + N 2 l 2^-18) + N)`, `c` 1 for add-remove and 2 for replace-one, `D1` at most `N S`.
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         let points = self.points as u128;
         let change = self.mass().min(points.saturating_mul(self.peak()));
         times_contributions(
@@ -275,7 +279,11 @@ impl Target for KernelBayes {
     }
 
     /// `contributions * ceil(c S + 2 l 2^-18)`: rounding halves up adds nothing to a bound of whole units.
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         times_contributions(
             self.record_units(touched_classes(adjacency) * self.peak()) + self.rounding_slack(1),
             contributions,
@@ -287,7 +295,7 @@ impl Target for KernelBayes {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         let axes = self.tables.len() as u128;
         let change = (axes * axes - axes + 1)
             * self

@@ -63,11 +63,11 @@
 
 use std::fmt::Debug;
 
-use super::sampler::Sampled;
+use super::sampler::SampledSensitivity;
 use bernstream_noise::Exact;
-pub use bernstream_release::blackbox::error::Error;
+pub use bernstream_release::blackbox::error::BlackBoxError;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error as TargetError;
+use bernstream_release::error::TargetError;
 use bernstream_release::target::Target;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
@@ -85,7 +85,7 @@ const WIDEST: f64 = 4.611_686_018_427_388e18;
 pub type Fitted<'a> = Box<dyn Fn(&[f64]) -> f64 + 'a>;
 
 /// A function of records that becomes a function of a point.
-pub trait Function: Debug + Send + Sync {
+pub trait RecordFunction: Debug + Send + Sync {
     /// Fits `records`, which are sorted by themselves and may be none. The result is asked at points of the unit cube, one
     /// coordinate an axis.
     fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a>;
@@ -128,7 +128,7 @@ pub struct BlackBox<F> {
     gamma: Option<f64>,
 }
 
-impl<F: Function> BlackBox<F> {
+impl<F: RecordFunction> BlackBox<F> {
     /// `function` of the first `most` records of a window, on the lattice of `degree` in `dimensions` 1 to 3.
     ///
     /// # Errors
@@ -149,11 +149,11 @@ impl<F: Function> BlackBox<F> {
         } = declared;
         let shape = lattice_shape(dimensions, degree)?;
         if most == 0 {
-            return Err(Error::NoRecords.into());
+            return Err(BlackBoxError::NoRecords.into());
         }
         let [lo, hi] = range;
         if !(lo < hi && (hi - lo).is_finite()) {
-            return Err(Error::Range { lo, hi }.into());
+            return Err(BlackBoxError::Range { lo, hi }.into());
         }
         for change in [Some(replaced), added].into_iter().flatten() {
             let sum = change.sum.unwrap_or(change.sup);
@@ -162,7 +162,7 @@ impl<F: Function> BlackBox<F> {
                 && sum < f64::INFINITY
                 && (0.0..f64::INFINITY).contains(&error))
             {
-                return Err(Error::Change {
+                return Err(BlackBoxError::Change {
                     sup: change.sup,
                     sum,
                     error,
@@ -174,7 +174,7 @@ impl<F: Function> BlackBox<F> {
         let unit = largest.min(hi - lo) / UNITS;
         let widest = lo.abs().max(hi.abs()) / unit;
         if !(unit.is_normal() && widest <= WIDEST) {
-            return Err(Error::Fine {
+            return Err(BlackBoxError::Fine {
                 sup: largest,
                 lo,
                 hi,
@@ -213,7 +213,7 @@ impl<F: Function> BlackBox<F> {
         dimensions: usize,
         degree: u32,
         range: [f64; 2],
-        sampled: &Sampled,
+        sampled: &SampledSensitivity,
     ) -> Result<Self, TargetError> {
         let change = DeclaredChange {
             sup: sampled.sup,
@@ -245,12 +245,12 @@ impl<F: Function> BlackBox<F> {
         contributions: u32,
     ) -> Result<[u64; 2], TargetError> {
         if self.gamma.is_some() && contributions > 1 {
-            return Err(Error::SampledUnit.into());
+            return Err(BlackBoxError::SampledUnit.into());
         }
         let change = match self.added {
             Some(added) => [0, 1].map(|norm| self.replaced[norm].max(added[norm])),
             None if adjacency == Adjacency::ReplaceOne => self.replaced,
-            None => return Err(Error::NotDeclared.into()),
+            None => return Err(BlackBoxError::NotDeclared.into()),
         };
         match change.map(|units| units.checked_mul(contributions.into())) {
             [Some(sup), Some(sum)] => Ok([sup, sum]),
@@ -290,7 +290,7 @@ impl Rounding {
 }
 
 /// The values of `function` on the lattice, clipped to `range`, for public records: what [`super::sampler`] asks.
-pub fn lattice_values<F: Function + ?Sized>(
+pub fn lattice_values<F: RecordFunction + ?Sized>(
     function: &F,
     shape: &Shape,
     range: [f64; 2],
@@ -352,9 +352,9 @@ fn whole_units(value: f64, unit: f64) -> i128 {
     (value / unit + 0.5).floor() as i128
 }
 
-impl<F: Function> Builtin for BlackBox<F> {}
+impl<F: RecordFunction> Builtin for BlackBox<F> {}
 
-impl<F: Function> Target for BlackBox<F> {
+impl<F: RecordFunction> Target for BlackBox<F> {
     fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Records { most: self.most }
     }

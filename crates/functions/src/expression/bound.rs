@@ -9,7 +9,7 @@ use bernstream_synopsis::expression::interval::{Interval, SIDES, Slope};
 use bernstream_synopsis::expression::parse::{Binary, Number, Unary};
 
 /// A box of records: a side a variable.
-pub(super) type Cell = [Interval; SIDES];
+pub(super) type RecordBox = [Interval; SIDES];
 
 /// The search ends where the bound is within this part of what was reached,
 const NEAR: f64 = 0.002;
@@ -19,7 +19,7 @@ const FEWEST_CELLS: usize = 64;
 
 /// Bounds of what one record can add: the least and the most at each lattice point, and the most in the 1-norm and in the 2-norm over
 /// the lattice.
-pub(super) struct Bounds {
+pub(super) struct RecordBounds {
     pub points: Vec<[f64; 2]>,
     pub norm: f64,
     pub length: f64,
@@ -27,7 +27,7 @@ pub(super) struct Bounds {
 
 impl Formula {
     /// Bounds that hold for every record of the domain.
-    pub(super) fn domain_bounds(&self) -> Result<Bounds, Unbounded> {
+    pub(super) fn domain_bounds(&self) -> Result<RecordBounds, Unbounded> {
         // What matters is how near a bound is to the largest value anywhere.
         let mut scale = 0.0_f64;
         for cell in &self.cells {
@@ -38,18 +38,20 @@ impl Formula {
         let mut points = Vec::with_capacity(self.points.len());
         let mut all = Interval::ZERO;
         for p in 0..self.points.len() {
-            let most = self.largest_bound(Quantity::Value(p), scale)?;
-            let least = -self.largest_bound(Quantity::Opposite(p), scale)?;
+            let most = self.largest_bound(BoundedQuantity::Value(p), scale)?;
+            let least = -self.largest_bound(BoundedQuantity::Opposite(p), scale)?;
             points.push([least, most]);
             all = all.plus(Interval::new(least, most).abs());
         }
-        let norm = self.largest_bound(Quantity::Norm, scale)?.min(all.hi);
+        let norm = self
+            .largest_bound(BoundedQuantity::Norm, scale)?
+            .min(all.hi);
         // A square can be too large where a value is not.
         let square = self
-            .largest_bound(Quantity::Squares, scale)
+            .largest_bound(BoundedQuantity::Squares, scale)
             .unwrap_or(f64::INFINITY);
         let length = square.max(0.0).sqrt().next_up().min(norm);
-        Ok(Bounds {
+        Ok(RecordBounds {
             points,
             norm,
             length,
@@ -63,8 +65,8 @@ impl Formula {
     }
 
     /// A bound on the quantity over all records.
-    fn largest_bound(&self, quantity: Quantity, scale: f64) -> Result<f64, Unbounded> {
-        let search = Search {
+    fn largest_bound(&self, quantity: BoundedQuantity, scale: f64) -> Result<f64, Unbounded> {
+        let search = BoundSearch {
             formula: self,
             quantity,
             scale,
@@ -75,34 +77,34 @@ impl Formula {
     }
 
     /// The quantity for one record.
-    fn value_of(&self, quantity: Quantity, record: &[f64; SIDES]) -> f64 {
+    fn value_of(&self, quantity: BoundedQuantity, record: &[f64; SIDES]) -> f64 {
         let points = 0..self.points.len();
         match quantity {
-            Quantity::Value(p) => self.value(record, p),
-            Quantity::Opposite(p) => -self.value(record, p),
-            Quantity::Norm => {
+            BoundedQuantity::Value(p) => self.value(record, p),
+            BoundedQuantity::Opposite(p) => -self.value(record, p),
+            BoundedQuantity::Norm => {
                 let mut norm = 0.0;
                 for p in points {
                     norm += self.value(record, p).abs();
                 }
                 norm
             }
-            Quantity::Squares => points.map(|p| self.value(record, p).powi(2)).sum(),
+            BoundedQuantity::Squares => points.map(|p| self.value(record, p).powi(2)).sum(),
         }
     }
 
     /// A bound on the quantity over a cell.
-    fn bound_in(&self, quantity: Quantity, cell: &Cell) -> Result<f64, Unbounded> {
+    fn bound_in(&self, quantity: BoundedQuantity, cell: &RecordBox) -> Result<f64, Unbounded> {
         match quantity {
-            Quantity::Value(p) => self.value_range(cell, p).map(|range| range.hi),
-            Quantity::Opposite(p) => self.value_range(cell, p).map(|range| -range.lo),
-            Quantity::Norm => self.sum(cell, size),
-            Quantity::Squares => self.sum(cell, squared_slope),
+            BoundedQuantity::Value(p) => self.value_range(cell, p).map(|range| range.hi),
+            BoundedQuantity::Opposite(p) => self.value_range(cell, p).map(|range| -range.lo),
+            BoundedQuantity::Norm => self.sum(cell, size),
+            BoundedQuantity::Squares => self.sum(cell, squared_slope),
         }
     }
 
     /// All that the expression can be at lattice point `p`: what the intervals say, and what the mean value theorem says.
-    fn value_range(&self, cell: &Cell, p: usize) -> Result<Interval, Unbounded> {
+    fn value_range(&self, cell: &RecordBox, p: usize) -> Result<Interval, Unbounded> {
         let here = self.slope(cell, p);
         let middle = self
             .slope(&cell.map(|side| side.split_at_middle().0), p)
@@ -124,7 +126,7 @@ impl Formula {
     }
 
     /// The most that the sum of `part` of the values over the lattice can be; slopes of points on both sides of a record cancel.
-    fn sum(&self, cell: &Cell, part: fn(Slope) -> Slope) -> Result<f64, Unbounded> {
+    fn sum(&self, cell: &RecordBox, part: fn(Slope) -> Slope) -> Result<f64, Unbounded> {
         let mut plain = Interval::ZERO;
         let mut middle = Interval::ZERO;
         let mut slopes = [Interval::ZERO; SIDES];
@@ -150,7 +152,7 @@ impl Formula {
         Ok(plain.hi.min(middle.hi))
     }
 
-    fn slope(&self, cell: &Cell, p: usize) -> Slope {
+    fn slope(&self, cell: &RecordBox, p: usize) -> Slope {
         let mut variables = [Slope::fixed(Interval::ZERO); VARIABLES];
         for place in 0..self.sides {
             variables[place] = Slope::variable(cell[place], place);
@@ -161,7 +163,7 @@ impl Formula {
         self.tree.evaluate(&variables)
     }
 
-    fn widest_side(&self, cell: &Cell) -> usize {
+    fn widest_side(&self, cell: &RecordBox) -> usize {
         (0..self.sides)
             .max_by(|a, b| {
                 self.side_share(cell, *a)
@@ -171,7 +173,7 @@ impl Formula {
     }
 
     /// A side's part of the whole domain.
-    fn side_share(&self, cell: &Cell, side: usize) -> f64 {
+    fn side_share(&self, cell: &RecordBox, side: usize) -> f64 {
         let width = self.widths[side];
         if width > 0.0 {
             cell[side].width() / width
@@ -183,7 +185,7 @@ impl Formula {
 
 /// A number that is bounded over all records.
 #[derive(Clone, Copy)]
-enum Quantity {
+enum BoundedQuantity {
     /// The value at a lattice point.
     Value(usize),
     /// The value with the other sign.
@@ -203,17 +205,17 @@ fn squared_slope(value: Slope) -> Slope {
 }
 
 /// The search for a bound on one quantity.
-struct Search<'a> {
+struct BoundSearch<'a> {
     formula: &'a Formula,
-    quantity: Quantity,
+    quantity: BoundedQuantity,
     /// The largest value at the corners of the domain, in size.
     scale: f64,
     /// The largest that the quantity was found to be.
     reached: f64,
-    open: BinaryHeap<Open>,
+    open: BinaryHeap<OpenBox>,
 }
 
-impl Search<'_> {
+impl BoundSearch<'_> {
     fn search_bound(mut self) -> Result<f64, Unbounded> {
         for cell in &self.formula.cells {
             self.open_cell(*cell, f64::INFINITY);
@@ -246,19 +248,19 @@ impl Search<'_> {
     }
 
     /// Opens a cell in which the quantity is at most `parent`.
-    fn open_cell(&mut self, cell: Cell, parent: f64) {
+    fn open_cell(&mut self, cell: RecordBox, parent: f64) {
         let record = cell.map(|side| side.middle());
         let value = self.formula.value_of(self.quantity, &record);
         if value > self.reached {
             self.reached = value;
         }
         let open = match self.formula.bound_in(self.quantity, &cell) {
-            Ok(most) => Open {
+            Ok(most) => OpenBox {
                 most: most.min(parent),
                 fault: None,
                 cell,
             },
-            Err(fault) => Open {
+            Err(fault) => OpenBox {
                 most: parent,
                 fault: Some(fault),
                 cell,
@@ -271,39 +273,39 @@ impl Search<'_> {
     fn near_distance(&self) -> f64 {
         match self.quantity {
             // Within twice the part of a root.
-            Quantity::Squares => 2.0 * NEAR * self.reached.max(self.scale * self.scale),
+            BoundedQuantity::Squares => 2.0 * NEAR * self.reached.max(self.scale * self.scale),
             _ => NEAR * self.reached.abs().max(self.scale),
         }
     }
 }
 
-fn cell_corner(cell: &Cell, end: usize) -> [f64; SIDES] {
+fn cell_corner(cell: &RecordBox, end: usize) -> [f64; SIDES] {
     cell.map(|side| [side.lo, side.middle(), side.hi][end])
 }
 
 /// A cell that is not settled, and the most that can be inside.
-struct Open {
+struct OpenBox {
     most: f64,
     fault: Option<Unbounded>,
-    cell: Cell,
+    cell: RecordBox,
 }
 
-impl Ord for Open {
+impl Ord for OpenBox {
     fn cmp(&self, other: &Self) -> Ordering {
         self.most.total_cmp(&other.most)
     }
 }
 
-impl PartialOrd for Open {
+impl PartialOrd for OpenBox {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Open {
+impl PartialEq for OpenBox {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Open {}
+impl Eq for OpenBox {}

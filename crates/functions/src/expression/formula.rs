@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use bernstream_release::error::Error as TargetError;
+use bernstream_release::error::TargetError;
 use bernstream_release::window::accumulator::Record;
-use bernstream_synopsis::expression::error::Error;
+use bernstream_synopsis::expression::error::ExpressionError;
 use bernstream_synopsis::expression::interval::{Interval, SIDES};
-use bernstream_synopsis::expression::parse::Tree;
+use bernstream_synopsis::expression::parse::ExpressionTree;
 use bernstream_synopsis::shape::{Basis, Shape};
 use bernstream_synopsis::shape_error::ShapeError;
 
@@ -25,7 +25,7 @@ pub struct Variable {
 
 /// The label's variable.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Label {
+pub enum LabelVariable {
     /// A number in natural units.
     Number(Variable),
     /// 1 or -1, by this name.
@@ -38,7 +38,7 @@ pub struct Formula {
     text: String,
     /// The variables, in the order of their values.
     names: Vec<String>,
-    pub(super) tree: Tree,
+    pub(super) tree: ExpressionTree,
     pub(super) shape: Shape,
     axes: Vec<[f64; 2]>,
     /// `None` without a label.
@@ -61,7 +61,7 @@ impl Formula {
     pub fn new(
         text: &str,
         axes: &[Variable],
-        label: Option<&Label>,
+        label: Option<&LabelVariable>,
         degree: u32,
     ) -> Result<Self, TargetError> {
         if !(1..=3).contains(&axes.len()) {
@@ -90,12 +90,12 @@ impl Formula {
         names.extend(axes.iter().map(|axis| format!("at.{}", axis.name)));
         for (place, name) in names.iter().enumerate() {
             if names[..place].contains(name) {
-                return Err(Error::Twice(name.clone()).into());
+                return Err(ExpressionError::Twice(name.clone()).into());
             }
         }
-        for axis in axes.iter().chain(label.and_then(Label::number)) {
+        for axis in axes.iter().chain(label.and_then(LabelVariable::number)) {
             if !(axis.min < axis.max && (axis.max - axis.min).is_finite()) {
-                return Err(Error::Domain {
+                return Err(ExpressionError::Domain {
                     name: axis.name.clone(),
                     min: axis.min,
                     max: axis.max,
@@ -103,7 +103,7 @@ impl Formula {
                 .into());
             }
         }
-        let tree = Tree::parse(text, &names)?;
+        let tree = ExpressionTree::parse(text, &names)?;
         let ranges: Vec<[f64; 2]> = axes.iter().map(|axis| [axis.min, axis.max]).collect();
         let label_range = label.map(|label| {
             label
@@ -117,7 +117,7 @@ impl Formula {
         }
         let widths = cell.map(|side| side.width());
         let cells = match label {
-            Some(Label::Class(_)) => [-1.0, 1.0]
+            Some(LabelVariable::Class(_)) => [-1.0, 1.0]
                 .map(|class| with_side(cell, ranges.len(), class))
                 .to_vec(),
             _ => vec![cell],
@@ -176,16 +176,16 @@ impl Formula {
     }
 }
 
-impl Label {
+impl LabelVariable {
     fn name(&self) -> &str {
         match self {
-            Label::Number(variable) => &variable.name,
-            Label::Class(name) => name,
+            LabelVariable::Number(variable) => &variable.name,
+            LabelVariable::Class(name) => name,
         }
     }
 
     fn number(&self) -> Option<&Variable> {
-        if let Label::Number(variable) = self {
+        if let LabelVariable::Number(variable) = self {
             Some(variable)
         } else {
             None

@@ -33,15 +33,17 @@ mod formula;
 
 use std::sync::Arc;
 
-pub use self::formula::{Formula, Label, MOST_POINTS, Variable};
-use bernstream_synopsis::expression::error::{Error, Unbounded};
+pub use self::formula::{Formula, LabelVariable, MOST_POINTS, Variable};
+use bernstream_synopsis::expression::error::{ExpressionError, Unbounded};
 
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error as TargetError;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice::times_contributions;
 use bernstream_release::target::{Target, interpolated_sensitivity, root_rounded_up};
-use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
+use bernstream_release::window::accumulator::{
+    Accumulator, AccumulatorSpec, Record, RecordFeature,
+};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::shape::Shape;
 
@@ -55,14 +57,14 @@ impl Formula {
     ///
     /// If interval arithmetic cannot bound the expression, or it is 0 everywhere.
     pub fn with_proved_ranges(self) -> Result<Expression, TargetError> {
-        let bounds = self.domain_bounds().map_err(Error::Unbounded)?;
+        let bounds = self.domain_bounds().map_err(ExpressionError::Unbounded)?;
         let largest = bounds
             .points
             .iter()
             .flatten()
             .fold(0.0_f64, |most, end| most.max(end.abs()));
         if largest == 0.0 {
-            return Err(Error::Zero.into());
+            return Err(ExpressionError::Zero.into());
         }
         let unit = grid_unit(largest)?;
         let points = bounds
@@ -84,7 +86,7 @@ impl Formula {
     /// Unless `0 < sup <= sum`, both finite.
     pub fn with_clipped_ranges(self, sup: f64, sum: f64) -> Result<Expression, TargetError> {
         if !(sup > 0.0 && sum >= sup && sum.is_finite()) {
-            return Err(Error::Clip { sup, sum }.into());
+            return Err(ExpressionError::Clip { sup, sum }.into());
         }
         let unit = grid_unit(sup)?;
         let most = UNITS as i64;
@@ -96,12 +98,12 @@ impl Formula {
     }
 }
 
-fn grid_unit(sup: f64) -> Result<f64, Error> {
+fn grid_unit(sup: f64) -> Result<f64, ExpressionError> {
     let unit = sup / UNITS;
     if unit.is_normal() {
         Ok(unit)
     } else {
-        Err(Error::Unbounded(Unbounded::TooLarge))
+        Err(ExpressionError::Unbounded(Unbounded::TooLarge))
     }
 }
 
@@ -241,7 +243,7 @@ fn sum_of_squares(values: &[i64]) -> u128 {
         .sum()
 }
 
-impl Feature for RecordSummand {
+impl RecordFeature for RecordSummand {
     fn sum_count(&self) -> usize {
         self.points.len()
     }

@@ -2,7 +2,7 @@
 
 use super::solver::RiskProblem;
 use bernstream_noise::Exact;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice::times_contributions;
 use bernstream_release::target::root_rounded_up;
 use bernstream_synopsis::adjacency::Sensitivity;
@@ -83,7 +83,7 @@ pub struct SensitivityClaim {
 
 /// Distances that one record can move values before they are rounded, in the 1-norm, the 2-norm and the sup norm.
 #[derive(Clone, Copy, Debug)]
-pub struct Change {
+pub struct RecordChange {
     pub sum: f64,
     pub length: f64,
     pub sup: f64,
@@ -91,7 +91,7 @@ pub struct Change {
 
 impl SensitivityClaim {
     /// `change` bounds that of `values` values; each is computed to within `error`.
-    pub fn new(values: usize, change: Change, error: f64) -> Self {
+    pub fn new(values: usize, change: RecordChange, error: f64) -> Self {
         let sup = change.sup + 2.0 * error;
         let sum = change.sum + 2.0 * error * values as f64;
         let length = change.length + 2.0 * error * (values as f64).sqrt();
@@ -118,21 +118,21 @@ impl SensitivityClaim {
     /// # Errors
     ///
     /// If it exceeds `2^64` grid units.
-    pub fn sensitivity(&self, contributions: u32) -> Result<Sensitivity, Error> {
+    pub fn sensitivity(&self, contributions: u32) -> Result<Sensitivity, TargetError> {
         times_contributions(self.sum, contributions).map(Sensitivity)
     }
 
     /// # Errors
     ///
     /// If it exceeds `2^64` grid units.
-    pub fn sup_sensitivity(&self, contributions: u32) -> Result<u64, Error> {
+    pub fn sup_sensitivity(&self, contributions: u32) -> Result<u64, TargetError> {
         times_contributions(self.sup, contributions)
     }
 
     /// # Errors
     ///
     /// If it exceeds `2^64` grid units.
-    pub fn euclidean_sensitivity(&self, contributions: u32) -> Result<u64, Error> {
+    pub fn euclidean_sensitivity(&self, contributions: u32) -> Result<u64, TargetError> {
         times_contributions(self.length, contributions)
     }
 

@@ -10,7 +10,7 @@
 //! shortened.
 
 use bernstream_synopsis::cholesky::{Pivoted, dot_product};
-use bernstream_synopsis::machine::kernel::{Kernel, Lattice, round_up_sum};
+use bernstream_synopsis::machine::kernel::{CubeKernel, CubeLattice, round_up_sum};
 
 /// The features are cut where every landmark keeps less than this of `K(z, z)`.
 const REST: f64 = 1e-8;
@@ -25,13 +25,13 @@ const SINGLE: f64 = 1.0 / (1 << 22) as f64;
 #[derive(Clone, Debug)]
 pub(super) struct LandmarkMap {
     /// Factors, one an axis for a product kernel, one for all axes together otherwise.
-    factors: Vec<Factor>,
+    factors: Vec<LandmarkFactor>,
     points: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Factor {
-    kernel: Kernel,
+struct LandmarkFactor {
+    kernel: CubeKernel,
     landmarks: Vec<[f64; 3]>,
     /// The rows of `L`.
     rows: Vec<Vec<f64>>,
@@ -43,16 +43,16 @@ struct Factor {
 
 impl LandmarkMap {
     /// Landmarks on the lattice of degree `landmarks`.
-    pub fn new(kernel: Kernel, landmarks: u32, lattice: &Lattice) -> Self {
+    pub fn new(kernel: CubeKernel, landmarks: u32, lattice: &CubeLattice) -> Self {
         let parts = if kernel.is_product() { lattice.axes } else { 1 };
         let axes = lattice.axes / parts;
-        let factor = Factor::new(
+        let factor = LandmarkFactor::new(
             kernel,
-            &Lattice {
+            &CubeLattice {
                 axes,
                 degree: landmarks,
             },
-            &Lattice {
+            &CubeLattice {
                 axes,
                 degree: lattice.degree,
             },
@@ -141,8 +141,13 @@ impl LandmarkMap {
     }
 }
 
-impl Factor {
-    fn new(kernel: Kernel, landmarks: &Lattice, lattice: &Lattice, shorten: bool) -> Self {
+impl LandmarkFactor {
+    fn new(
+        kernel: CubeKernel,
+        landmarks: &CubeLattice,
+        lattice: &CubeLattice,
+        shorten: bool,
+    ) -> Self {
         let points: Vec<[f64; 3]> = landmarks.points().collect();
         let axes = landmarks.axes;
         // In the order of the largest rests.
@@ -152,7 +157,7 @@ impl Factor {
             points.len(),
             REST,
         );
-        let mut factor = Factor {
+        let mut factor = LandmarkFactor {
             kernel,
             landmarks: chosen.order.iter().map(|index| points[*index]).collect(),
             rows: chosen.factor_rows().map(<[f64]>::to_vec).collect(),
@@ -207,20 +212,20 @@ mod tests {
     /// In the numbers that are used, whatever the floats did on the way there.
     #[test]
     fn no_record_is_longer_than_one_or_adds_up_to_more_than_its_column() {
-        let narrow = Kernel::Gaussian { bandwidth: 0.05 };
-        let wide = Kernel::Gaussian { bandwidth: 5.0 };
+        let narrow = CubeKernel::Gaussian { bandwidth: 0.05 };
+        let wide = CubeKernel::Gaussian { bandwidth: 5.0 };
         for kernel in [
             narrow,
             wide,
-            Kernel::Laplacian { bandwidth: 0.1 },
-            Kernel::Polynomial { power: 4 },
-            Kernel::Linear,
+            CubeKernel::Laplacian { bandwidth: 0.1 },
+            CubeKernel::Polynomial { power: 4 },
+            CubeKernel::Linear,
         ] {
             for axes in 1..=2 {
-                let lattice = Lattice { axes, degree: 7 };
+                let lattice = CubeLattice { axes, degree: 7 };
                 let map = LandmarkMap::new(kernel, 9, &lattice);
                 let mut features = vec![0.0_f32; map.width()];
-                for x in (Lattice {
+                for x in (CubeLattice {
                     axes,
                     degree: 60 / axes as u32,
                 })
@@ -247,11 +252,11 @@ mod tests {
 
     #[test]
     fn between_landmarks_the_kernel_is_itself() {
-        let lattice = Lattice { axes: 2, degree: 5 };
+        let lattice = CubeLattice { axes: 2, degree: 5 };
         for (kernel, off) in [
-            (Kernel::Gaussian { bandwidth: 0.5 }, 1e-4),
-            (Kernel::Polynomial { power: 3 }, 1e-5),
-            (Kernel::Linear, 1e-5),
+            (CubeKernel::Gaussian { bandwidth: 0.5 }, 1e-4),
+            (CubeKernel::Polynomial { power: 3 }, 1e-5),
+            (CubeKernel::Linear, 1e-5),
         ] {
             let map = LandmarkMap::new(kernel, 8, &lattice);
             let mut features = vec![0.0_f32; map.width()];
@@ -270,9 +275,9 @@ mod tests {
                 );
             }
         }
-        assert_eq!(LandmarkMap::new(Kernel::Linear, 1, &lattice).width(), 3);
+        assert_eq!(LandmarkMap::new(CubeKernel::Linear, 1, &lattice).width(), 3);
         assert_eq!(
-            LandmarkMap::new(Kernel::Polynomial { power: 3 }, 8, &lattice).width(),
+            LandmarkMap::new(CubeKernel::Polynomial { power: 3 }, 8, &lattice).width(),
             10
         );
     }

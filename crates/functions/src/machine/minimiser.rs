@@ -2,23 +2,23 @@
 
 use super::landmarks::LandmarkMap;
 use super::newton::GramFactor;
-use super::pairs::Pairs;
-use super::settings::Settings;
+use super::pairs::RecordPairs;
+use super::settings::MachineSettings;
 use super::solver::RiskProblem;
 use super::space::Features;
-use bernstream_release::target::Cost;
+use bernstream_release::target::EvaluationCost;
 use bernstream_release::window::accumulator::{Accumulator, Record};
 
 /// The minimiser of one window, to within the solver's tolerance.
 pub(super) enum Minimiser {
     /// `sum_i b_i K(x_i, .)`.
-    Kernels(Vec<Term>),
+    Kernels(Vec<MinimiserTerm>),
     /// `<w, phi(.)>`.
     Features(Vec<f64>),
 }
 
 /// `b_i K(x_i, .)`.
-pub(super) struct Term {
+pub(super) struct MinimiserTerm {
     pub coefficient: f64,
     pub place: [f64; 3],
 }
@@ -26,12 +26,12 @@ pub(super) struct Term {
 impl Minimiser {
     /// The minimiser for at most `m` records.
     pub fn find_minimiser(
-        settings: &Settings,
+        settings: &MachineSettings,
         map: Option<&LandmarkMap>,
         problem: &RiskProblem,
         records: &[Record],
     ) -> Self {
-        let Settings {
+        let MachineSettings {
             kernel,
             loss,
             dimensions: axes,
@@ -48,11 +48,11 @@ impl Minimiser {
             return Minimiser::Features(features.weights(&problem.solve(&features, &labels)));
         }
         let places: Vec<[f64; 3]> = records.iter().map(place).collect();
-        let coefficients = problem.solve_pairs(&Pairs::new(kernel, axes, &places), &labels);
+        let coefficients = problem.solve_pairs(&RecordPairs::new(kernel, axes, &places), &labels);
         let mut terms = Vec::new();
         for (coefficient, place) in coefficients.into_iter().zip(places) {
             if coefficient != 0.0 {
-                terms.push(Term { coefficient, place });
+                terms.push(MinimiserTerm { coefficient, place });
             }
         }
         Minimiser::Kernels(terms)
@@ -65,11 +65,11 @@ fn place(record: &Record) -> [f64; 3] {
 
 /// The most that solving takes, and the values at so many places.
 pub(super) fn solving_cost(
-    settings: &Settings,
+    settings: &MachineSettings,
     map: Option<&LandmarkMap>,
     problem: &RiskProblem,
     places: usize,
-) -> Cost {
+) -> EvaluationCost {
     let records = u64::from(settings.records);
     let width = map.map_or(records, |map| map.width() as u64);
     let entries = records * width;
@@ -77,7 +77,7 @@ pub(super) fn solving_cost(
         None => entries * 8 + GramFactor::most_bytes(records),
         Some(_) => entries * 4,
     };
-    Cost {
+    EvaluationCost {
         bytes,
         products: entries
             .saturating_mul(problem.most_rounds())

@@ -47,5 +47,5 @@ pub(super) mod space;
 pub mod whitened;
 
 pub use on_lattice::Machine;
-pub use settings::{MOST_EXACT, Settings};
+pub use settings::{MOST_EXACT, MachineSettings};
 pub use whitened::KernelMachine;

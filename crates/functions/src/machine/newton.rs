@@ -6,7 +6,7 @@
 //! and at least the identity; Newton's method with a line search minimises it (`[Cha07]`). What it finds is only proposed: the
 //! solver's certificate, from the Gram matrix itself, decides.
 
-use super::pairs::Pairs;
+use super::pairs::RecordPairs;
 use super::space::blocked_dot;
 use bernstream_synopsis::machine::loss::Loss;
 
@@ -33,7 +33,7 @@ impl GramFactor {
     }
 
     /// The factor of the Gram matrix, if few columns leave no more than `residual` of any entry.
-    pub fn from_pairs(pairs: &Pairs<'_>, residual: f64) -> Option<Self> {
+    pub fn from_pairs(pairs: &RecordPairs<'_>, residual: f64) -> Option<Self> {
         let n = pairs.len();
         let most = COLUMNS.min(n / PART);
         let mut left: Vec<f64> = (0..n).map(|i| pairs.diagonal(i)).collect();
@@ -88,7 +88,7 @@ impl GramFactor {
         wanted: f64,
         mut products: usize,
     ) -> Vec<f64> {
-        let problem = Problem {
+        let problem = NewtonProblem {
             factor: self,
             loss,
             labels,
@@ -122,7 +122,7 @@ impl GramFactor {
     }
 }
 
-struct Problem<'a> {
+struct NewtonProblem<'a> {
     factor: &'a GramFactor,
     loss: Loss,
     labels: &'a [f64],
@@ -130,27 +130,27 @@ struct Problem<'a> {
 }
 
 /// A function, its values at the records, and its objective.
-struct Point {
+struct NewtonIterate {
     w: Vec<f64>,
     scores: Vec<f64>,
     value: f64,
 }
 
-impl Problem<'_> {
-    fn evaluate_at(&self, w: Vec<f64>, scores: Vec<f64>) -> Point {
+impl NewtonProblem<'_> {
+    fn evaluate_at(&self, w: Vec<f64>, scores: Vec<f64>) -> NewtonIterate {
         let losses: f64 = scores
             .iter()
             .zip(self.labels)
             .map(|(f, y)| self.loss.value(*y, *f))
             .sum();
-        Point {
+        NewtonIterate {
             value: self.share * losses + blocked_dot(&w, &w) / 2.0,
             w,
             scores,
         }
     }
 
-    fn gradient(&self, point: &Point) -> Vec<f64> {
+    fn gradient(&self, point: &NewtonIterate) -> Vec<f64> {
         let mut gradient = point.w.clone();
         for ((row, y), f) in self.factor.rows().zip(self.labels).zip(&point.scores) {
             let pull = self.share * self.loss.negative_slope(*y, *f);
@@ -163,7 +163,7 @@ impl Problem<'_> {
         gradient
     }
 
-    fn second_derivatives(&self, point: &Point) -> Vec<f64> {
+    fn second_derivatives(&self, point: &NewtonIterate) -> Vec<f64> {
         point
             .scores
             .iter()
@@ -195,7 +195,12 @@ impl Problem<'_> {
 
     /// The longest halving of a step against `direction` that makes the objective smaller by a part of what its slope
     /// promises (Armijo's rule); none if there is none.
-    fn line_search(&self, from: &Point, direction: &[f64], slope: f64) -> Option<Point> {
+    fn line_search(
+        &self,
+        from: &NewtonIterate,
+        direction: &[f64],
+        slope: f64,
+    ) -> Option<NewtonIterate> {
         let along = self.factor.scores(direction);
         let mut part = 1.0;
         while part > SMALLEST {
@@ -249,7 +254,7 @@ fn solve_cholesky(mut a: Vec<f64>, g: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bernstream_synopsis::machine::kernel::Kernel;
+    use bernstream_synopsis::machine::kernel::CubeKernel;
 
     fn places() -> Vec<[f64; 3]> {
         (0..120)
@@ -260,7 +265,7 @@ mod tests {
     #[test]
     fn a_factor_leaves_no_more_than_it_says_of_any_entry() {
         let places = places();
-        let pairs = Pairs::new(Kernel::Gaussian { bandwidth: 0.2 }, 1, &places);
+        let pairs = RecordPairs::new(CubeKernel::Gaussian { bandwidth: 0.2 }, 1, &places);
         let gram = pairs.gram_matrix();
         for residual in [1e-3, 1e-6, 1e-9] {
             let factor = GramFactor::from_pairs(&pairs, residual).expect("a smooth kernel");
@@ -284,7 +289,7 @@ mod tests {
     #[test]
     fn a_rough_kernel_has_no_factor() {
         let places = places();
-        let pairs = Pairs::new(Kernel::Gaussian { bandwidth: 0.001 }, 1, &places);
+        let pairs = RecordPairs::new(CubeKernel::Gaussian { bandwidth: 0.001 }, 1, &places);
         assert!(GramFactor::from_pairs(&pairs, 1e-6).is_none());
     }
 

@@ -1,25 +1,25 @@
 //! Machines whose function is released on a lattice.
 
-use super::exchange::{Change, ExchangeBound, SensitivityClaim};
+use super::exchange::{ExchangeBound, RecordChange, SensitivityClaim};
 use super::landmarks::LandmarkMap;
 use super::minimiser::{Minimiser, first_records, solving_cost};
-use super::settings::{Settings, checked_features, checked_lattice, checked_weight};
+use super::settings::{MachineSettings, checked_features, checked_lattice, checked_weight};
 use super::solver::RiskProblem;
-use super::space::{Features, Gram, ROUNDING};
+use super::space::{Features, GramMatrix, ROUNDING};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
-use bernstream_release::target::{Cost, Target, interpolated_sensitivity};
+use bernstream_release::error::TargetError;
+use bernstream_release::target::{EvaluationCost, Target, interpolated_sensitivity};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
-use bernstream_synopsis::machine::kernel::Lattice;
+use bernstream_synopsis::machine::kernel::CubeLattice;
 use bernstream_synopsis::shape::{Basis, Shape};
 
 /// The machine of one release.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    settings: Settings,
-    lattice: Lattice,
+    settings: MachineSettings,
+    lattice: CubeLattice,
     map: Option<LandmarkMap>,
     problem: RiskProblem,
     claim: SensitivityClaim,
@@ -45,8 +45,8 @@ impl Machine {
     /// # Errors
     ///
     /// If there is no bound for these settings, or they would take too much memory or time.
-    pub fn new(settings: Settings) -> Result<Self, Error> {
-        let Settings {
+    pub fn new(settings: MachineSettings) -> Result<Self, TargetError> {
+        let MachineSettings {
             kernel,
             loss,
             c,
@@ -68,7 +68,7 @@ impl Machine {
             None => {
                 let column = kernel.column_sum(&lattice);
                 LatticeSums {
-                    error: 2.0 * Gram::error_with(n),
+                    error: 2.0 * GramMatrix::error_with(n),
                     pairs: kernel.pair_sum(&lattice),
                     column,
                     row: column,
@@ -91,7 +91,7 @@ impl Machine {
         let change = ExchangeBound::new(&problem);
         let norm = sums.pairs.sqrt().min(lattice.count() as f64);
         let off = problem.coefficient_bound() * (sums.error + (n + 8) as f64 * ROUNDING);
-        let moved = Change {
+        let moved = RecordChange {
             sum: change.functional_change(norm, sums.column),
             length: change.functional_change(sums.row.sqrt(), sums.square.sqrt()),
             sup: change.functional_change(1.0, 1.0),
@@ -113,7 +113,7 @@ impl Machine {
 
     /// Lattice values before they are rounded.
     fn lattice_values(&self, records: &[Record]) -> Vec<f64> {
-        let Settings {
+        let MachineSettings {
             kernel, dimensions, ..
         } = self.settings;
         match Minimiser::find_minimiser(&self.settings, self.map.as_ref(), &self.problem, records) {
@@ -162,7 +162,7 @@ impl Target for Machine {
             .rounded_values(self.lattice_values(first_records(accumulator, self.settings.records)))
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self) -> EvaluationCost {
         solving_cost(
             &self.settings,
             self.map.as_ref(),
@@ -171,12 +171,20 @@ impl Target for Machine {
         )
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         self.settings.check_adjacency(adjacency)?;
         self.claim.sensitivity(contributions)
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         self.settings.check_adjacency(adjacency)?;
         self.claim.sup_sensitivity(contributions)
     }
@@ -185,14 +193,18 @@ impl Target for Machine {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         let own = self.claim.euclidean_sensitivity(contributions)?;
         Ok(own.min(interpolated_sensitivity(self, adjacency, contributions)?))
     }
 
     /// Refused: the `M C / n` of `[AR17]` section 6 is half of what two windows can differ by.
-    fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
-        Err(Error::PaperIsWrong {
+    fn papers_sensitivity(
+        &self,
+        _: Adjacency,
+        _contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
+        Err(TargetError::PaperIsWrong {
             what: "a regularised empirical risk, M C / n,",
         })
     }

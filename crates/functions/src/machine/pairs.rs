@@ -1,20 +1,20 @@
 //! The kernel values of pairs of records, computed whenever they are asked for: all of them take `8 n^2` bytes, and what proposes a
 //! solution and proves it needs fewer.
 
-use super::space::{BLOCK, Gram, Space, blocked_dot, in_parallel};
-use bernstream_synopsis::machine::kernel::Kernel;
+use super::space::{BLOCK, GramMatrix, RecordSpace, blocked_dot, in_parallel};
+use bernstream_synopsis::machine::kernel::CubeKernel;
 
 /// The records of a window under a kernel.
-pub struct Pairs<'a> {
-    kernel: Kernel,
+pub struct RecordPairs<'a> {
+    kernel: CubeKernel,
     axes: usize,
     places: &'a [[f64; 3]],
 }
 
-impl<'a> Pairs<'a> {
+impl<'a> RecordPairs<'a> {
     /// Axes that are not there are 0.
-    pub fn new(kernel: Kernel, axes: usize, places: &'a [[f64; 3]]) -> Self {
-        Pairs {
+    pub fn new(kernel: CubeKernel, axes: usize, places: &'a [[f64; 3]]) -> Self {
+        RecordPairs {
             kernel,
             axes,
             places,
@@ -37,13 +37,13 @@ impl<'a> Pairs<'a> {
     }
 
     /// The kernel values of all pairs.
-    pub fn gram_matrix(&self) -> Gram {
-        Gram::new(self.len(), |i, row| self.row(i, row))
+    pub fn gram_matrix(&self) -> GramMatrix {
+        GramMatrix::new(self.len(), |i, row| self.row(i, row))
     }
 
     /// The records whose coefficient is not 0.
-    fn nonzero_terms(&self, b: &[f64]) -> Support {
-        let mut support = Support {
+    fn nonzero_terms(&self, b: &[f64]) -> SupportRecords {
+        let mut support = SupportRecords {
             places: Vec::new(),
             coefficients: Vec::new(),
         };
@@ -57,7 +57,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// `f(x)` at `places`, of a function with these terms.
-    fn values_at(&self, places: &[[f64; 3]], support: &Support) -> Vec<f64> {
+    fn values_at(&self, places: &[[f64; 3]], support: &SupportRecords) -> Vec<f64> {
         let mut sums = vec![0.0; places.len()];
         in_parallel(&mut sums, 1, |i, sum| {
             let mut values = [0.0; BLOCK];
@@ -77,12 +77,12 @@ impl<'a> Pairs<'a> {
 }
 
 /// Records of the terms of a function: few where the loss is 0 for most records.
-struct Support {
+struct SupportRecords {
     places: Vec<[f64; 3]>,
     coefficients: Vec<f64>,
 }
 
-impl Space for Pairs<'_> {
+impl RecordSpace for RecordPairs<'_> {
     fn scores(&self, b: &[f64]) -> Vec<f64> {
         self.values_at(self.places, &self.nonzero_terms(b))
     }
@@ -95,6 +95,6 @@ impl Space for Pairs<'_> {
 
     /// A sum of fewer products loses no more.
     fn error(&self) -> f64 {
-        2.0 * Gram::error_with(self.len())
+        2.0 * GramMatrix::error_with(self.len())
     }
 }

@@ -1,8 +1,8 @@
 //! Settings of a machine, and what is refused.
 
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_synopsis::adjacency::Adjacency;
-use bernstream_synopsis::machine::kernel::{Kernel, Lattice};
+use bernstream_synopsis::machine::kernel::{CubeKernel, CubeLattice};
 use bernstream_synopsis::machine::loss::Loss;
 use bernstream_synopsis::shape_error::ShapeError;
 
@@ -16,8 +16,8 @@ const MOST_POINTS: usize = 10_000;
 
 /// Settings of a machine; all of them public.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
-    pub kernel: Kernel,
+pub struct MachineSettings {
+    pub kernel: CubeKernel,
     pub loss: Loss,
     /// `C`, more than 0: how much the records count against the norm. `C/m` is what libraries call `C`.
     pub c: f64,
@@ -31,25 +31,25 @@ pub struct Settings {
     pub landmarks: Option<u32>,
 }
 
-impl Settings {
+impl MachineSettings {
     /// Refuses the squared loss where a record more or less makes a neighbour.
-    pub(super) fn check_adjacency(&self, adjacency: Adjacency) -> Result<(), Error> {
+    pub(super) fn check_adjacency(&self, adjacency: Adjacency) -> Result<(), TargetError> {
         let refused = self.loss == Loss::Squared && adjacency == Adjacency::AddRemove;
         if refused {
-            Err(Error::SquaredLoss)
+            Err(TargetError::SquaredLoss)
         } else {
             Ok(())
         }
     }
 
     /// The degree of the landmarks' lattice; `None` where the Gram matrix fits.
-    pub(super) fn checked_landmarks(&self) -> Result<Option<u32>, Error> {
+    pub(super) fn checked_landmarks(&self) -> Result<Option<u32>, TargetError> {
         // Corners are landmarks enough for all affine functions.
-        if self.kernel == Kernel::Linear {
+        if self.kernel == CubeKernel::Linear {
             return Ok(Some(1));
         }
         if self.landmarks.is_none() && self.records > MOST_EXACT {
-            return Err(Error::NeedsLandmarks {
+            return Err(TargetError::NeedsLandmarks {
                 records: self.records,
                 most: MOST_EXACT,
             });
@@ -58,17 +58,17 @@ impl Settings {
     }
 }
 
-pub(crate) fn checked_lattice(axes: usize, degree: u32) -> Result<Lattice, Error> {
+pub(crate) fn checked_lattice(axes: usize, degree: u32) -> Result<CubeLattice, TargetError> {
     if !(1..=3).contains(&axes) {
         return Err(ShapeError::Axes(axes).into());
     }
     let most = MOST_POINTS as u32 - 1;
     if !(1..=most).contains(&degree) {
-        return Err(Error::Degree { degree, most });
+        return Err(TargetError::Degree { degree, most });
     }
-    let lattice = Lattice { axes, degree };
+    let lattice = CubeLattice { axes, degree };
     if lattice.count() > MOST_POINTS {
-        return Err(Error::Points {
+        return Err(TargetError::Points {
             degree,
             axes,
             points: lattice.count() as u64,
@@ -78,21 +78,21 @@ pub(crate) fn checked_lattice(axes: usize, degree: u32) -> Result<Lattice, Error
     Ok(lattice)
 }
 
-pub(crate) fn checked_weight(c: f64, records: u32) -> Result<(), Error> {
+pub(crate) fn checked_weight(c: f64, records: u32) -> Result<(), TargetError> {
     if !(1e-6..=1e6).contains(&c) {
-        return Err(Error::Weight { c });
+        return Err(TargetError::Weight { c });
     }
     if records == 0 {
-        Err(Error::NoRecords)
+        Err(TargetError::NoRecords)
     } else {
         Ok(())
     }
 }
 
-pub(crate) fn checked_features(records: u32, width: usize) -> Result<(), Error> {
+pub(crate) fn checked_features(records: u32, width: usize) -> Result<(), TargetError> {
     let features = u64::from(records) * width as u64;
     if features > MOST_FEATURES {
-        return Err(Error::Features {
+        return Err(TargetError::Features {
             records,
             width,
             most: MOST_FEATURES,

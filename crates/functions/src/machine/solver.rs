@@ -34,8 +34,8 @@
 //! steps: a point that is rounded by `15 u C P` at most is one that a gradient off by `q` times that would have led to.
 
 use super::newton::GramFactor;
-use super::pairs::Pairs;
-use super::space::{Ascent, ROUNDING, Space};
+use super::pairs::RecordPairs;
+use super::space::{CoordinateAscent, ROUNDING, RecordSpace};
 use bernstream_synopsis::machine::loss::Loss;
 
 /// Rounds of coordinate ascent, and of as much work Newton's method.
@@ -92,7 +92,7 @@ impl RiskProblem {
     }
 
     /// Coefficients of a function within `tolerance` of the minimiser. `labels` are as the loss reads them.
-    pub fn solve_pairs(&self, pairs: &Pairs<'_>, labels: &[f64]) -> Vec<f64> {
+    pub fn solve_pairs(&self, pairs: &RecordPairs<'_>, labels: &[f64]) -> Vec<f64> {
         if let Some(proposed) = self.propose_by_newton(pairs, labels)
             && self.gradient_bound(pairs, labels, &proposed) <= self.tolerance
         {
@@ -102,7 +102,7 @@ impl RiskProblem {
     }
 
     /// Coefficients of such a function, found without Newton's method.
-    pub fn solve<S: Ascent>(&self, space: &S, labels: &[f64]) -> Vec<f64> {
+    pub fn solve<S: CoordinateAscent>(&self, space: &S, labels: &[f64]) -> Vec<f64> {
         let ascent = self.ascend_coordinates(space, labels, EPOCHS);
         if ascent.certified <= self.tolerance {
             ascent.coefficients
@@ -131,7 +131,7 @@ impl RiskProblem {
     }
 
     /// Upper bound of `||grad J||` of the function with these coefficients; infinite where they are larger than any result's.
-    fn gradient_bound<S: Space>(&self, space: &S, labels: &[f64], b: &[f64]) -> f64 {
+    fn gradient_bound<S: RecordSpace>(&self, space: &S, labels: &[f64], b: &[f64]) -> f64 {
         let mass: f64 = b.iter().map(|b| b.abs()).sum();
         // What is not a number is not within them.
         let is_within = mass <= self.coefficient_bound() * (1.0 + 1e-9);
@@ -159,7 +159,7 @@ impl RiskProblem {
     /// Coefficients that Newton's method proposes, if the kernel is smooth enough for it. What the factor leaves out changes the gradient by at
     /// most `C B` times the residual times `sum |b_i|`, and coefficients follow from the values with a slope of `C B`: both
     /// parts take a quarter of the tolerance.
-    fn propose_by_newton(&self, pairs: &Pairs<'_>, labels: &[f64]) -> Option<Vec<f64>> {
+    fn propose_by_newton(&self, pairs: &RecordPairs<'_>, labels: &[f64]) -> Option<Vec<f64>> {
         let residual = self.tolerance / (4.0 * self.condition() * self.coefficient_bound());
         let factor = GramFactor::from_pairs(pairs, residual.max(SMALLEST_RESIDUAL))?;
         let products = EPOCHS * labels.len() * labels.len();
@@ -173,7 +173,12 @@ impl RiskProblem {
     }
 
     /// Dual coordinate ascent in a fixed scattered order, and the certificate of what it found.
-    fn ascend_coordinates<S: Ascent>(&self, space: &S, labels: &[f64], epochs: usize) -> Ascended {
+    fn ascend_coordinates<S: CoordinateAscent>(
+        &self,
+        space: &S,
+        labels: &[f64],
+        epochs: usize,
+    ) -> AscentResult {
         let n = labels.len();
         let diagonal: Vec<f64> = (0..n).map(|i| space.diagonal(i)).collect();
         let stride = scattered_stride(n);
@@ -201,14 +206,19 @@ impl RiskProblem {
                 running = space.start(&b);
             }
         }
-        Ascended {
+        AscentResult {
             coefficients: b,
             certified: if n == 0 { 0.0 } else { certified },
         }
     }
 
     /// Accelerated gradient descent.
-    fn descend_gradient<S: Space>(&self, space: &S, labels: &[f64], steps: usize) -> Vec<f64> {
+    fn descend_gradient<S: RecordSpace>(
+        &self,
+        space: &S,
+        labels: &[f64],
+        steps: usize,
+    ) -> Vec<f64> {
         let q = self.condition();
         let momentum = (q.sqrt() - 1.0) / (q.sqrt() + 1.0);
         let mut b = vec![0.0; labels.len()];
@@ -230,7 +240,7 @@ impl RiskProblem {
 }
 
 /// Coefficients that dual coordinate ascent found.
-struct Ascended {
+struct AscentResult {
     coefficients: Vec<f64>,
     /// Their certificate.
     certified: f64,
@@ -255,9 +265,9 @@ fn is_coprime(mut a: usize, mut b: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::space::{Features, Gram};
+    use super::super::space::{Features, GramMatrix};
     use super::*;
-    use bernstream_synopsis::machine::kernel::Kernel;
+    use bernstream_synopsis::machine::kernel::CubeKernel;
 
     const LOSSES: [Loss; 4] = [Loss::Hinge, Loss::Logistic, Loss::Squared, Loss::Huber];
 
@@ -273,12 +283,12 @@ mod tests {
             .collect()
     }
 
-    fn gram(n: usize, bandwidth: f64) -> Gram {
+    fn gram(n: usize, bandwidth: f64) -> GramMatrix {
         pairs(&places(n), bandwidth).gram_matrix()
     }
 
-    fn pairs(places: &[[f64; 3]], bandwidth: f64) -> Pairs<'_> {
-        Pairs::new(Kernel::Gaussian { bandwidth }, 2, places)
+    fn pairs(places: &[[f64; 3]], bandwidth: f64) -> RecordPairs<'_> {
+        RecordPairs::new(CubeKernel::Gaussian { bandwidth }, 2, places)
     }
 
     fn labels(n: usize) -> Vec<f64> {
@@ -287,7 +297,7 @@ mod tests {
             .collect()
     }
 
-    fn distance<S: Space>(space: &S, a: &[f64], b: &[f64]) -> f64 {
+    fn distance<S: RecordSpace>(space: &S, a: &[f64], b: &[f64]) -> f64 {
         space
             .square(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>())
             .max(0.0)
@@ -336,7 +346,7 @@ mod tests {
             let problem = RiskProblem::new(loss, 20.0, n as u32, 1e-7, space.error());
             let near = problem.solve(&space, &labels);
             for epochs in [4, 8, 16] {
-                let Ascended {
+                let AscentResult {
                     coefficients: found,
                     certified,
                 } = problem.ascend_coordinates(&space, &labels, epochs);
@@ -370,7 +380,7 @@ mod tests {
                 .enumerate()
                 .for_each(|(j, v)| *v = inner(affine(i), affine(j)))
         };
-        let gram = Gram::new(n, row);
+        let gram = GramMatrix::new(n, row);
         for loss in LOSSES {
             let problem = RiskProblem::new(
                 loss,

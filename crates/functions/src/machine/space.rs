@@ -15,7 +15,7 @@ pub const BLOCK: usize = 512;
 pub const ROUNDING: f64 = f64::EPSILON / 2.0;
 
 /// Sums over the records of one window, and what the floats may have lost in them.
-pub trait Space {
+pub trait RecordSpace {
     /// `f(x_i)` at every record, each off by at most [`Space::error`] times `sum |b_i|`.
     fn scores(&self, b: &[f64]) -> Vec<f64>;
 
@@ -27,7 +27,7 @@ pub trait Space {
 }
 
 /// A space in which one coefficient after another can be changed.
-pub trait Ascent: Space {
+pub trait CoordinateAscent: RecordSpace {
     /// State that is kept up to date meanwhile.
     type Running;
 
@@ -46,17 +46,17 @@ pub trait Ascent: Space {
 /// All kernel values between the records, row by row: `8 n^2` bytes, 200 MB for 5,000 records.
 ///
 /// Single precision would halve that, but its error of `2^-25 sum |b|` is more than the tolerance of a steep loss.
-pub struct Gram {
+pub struct GramMatrix {
     n: usize,
     values: Vec<f64>,
 }
 
-impl Gram {
+impl GramMatrix {
     /// `row` writes the kernel values of one record with all.
     pub fn new(n: usize, row: impl Fn(usize, &mut [f64]) + Sync) -> Self {
         let mut values = vec![0.0; n * n];
         in_parallel(&mut values, n, row);
-        Gram { n, values }
+        GramMatrix { n, values }
     }
 
     pub fn row(&self, i: usize) -> &[f64] {
@@ -69,7 +69,7 @@ impl Gram {
     }
 }
 
-impl Space for Gram {
+impl RecordSpace for GramMatrix {
     fn scores(&self, b: &[f64]) -> Vec<f64> {
         let mut scores = vec![0.0; self.n];
         in_parallel(&mut scores, 1, |i, score| {
@@ -87,7 +87,7 @@ impl Space for Gram {
     }
 }
 
-impl Ascent for Gram {
+impl CoordinateAscent for GramMatrix {
     type Running = Vec<f64>;
 
     fn len(&self) -> usize {
@@ -156,7 +156,7 @@ impl Features {
     }
 }
 
-impl Space for Features {
+impl RecordSpace for Features {
     fn scores(&self, b: &[f64]) -> Vec<f64> {
         let weights = self.weights(b);
         let mut scores = vec![0.0; self.len()];
@@ -175,7 +175,7 @@ impl Space for Features {
     }
 }
 
-impl Ascent for Features {
+impl CoordinateAscent for Features {
     type Running = Vec<f64>;
 
     fn len(&self) -> usize {

@@ -15,27 +15,27 @@
 //! `T` is what is used. `q` is then the largest singular value of `T`. As `||phi(x)|| <= 1`, `||w|| <= sum_i |b_i|`; what the sums of
 //! `w` and of `T w` lose is at most `error_with` times that, times the 2-norm of all of `T`.
 
-use super::exchange::{Change, ExchangeBound, SensitivityClaim};
+use super::exchange::{ExchangeBound, RecordChange, SensitivityClaim};
 use super::landmarks::LandmarkMap;
 use super::minimiser::{Minimiser, first_records, solving_cost};
-use super::settings::{Settings, checked_features, checked_lattice, checked_weight};
+use super::settings::{MachineSettings, checked_features, checked_lattice, checked_weight};
 use super::solver::RiskProblem;
-use super::space::{Features, Gram, ROUNDING};
+use super::space::{Features, GramMatrix, ROUNDING};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
-use bernstream_release::target::{Cost, Target, root_rounded_up};
+use bernstream_release::error::TargetError;
+use bernstream_release::target::{EvaluationCost, Target, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::cholesky::dot_product;
-use bernstream_synopsis::machine::kernel::{Kernel, Lattice};
+use bernstream_synopsis::machine::kernel::{CubeKernel, CubeLattice};
 use bernstream_synopsis::shape::{Basis, PointKernel, Shape};
 use bernstream_synopsis::whitened::points::{Placement, Points};
 
 /// The machine of one release in whitened coordinates; all of it is public.
 #[derive(Clone, Debug)]
 pub struct KernelMachine {
-    settings: Settings,
+    settings: MachineSettings,
     points: Points,
     landmarks: Option<Landmarks>,
     problem: RiskProblem,
@@ -66,8 +66,11 @@ impl KernelMachine {
     /// # Errors
     ///
     /// If there is no bound for these settings, or they would take too much memory or time.
-    pub fn new(settings: Settings, placement: impl Into<Placement>) -> Result<Self, Error> {
-        let Settings {
+    pub fn new(
+        settings: MachineSettings,
+        placement: impl Into<Placement>,
+    ) -> Result<Self, TargetError> {
+        let MachineSettings {
             kernel,
             loss,
             c,
@@ -85,7 +88,7 @@ impl KernelMachine {
         let n = records as usize;
         let bounds = match &landmarks {
             None => CoordinateBounds {
-                error: 2.0 * Gram::error_with(n),
+                error: 2.0 * GramMatrix::error_with(n),
                 stretch: points.stretch_bound(),
                 spread: points.whitening_norm(),
                 lost: points.rounding_loss(),
@@ -108,7 +111,7 @@ impl KernelMachine {
             problem.coefficient_bound() * (bounds.spread * values + bounds.lost) * (1.0 + 1e-9);
         let d2 = change.functional_change(bounds.stretch, bounds.stretch);
         let count = points.count();
-        let moved = Change {
+        let moved = RecordChange {
             sum: (count as f64).sqrt() * d2,
             length: d2,
             sup: d2,
@@ -137,7 +140,7 @@ impl KernelMachine {
 
     /// Whitened coordinates before they are rounded.
     fn whitened_coordinates(&self, records: &[Record]) -> Vec<f64> {
-        let Settings {
+        let MachineSettings {
             kernel, dimensions, ..
         } = self.settings;
         let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
@@ -163,10 +166,15 @@ impl KernelMachine {
 }
 
 impl Landmarks {
-    fn new(kernel: Kernel, axes: usize, degree: u32, points: &Points) -> Result<Self, Error> {
+    fn new(
+        kernel: CubeKernel,
+        axes: usize,
+        degree: u32,
+        points: &Points,
+    ) -> Result<Self, TargetError> {
         checked_lattice(axes, degree)?;
         // A lattice is asked for by the column sums alone; any will do.
-        let map = LandmarkMap::new(kernel, degree, &Lattice { axes, degree: 1 });
+        let map = LandmarkMap::new(kernel, degree, &CubeLattice { axes, degree: 1 });
         let features: Vec<Vec<f64>> = points
             .basis()
             .points
@@ -233,17 +241,25 @@ impl Target for KernelMachine {
         )
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self) -> EvaluationCost {
         let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
         solving_cost(&self.settings, map, &self.problem, self.points.count())
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         self.settings.check_adjacency(adjacency)?;
         self.claim.sensitivity(contributions)
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         self.settings.check_adjacency(adjacency)?;
         self.claim.sup_sensitivity(contributions)
     }
@@ -252,7 +268,7 @@ impl Target for KernelMachine {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         self.settings.check_adjacency(adjacency)?;
         self.claim.euclidean_sensitivity(contributions)
     }

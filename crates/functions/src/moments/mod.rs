@@ -38,10 +38,10 @@ mod table;
 
 use std::sync::OnceLock;
 
-use self::table::{CosineTable, Widest, root_rounded_up};
+use self::table::{CosineTable, WidestColumns, root_rounded_up};
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
 use bernstream_release::target::{Target, sensitivity_of_every_value};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
@@ -54,7 +54,7 @@ use bernstream_synopsis::shape_error::ShapeError;
 
 /// The moments of one release: grid and tables. All of it is public.
 #[derive(Clone, Debug)]
-pub struct Moments {
+pub struct CosineMoments {
     nodes: Nodes,
     frequencies: u32,
     tables: Vec<CosineTable>,
@@ -62,16 +62,16 @@ pub struct Moments {
     peak_bits: u32,
     /// The most that a cell counts: no sum can leave 128 bits.
     fullest: u64,
-    widest: OnceLock<Widest>,
+    widest: OnceLock<WidestColumns>,
 }
 
-impl Moments {
+impl CosineMoments {
     /// `dimensions` 1 to 3; `frequencies` is `t`: 1 to 1024 on one axis, 258 on two, 19 on three.
     ///
     /// # Errors
     ///
     /// If the dimensions or the frequencies are out of range.
-    pub fn new(dimensions: usize, frequencies: u32) -> Result<Self, Error> {
+    pub fn new(dimensions: usize, frequencies: u32) -> Result<Self, TargetError> {
         // Tables of so many bits leave room in 128 for 2^30 records in one cell.
         let bits = match dimensions {
             1 => 30,
@@ -85,7 +85,7 @@ impl Moments {
             None
         };
         let Some(nodes) = nodes else {
-            return Err(Error::Frequencies {
+            return Err(TargetError::Frequencies {
                 frequencies,
                 axes: dimensions,
                 most: most_frequencies(dimensions),
@@ -103,7 +103,7 @@ impl Moments {
             * nodes.cells() as u128;
         let fullest = u64::try_from(i128::MAX.unsigned_abs() / heaviest).unwrap_or(u64::MAX);
         let peak_bits = GRAINS.ilog2() + bits * dimensions as u32;
-        Ok(Moments {
+        Ok(CosineMoments {
             nodes,
             frequencies,
             tables,
@@ -176,7 +176,7 @@ impl Moments {
     }
 
     /// Pairs are looked at on one axis only.
-    fn widest_pair(&self) -> Option<Widest> {
+    fn widest_pair(&self) -> Option<WidestColumns> {
         let [table] = &self.tables[..] else {
             return None;
         };
@@ -184,9 +184,9 @@ impl Moments {
     }
 }
 
-impl Builtin for Moments {}
+impl Builtin for CosineMoments {}
 
-impl Target for Moments {
+impl Target for CosineMoments {
     fn is_sum(&self) -> bool {
         true
     }
@@ -219,14 +219,22 @@ impl Target for Moments {
     }
 
     /// `contributions * (ceil(D1 / 2^shift) + N)`, `D1` before the rounding as in the [module](self).
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         let units =
             self.rounded_up(self.column_mass(adjacency)) + self.shape().value_count() as u128;
         times_contributions(units, contributions).map(Sensitivity)
     }
 
     /// `contributions * ceil(S / 2^shift)`; under replace-one a cosine can move by twice its height.
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         let one = self
             .tables
             .iter()
@@ -244,7 +252,7 @@ impl Target for Moments {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         times_contributions(
             self.rounded_up(self.column_length(adjacency))
                 + root_rounded_up(self.shape().value_count() as u128),
@@ -257,10 +265,10 @@ impl Target for Moments {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<Sensitivity, Error> {
+    ) -> Result<Sensitivity, TargetError> {
         match adjacency {
             Adjacency::AddRemove => sensitivity_of_every_value(self, adjacency, contributions),
-            Adjacency::ReplaceOne => Err(Error::PaperIsWrong {
+            Adjacency::ReplaceOne => Err(TargetError::PaperIsWrong {
                 what: "cosine moments",
             }),
         }

@@ -14,7 +14,7 @@ pub(super) struct CosineTable {
 
 /// The largest distance between two columns, or between one and nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Widest {
+pub(super) struct WidestColumns {
     pub sum: u128,
     pub square: u128,
 }
@@ -81,13 +81,13 @@ impl CosineTable {
     ///
     /// All pairs of up to `2^26` products are looked at, up to 25 frequencies at 64 cells each; of larger tables the pairs of
     /// every `stride`-th column, and to their distance is added how far the others are from these.
-    pub fn widest_pair(&self) -> Widest {
+    pub fn widest_pair(&self) -> WidestColumns {
         let count = self.columns.len();
         let stride = (1..count)
             .find(|stride| (count / stride).pow(2) / 2 * self.rows <= EFFORT)
             .unwrap_or(1);
         let few: Vec<&Vec<i64>> = self.columns.iter().step_by(stride).collect();
-        let mut widest = Widest {
+        let mut widest = WidestColumns {
             sum: self.largest_mass(),
             square: self.largest_square(),
         };
@@ -188,7 +188,7 @@ mod tests {
                     .map(|(a, b)| u128::from(a.abs_diff(*b)).pow(2))
                     .sum::<u128>()
             };
-            let widest = Widest {
+            let widest = WidestColumns {
                 sum: pairs().map(sum).max().unwrap(),
                 square: pairs().map(squares).max().unwrap(),
             };

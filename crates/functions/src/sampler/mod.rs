@@ -30,16 +30,16 @@ mod prior;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-pub use self::prior::Prior;
-use bernstream_release::error::Error as TargetError;
-pub use bernstream_release::sampler::error::Error;
+pub use self::prior::RecordPrior;
+use bernstream_release::error::TargetError;
 use bernstream_release::sampler::error::MOST_SAMPLES;
+pub use bernstream_release::sampler::error::SamplerError;
 use bernstream_release::window::accumulator::Record;
 use bernstream_synopsis::adjacency::Adjacency;
 
 /// Number of pairs that are drawn, and the order statistic of their changes that is taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub struct SamplingPlan {
     pub gamma: f64,
     /// `m`.
     pub samples: u32,
@@ -48,7 +48,7 @@ pub struct Plan {
     pub rho: f64,
 }
 
-impl Plan {
+impl SamplingPlan {
     /// The fewest samples for a confidence.
     ///
     /// # Errors
@@ -59,10 +59,10 @@ impl Plan {
         let rho = (lambert_lower(-gamma / (2.0 * 0.5_f64.exp())) + 0.5).exp();
         let samples = ((1.0 / rho).ln() / (2.0 * (gamma - rho).powi(2))).ceil();
         if samples > f64::from(MOST_SAMPLES) {
-            return Err(Error::Samples { samples }.into());
+            return Err(SamplerError::Samples { samples }.into());
         }
         let samples = samples as u32;
-        Plan {
+        SamplingPlan {
             gamma,
             samples,
             order: 0,
@@ -80,7 +80,7 @@ impl Plan {
         let rho = best_rho(samples)?;
         let gamma = rho + confidence_margin(rho, samples);
         check_confidence(gamma)?;
-        Ok(Plan {
+        Ok(SamplingPlan {
             gamma,
             samples,
             order: samples,
@@ -96,7 +96,7 @@ impl Plan {
     pub fn new(samples: u32, gamma: f64) -> Result<Self, TargetError> {
         check_confidence(gamma)?;
         let rho = best_rho(samples)?;
-        Plan {
+        SamplingPlan {
             gamma,
             samples,
             order: 0,
@@ -108,7 +108,7 @@ impl Plan {
     fn ordered(self) -> Result<Self, TargetError> {
         let least = self.rho + confidence_margin(self.rho, self.samples);
         if self.gamma < least {
-            return Err(Error::TooFew {
+            return Err(SamplerError::TooFew {
                 gamma: self.gamma,
                 samples: self.samples,
                 least,
@@ -116,24 +116,24 @@ impl Plan {
             .into());
         }
         let order = (f64::from(self.samples) * (1.0 - self.gamma + least)).ceil() as u32;
-        Ok(Plan {
+        Ok(SamplingPlan {
             order: order.clamp(1, self.samples),
             ..self
         })
     }
 }
 
-fn check_confidence(gamma: f64) -> Result<(), Error> {
+fn check_confidence(gamma: f64) -> Result<(), SamplerError> {
     if gamma > 0.0 && gamma < 1.0 {
         Ok(())
     } else {
-        Err(Error::Gamma(gamma))
+        Err(SamplerError::Gamma(gamma))
     }
 }
 
-fn best_rho(samples: u32) -> Result<f64, Error> {
+fn best_rho(samples: u32) -> Result<f64, SamplerError> {
     if !(1..=MOST_SAMPLES).contains(&samples) {
-        return Err(Error::Samples {
+        return Err(SamplerError::Samples {
             samples: samples.into(),
         });
     }
@@ -162,7 +162,7 @@ fn lambert_lower(z: f64) -> f64 {
 /// A sampled sensitivity: random differential privacy with confidence `gamma`. Units are the function's own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sampled {
+pub struct SampledSensitivity {
     /// The change at any lattice point.
     pub sup: f64,
     /// The change summed over the lattice.
@@ -189,15 +189,15 @@ pub struct Sampled {
 ///
 /// If `records` is 0, or a value is not finite.
 pub fn sample_sensitivity<R: Rng>(
-    plan: &Plan,
+    plan: &SamplingPlan,
     records: u32,
     adjacency: Adjacency,
     values: impl Fn(&[Record]) -> Vec<f64>,
     mut draw: impl FnMut(&mut R) -> Record,
     rng: &mut R,
-) -> Result<Sampled, TargetError> {
+) -> Result<SampledSensitivity, TargetError> {
     if records == 0 {
-        return Err(Error::NoRecords.into());
+        return Err(SamplerError::NoRecords.into());
     }
     plan.sampled_statistic(records, adjacency, || {
         let common: Vec<Record> = (1..records).map(|_| draw(rng)).collect();
@@ -225,37 +225,37 @@ fn sorted_with(common: &[Record], record: Option<Record>) -> Vec<Record> {
 ///
 /// If a value is not finite.
 pub fn sample_summand<R: Rng>(
-    plan: &Plan,
+    plan: &SamplingPlan,
     values: impl Fn(&[Record]) -> Vec<f64>,
     mut draw: impl FnMut(&mut R) -> Record,
     rng: &mut R,
-) -> Result<Sampled, TargetError> {
+) -> Result<SampledSensitivity, TargetError> {
     plan.sampled_statistic(1, Adjacency::AddRemove, || {
         let added = values(&[draw(rng)]);
         value_distances(&added, &vec![0.0; added.len()])
     })
 }
 
-impl Plan {
+impl SamplingPlan {
     /// The order statistic of as many changes as planned.
     fn sampled_statistic(
         &self,
         records: u32,
         adjacency: Adjacency,
         mut change: impl FnMut() -> [f64; 2],
-    ) -> Result<Sampled, TargetError> {
+    ) -> Result<SampledSensitivity, TargetError> {
         let changes: Vec<[f64; 2]> = (0..self.samples).map(|_| change()).collect();
         let [sup, sum] = [0, 1].map(|norm| self.order_statistic(&changes, norm));
         if !(sup.is_finite() && sum.is_finite()) {
-            return Err(Error::NotFinite.into());
+            return Err(SamplerError::NotFinite.into());
         }
-        let Plan {
+        let SamplingPlan {
             gamma,
             samples,
             order,
             rho,
         } = *self;
-        Ok(Sampled {
+        Ok(SampledSensitivity {
             sup,
             sum,
             gamma,

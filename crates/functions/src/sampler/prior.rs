@@ -4,10 +4,10 @@ use rand::rngs::ChaCha20Rng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, Normal};
 
-use bernstream_release::error::Error as TargetError;
-use bernstream_release::sampler::error::Error;
+use bernstream_release::error::TargetError;
+use bernstream_release::sampler::error::SamplerError;
 use bernstream_release::window::accumulator::{AccumulatorSpec, Record};
-use bernstream_release::window::{Axis, Label};
+use bernstream_release::window::{DomainAxis, RecordLabel};
 use bernstream_synopsis::sampler::distribution::PriorDistribution;
 use bernstream_synopsis::shape_error::ShapeError;
 
@@ -17,18 +17,18 @@ const TRIALS: usize = 10_000;
 /// A public distribution of records: independent values. One outside the domain is moved to the border or drawn again, as a
 /// window clamps or drops it.
 #[derive(Clone, Debug)]
-pub struct Prior {
-    axes: Vec<(Axis, PriorDistribution)>,
-    label: Option<(Label, PriorDistribution)>,
+pub struct RecordPrior {
+    axes: Vec<(DomainAxis, PriorDistribution)>,
+    label: Option<(RecordLabel, PriorDistribution)>,
 }
 
-impl Prior {
+impl RecordPrior {
     /// # Errors
     ///
     /// If there are not 1 to 3 axes, a distribution is invalid, or almost all of it lies outside a domain that drops.
     pub fn new(
-        axes: Vec<(Axis, PriorDistribution)>,
-        label: Option<(Label, PriorDistribution)>,
+        axes: Vec<(DomainAxis, PriorDistribution)>,
+        label: Option<(RecordLabel, PriorDistribution)>,
     ) -> Result<Self, TargetError> {
         if !(1..=3).contains(&axes.len()) {
             return Err(ShapeError::Axes(axes.len()).into());
@@ -42,10 +42,10 @@ impl Prior {
         for (axis, law) in &axes {
             check_inside(axis, law)?;
         }
-        if let Some((Label::Number(axis), law)) = &label {
+        if let Some((RecordLabel::Number(axis), law)) = &label {
             check_inside(axis, law)?;
         }
-        Ok(Prior { axes, label })
+        Ok(RecordPrior { axes, label })
     }
 
     pub fn draw_record<R: Rng + ?Sized>(&self, rng: &mut R) -> Record {
@@ -66,7 +66,7 @@ impl Prior {
         }
         let label = match &self.label {
             None => 0.0,
-            Some((Label::Number(axis), law)) => 2.0 * draw_place(axis, law, rng) - 1.0,
+            Some((RecordLabel::Number(axis), law)) => 2.0 * draw_place(axis, law, rng) - 1.0,
             Some((label, law)) => (0..TRIALS)
                 .find_map(|_| label.of(draw_value(law, rng)))
                 .unwrap_or_default(),
@@ -82,22 +82,22 @@ struct DrawnValues {
     label: f64,
 }
 
-fn check_proper(law: &PriorDistribution) -> Result<(), Error> {
+fn check_proper(law: &PriorDistribution) -> Result<(), SamplerError> {
     if law.is_proper() {
         Ok(())
     } else {
-        Err(Error::Law(law.clone()))
+        Err(SamplerError::Law(law.clone()))
     }
 }
 
 /// Refuses a law of which almost nothing lies within a domain that drops what is outside.
-fn check_inside(axis: &Axis, law: &PriorDistribution) -> Result<(), Error> {
+fn check_inside(axis: &DomainAxis, law: &PriorDistribution) -> Result<(), SamplerError> {
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     let inside = (0..TRIALS)
         .filter(|_| axis.unit_place(draw_value(law, &mut rng)).is_some())
         .count();
     if inside < TRIALS / 100 {
-        return Err(Error::Outside {
+        return Err(SamplerError::Outside {
             law: law.clone(),
             min: axis.min,
             max: axis.max,
@@ -107,7 +107,7 @@ fn check_inside(axis: &Axis, law: &PriorDistribution) -> Result<(), Error> {
 }
 
 /// Place of a value in `[0, 1]`. Columns are independent, so one that a window would drop is drawn again alone.
-fn draw_place<R: Rng + ?Sized>(axis: &Axis, law: &PriorDistribution, rng: &mut R) -> f64 {
+fn draw_place<R: Rng + ?Sized>(axis: &DomainAxis, law: &PriorDistribution, rng: &mut R) -> f64 {
     // One in a hundred is inside ([`Prior::new`]), or nearly: this ends long before.
     (0..TRIALS)
         .find_map(|_| axis.unit_place(draw_value(law, rng)))

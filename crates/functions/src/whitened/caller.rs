@@ -27,11 +27,11 @@
 
 use std::fmt;
 
-use crate::blackbox::{Fitted, Function};
+use crate::blackbox::{Fitted, RecordFunction};
 use bernstream_noise::Exact;
-use bernstream_release::blackbox::Error as Refused;
+use bernstream_release::blackbox::BlackBoxError as Refused;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice::times_contributions;
 use bernstream_release::target::{Target, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
@@ -76,21 +76,21 @@ pub struct KernelBlackBox<F> {
 /// A closure that takes the records and a point of the unit cube, as a [`Function`]. It runs once a point: a function that
 /// prepares something of the records once should be a [`Function`] of its own.
 #[derive(Clone)]
-pub struct Closure<F>(pub F);
+pub struct ClosureFunction<F>(pub F);
 
-impl<F> fmt::Debug for Closure<F> {
+impl<F> fmt::Debug for ClosureFunction<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a closure")
     }
 }
 
-impl<F: Fn(&[Record], &[f64]) -> f64 + Send + Sync> Function for Closure<F> {
+impl<F: Fn(&[Record], &[f64]) -> f64 + Send + Sync> RecordFunction for ClosureFunction<F> {
     fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
         Box::new(move |point| (self.0)(records, point))
     }
 }
 
-impl<F: Function> KernelBlackBox<F> {
+impl<F: RecordFunction> KernelBlackBox<F> {
     /// `function` on at most `count` points for `kernel` ([`Points::choose_greedily`]) on `axes` axes, of windows that keep `most`
     /// records.
     ///
@@ -129,7 +129,7 @@ impl<F: Function> KernelBlackBox<F> {
         count: usize,
         most: u32,
         declared: KernelDeclaration,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, TargetError> {
         let KernelDeclaration {
             replaced,
             added,
@@ -224,7 +224,7 @@ impl<F: Function> KernelBlackBox<F> {
     }
 
     /// `D2` for one record.
-    fn record_length(&self, adjacency: Adjacency) -> Result<u128, Error> {
+    fn record_length(&self, adjacency: Adjacency) -> Result<u128, TargetError> {
         match self.added {
             Some(added) => Ok(added.max(self.replaced)),
             None if adjacency == Adjacency::ReplaceOne => Ok(self.replaced),
@@ -272,9 +272,9 @@ pub fn sobolev_norm(bandwidth: f64, sup: f64, slope: f64) -> f64 {
     (sup * sup * (1.0 + gamma / 2.0) + slope * slope / (2.0 * gamma)).sqrt() * (1.0 + 1e-12)
 }
 
-impl<F: Function> Builtin for KernelBlackBox<F> {}
+impl<F: RecordFunction> Builtin for KernelBlackBox<F> {}
 
-impl<F: Function> Target for KernelBlackBox<F> {
+impl<F: RecordFunction> Target for KernelBlackBox<F> {
     fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Records { most: self.most }
     }
@@ -303,12 +303,20 @@ impl<F: Function> Target for KernelBlackBox<F> {
     }
 
     /// `ceil(sqrt(d)) D2`.
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         let count = u128::from(root_rounded_up(self.points.count() as u128));
         times_contributions(count * self.record_length(adjacency)?, contributions).map(Sensitivity)
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         self.euclidean_sensitivity(adjacency, contributions)
     }
 
@@ -316,7 +324,7 @@ impl<F: Function> Target for KernelBlackBox<F> {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         times_contributions(self.record_length(adjacency)?, contributions)
     }
 

@@ -26,14 +26,14 @@ use std::f64::consts::PI;
 use crate::density::fine_grid;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
-use bernstream_release::error::Error;
+use bernstream_release::error::TargetError;
 use bernstream_release::lattice::{UNITS_A_PEAK, round_half_up, times_contributions};
 use bernstream_release::target::{Target, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::bandwidths::{check_bandwidths, check_covariance};
 use bernstream_synopsis::histogram::{GRAINS, Nodes};
-use bernstream_synopsis::quadratic::Form;
+use bernstream_synopsis::quadratic::QuadraticForm;
 use bernstream_synopsis::shape::{Basis, PointKernel, Shape};
 use bernstream_synopsis::shape_error::ShapeError;
 use bernstream_synopsis::whitened::points::{Placement, Points};
@@ -57,14 +57,14 @@ pub struct KernelDensity {
     points: Points,
     /// `d` entries for each cell.
     table: Vec<i32>,
-    norms: Norms,
+    norms: ColumnNorms,
     /// Peak of a record's narrowed Gaussian, in records per volume of the cube.
     peak: f64,
 }
 
 /// Norms of the table's columns, rounded up.
 #[derive(Clone, Copy, Debug)]
-struct Norms {
+struct ColumnNorms {
     /// `max_c ||M[, c]||_1`.
     sum: u64,
     /// `max_c ||M[, c]||_inf`.
@@ -82,7 +82,10 @@ impl KernelDensity {
     /// # Errors
     ///
     /// If the bandwidths or the number of points are out of range, or the tables would be too large.
-    pub fn diagonal(bandwidths: &[f64], placement: impl Into<Placement>) -> Result<Self, Error> {
+    pub fn diagonal(
+        bandwidths: &[f64],
+        placement: impl Into<Placement>,
+    ) -> Result<Self, TargetError> {
         if !(1..=3).contains(&bandwidths.len()) {
             return Err(ShapeError::Axes(bandwidths.len()).into());
         }
@@ -91,7 +94,7 @@ impl KernelDensity {
         for (i, bandwidth) in bandwidths.iter().enumerate() {
             matrix[i][i] = bandwidth.powi(2);
         }
-        let form = Form::new(&matrix).ok_or(ShapeError::NotPositiveDefinite)?;
+        let form = QuadraticForm::new(&matrix).ok_or(ShapeError::NotPositiveDefinite)?;
         KernelDensity::on_points(bandwidths, &matrix, &form, placement.into())
     }
 
@@ -100,7 +103,10 @@ impl KernelDensity {
     /// # Errors
     ///
     /// If the matrix is not symmetric and positive definite, or the tables would be too large.
-    pub fn covariance(matrix: &[Vec<f64>], placement: impl Into<Placement>) -> Result<Self, Error> {
+    pub fn covariance(
+        matrix: &[Vec<f64>],
+        placement: impl Into<Placement>,
+    ) -> Result<Self, TargetError> {
         let form = check_covariance(matrix)?;
         let precision = form.inverse();
         let widths: Vec<f64> = (0..precision.len())
@@ -113,9 +119,9 @@ impl KernelDensity {
     fn on_points(
         widths: &[f64],
         matrix: &[Vec<f64>],
-        form: &Form,
+        form: &QuadraticForm,
         placement: Placement,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, TargetError> {
         let axes = matrix.len();
         // More cells cost little where a kernel is wide, and the outermost, which no record fills, lie less far apart.
         let widest = if axes < 3 { 0.25 } else { 1.0 };
@@ -133,7 +139,7 @@ impl KernelDensity {
         let count = points.count();
         let cells = nodes.cells();
         if count.saturating_mul(cells) > MOST_ENTRIES {
-            return Err(Error::Table {
+            return Err(TargetError::Table {
                 points: count,
                 cells,
                 most: MOST_ENTRIES,
@@ -144,7 +150,8 @@ impl KernelDensity {
         };
         let table = coordinate_table(&kernel, &points, &nodes);
         let norm = narrow.determinant() / (form.determinant() * narrower.determinant()).sqrt();
-        let norms = Norms::of_columns(&table, count, Self::distance_bound(&points, norm.sqrt()));
+        let norms =
+            ColumnNorms::of_columns(&table, count, Self::distance_bound(&points, norm.sqrt()));
         let peak = ((2.0 * PI).powi(axes as i32) * narrow.determinant()).powf(-0.5);
         Ok(KernelDensity {
             nodes,
@@ -238,14 +245,22 @@ impl Target for KernelDensity {
 
     /// Change in the 1-norm: `ceil(D1 / 2^shift) + d`, `D1` the largest of a column, twice that for a replacement; or `sqrt(d)`
     /// times [`Target::euclidean_sensitivity`], whichever is less.
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         let count = self.points.count() as u128;
         let sum = Self::rounded_up(self.norms.sum * changed_records(adjacency)) + count;
         let by_length = self.euclidean_change(adjacency) * u128::from(root_rounded_up(count));
         times_contributions(sum.min(by_length), contributions).map(Sensitivity)
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         let sup = Self::rounded_up(self.norms.sup * changed_records(adjacency));
         times_contributions(sup.min(self.euclidean_change(adjacency)), contributions)
     }
@@ -255,7 +270,7 @@ impl Target for KernelDensity {
         &self,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TargetError> {
         times_contributions(self.euclidean_change(adjacency), contributions)
     }
 
@@ -273,15 +288,19 @@ fn changed_records(adjacency: Adjacency) -> u64 {
 }
 
 /// `matrix` without what the deposit gives to the variances, taken away so many `times`.
-fn narrowed_form(matrix: &[Vec<f64>], nodes: &Nodes, times: f64) -> Result<Form, ShapeError> {
+fn narrowed_form(
+    matrix: &[Vec<f64>],
+    nodes: &Nodes,
+    times: f64,
+) -> Result<QuadraticForm, ShapeError> {
     let mut narrowed = matrix.to_vec();
     for (i, m) in nodes.per_axis().iter().enumerate() {
         narrowed[i][i] -= times * 0.25 / f64::from(*m).powi(2);
     }
-    Form::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)
+    QuadraticForm::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)
 }
 
-impl Norms {
+impl ColumnNorms {
     /// `apart` is a distance that no two columns can pass.
     fn of_columns(table: &[i32], count: usize, apart: u64) -> Self {
         let mut sum = 0_u64;
@@ -306,7 +325,7 @@ impl Norms {
             }
             farthest = root_rounded_up(u128::from(widest)).max(longest);
         }
-        Norms {
+        ColumnNorms {
             sum,
             sup,
             longest,
@@ -394,7 +413,7 @@ mod tests {
                 .iter()
                 .flat_map(|a| columns.iter().map(|b| squared(a, b)));
             let widest = pairs.fold(0.0, f64::max).sqrt().max(length);
-            let Norms {
+            let ColumnNorms {
                 longest,
                 farthest,
                 sum,
@@ -422,7 +441,7 @@ mod tests {
     #[test]
     fn a_narrow_kernel_in_the_plane_is_bounded_without_a_look_at_the_pairs() {
         let density = KernelDensity::diagonal(&[0.05, 0.05], 300).unwrap();
-        let Norms {
+        let ColumnNorms {
             longest, farthest, ..
         } = density.norms;
         let ratio = farthest as f64 / f64::from(ONE);

@@ -1,25 +1,25 @@
 //! What the brokers say about the output topic and the witness topic.
 
 use super::kafka as topic_sink;
-use crate::check::{Check, NeededTopic, check_topic, topic_setting};
+use crate::check::{NeededTopic, TopicCheck, check_topic, topic_setting};
 use crate::ledger::witness;
 use crate::ordered;
-use crate::right::Right;
-use crate::topic::Topic;
+use crate::right::TopicRight;
+use crate::topic::TopicMetadata;
 
 /// Asks about an output topic and its witness.
 pub(super) fn check_topics(
-    sink: &topic_sink::Params,
-    witness: &witness::kafka::Params,
+    sink: &topic_sink::KafkaSinkParams,
+    witness: &witness::kafka::OrderedTopicParams,
     bytes: usize,
-) -> Vec<Check> {
+) -> Vec<TopicCheck> {
     let mut checks = Vec::new();
     let origin = "`bernstream ledger init` creates it";
     let wishes = &[(
-        Right::Read,
+        TopicRight::Read,
         "nobody notices synopses that the topic has lost",
     )];
-    let rights = &[Right::Write];
+    let rights = &[TopicRight::Write];
     let replicas = witness.new_replicas();
     let output = NeededTopic {
         broker: &sink.broker,
@@ -39,17 +39,17 @@ pub(super) fn check_topics(
     checks
 }
 
-fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
+fn output_checks(name: &str, topic: &TopicMetadata, bytes: usize) -> Vec<TopicCheck> {
     let limit = topic_setting(topic, "max.message.bytes");
     let policy = topic_setting(topic, "cleanup.policy");
     vec![
-        Check::new(
+        TopicCheck::new(
             format!("{name} takes messages of {bytes} bytes"),
             limit.parse().is_ok_and(|limit: usize| bytes <= limit),
             format!("max.message.bytes is {limit}"),
             "raise it, or take a smaller degree",
         ),
-        Check::new(
+        TopicCheck::new(
             format!("{name} keeps every window"),
             !topic_sink::is_compacted(policy),
             format!(
@@ -69,26 +69,26 @@ mod tests {
     use crate::ordered::{FLUSH, PowerLoss};
     use crate::security::Security;
 
-    fn topic(partitions: usize, settings: &[(&str, &str)]) -> Topic {
-        Topic {
+    fn topic(partitions: usize, settings: &[(&str, &str)]) -> TopicMetadata {
+        TopicMetadata {
             id: String::new(),
             partitions: (0..).take(partitions).collect(),
             settings: settings
                 .iter()
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                 .collect::<BTreeMap<_, _>>(),
-            rights: Right::ALL.into(),
+            rights: TopicRight::ALL.into(),
         }
     }
 
-    fn faults(checks: &[Check]) -> usize {
+    fn faults(checks: &[TopicCheck]) -> usize {
         checks.iter().filter(|check| check.fault.is_some()).count()
     }
 
     #[test]
     fn every_setting_of_the_witness_is_asked_for() {
         let broker = Broker::mock_cluster("none".to_owned());
-        let witness = &witness::kafka::Params {
+        let witness = &witness::kafka::OrderedTopicParams {
             broker,
             topic: "w".to_owned(),
             min_insync_replicas: 2,
@@ -125,7 +125,7 @@ mod tests {
             faults(&ordered::topic_checks(witness, &topic(1, &[]))),
             sound.len()
         );
-        let witness = witness::kafka::Params {
+        let witness = witness::kafka::OrderedTopicParams {
             power_loss: PowerLoss::Separately,
             ..witness.clone()
         };
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_command_is_named_that_alters_the_setting() {
         let broker = Broker::new("kafka:9092".to_owned(), Security::default());
-        let witness = &witness::kafka::Params {
+        let witness = &witness::kafka::OrderedTopicParams {
             broker,
             topic: "w".to_owned(),
             min_insync_replicas: 2,

@@ -3,10 +3,10 @@
 use std::mem::{Discriminant, discriminant};
 use std::time::{Duration, Instant};
 
-use super::error::Error as SinkError;
+use super::error::SinkError;
 use super::publish::Sink;
 use bernstream_ledger as ledger;
-use bernstream_ledger::budget::error::Error as BudgetError;
+use bernstream_ledger::budget::error::BudgetError;
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
 use bernstream_ledger::{Head, Ledger, Paid, log};
@@ -17,7 +17,7 @@ pub const MESSAGES: usize = 512;
 
 /// Outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct DeliveryProgress {
     /// The number of published messages.
     pub published: usize,
     /// Rows were claimed; the next step shows whether the witness has accepted them.
@@ -34,7 +34,7 @@ pub struct Progress {
 
 /// Lead by which a step looks ahead. Witness and output are asked, and messages read and checked, before the moment at which they are due:
 /// at the moment itself they are only sent, however busy the machine or the brokers are then.
-pub struct Ahead<'a> {
+pub struct LookAhead<'a> {
     /// Messages that are due so soon are prepared.
     pub lead: Duration,
     /// Returns at the given moment; `false` if that will not be waited for.
@@ -54,13 +54,13 @@ pub fn step(
     witness: &mut dyn Witness,
     sink: &mut dyn Sink,
     now: Timestamp,
-) -> Result<Progress, Error> {
+) -> Result<DeliveryProgress, DeliveryError> {
     step_ahead(
         ledger,
         witness,
         sink,
         now,
-        &Ahead {
+        &LookAhead {
             lead: Duration::ZERO,
             wait: &|_| true,
         },
@@ -77,21 +77,21 @@ pub fn step_ahead(
     witness: &mut dyn Witness,
     sink: &mut dyn Sink,
     now: Timestamp,
-    ahead: &Ahead<'_>,
-) -> Result<Progress, Error> {
+    ahead: &LookAhead<'_>,
+) -> Result<DeliveryProgress, DeliveryError> {
     let read = read_witness(ledger, witness, now)?;
     publish_and_claim(ledger, witness, sink, &read, now, ahead)
 }
 
 /// Claim that the witness has accepted, and the ledger has.
 #[derive(Clone, Copy, Debug)]
-pub struct Accepted {
+pub struct AcceptedClaim {
     newest: Option<WitnessClaim>,
     begun: Instant,
     has_followed: bool,
 }
 
-impl Accepted {
+impl AcceptedClaim {
     /// The head of the witness.
     pub fn head(&self) -> Option<Head> {
         self.newest.map(|claim| claim.head)
@@ -107,7 +107,7 @@ pub fn read_witness(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
     now: Timestamp,
-) -> Result<Accepted, Error> {
+) -> Result<AcceptedClaim, DeliveryError> {
     let begun = Instant::now();
     let newest = witness.read()?;
     let identity = witness.identity()?;
@@ -115,7 +115,7 @@ pub fn read_witness(
     let has_followed =
         ledger.follow_accepted(&identity, newest.as_ref(), now.plus(begun.elapsed()))?;
     ledger.check_accepted(&identity, newest.as_ref())?;
-    Ok(Accepted {
+    Ok(AcceptedClaim {
         newest,
         begun,
         has_followed,
@@ -131,18 +131,18 @@ pub fn publish_and_claim(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
     sink: &mut dyn Sink,
-    read: &Accepted,
+    read: &AcceptedClaim,
     now: Timestamp,
-    ahead: &Ahead<'_>,
-) -> Result<Progress, Error> {
-    let Accepted {
+    ahead: &LookAhead<'_>,
+) -> Result<DeliveryProgress, DeliveryError> {
+    let AcceptedClaim {
         newest,
         begun,
         has_followed,
     } = *read;
     let accepted = read.head();
 
-    let mut progress = Progress {
+    let mut progress = DeliveryProgress {
         published: 0,
         has_claimed: false,
         is_waiting: false,
@@ -171,7 +171,7 @@ pub fn publish_and_claim(
             marked => marked?,
         }
         if let Some(error) = published.failure {
-            return Err(Error::Sink {
+            return Err(DeliveryError::Sink {
                 published: durable.len(),
                 error,
             });
@@ -198,7 +198,7 @@ pub fn publish_and_claim(
 
 /// Outcome of publishing messages that were due.
 #[derive(Debug, Default)]
-pub struct Published {
+pub struct PublishOutcome {
     /// Number of them, the first ones, that are durable.
     pub durable: usize,
     /// Why the others are not, if not because their moment was not waited for.
@@ -211,15 +211,15 @@ pub fn publish_due(
     due: &[Paid],
     sink: &mut dyn Sink,
     wait: impl Fn(Timestamp) -> bool,
-) -> Published {
-    let mut published = Published::default();
+) -> PublishOutcome {
+    let mut published = PublishOutcome::default();
     // The output is asked even if nothing is due: so the probes see brokers that hang before something is.
     let confirmed = sink.confirm_place();
     if due.is_empty() {
         return published;
     }
     if let Err(error) = confirmed {
-        return Published {
+        return PublishOutcome {
             failure: Some(error),
             ..published
         };
@@ -238,7 +238,7 @@ pub fn publish_due(
     if published.durable > 0
         && let Err(error) = sink.confirm_place()
     {
-        return Published {
+        return PublishOutcome {
             durable: 0,
             failure: Some(error),
         };
@@ -248,11 +248,11 @@ pub fn publish_due(
 
 /// Why a step failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum DeliveryError {
     #[error(transparent)]
-    Ledger(#[from] ledger::Error),
+    Ledger(#[from] ledger::LedgerError),
     #[error(transparent)]
-    Witness(#[from] witness::Error),
+    Witness(#[from] witness::WitnessError),
     /// A failure to publish, and the number of messages that were published and marked before.
     #[error("{error}")]
     Sink { published: usize, error: SinkError },
@@ -260,46 +260,54 @@ pub enum Error {
 
 /// Reason of an error, whatever its words are. Two errors with one reason are one outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum OutageReason {
     /// Brokers or a disk do not answer, whoever meets it first.
     Unreachable,
     /// Brokers do not know a topic.
     Missing,
-    Log(Discriminant<log::Error>),
+    Log(Discriminant<log::LedgerLogError>),
     Budget(Discriminant<BudgetError>),
 }
 
 /// A topic of the ledger that has lost what it had accepted, or a broker that shows less of it than was read before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum LostTopic {
     Claims,
     Shares,
 }
 
-impl Error {
+impl DeliveryError {
     /// Reason of the error.
-    pub fn reason(&self) -> Reason {
+    pub fn reason(&self) -> OutageReason {
         match self {
-            error if error.is_missing() => Reason::Missing,
-            Error::Ledger(ledger::Error::Log(log::Error::Unavailable { .. })) => {
-                Reason::Unreachable
+            error if error.is_missing() => OutageReason::Missing,
+            DeliveryError::Ledger(ledger::LedgerError::Log(log::LedgerLogError::Unavailable {
+                ..
+            })) => OutageReason::Unreachable,
+            DeliveryError::Ledger(ledger::LedgerError::Log(error)) => {
+                OutageReason::Log(discriminant(error))
             }
-            Error::Ledger(ledger::Error::Log(error)) => Reason::Log(discriminant(error)),
-            Error::Witness(witness::Error::Budget(BudgetError::Unavailable { .. })) => {
-                Reason::Unreachable
+            DeliveryError::Witness(witness::WitnessError::Budget(BudgetError::Unavailable {
+                ..
+            })) => OutageReason::Unreachable,
+            DeliveryError::Witness(witness::WitnessError::Budget(error)) => {
+                OutageReason::Budget(discriminant(error))
             }
-            Error::Witness(witness::Error::Budget(error)) => Reason::Budget(discriminant(error)),
-            Error::Ledger(_) | Error::Witness(_) | Error::Sink { .. } => Reason::Unreachable,
+            DeliveryError::Ledger(_) | DeliveryError::Witness(_) | DeliveryError::Sink { .. } => {
+                OutageReason::Unreachable
+            }
         }
     }
 
     /// Loss that it tells of, if nothing is only out of reach.
-    pub fn lost_records(&self) -> Option<Lost> {
+    pub fn lost_records(&self) -> Option<LostTopic> {
         match self {
-            Error::Ledger(ledger::Error::Log(log::Error::NoClaims { .. })) => Some(Lost::Claims),
-            Error::Witness(witness::Error::Budget(BudgetError::Shorter { .. })) => {
-                Some(Lost::Shares)
-            }
+            DeliveryError::Ledger(ledger::LedgerError::Log(log::LedgerLogError::NoClaims {
+                ..
+            })) => Some(LostTopic::Claims),
+            DeliveryError::Witness(witness::WitnessError::Budget(BudgetError::Shorter {
+                ..
+            })) => Some(LostTopic::Shares),
             _ => None,
         }
     }
@@ -307,24 +315,24 @@ impl Error {
     /// Returns whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
-            Error::Ledger(error) => error.is_log_unavailable(),
-            Error::Witness(error) => error.is_transient(),
-            Error::Sink { error, .. } => error.is_transient(),
+            DeliveryError::Ledger(error) => error.is_log_unavailable(),
+            DeliveryError::Witness(error) => error.is_transient(),
+            DeliveryError::Sink { error, .. } => error.is_transient(),
         }
     }
 
     /// Returns whether it says that a topic is missing, which after an outage may pass.
     pub fn is_missing(&self) -> bool {
         match self {
-            Error::Ledger(error) => error.is_missing(),
-            Error::Witness(error) => error.is_missing(),
-            Error::Sink { error, .. } => error.is_missing(),
+            DeliveryError::Ledger(error) => error.is_missing(),
+            DeliveryError::Witness(error) => error.is_missing(),
+            DeliveryError::Sink { error, .. } => error.is_missing(),
         }
     }
 
     /// Number of messages that the step published before it failed.
     pub fn published_before(&self) -> usize {
-        if let Error::Sink { published, .. } = self {
+        if let DeliveryError::Sink { published, .. } = self {
             *published
         } else {
             0
@@ -340,37 +348,37 @@ mod tests {
     fn brokers_that_do_not_answer_are_one_reason_whoever_asks_them() {
         let [name, why, servers] = ["a topic", "no answer", "localhost:9092"].map(str::to_owned);
         let silences = [
-            Error::Ledger(
-                log::Error::Unavailable {
+            DeliveryError::Ledger(
+                log::LedgerLogError::Unavailable {
                     name: name.clone(),
                     why: why.clone(),
                 }
                 .into(),
             ),
-            Error::Witness(witness::Error::Unavailable {
+            DeliveryError::Witness(witness::WitnessError::Unavailable {
                 name: name.clone(),
                 why: why.clone(),
             }),
-            Error::Witness(
+            DeliveryError::Witness(
                 BudgetError::Unavailable {
                     name: name.clone(),
                     why: why.clone(),
                 }
                 .into(),
             ),
-            Error::Sink {
+            DeliveryError::Sink {
                 published: 0,
-                error: crate::Error::Unavailable { servers, why }.into(),
+                error: crate::ClusterError::Unavailable { servers, why }.into(),
             },
         ];
         assert!(
             silences
                 .iter()
-                .all(|silence| silence.reason() == Reason::Unreachable)
+                .all(|silence| silence.reason() == OutageReason::Unreachable)
         );
         assert_ne!(
-            Error::Ledger(log::Error::NoClaims { name }.into()).reason(),
-            Reason::Unreachable
+            DeliveryError::Ledger(log::LedgerLogError::NoClaims { name }.into()).reason(),
+            OutageReason::Unreachable
         );
     }
 }

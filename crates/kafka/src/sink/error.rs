@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 /// Why publishing failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SinkError {
     #[error("a synopsis was not published: {0}")]
-    Broker(#[from] crate::Error),
+    Broker(#[from] crate::ClusterError),
     #[error(
         "the output topic '{topic}' takes no message of {bytes} bytes: raise its max.message.bytes, then start again"
     )]
@@ -43,12 +43,12 @@ pub enum Error {
     Header(&'static str),
 }
 
-impl Error {
+impl SinkError {
     /// Returns whether it says that the output topic is missing.
     pub fn is_missing(&self) -> bool {
         match self {
-            Error::Broker(error) => error.is_missing(),
-            Error::Deleted { .. } => true,
+            SinkError::Broker(error) => error.is_missing(),
+            SinkError::Deleted { .. } => true,
             _ => false,
         }
     }
@@ -56,14 +56,14 @@ impl Error {
     /// Returns whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
-            Error::Broker(error) => error.is_transient(),
-            Error::File { .. } => true,
-            Error::Deleted { .. }
-            | Error::Recreated { .. }
-            | Error::TooLarge { .. }
-            | Error::Compacted { .. }
-            | Error::Different { .. }
-            | Error::Header(_) => false,
+            SinkError::Broker(error) => error.is_transient(),
+            SinkError::File { .. } => true,
+            SinkError::Deleted { .. }
+            | SinkError::Recreated { .. }
+            | SinkError::TooLarge { .. }
+            | SinkError::Compacted { .. }
+            | SinkError::Different { .. }
+            | SinkError::Header(_) => false,
         }
     }
 }

@@ -9,10 +9,10 @@ use std::thread;
 
 use sha2::{Digest, Sha256};
 
-use super::error::Error;
+use super::error::SinkError;
 use super::publish::{Sink, Unpublished};
-use super::published::Published;
-use super::tail::{SeenSynopsis, Tail, TailPart};
+use super::published::FoundMessage;
+use super::tail::{OutputTail, SeenSynopsis, TailPart};
 use bernstream_ledger::{Paid, PublishedMessage};
 use bernstream_synopsis::Encoded;
 
@@ -23,13 +23,13 @@ const LONGEST_NAME: usize = 255;
 const AT_ONCE: usize = 32;
 
 #[derive(Clone, Debug)]
-pub struct Params {
+pub struct FolderSinkParams {
     pub path: PathBuf,
     /// The witness, outside the folder; without it the file `witness` in it.
     pub witness: Option<PathBuf>,
 }
 
-impl Params {
+impl FolderSinkParams {
     /// The path of the witness.
     pub fn witness_path(&self) -> PathBuf {
         self.witness
@@ -41,11 +41,11 @@ impl Params {
 /// A folder of synopses.
 #[derive(Debug)]
 pub struct FolderSink {
-    params: Params,
+    params: FolderSinkParams,
 }
 
 impl FolderSink {
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &FolderSinkParams) -> Self {
         FolderSink {
             params: params.clone(),
         }
@@ -58,7 +58,7 @@ impl Sink for FolderSink {
         write(&self.params.path, &messages)
     }
 
-    fn read_tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
+    fn read_tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<OutputTail>, SinkError> {
         let all = synopsis_files(&self.params)?;
         // Sorted by folder, and in each by window.
         let newest: Vec<PathBuf> = all
@@ -67,14 +67,15 @@ impl Sink for FolderSink {
             .collect();
         let mut parts = Vec::new();
         each_synopsis(&newest, |place, bytes| {
-            if let Some(seen) = SeenSynopsis::from_published(0, &Published::of_bytes(place, bytes))
+            if let Some(seen) =
+                SeenSynopsis::from_published(0, &FoundMessage::of_bytes(place, bytes))
             {
                 let mut part = TailPart::default();
                 part.add_message(seen, true);
                 parts.push(part);
             }
         })?;
-        Ok(Some(Tail {
+        Ok(Some(OutputTail {
             parts,
             has_keys: false,
         }))
@@ -114,14 +115,14 @@ fn write(folder: &Path, synopses: &[&Encoded]) -> Result<(), Unpublished> {
     }
 }
 
-fn sync_folder(folder: &Path) -> Result<(), Error> {
+fn sync_folder(folder: &Path) -> Result<(), SinkError> {
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(|error| file_error(folder, &error))
 }
 
-fn file_error(path: &Path, error: &io::Error) -> Error {
-    Error::File {
+fn file_error(path: &Path, error: &io::Error) -> SinkError {
+    SinkError::File {
         path: path.to_owned(),
         why: error.to_string(),
     }
@@ -135,11 +136,11 @@ struct DraftedFile {
 }
 
 /// Writes a synopsis beside its file, durably, unless it has one.
-fn write_draft(folder: &Path, message: &Encoded) -> Result<DraftedFile, Error> {
+fn write_draft(folder: &Path, message: &Encoded) -> Result<DraftedFile, SinkError> {
     let path = folder.join(synopsis_path(message)?);
     match fs::read(&path) {
         Ok(bytes) if bytes == message.bytes => return Ok(DraftedFile { path, draft: None }),
-        Ok(_) => return Err(Error::Different { path }),
+        Ok(_) => return Err(SinkError::Different { path }),
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(file_error(&path, &error)),
         Err(_) => {}
     }
@@ -165,7 +166,7 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 impl DraftedFile {
     /// Gives the file its own name.
-    fn rename_draft(self) -> Result<PathBuf, Error> {
+    fn rename_draft(self) -> Result<PathBuf, SinkError> {
         let DraftedFile { path, draft } = self;
         if let Some(draft) = draft
             && let Err(error) = fs::rename(draft, &path)
@@ -208,11 +209,11 @@ fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> 
 /// # Errors
 ///
 /// [`Error::Header`] if a header is missing.
-pub fn synopsis_path(message: &Encoded) -> Result<PathBuf, Error> {
-    let source = message_header(message, "ce_source").ok_or(Error::Header("ce_source"))?;
+pub fn synopsis_path(message: &Encoded) -> Result<PathBuf, SinkError> {
+    let source = message_header(message, "ce_source").ok_or(SinkError::Header("ce_source"))?;
     let start = message_header(message, "pane_start")
         .or(message_header(message, "window_start"))
-        .ok_or(Error::Header("window_start"))?;
+        .ok_or(SinkError::Header("window_start"))?;
     let source = source.strip_prefix("/bernstream/").unwrap_or(source);
     let mut path: PathBuf = source.split('/').map(file_name).collect();
     path.extend(message_header(message, "ce_subject").map(file_name));
@@ -269,7 +270,10 @@ fn escaped_name(text: &str) -> String {
 /// # Errors
 ///
 /// If a folder cannot be listed.
-pub fn other_pipelines(params: &Params, pipeline: &str) -> Result<Vec<PathBuf>, Error> {
+pub fn other_pipelines(
+    params: &FolderSinkParams,
+    pipeline: &str,
+) -> Result<Vec<PathBuf>, SinkError> {
     let folders = folders_except(&params.path, &file_name(pipeline))
         .map_err(|error| file_error(&params.path, &error))?;
     let mut found = Vec::new();
@@ -300,7 +304,7 @@ fn folders_except(folder: &Path, except: &str) -> io::Result<Vec<PathBuf>> {
 /// # Errors
 ///
 /// If a folder cannot be listed.
-pub fn synopsis_files(params: &Params) -> Result<Vec<PathBuf>, Error> {
+pub fn synopsis_files(params: &FolderSinkParams) -> Result<Vec<PathBuf>, SinkError> {
     synopses_below(&params.path)
 }
 
@@ -309,7 +313,7 @@ pub fn synopsis_files(params: &Params) -> Result<Vec<PathBuf>, Error> {
 /// # Errors
 ///
 /// As for [`synopses`].
-pub fn synopses_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+pub fn synopses_below(folder: &Path) -> Result<Vec<PathBuf>, SinkError> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -352,7 +356,7 @@ fn list_folder(
 pub fn each_synopsis(
     paths: &[PathBuf],
     mut each: impl FnMut(String, Vec<u8>),
-) -> Result<(), Error> {
+) -> Result<(), SinkError> {
     for path in paths {
         match fs::read(path) {
             Ok(bytes) => each(path.display().to_string(), bytes),
@@ -368,7 +372,7 @@ pub fn each_synopsis(
 /// # Errors
 ///
 /// If the folder cannot be listed.
-pub fn is_untouched(params: &Params) -> Result<bool, Error> {
+pub fn is_untouched(params: &FolderSinkParams) -> Result<bool, SinkError> {
     Ok(synopsis_files(params)?.is_empty())
 }
 
@@ -436,7 +440,7 @@ mod tests {
     #[test]
     fn the_same_bytes_may_come_again_and_other_bytes_may_not() {
         let folder = tempfile::tempdir().unwrap();
-        let params = Params {
+        let params = FolderSinkParams {
             path: folder.path().join("out"),
             witness: None,
         };
@@ -446,7 +450,9 @@ mod tests {
         write(&params.path, &[&first]).unwrap();
         let other = sealed("/bernstream/p/r", Some("EWR"), b"two");
         let Unpublished { durable, error } = write(&params.path, &[&other]).unwrap_err();
-        assert!(matches!(error, Error::Different { .. }) && !error.is_transient() && durable == 0);
+        assert!(
+            matches!(error, SinkError::Different { .. }) && !error.is_transient() && durable == 0
+        );
         assert!(!is_untouched(&params).unwrap());
         let found = synopsis_files(&params).unwrap();
         assert_eq!(found.len(), 1);
@@ -456,7 +462,7 @@ mod tests {
     #[test]
     fn a_draft_that_a_crash_left_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
-        let params = Params {
+        let params = FolderSinkParams {
             path: folder.path().into(),
             witness: None,
         };

@@ -8,16 +8,16 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 
-use super::error::Error;
+use super::error::SinkError;
 use super::publish::{Sink, Unpublished};
-use super::published::Published;
-use super::tail::{SeenSynopsis, Tail, TailPart};
+use super::published::FoundMessage;
+use super::tail::{OutputTail, SeenSynopsis, TailPart};
 
 use crate::broker::REQUEST_TIMEOUT;
 use crate::offsets::assign_partitions;
-use crate::producer::{Producer, Record, Undelivered};
+use crate::producer::{Producer, ProducerRecord, UndeliveredRecords};
 use crate::topic;
-use crate::topic::Topic;
+use crate::topic::TopicMetadata;
 use crate::{Broker, MetadataClient};
 use bernstream_ledger::{Digest, Paid, PublishedMessage};
 use bernstream_synopsis::Encoded;
@@ -32,14 +32,14 @@ const FURTHER: i64 = 16 * END;
 const STRETCHES: usize = 4;
 
 #[derive(Clone, Debug)]
-pub struct Params {
+pub struct KafkaSinkParams {
     pub broker: Broker,
     pub topic: String,
 }
 
 /// The output topic: `acks=all`, idempotent, several messages of a window in flight, partitions by key.
 pub struct KafkaSink {
-    params: Params,
+    params: KafkaSinkParams,
     producer: Producer,
     /// The id of the topic when it was opened.
     id: String,
@@ -52,7 +52,7 @@ impl KafkaSink {
     /// # Errors
     ///
     /// If the topic is missing, is compacted, or cannot be reached.
-    pub fn open(params: &Params) -> Result<Self, Error> {
+    pub fn open(params: &KafkaSinkParams) -> Result<Self, SinkError> {
         let inspector = MetadataClient::new(&params.broker, &params.topic)?;
         inspector.ask(|client, timeout| {
             topic::partitions_within(&params.broker, client, &params.topic, timeout)
@@ -81,21 +81,27 @@ impl KafkaSink {
 /// # Errors
 ///
 /// If it is compacted.
-pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
+pub fn check_topic(params: &KafkaSinkParams, topic: &TopicMetadata) -> Result<(), SinkError> {
     check_cleanup(params, &topic.settings)
 }
 
-fn topic_id(params: &Params, inspector: &MetadataClient) -> Result<String, crate::Error> {
-    let Params { broker, topic } = params;
+fn topic_id(
+    params: &KafkaSinkParams,
+    inspector: &MetadataClient,
+) -> Result<String, crate::ClusterError> {
+    let KafkaSinkParams { broker, topic } = params;
     let found = inspector.ask(|client, timeout| {
         topic::describe_partitions(broker, client.client(), topic, timeout)
     })?;
     Ok(found.id)
 }
 
-fn check_cleanup(params: &Params, settings: &BTreeMap<String, String>) -> Result<(), Error> {
+fn check_cleanup(
+    params: &KafkaSinkParams,
+    settings: &BTreeMap<String, String>,
+) -> Result<(), SinkError> {
     match settings.get("cleanup.policy") {
-        Some(policy) if is_compacted(policy) => Err(Error::Compacted {
+        Some(policy) if is_compacted(policy) => Err(SinkError::Compacted {
             topic: params.topic.clone(),
             found: policy.clone(),
             servers: params.broker.servers.clone(),
@@ -113,7 +119,7 @@ impl Sink for KafkaSink {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), Unpublished> {
         let records = paid.iter().map(|paid| {
             let message = paid.encoded();
-            Record {
+            ProducerRecord {
                 partition: None,
                 key: Some(&message.key),
                 headers: &message.headers,
@@ -122,28 +128,28 @@ impl Sink for KafkaSink {
         });
         match self.producer.send_all(records) {
             Ok(()) => Ok(()),
-            Err(Undelivered { delivered, error }) => Err(Unpublished {
+            Err(UndeliveredRecords { delivered, error }) => Err(Unpublished {
                 durable: delivered,
                 error: self.publish_error(paid, &error),
             }),
         }
     }
 
-    fn confirm_place(&mut self) -> Result<(), Error> {
+    fn confirm_place(&mut self) -> Result<(), SinkError> {
         let topic = &self.params.topic;
         match topic_id(&self.params, &self.inspector) {
             Ok(id) if id == self.id => Ok(()),
-            Ok(_) => Err(Error::Recreated {
+            Ok(_) => Err(SinkError::Recreated {
                 topic: topic.clone(),
             }),
-            Err(crate::Error::NoTopic { .. }) => Err(Error::Deleted {
+            Err(crate::ClusterError::NoTopic { .. }) => Err(SinkError::Deleted {
                 topic: topic.clone(),
             }),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn read_tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
+    fn read_tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<OutputTail>, SinkError> {
         // A topic that was made anew is another one: it does not get what the old one had.
         self.confirm_place()?;
         let topic = &self.params.topic;
@@ -162,9 +168,9 @@ impl Sink for KafkaSink {
                 break;
             }
             let keys: BTreeSet<&str> = unmet.values().copied().collect();
-            let stretches: Vec<Extent> = rest
+            let stretches: Vec<PartitionExtent> = rest
                 .iter()
-                .map(|extent| Extent {
+                .map(|extent| PartitionExtent {
                     low: extent.low.max(extent.high - most),
                     ..*extent
                 })
@@ -173,7 +179,7 @@ impl Sink for KafkaSink {
                 let name = format!("partition {} of topic '{topic}'", place.partition);
                 let seen = SeenSynopsis::from_published(
                     place.offset,
-                    &Published::of_message(name, message),
+                    &FoundMessage::of_message(name, message),
                 );
                 if let Some(seen) = seen
                     && let Some(part) = parts.get_mut(&place.partition)
@@ -186,7 +192,7 @@ impl Sink for KafkaSink {
             });
             match read {
                 // A worker may lack the right to read what it writes.
-                Err(Error::Broker(crate::Error::Refused { .. })) => return Ok(None),
+                Err(SinkError::Broker(crate::ClusterError::Refused { .. })) => return Ok(None),
                 read => read?,
             }
             for (rest, read) in rest.iter_mut().zip(&stretches) {
@@ -198,7 +204,7 @@ impl Sink for KafkaSink {
                 part.is_whole = unread.is_untouched();
             }
         }
-        Ok(Some(Tail {
+        Ok(Some(OutputTail {
             parts: parts.into_values().collect(),
             has_keys: true,
         }))
@@ -206,12 +212,12 @@ impl Sink for KafkaSink {
 }
 
 impl KafkaSink {
-    fn publish_error(&self, paid: &[Paid], error: &KafkaError) -> Error {
-        let Params { broker, topic } = &self.params;
+    fn publish_error(&self, paid: &[Paid], error: &KafkaError) -> SinkError {
+        let KafkaSinkParams { broker, topic } = &self.params;
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
                 let sizes = paid.iter().map(|paid| paid.encoded().bytes.len());
-                Error::TooLarge {
+                SinkError::TooLarge {
                     topic: topic.clone(),
                     bytes: sizes.max().unwrap_or_default(),
                 }
@@ -223,12 +229,12 @@ impl KafkaSink {
 
 /// A place in the topic.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct PartitionOffset {
     pub partition: i32,
     pub offset: i64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PartitionOffset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.partition, self.offset)
     }
@@ -236,13 +242,13 @@ impl fmt::Display for Place {
 
 /// Where a partition of the topic begins and ends: offsets, without the end.
 #[derive(Clone, Copy, Debug)]
-pub struct Extent {
+pub struct PartitionExtent {
     partition: i32,
     low: i64,
     high: i64,
 }
 
-impl Extent {
+impl PartitionExtent {
     /// Largest number of messages that it has.
     pub fn most_messages(&self) -> u64 {
         u64::try_from(self.high.saturating_sub(self.low)).unwrap_or(0)
@@ -259,15 +265,15 @@ impl Extent {
 /// # Errors
 ///
 /// If the topic cannot be reached.
-pub fn read_extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
-    let Params { broker, topic } = params;
+pub fn read_extent(params: &KafkaSinkParams) -> Result<Vec<PartitionExtent>, crate::ClusterError> {
+    let KafkaSinkParams { broker, topic } = params;
     let client = broker.client_for(topic)?;
     let mut extents = Vec::new();
     for partition in topic::partitions(broker, &client, topic)? {
         let (low, high) = client
             .fetch_watermarks(topic, partition, REQUEST_TIMEOUT)
             .map_err(|error| broker.error_about(topic, &error))?;
-        extents.push(Extent {
+        extents.push(PartitionExtent {
             partition,
             low,
             high,
@@ -281,7 +287,9 @@ pub fn read_extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
 /// # Errors
 ///
 /// If the topic cannot be reached.
-pub fn newest_extents(params: &Params) -> Result<Vec<Extent>, crate::Error> {
+pub fn newest_extents(
+    params: &KafkaSinkParams,
+) -> Result<Vec<PartitionExtent>, crate::ClusterError> {
     let mut extents = read_extent(params)?;
     for extent in &mut extents {
         extent.low = extent.low.max(extent.high - 1);
@@ -295,19 +303,19 @@ pub fn newest_extents(params: &Params) -> Result<Vec<Extent>, crate::Error> {
 ///
 /// If the topic cannot be read to where it ended.
 pub fn each_message(
-    params: &Params,
-    extents: &[Extent],
-    mut each: impl FnMut(Place, Encoded),
-) -> Result<(), Error> {
+    params: &KafkaSinkParams,
+    extents: &[PartitionExtent],
+    mut each: impl FnMut(PartitionOffset, Encoded),
+) -> Result<(), SinkError> {
     read_extents(params, extents, &mut each)
         .map_err(|error| params.broker.error_about(&params.topic, &error))?;
     Ok(())
 }
 
 fn read_extents(
-    params: &Params,
-    extents: &[Extent],
-    each: &mut dyn FnMut(Place, Encoded),
+    params: &KafkaSinkParams,
+    extents: &[PartitionExtent],
+    each: &mut dyn FnMut(PartitionOffset, Encoded),
 ) -> KafkaResult<()> {
     let client = params.broker.consumer(&[
         ("group.id", "bernstream-verify"),
@@ -326,7 +334,7 @@ fn read_extents(
                 // What came later is not asked for.
                 Some(Ok(message)) if message.offset() >= extent.high => break,
                 Some(Ok(message)) => {
-                    let place = Place {
+                    let place = PartitionOffset {
                         partition: extent.partition,
                         offset: message.offset(),
                     };
@@ -370,6 +378,8 @@ fn lossy_text(bytes: Option<&[u8]>) -> String {
 /// # Errors
 ///
 /// If the topic cannot be reached.
-pub fn is_untouched(params: &Params) -> Result<bool, crate::Error> {
-    Ok(read_extent(params)?.iter().all(Extent::is_untouched))
+pub fn is_untouched(params: &KafkaSinkParams) -> Result<bool, crate::ClusterError> {
+    Ok(read_extent(params)?
+        .iter()
+        .all(PartitionExtent::is_untouched))
 }

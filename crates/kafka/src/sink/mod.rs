@@ -10,8 +10,8 @@ mod publish;
 mod published;
 mod tail;
 
-pub use self::error::Error;
-pub use self::output::{Location, Output};
+pub use self::error::SinkError;
+pub use self::output::{OutputLocation, OutputParams};
 pub use self::publish::{Sink, Unpublished};
-pub use self::published::{PaidMessages, Published};
-pub use self::tail::{Lost, Tail};
+pub use self::published::{FoundMessage, PaidMessages};
+pub use self::tail::{LostMessages, OutputTail};

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::check;
-use super::error::Error as SinkError;
+use super::error::SinkError;
 use super::files::{self, FolderSink};
 use super::kafka::{self as topic_sink, KafkaSink};
 use super::publish::Sink;
-use super::published::Published;
-use crate::check::Check;
+use super::published::FoundMessage;
+use crate::check::TopicCheck;
 use crate::ledger::witness;
 use crate::ledger::witness::kafka::KafkaWitness;
 use crate::{Broker, topic};
@@ -18,41 +18,45 @@ use bernstream_ledger::witness::file::FileWitness;
 /// A place for synopses, and the witness that belongs to it.
 #[expect(clippy::large_enum_variant, reason = "there is one in a program")]
 #[derive(Clone, Debug)]
-pub enum Output {
+pub enum OutputParams {
     Kafka {
-        sink: topic_sink::Params,
-        witness: witness::kafka::Params,
+        sink: topic_sink::KafkaSinkParams,
+        witness: witness::kafka::OrderedTopicParams,
     },
-    Files(files::Params),
+    Files(files::FolderSinkParams),
 }
 
 /// Where published synopses can be read.
 #[derive(Clone, Copy, Debug)]
-pub enum Location<'o> {
+pub enum OutputLocation<'o> {
     Topic { broker: &'o Broker, topic: &'o str },
     Folder(&'o Path),
 }
 
 /// Messages that were on an output at one time. A worker may publish more meanwhile.
 #[derive(Clone, Debug)]
-pub enum Extent<'o> {
-    Topic(&'o topic_sink::Params, Vec<topic_sink::Extent>),
+pub enum OutputExtent<'o> {
+    Topic(
+        &'o topic_sink::KafkaSinkParams,
+        Vec<topic_sink::PartitionExtent>,
+    ),
     Folder(Vec<PathBuf>),
 }
 
-impl Extent<'_> {
+impl OutputExtent<'_> {
     /// Returns whether key and headers of a message are stored: a file holds its bytes only.
     pub fn has_envelope(&self) -> bool {
-        matches!(self, Extent::Topic(..))
+        matches!(self, OutputExtent::Topic(..))
     }
 
     /// Largest number of messages that it has.
     pub fn most_messages(&self) -> u64 {
         match self {
-            Extent::Topic(_, extents) => {
-                extents.iter().map(topic_sink::Extent::most_messages).sum()
-            }
-            Extent::Folder(paths) => paths.len() as u64,
+            OutputExtent::Topic(_, extents) => extents
+                .iter()
+                .map(topic_sink::PartitionExtent::most_messages)
+                .sum(),
+            OutputExtent::Folder(paths) => paths.len() as u64,
         }
     }
 
@@ -61,15 +65,15 @@ impl Extent<'_> {
     /// # Errors
     ///
     /// If it cannot be read to its end.
-    pub fn each_published(&self, mut each: impl FnMut(Published)) -> Result<(), Error> {
+    pub fn each_published(&self, mut each: impl FnMut(FoundMessage)) -> Result<(), OutputError> {
         match self {
-            Extent::Topic(sink, extents) => {
+            OutputExtent::Topic(sink, extents) => {
                 topic_sink::each_message(sink, extents, |place, message| {
-                    each(Published::of_message(place.to_string(), message))
+                    each(FoundMessage::of_message(place.to_string(), message))
                 })?;
             }
-            Extent::Folder(paths) => files::each_synopsis(paths, |place, bytes| {
-                each(Published::of_bytes(place, bytes))
+            OutputExtent::Folder(paths) => files::each_synopsis(paths, |place, bytes| {
+                each(FoundMessage::of_bytes(place, bytes))
             })?,
         }
         Ok(())
@@ -78,7 +82,7 @@ impl Extent<'_> {
 
 /// A synopsis of another pipeline.
 #[derive(Clone, Debug)]
-pub struct Another {
+pub struct ForeignSynopsis {
     pub pipeline: String,
     /// The file, or topic, partition and offset.
     pub place: String,
@@ -86,66 +90,68 @@ pub struct Another {
 
 /// Why an output cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum OutputError {
     #[error(
         "there is no output topic '{topic}' at {servers}: `bernstream ledger init` creates it; or correct `topic` of [output.kafka]"
     )]
     NoTopic { topic: String, servers: String },
     #[error(transparent)]
-    Broker(crate::Error),
+    Broker(crate::ClusterError),
     #[error(transparent)]
-    Witness(#[from] bernstream_ledger::witness::Error),
+    Witness(#[from] bernstream_ledger::witness::WitnessError),
     #[error(transparent)]
     Sink(SinkError),
 }
 
-impl From<crate::Error> for Error {
-    fn from(error: crate::Error) -> Self {
+impl From<crate::ClusterError> for OutputError {
+    fn from(error: crate::ClusterError) -> Self {
         match error {
-            crate::Error::NoTopic { topic, servers } => Error::NoTopic { topic, servers },
-            error => Error::Broker(error),
+            crate::ClusterError::NoTopic { topic, servers } => {
+                OutputError::NoTopic { topic, servers }
+            }
+            error => OutputError::Broker(error),
         }
     }
 }
 
-impl From<SinkError> for Error {
+impl From<SinkError> for OutputError {
     fn from(error: SinkError) -> Self {
         match error {
             // No synopsis was to be published: the failure is that of the broker alone.
             SinkError::Broker(error) => error.into(),
-            error => Error::Sink(error),
+            error => OutputError::Sink(error),
         }
     }
 }
 
-impl Error {
+impl OutputError {
     /// Returns whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
-            Error::NoTopic { .. } => false,
-            Error::Broker(error) => error.is_transient(),
-            Error::Witness(error) => error.is_transient(),
-            Error::Sink(error) => error.is_transient(),
+            OutputError::NoTopic { .. } => false,
+            OutputError::Broker(error) => error.is_transient(),
+            OutputError::Witness(error) => error.is_transient(),
+            OutputError::Sink(error) => error.is_transient(),
         }
     }
 
     /// Returns whether output or witness is not there.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::NoTopic { .. })
-            || matches!(self, Error::Witness(error) if error.is_missing())
+        matches!(self, OutputError::NoTopic { .. })
+            || matches!(self, OutputError::Witness(error) if error.is_missing())
     }
 }
 
-impl Output {
+impl OutputParams {
     /// Opens the sink.
     ///
     /// # Errors
     ///
     /// If the output topic is missing or its broker cannot be reached.
-    pub fn open_sink(&self) -> Result<Box<dyn Sink + Send>, Error> {
+    pub fn open_sink(&self) -> Result<Box<dyn Sink + Send>, OutputError> {
         match self {
-            Output::Kafka { sink, .. } => Ok(Box::new(KafkaSink::open(sink)?)),
-            Output::Files(folder) => Ok(Box::new(FolderSink::new(folder))),
+            OutputParams::Kafka { sink, .. } => Ok(Box::new(KafkaSink::open(sink)?)),
+            OutputParams::Files(folder) => Ok(Box::new(FolderSink::new(folder))),
         }
     }
 
@@ -154,10 +160,10 @@ impl Output {
     /// # Errors
     ///
     /// If the witness is missing, damaged or not set up as a witness must be, or if it cannot be reached.
-    pub fn open_witness(&self) -> Result<Box<dyn Witness + Send>, Error> {
+    pub fn open_witness(&self) -> Result<Box<dyn Witness + Send>, OutputError> {
         match self {
-            Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
-            Output::Files(folder) => {
+            OutputParams::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
+            OutputParams::Files(folder) => {
                 let witness = FileWitness::open(&witness_file(folder)?)?;
                 Ok(bound_witness(folder, witness))
             }
@@ -169,9 +175,9 @@ impl Output {
     /// # Errors
     ///
     /// As for [`open_witness`](Self::open_witness).
-    pub fn look_at_witness(&self) -> Result<Option<Box<dyn Witness + Send>>, Error> {
+    pub fn look_at_witness(&self) -> Result<Option<Box<dyn Witness + Send>>, OutputError> {
         match self {
-            Output::Files(folder)
+            OutputParams::Files(folder)
                 if !folder.witness_path().exists() && files::is_untouched(folder)? =>
             {
                 Ok(None)
@@ -188,13 +194,13 @@ impl Output {
     pub fn open_witness_remembering(
         &self,
         folder: &Path,
-    ) -> Result<Box<dyn Witness + Send>, Error> {
+    ) -> Result<Box<dyn Witness + Send>, OutputError> {
         let memory = folder.join("witness-place");
         match self {
-            Output::Kafka { witness, .. } => {
+            OutputParams::Kafka { witness, .. } => {
                 Ok(Box::new(KafkaWitness::open(witness)?.with_memory(&memory)?))
             }
-            Output::Files(folder) => {
+            OutputParams::Files(folder) => {
                 let witness = FileWitness::open_remembering(&witness_file(folder)?, &memory)?;
                 Ok(bound_witness(folder, witness))
             }
@@ -206,24 +212,24 @@ impl Output {
     /// # Errors
     ///
     /// If a topic or the witness file cannot be created.
-    pub fn create_missing(&self, created: &mut Vec<String>) -> Result<(), Error> {
+    pub fn create_missing(&self, created: &mut Vec<String>) -> Result<(), OutputError> {
         match self {
-            Output::Kafka { sink, witness } => {
+            OutputParams::Kafka { sink, witness } => {
                 let replication = witness.new_replicas();
-                if let Err(crate::Error::NoTopic { .. }) =
+                if let Err(crate::ClusterError::NoTopic { .. }) =
                     topic::describe_topic(&sink.broker, &sink.topic)
                 {
                     topic::create_topic(&sink.broker, &sink.topic, 1, replication, &[])?;
                     created.push(format!("output topic {}", sink.topic));
                 }
-                if let Err(crate::Error::NoTopic { .. }) =
+                if let Err(crate::ClusterError::NoTopic { .. }) =
                     topic::describe_topic(&witness.broker, &witness.topic)
                 {
                     KafkaWitness::create(witness, replication)?;
                     created.push(format!("witness topic {}", witness.topic));
                 }
             }
-            Output::Files(folder) => FileWitness::create(&folder.witness_path())?,
+            OutputParams::Files(folder) => FileWitness::create(&folder.witness_path())?,
         }
         Ok(())
     }
@@ -233,10 +239,10 @@ impl Output {
     /// # Errors
     ///
     /// If the output cannot be read.
-    pub fn is_untouched(&self) -> Result<bool, Error> {
+    pub fn is_untouched(&self) -> Result<bool, OutputError> {
         match self {
-            Output::Kafka { sink, .. } => Ok(topic_sink::is_untouched(sink)?),
-            Output::Files(folder) => Ok(files::is_untouched(folder)?),
+            OutputParams::Kafka { sink, .. } => Ok(topic_sink::is_untouched(sink)?),
+            OutputParams::Files(folder) => Ok(files::is_untouched(folder)?),
         }
     }
 
@@ -246,25 +252,25 @@ impl Output {
     /// # Errors
     ///
     /// If the output cannot be read.
-    pub fn another_pipeline(&self, own: &str) -> Result<Option<Another>, Error> {
+    pub fn another_pipeline(&self, own: &str) -> Result<Option<ForeignSynopsis>, OutputError> {
         let mut found = None;
         match self {
-            Output::Kafka { sink, .. } => {
+            OutputParams::Kafka { sink, .. } => {
                 let newest = topic_sink::newest_extents(sink)?;
                 let read = topic_sink::each_message(sink, &newest, |place, message| {
                     let place = format!("{} {place}", sink.topic);
-                    note_another(&mut found, own, Published::of_message(place, message));
+                    note_another(&mut found, own, FoundMessage::of_message(place, message));
                 });
                 match read {
                     // A worker needs no right to read what it writes: then nothing is known.
-                    Err(SinkError::Broker(crate::Error::Refused { .. })) => {}
+                    Err(SinkError::Broker(crate::ClusterError::Refused { .. })) => {}
                     read => read?,
                 }
             }
-            Output::Files(folder) => {
+            OutputParams::Files(folder) => {
                 let one_of_each = files::other_pipelines(folder, own)?;
                 files::each_synopsis(&one_of_each, |place, bytes| {
-                    note_another(&mut found, own, Published::of_bytes(place, bytes));
+                    note_another(&mut found, own, FoundMessage::of_bytes(place, bytes));
                 })?;
             }
         }
@@ -276,43 +282,45 @@ impl Output {
     /// # Errors
     ///
     /// If the output cannot be reached.
-    pub fn current_extent(&self) -> Result<Extent<'_>, Error> {
+    pub fn current_extent(&self) -> Result<OutputExtent<'_>, OutputError> {
         match self {
-            Output::Kafka { sink, .. } => Ok(Extent::Topic(sink, topic_sink::read_extent(sink)?)),
-            Output::Files(folder) => Ok(Extent::Folder(files::synopsis_files(folder)?)),
+            OutputParams::Kafka { sink, .. } => {
+                Ok(OutputExtent::Topic(sink, topic_sink::read_extent(sink)?))
+            }
+            OutputParams::Files(folder) => Ok(OutputExtent::Folder(files::synopsis_files(folder)?)),
         }
     }
 
     /// Where published synopses can be read.
-    pub fn location(&self) -> Location<'_> {
+    pub fn location(&self) -> OutputLocation<'_> {
         match self {
-            Output::Kafka { sink, .. } => Location::Topic {
+            OutputParams::Kafka { sink, .. } => OutputLocation::Topic {
                 broker: &sink.broker,
                 topic: &sink.topic,
             },
-            Output::Files(folder) => Location::Folder(&folder.path),
+            OutputParams::Files(folder) => OutputLocation::Folder(&folder.path),
         }
     }
 
     /// The cluster that holds the output, if one does.
     pub fn broker(&self) -> Option<&Broker> {
         match self.location() {
-            Location::Topic { broker, .. } => Some(broker),
-            Location::Folder(_) => None,
+            OutputLocation::Topic { broker, .. } => Some(broker),
+            OutputLocation::Folder(_) => None,
         }
     }
 
     /// Asks the brokers about the output and its witness, where a synopsis has up to `bytes` bytes.
-    pub fn topic_checks(&self, bytes: usize) -> Vec<Check> {
+    pub fn topic_checks(&self, bytes: usize) -> Vec<TopicCheck> {
         match self {
-            Output::Kafka { sink, witness } => check::check_topics(sink, witness, bytes),
-            Output::Files(_) => Vec::new(),
+            OutputParams::Kafka { sink, witness } => check::check_topics(sink, witness, bytes),
+            OutputParams::Files(_) => Vec::new(),
         }
     }
 
     /// Warns of a copy of the output, if it could go unnoticed.
     pub fn unguarded_warning(&self) -> Option<String> {
-        let Output::Files(folder) = self else {
+        let OutputParams::Files(folder) = self else {
             return None;
         };
         folder.witness.is_none().then(|| {
@@ -327,12 +335,12 @@ impl Output {
     /// Advice on how to start a new ledger when this one cannot be continued, for an error message.
     pub fn new_ledger_advice(&self) -> &'static str {
         match self {
-            Output::Kafka { .. } => {
+            OutputParams::Kafka { .. } => {
                 "start a new ledger in another folder (ledger.path) with `bernstream ledger init --replace`, which begins at the next block that takes no \
                  record sent before"
             }
             // Files are history: no later block begins.
-            Output::Files(_) => {
+            OutputParams::Files(_) => {
                 "use another ledger.path and another output.files.path; the privacy losses of both compose, and no ledger tracks \
                  their sum"
             }
@@ -341,7 +349,10 @@ impl Output {
 }
 
 /// A witness in another place than the output is another one if its file was replaced.
-fn bound_witness(folder: &files::Params, witness: FileWitness) -> Box<dyn Witness + Send> {
+fn bound_witness(
+    folder: &files::FolderSinkParams,
+    witness: FileWitness,
+) -> Box<dyn Witness + Send> {
     Box::new(if folder.witness.is_some() {
         witness.bound_to_its_file()
     } else {
@@ -350,12 +361,12 @@ fn bound_witness(folder: &files::Params, witness: FileWitness) -> Box<dyn Witnes
 }
 
 /// Keeps in `found` the first synopsis of another pipeline than `own`.
-fn note_another(found: &mut Option<Another>, own: &str, published: Published) {
+fn note_another(found: &mut Option<ForeignSynopsis>, own: &str, published: FoundMessage) {
     if found.is_none()
         && let Some(pipeline) = published.pipeline()
         && pipeline != own
     {
-        *found = Some(Another {
+        *found = Some(ForeignSynopsis {
             pipeline,
             place: published.place,
         });
@@ -363,7 +374,7 @@ fn note_another(found: &mut Option<Another>, own: &str, published: Published) {
 }
 
 /// The witness of a folder of synopses, made if nothing was ever published there.
-fn witness_file(folder: &files::Params) -> Result<PathBuf, Error> {
+fn witness_file(folder: &files::FolderSinkParams) -> Result<PathBuf, OutputError> {
     let path = folder.witness_path();
     if !path.exists() && files::is_untouched(folder)? {
         FileWitness::create(&path)?;

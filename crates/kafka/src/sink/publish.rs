@@ -1,7 +1,7 @@
 //! What every sink can do.
 
-use super::error::Error;
-use super::tail::Tail;
+use super::error::SinkError;
+use super::tail::OutputTail;
 use bernstream_ledger::{Paid, PublishedMessage};
 
 /// A place that synopses are published to.
@@ -19,7 +19,7 @@ pub trait Sink {
     /// # Errors
     ///
     /// If the place was removed or replaced, or does not answer.
-    fn confirm_place(&mut self) -> Result<(), Error> {
+    fn confirm_place(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
 
@@ -29,7 +29,7 @@ pub trait Sink {
     /// # Errors
     ///
     /// If the place cannot be reached.
-    fn read_tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
+    fn read_tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<OutputTail>, SinkError> {
         Ok(None)
     }
 }
@@ -39,5 +39,5 @@ pub trait Sink {
 pub struct Unpublished {
     /// Number of the first messages that are durable; of the others it is unknown.
     pub durable: usize,
-    pub error: Error,
+    pub error: SinkError,
 }

@@ -4,13 +4,13 @@ use std::ops::RangeInclusive;
 
 use sha2::{Digest as _, Sha256};
 
-use bernstream_ledger::{Digest, Message, OutputMessage};
-use bernstream_synopsis::description::Entry;
+use bernstream_ledger::{Digest, MessageDigests, OutputMessage};
+use bernstream_synopsis::description::PaymentRow;
 use bernstream_synopsis::{Encoded, Synopsis};
 
 /// Message that was found at one place of an output.
 #[derive(Clone, Debug)]
-pub struct Published {
+pub struct FoundMessage {
     /// Partition, with the offset where it may be told, or the path of a file.
     pub place: String,
     message: Encoded,
@@ -22,14 +22,14 @@ pub struct PaidMessages {
     /// The output stores key and headers.
     has_envelope: bool,
     /// In order, each once.
-    paid: Vec<Mark>,
+    paid: Vec<MessageMark>,
     is_found: Vec<bool>,
 }
 
 /// A message in 128 bits, with key and headers where the output stores them: nobody finds another one with those of a given one.
-type Mark = [u8; 16];
+type MessageMark = [u8; 16];
 
-fn message_mark(message: &Message, has_envelope: bool) -> Mark {
+fn message_mark(message: &MessageDigests, has_envelope: bool) -> MessageMark {
     let mut hash = Sha256::new();
     if has_envelope {
         // The digests have one length, so that nothing can be taken for a part of the key.
@@ -41,13 +41,13 @@ fn message_mark(message: &Message, has_envelope: bool) -> Mark {
     digest.first_chunk().copied().unwrap_or_default()
 }
 
-impl Published {
+impl FoundMessage {
     pub(super) fn of_message(place: String, message: Encoded) -> Self {
-        Published { place, message }
+        FoundMessage { place, message }
     }
 
     pub(super) fn of_bytes(place: String, bytes: Vec<u8>) -> Self {
-        Published {
+        FoundMessage {
             place,
             message: Encoded {
                 key: String::new(),
@@ -76,7 +76,7 @@ impl Published {
     /// The row that it names; `None` for what is no synopsis.
     pub(super) fn row(&self) -> Option<OutputMessage> {
         let synopsis = Synopsis::decode_message(self.bytes()).ok()?;
-        let Entry { id, sequence } = synopsis.description().ledger.clone();
+        let PaymentRow { id, sequence } = synopsis.description().ledger.clone();
         Some(OutputMessage {
             ledger: id,
             sequence,
@@ -108,7 +108,7 @@ impl PaidMessages {
     /// Those of `each`.
     pub fn from_messages<E>(
         has_envelope: bool,
-        each: impl FnOnce(&mut dyn FnMut(&Message)) -> Result<(), E>,
+        each: impl FnOnce(&mut dyn FnMut(&MessageDigests)) -> Result<(), E>,
     ) -> Result<Self, E> {
         let mut paid = Vec::new();
         each(&mut |message| paid.push(message_mark(message, has_envelope)))?;
@@ -122,8 +122,11 @@ impl PaidMessages {
     }
 
     /// Returns whether what was found was paid for, byte for byte: with key and headers where the output stores them.
-    pub fn mark_found(&mut self, found: &Published) -> bool {
-        let mark = message_mark(&Message::from_encoded(&found.message), self.has_envelope);
+    pub fn mark_found(&mut self, found: &FoundMessage) -> bool {
+        let mark = message_mark(
+            &MessageDigests::from_encoded(&found.message),
+            self.has_envelope,
+        );
         let place = self.paid.binary_search(&mark).ok();
         let Some(is_found) = place.and_then(|place| self.is_found.get_mut(place)) else {
             return false;

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::published::Published;
+use super::published::FoundMessage;
 use bernstream_ledger as ledger;
 use bernstream_ledger::{Digest, Head, Ledger, OutboxSlot, OutputMessage, PublishedMessage};
 
 /// The newest messages of an output, without their bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Tail {
+pub struct OutputTail {
     pub(super) parts: Vec<TailPart>,
     /// Messages have their keys, and an order: files have not.
     pub(super) has_keys: bool,
@@ -34,7 +34,7 @@ pub(super) struct SeenSynopsis {
 
 /// Messages that were published and are not there.
 #[derive(Debug, Default)]
-pub struct Lost {
+pub struct LostMessages {
     /// Messages that can be sent again, in the order of the rows.
     pub kept: Vec<OutboxSlot>,
     /// Number of messages whose bytes are gone.
@@ -45,7 +45,7 @@ pub struct Lost {
 
 impl SeenSynopsis {
     /// `None` for what is no synopsis.
-    pub fn from_published(offset: i64, published: &Published) -> Option<Self> {
+    pub fn from_published(offset: i64, published: &FoundMessage) -> Option<Self> {
         Some(SeenSynopsis {
             offset,
             key: published.key().to_owned(),
@@ -96,7 +96,7 @@ impl KnownRows<'_> {
     }
 }
 
-impl Tail {
+impl OutputTail {
     /// The rows that its messages name.
     pub fn rows(&self) -> Vec<OutputMessage> {
         self.messages().map(|seen| seen.row.clone()).collect()
@@ -112,8 +112,12 @@ impl Tail {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn lost_messages(&self, ledger: &Ledger, newest: &Head) -> Result<Lost, ledger::Error> {
-        let mut lost = Lost::default();
+    pub fn lost_messages(
+        &self,
+        ledger: &Ledger,
+        newest: &Head,
+    ) -> Result<LostMessages, ledger::LedgerError> {
+        let mut lost = LostMessages::default();
         if !self.has_keys {
             return Ok(lost);
         }

@@ -1,12 +1,12 @@
 //! Why the input cannot be read.
 
-use super::told::{HOW, Told};
+use super::told::{HOW, RedactedReason};
 
 /// Why the input cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SourceError {
     #[error(transparent)]
-    Kafka(#[from] crate::Error),
+    Kafka(#[from] crate::ClusterError),
 
     #[error(
         "topic '{topic}' has timestamps set by producers (CreateTime), which they can falsify: set \
@@ -43,7 +43,7 @@ pub enum Error {
     },
 
     #[error("topic '{topic}' was deleted and created again since it was last read: {why}")]
-    Recreated { topic: String, why: Told },
+    Recreated { topic: String, why: RedactedReason },
 
     #[error(
         "partition {partition} of topic '{topic}' ends before what was read of it, and it is the same topic: its newest messages are gone, as \
@@ -64,20 +64,20 @@ pub enum Error {
     Hanging { topic: String, servers: String },
 
     #[error(transparent)]
-    Undeclared(#[from] crate::source::record::Undeclared),
+    Undeclared(#[from] crate::source::record::UndeclaredType),
 
     #[error("file {path}: {why}")]
-    File { path: String, why: Told },
+    File { path: String, why: RedactedReason },
 
     #[error("the disk does not give file {path}: {why}; start again once it does")]
     Disk { path: String, why: String },
 }
 
-impl Error {
+impl SourceError {
     /// This error in words with the numbers that follow from records; `None` if there are none in it.
     pub fn in_full(&self) -> Option<String> {
         match self {
-            Error::Deleted {
+            SourceError::Deleted {
                 topic,
                 partition,
                 from,
@@ -86,14 +86,14 @@ impl Error {
                 "topic '{topic}', partition {partition}: offsets {from} to {to} were deleted; to continue without them, add \
                  {{ partition = {partition}, from = {from}, to = {to} }} to 'lost'"
             )),
-            Error::OlderStamp {
+            SourceError::OlderStamp {
                 topic,
                 partition,
                 offset,
             } => Some(format!(
                 "topic '{topic}', partition {partition}: it is at offset {offset}"
             )),
-            Error::Cut {
+            SourceError::Cut {
                 topic,
                 partition,
                 end,
@@ -101,8 +101,10 @@ impl Error {
             } => Some(format!(
                 "topic '{topic}', partition {partition} ends at offset {end}, but was read up to {read}"
             )),
-            Error::Recreated { topic, why } => Some(format!("topic '{topic}': {}", why.in_full())),
-            Error::File { path, why } => (why.in_full() != why.to_string())
+            SourceError::Recreated { topic, why } => {
+                Some(format!("topic '{topic}': {}", why.in_full()))
+            }
+            SourceError::File { path, why } => (why.in_full() != why.to_string())
                 .then(|| format!("file {path}: {}", why.in_full())),
             _ => None,
         }
@@ -110,12 +112,12 @@ impl Error {
 
     /// Returns whether trying again later may help.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Kafka(error) if error.is_transient())
-            || matches!(self, Error::Cut { .. })
+        matches!(self, SourceError::Kafka(error) if error.is_transient())
+            || matches!(self, SourceError::Cut { .. })
     }
 
     /// Returns whether a topic is not there.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::Kafka(error) if error.is_missing())
+        matches!(self, SourceError::Kafka(error) if error.is_missing())
     }
 }

@@ -19,35 +19,35 @@ use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::source::folder::{self, EqualFiles, Listing};
+use crate::source::folder::{self, EqualFiles, FolderListing};
 use crate::source::lines::{self, BrokenLines, LineTable};
-use crate::source::record::Declared;
-use crate::source::told::{HOW, Told, without_numbers};
-use crate::source::{Error, Event, Source};
-use bernstream_release::source::broken::{Broken, truncated_input};
+use crate::source::record::DeclaredTypes;
+use crate::source::told::{HOW, RedactedReason, without_numbers};
+use crate::source::{RecordSource, SourceError, SourceEvent};
+use bernstream_release::source::broken::{DecodeError, truncated_input};
 use bernstream_release::source::decode;
-use bernstream_release::source::decode::{Decoder, Message};
+use bernstream_release::source::decode::{ArrowMessage, Decoder};
 use bernstream_release::source::found::FileContents;
 use bernstream_release::source::rows;
 use bernstream_release::source::rows::BatchOrigin;
 use bernstream_release::source::{Batch, Columns, FoundColumn, FoundColumns};
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
-use bernstream_synopsis::{Positions, Recorded};
+use bernstream_synopsis::{Positions, RecordedPositions};
 
 /// A file, or a folder of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Params {
+pub struct FileSourceParams {
     pub path: PathBuf,
     /// Types that CSV and JSON lines need declared.
-    pub declared: Declared,
+    pub declared: DeclaredTypes,
 }
 
 /// Files that are read one after another, in the order of their names: Parquet, Arrow IPC files (`.arrow`, `.feather`)
 /// Arrow IPC streams (`.arrows`), CSV
 /// (`.csv`) and JSON lines (`.jsonl`, `.ndjson`).
-pub struct Files {
+pub struct FileSource {
     columns: Columns,
-    declared: Declared,
+    declared: DeclaredTypes,
     files: Vec<PathBuf>,
     /// Everything else in the folder.
     passed_over: Vec<PathBuf>,
@@ -55,7 +55,7 @@ pub struct Files {
     contents: Vec<FileContents>,
     /// The index of the file that is being read; the number of files at the end.
     at: usize,
-    open: Option<Table>,
+    open: Option<OpenFile>,
     /// Number of its batches that have been read.
     batches: i64,
     /// Size in bytes of those files that have been read to their ends.
@@ -64,7 +64,7 @@ pub struct Files {
     broken: BTreeMap<PathBuf, BrokenLines>,
 }
 
-impl Files {
+impl FileSource {
     /// Lists the files and looks at their columns, so that a wrong name or type is reported before a ledger is created: a needed column
     /// must be in one of the files, with a type that it may have. Where others lack it, their records have none.
     ///
@@ -72,13 +72,13 @@ impl Files {
     ///
     /// If there is no such file, the folder contains none or belongs to a table of several versions, a file cannot be read, none has a
     /// needed column, or two hold the same records.
-    pub fn open(params: &Params, columns: Columns) -> Result<Self, Error> {
+    pub fn open(params: &FileSourceParams, columns: Columns) -> Result<Self, SourceError> {
         let path = &params.path;
         let about = path.metadata().map_err(|error| io_error(path, &error))?;
-        let Listing { files, passed_over } = if about.is_dir() {
+        let FolderListing { files, passed_over } = if about.is_dir() {
             folder::list_folder(path).map_err(|broken| file_error(path, &broken))?
         } else {
-            Listing {
+            FolderListing {
                 files: vec![path.clone()],
                 passed_over: Vec::new(),
             }
@@ -87,7 +87,7 @@ impl Files {
         for file in &files {
             contents.push(read_contents(file, &columns, &params.declared)?);
         }
-        let files = Files {
+        let files = FileSource {
             columns,
             declared: params.declared,
             files,
@@ -106,7 +106,7 @@ impl Files {
 
     /// Checks that no two files have the same bytes, but those without a row that has an event time: each record of a copied file would
     /// count twice.
-    fn check_different(&self, path: &Path) -> Result<(), Error> {
+    fn check_different(&self, path: &Path) -> Result<(), SourceError> {
         let equal = folder::equal_files(&self.files).map_err(|error| io_error(path, &error))?;
         for EqualFiles { first, second } in equal {
             if self.has_records(second)? {
@@ -120,8 +120,8 @@ impl Files {
         Ok(())
     }
 
-    fn has_records(&self, path: &Path) -> Result<bool, Error> {
-        let mut table = Table::open(path, &self.columns, &self.declared)?;
+    fn has_records(&self, path: &Path) -> Result<bool, SourceError> {
+        let mut table = OpenFile::open(path, &self.columns, &self.declared)?;
         loop {
             let batch = table
                 .next(&self.columns, FIRST_BATCH)
@@ -140,7 +140,7 @@ impl Files {
     }
 
     /// Checks that each needed column is in one of the files, unless records say themselves what they have, or there are none.
-    fn check_columns(&self) -> Result<(), Error> {
+    fn check_columns(&self) -> Result<(), SourceError> {
         if self
             .contents
             .iter()
@@ -176,7 +176,7 @@ impl Files {
 
     /// The files that lack a needed column, or have it with a type that it may not have, and why: what their records have there counts
     /// as null.
-    pub fn unread(&self) -> impl Iterator<Item = (&Path, Broken)> {
+    pub fn unread(&self) -> impl Iterator<Item = (&Path, DecodeError)> {
         self.with_columns().into_iter().flat_map(|file| {
             let unread = file.columns.unread_columns();
             unread.map(move |column| (file.path, file.columns.unread_reason(column)))
@@ -198,7 +198,7 @@ impl Files {
     /// About how many of them are read. Of Parquet a file counts once it is read to its end.
     pub fn bytes_read(&self) -> u64 {
         self.finished
-            .saturating_add(self.open.as_ref().map_or(0, Table::bytes_read))
+            .saturating_add(self.open.as_ref().map_or(0, OpenFile::bytes_read))
     }
 
     /// The files without a byte, or without a line of names: they have no records.
@@ -209,13 +209,13 @@ impl Files {
             .map(|(file, _)| file.as_path())
     }
 
-    fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
+    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
         while let Some(path) = self.files.get(self.at) {
             let table = match &mut self.open {
                 Some(table) => table,
                 None => self
                     .open
-                    .insert(Table::open(path, &self.columns, &self.declared)?),
+                    .insert(OpenFile::open(path, &self.columns, &self.declared)?),
             };
             let origin = BatchOrigin {
                 partition: i32::try_from(self.at).unwrap_or(i32::MAX),
@@ -229,7 +229,7 @@ impl Files {
                 self.batches += 1;
                 return Ok(Some(batch));
             }
-            if let Some(Table::Lines(lines)) = self.open.take() {
+            if let Some(OpenFile::Lines(lines)) = self.open.take() {
                 self.broken.insert(path.clone(), lines.broken);
             }
             self.finished = self.finished.saturating_add(file_size(path));
@@ -253,12 +253,16 @@ const FIRST_BATCH: BatchOrigin = BatchOrigin {
     message_time: None,
 };
 
-impl Source for Files {
+impl RecordSource for FileSource {
     fn clock(&self) -> ScheduleClock {
         ScheduleClock::new(Timestamp::now)
     }
 
-    fn rewind(&mut self, _since: Timestamp, _recorded: &Recorded) -> Result<(), Error> {
+    fn rewind(
+        &mut self,
+        _since: Timestamp,
+        _recorded: &RecordedPositions,
+    ) -> Result<(), SourceError> {
         self.at = 0;
         self.open = None;
         self.batches = 0;
@@ -270,16 +274,18 @@ impl Source for Files {
         &mut self,
         _until: Option<&Positions>,
         _timeout: Duration,
-    ) -> Result<Event, Error> {
-        Ok(self.next_batch()?.map_or(Event::Idle, Event::Batch))
+    ) -> Result<SourceEvent, SourceError> {
+        Ok(self
+            .next_batch()?
+            .map_or(SourceEvent::Idle, SourceEvent::Batch))
     }
 
     /// The end of all files for every cutoff: files have no message timestamps.
-    fn end_offsets(&mut self, _cutoff: Timestamp) -> Result<Option<Positions>, Error> {
+    fn end_offsets(&mut self, _cutoff: Timestamp) -> Result<Option<Positions>, SourceError> {
         Ok(Some(Positions([(0, i64::MAX)].into())))
     }
 
-    fn has_reached(&self, _ends: &Positions) -> Result<bool, Error> {
+    fn has_reached(&self, _ends: &Positions) -> Result<bool, SourceError> {
         Ok(self.at == self.files.len())
     }
 
@@ -292,10 +298,10 @@ impl Source for Files {
 fn read_contents(
     path: &Path,
     columns: &Columns,
-    declared: &Declared,
-) -> Result<FileContents, Error> {
-    let mut table = Table::open(path, columns, declared)?;
-    if let Table::Parquet(..) = table {
+    declared: &DeclaredTypes,
+) -> Result<FileContents, SourceError> {
+    let mut table = OpenFile::open(path, columns, declared)?;
+    if let OpenFile::Parquet(..) = table {
         table
             .next(columns, FIRST_BATCH)
             .map_err(|broken| unreadable_file(path, &broken))?;
@@ -303,20 +309,20 @@ fn read_contents(
     Ok(table.contents())
 }
 
-fn file_error(path: &Path, why: &dyn std::fmt::Display) -> Error {
-    Error::File {
+fn file_error(path: &Path, why: &dyn std::fmt::Display) -> SourceError {
+    SourceError::File {
         path: path.display().to_string(),
         why: why.to_string().into(),
     }
 }
 
 /// A file that is not as the configuration says, or one that its disk does not give, which may pass.
-fn io_error(path: &Path, error: &io::Error) -> Error {
+fn io_error(path: &Path, error: &io::Error) -> SourceError {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
     let is_fault =
         [IsADirectory, NotADirectory, NotFound, PermissionDenied].contains(&error.kind());
     match error.raw_os_error() {
-        Some(_) if !is_fault => Error::Disk {
+        Some(_) if !is_fault => SourceError::Disk {
             path: path.display().to_string(),
             why: error.to_string(),
         },
@@ -338,7 +344,7 @@ fn disk_error(path: &Path) -> Option<io::Error> {
 
 /// The error of a file that cannot be decoded. The numbers in the reason follow from what is in the file. Readers of its formats do not say
 /// apart whether the disk is the reason.
-fn unreadable_file(path: &Path, broken: &Broken) -> Error {
+fn unreadable_file(path: &Path, broken: &DecodeError) -> SourceError {
     if let Some(error) = disk_error(path) {
         return io_error(path, &error);
     }
@@ -347,34 +353,34 @@ fn unreadable_file(path: &Path, broken: &Broken) -> Error {
     if words != in_full {
         words = format!("{words} ({HOW})");
     }
-    Error::File {
+    SourceError::File {
         path: path.display().to_string(),
-        why: Told::new(words, in_full),
+        why: RedactedReason::new(words, in_full),
     }
 }
 
 /// A file that is being read.
-enum Table {
+enum OpenFile {
     /// A file without a byte.
     Empty,
     Parquet(ParquetRecordBatchReader, Arc<FoundColumns>),
-    Arrow(Stream, Arc<FoundColumns>),
+    Arrow(ArrowFileStream, Arc<FoundColumns>),
     Lines(Box<LineTable>),
 }
 
-impl Table {
-    fn open(path: &Path, columns: &Columns, declared: &Declared) -> Result<Self, Error> {
+impl OpenFile {
+    fn open(path: &Path, columns: &Columns, declared: &DeclaredTypes) -> Result<Self, SourceError> {
         let file = File::open(path).map_err(|error| io_error(path, &error))?;
         let extension = path.extension().unwrap_or_default();
         if lines::is_named_so(path) {
             return match LineTable::open(file, extension == "csv", columns, declared) {
-                Ok(lines) => Ok(Table::Lines(Box::new(lines))),
+                Ok(lines) => Ok(OpenFile::Lines(Box::new(lines))),
                 Err(broken) => Err(unreadable_file(path, &broken)),
             };
         }
         let about = file.metadata().map_err(|error| io_error(path, &error))?;
         if about.len() == 0 {
-            return Ok(Table::Empty);
+            return Ok(OpenFile::Empty);
         }
         let table = decode::catch_panic(|| {
             if extension == "parquet" {
@@ -388,33 +394,37 @@ impl Table {
 
     fn contents(&self) -> FileContents {
         match self {
-            Table::Empty => FileContents::Nothing,
-            Table::Parquet(_, found) | Table::Arrow(_, found) => {
+            OpenFile::Empty => FileContents::Nothing,
+            OpenFile::Parquet(_, found) | OpenFile::Arrow(_, found) => {
                 FileContents::Columns(Arc::clone(found))
             }
-            Table::Lines(lines) => lines.contents.clone(),
+            OpenFile::Lines(lines) => lines.contents.clone(),
         }
     }
 
     fn bytes_read(&self) -> u64 {
         match self {
-            Table::Empty | Table::Parquet(..) => 0,
-            Table::Arrow(stream, _) => stream.size.saturating_sub(stream.input.limit()),
-            Table::Lines(lines) => lines.bytes_read(),
+            OpenFile::Empty | OpenFile::Parquet(..) => 0,
+            OpenFile::Arrow(stream, _) => stream.size.saturating_sub(stream.input.limit()),
+            OpenFile::Lines(lines) => lines.bytes_read(),
         }
     }
 
-    fn next(&mut self, columns: &Columns, origin: BatchOrigin) -> Result<Option<Batch>, Broken> {
+    fn next(
+        &mut self,
+        columns: &Columns,
+        origin: BatchOrigin,
+    ) -> Result<Option<Batch>, DecodeError> {
         decode::catch_panic(|| {
             let records;
             let found = match self {
-                Table::Empty => return Ok(None),
-                Table::Lines(lines) => return lines.next(origin.partition),
-                Table::Parquet(reader, found) => {
-                    records = reader.next().transpose().map_err(Broken::new)?;
+                OpenFile::Empty => return Ok(None),
+                OpenFile::Lines(lines) => return lines.next(origin.partition),
+                OpenFile::Parquet(reader, found) => {
+                    records = reader.next().transpose().map_err(DecodeError::new)?;
                     found
                 }
-                Table::Arrow(stream, found) => {
+                OpenFile::Arrow(stream, found) => {
                     records = stream.next(columns)?;
                     found
                 }
@@ -428,12 +438,12 @@ impl Table {
 }
 
 /// Opens a Parquet file, with its text as bytes.
-fn open_parquet(file: File, columns: &Columns) -> Result<Table, Broken> {
+fn open_parquet(file: File, columns: &Columns) -> Result<OpenFile, DecodeError> {
     let metadata =
-        ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(Broken::new)?;
+        ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(DecodeError::new)?;
     let found = FoundColumns::from_schema(metadata.schema(), columns)?;
-    let reader = parquet_reader(file, &metadata, &found).map_err(Broken::new)?;
-    Ok(Table::Parquet(reader, Arc::new(found)))
+    let reader = parquet_reader(file, &metadata, &found).map_err(DecodeError::new)?;
+    Ok(OpenFile::Parquet(reader, Arc::new(found)))
 }
 
 /// A reader of the needed columns, text as bytes.
@@ -485,7 +495,7 @@ fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
 }
 
 /// An Arrow IPC stream in a file, message by message.
-struct Stream {
+struct ArrowFileStream {
     /// Limited to the size of the file, so that the rest of it is known.
     input: io::Take<BufReader<File>>,
     /// Size of the file in bytes.
@@ -504,16 +514,16 @@ enum StreamMessage {
 }
 
 /// Opens an Arrow file of `size` bytes and reads its schema.
-fn open_arrow(file: File, size: u64, columns: &Columns) -> Result<Table, Broken> {
+fn open_arrow(file: File, size: u64, columns: &Columns) -> Result<OpenFile, DecodeError> {
     let mut input = BufReader::new(file).take(size);
     // An IPC file is a stream between a zero-padded header and a footer.
-    let start = input.fill_buf().map_err(Broken::new)?;
+    let start = input.fill_buf().map_err(DecodeError::new)?;
     let is_file = start.starts_with(b"ARROW1");
     if is_file {
         let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
         input.consume(head);
     }
-    let mut stream = Stream {
+    let mut stream = ArrowFileStream {
         input,
         size,
         decoder: Decoder::with_compression(),
@@ -524,11 +534,11 @@ fn open_arrow(file: File, size: u64, columns: &Columns) -> Result<Table, Broken>
         stream.read_message(columns)?;
     }
     let found = Arc::clone(&stream.decoder.adapted_schema()?.found);
-    Ok(Table::Arrow(stream, found))
+    Ok(OpenFile::Arrow(stream, found))
 }
 
-impl Stream {
-    fn next(&mut self, columns: &Columns) -> Result<Option<RecordBatch>, Broken> {
+impl ArrowFileStream {
+    fn next(&mut self, columns: &Columns) -> Result<Option<RecordBatch>, DecodeError> {
         loop {
             match self.read_message(columns)? {
                 StreamMessage::Batch(records) => return Ok(Some(records)),
@@ -538,7 +548,7 @@ impl Stream {
         }
     }
 
-    fn read_message(&mut self, columns: &Columns) -> Result<StreamMessage, Broken> {
+    fn read_message(&mut self, columns: &Columns) -> Result<StreamMessage, DecodeError> {
         if !self.is_file && self.input.limit() == 0 {
             self.decoder.adapted_schema()?;
             return Ok(StreamMessage::End);
@@ -552,13 +562,13 @@ impl Stream {
             return Ok(StreamMessage::End);
         };
         let metadata = self.read_bytes(length)?;
-        let message = Message::parse(&metadata)?;
+        let message = ArrowMessage::parse(&metadata)?;
         let body = Buffer::from(self.read_bytes(message.body)?);
         let records = self.decoder.read_batch(&message, &body, columns)?;
         Ok(records.map_or(StreamMessage::Other, StreamMessage::Batch))
     }
 
-    fn read_bytes(&mut self, length: usize) -> Result<Vec<u8>, Broken> {
+    fn read_bytes(&mut self, length: usize) -> Result<Vec<u8>, DecodeError> {
         if u64::try_from(length).map_or(true, |length| length > self.input.limit()) {
             return Err(truncated_input("an Arrow message"));
         }
@@ -570,9 +580,9 @@ impl Stream {
     }
 }
 
-fn broken_read(error: &io::Error) -> Broken {
+fn broken_read(error: &io::Error) -> DecodeError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => truncated_input("an Arrow message"),
-        _ => Broken::new(error),
+        _ => DecodeError::new(error),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use bernstream_release::source::broken::{Broken, first_names};
+use bernstream_release::source::broken::{DecodeError, first_names};
 
 /// The extensions of the files that are read.
 const EXTENSIONS: [&str; 7] = [
@@ -19,7 +19,7 @@ const EXTENSIONS: [&str; 7] = [
 const NO_DATA: [&str; 3] = [".", "_", "~$"];
 
 /// Contents of a folder.
-pub(super) struct Listing {
+pub(super) struct FolderListing {
     /// The files that are read, by their names.
     pub files: Vec<PathBuf>,
     /// Everything else.
@@ -31,9 +31,9 @@ pub(super) struct Listing {
 /// # Errors
 ///
 /// If it cannot be read, belongs to a table of several versions, or has no file that is read.
-pub(super) fn list_folder(folder: &Path) -> Result<Listing, Broken> {
+pub(super) fn list_folder(folder: &Path) -> Result<FolderListing, DecodeError> {
     if let Some(table) = table_of(folder) {
-        return Err(Broken::new(format_args!(
+        return Err(DecodeError::new(format_args!(
             "this is a table of {} ({}): its folder keeps files that the table has replaced, and their records would count \
              twice; export the newest version into a folder of its own",
             table.format,
@@ -42,7 +42,7 @@ pub(super) fn list_folder(folder: &Path) -> Result<Listing, Broken> {
     }
     let mut files = Vec::new();
     let mut passed_over = Vec::new();
-    for entry in sorted_entries(folder).map_err(Broken::new)? {
+    for entry in sorted_entries(folder).map_err(DecodeError::new)? {
         if is_input(&entry) {
             files.push(entry);
         } else {
@@ -52,12 +52,12 @@ pub(super) fn list_folder(folder: &Path) -> Result<Listing, Broken> {
     if files.is_empty() {
         let none = "the folder contains no .parquet, .arrow, .feather, .arrows, .csv, .jsonl or .ndjson file";
         if passed_over.is_empty() {
-            return Err(Broken::new(none));
+            return Err(DecodeError::new(none));
         }
         let names = shown_names(passed_over.iter().map(PathBuf::as_path));
-        return Err(Broken::new(format_args!("{none}, only {names}")));
+        return Err(DecodeError::new(format_args!("{none}, only {names}")));
     }
-    Ok(Listing { files, passed_over })
+    Ok(FolderListing { files, passed_over })
 }
 
 fn sorted_entries(folder: &Path) -> io::Result<Vec<PathBuf>> {

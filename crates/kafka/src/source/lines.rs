@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::record::{
-    CsvReader, Declared, Gather, LARGEST_RECORD, RecordForm, RecordReader, split_line,
+    BatchBuilder, CsvReader, DeclaredTypes, LARGEST_RECORD, RecordForm, RecordReader, split_line,
 };
 use bernstream_release::source::batch::Batch;
-use bernstream_release::source::broken::Broken;
+use bernstream_release::source::broken::DecodeError;
 use bernstream_release::source::columns::Columns;
 use bernstream_release::source::found::{FileContents, FoundColumns};
 
@@ -26,16 +26,16 @@ pub fn is_named_so(path: &Path) -> bool {
 }
 
 /// The lines of a file, without their ends. Of a line that is too long for a record, a byte more than a record can have is kept.
-pub struct Lines {
+pub struct FileLines {
     input: BufReader<File>,
     line: Vec<u8>,
     /// Number of lines that have been read, empty ones too.
     pub read: u64,
 }
 
-impl Lines {
+impl FileLines {
     pub fn new(file: File) -> Self {
-        Lines {
+        FileLines {
             input: BufReader::new(file),
             line: Vec::new(),
             read: 0,
@@ -90,7 +90,7 @@ impl Lines {
 }
 
 /// Reads the records of a file.
-enum Reader {
+enum LineReader {
     Json(RecordReader),
     Csv(CsvReader),
 }
@@ -108,11 +108,11 @@ pub struct BrokenLines {
 #[derive(Debug)]
 pub struct BrokenLine {
     pub line: u64,
-    pub why: Broken,
+    pub why: DecodeError,
 }
 
 impl BrokenLines {
-    fn note_line(&mut self, line: u64, why: Broken) {
+    fn note_line(&mut self, line: u64, why: DecodeError) {
         self.count += 1;
         if self.first.len() < MOST_LISTED {
             self.first.push(BrokenLine { line, why });
@@ -122,9 +122,9 @@ impl BrokenLines {
 
 /// The records of a file of lines, in batches.
 pub(super) struct LineTable {
-    lines: Lines,
-    reader: Reader,
-    gather: Gather,
+    lines: FileLines,
+    reader: LineReader,
+    gather: BatchBuilder,
     pub contents: FileContents,
     pub broken: BrokenLines,
 }
@@ -144,19 +144,19 @@ impl LineTable {
         file: File,
         is_csv: bool,
         columns: &Columns,
-        declared: &Declared,
-    ) -> Result<Self, Broken> {
-        let mut lines = Lines::new(file);
+        declared: &DeclaredTypes,
+    ) -> Result<Self, DecodeError> {
+        let mut lines = FileLines::new(file);
         if !is_csv {
-            let reader =
-                RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?;
-            let reader = Reader::Json(reader);
+            let reader = RecordReader::new(&RecordForm::Json, columns, declared)
+                .map_err(DecodeError::new)?;
+            let reader = LineReader::Json(reader);
             let contents = FileContents::Records;
             return Ok(LineTable::new(lines, reader, columns, contents));
         }
         let header = lines
             .next_line()
-            .map_err(Broken::new)?
+            .map_err(DecodeError::new)?
             .map(split_line)
             .transpose()?;
         let contents = match &header {
@@ -165,7 +165,7 @@ impl LineTable {
             }
             None => FileContents::Nothing,
         };
-        let reader = Reader::Csv(CsvReader::new(
+        let reader = LineReader::Csv(CsvReader::new(
             &header.unwrap_or_default(),
             columns,
             declared,
@@ -173,18 +173,23 @@ impl LineTable {
         Ok(LineTable::new(lines, reader, columns, contents))
     }
 
-    fn new(lines: Lines, reader: Reader, columns: &Columns, contents: FileContents) -> Self {
+    fn new(
+        lines: FileLines,
+        reader: LineReader,
+        columns: &Columns,
+        contents: FileContents,
+    ) -> Self {
         LineTable {
             lines,
             reader,
-            gather: Gather::new(columns),
+            gather: BatchBuilder::new(columns),
             contents,
             broken: BrokenLines::default(),
         }
     }
 
     /// The next records. A line that cannot be read is a row without a time, which is dropped.
-    pub fn next(&mut self, partition: i32) -> Result<Option<Batch>, Broken> {
+    pub fn next(&mut self, partition: i32) -> Result<Option<Batch>, DecodeError> {
         let LineTable {
             lines,
             reader,
@@ -195,12 +200,12 @@ impl LineTable {
         loop {
             // By its line, so that the order of rows does not depend on where batches end.
             let offset = i64::try_from(lines.read).unwrap_or(i64::MAX);
-            let Some(line) = lines.next_line().map_err(Broken::new)? else {
+            let Some(line) = lines.next_line().map_err(DecodeError::new)? else {
                 return Ok(gather.take_batch());
             };
             let read = match reader {
-                Reader::Json(reader) => reader.read(line),
-                Reader::Csv(reader) => reader.read(line),
+                LineReader::Json(reader) => reader.read(line),
+                LineReader::Csv(reader) => reader.read(line),
             };
             let row = match read {
                 Ok(row) => Some(row),

@@ -10,14 +10,14 @@ pub const HOW: &str = "detail = \"operator\" in [serve] has the log say where";
 
 /// The words for everyone, which are those that it is displayed with, and all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct RedactedReason {
     words: String,
     in_full: String,
 }
 
-impl Told {
+impl RedactedReason {
     pub fn new(words: impl Into<String>, in_full: impl Into<String>) -> Self {
-        Told {
+        RedactedReason {
             words: words.into(),
             in_full: in_full.into(),
         }
@@ -38,16 +38,16 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for RedactedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)
     }
 }
 
 /// Words in which no number follows from records.
-impl From<String> for Told {
+impl From<String> for RedactedReason {
     fn from(words: String) -> Self {
-        Told {
+        RedactedReason {
             in_full: words.clone(),
             words,
         }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn only_operators_are_told_everything() {
-        let told = Told::new("partition 0", "offset 178 of partition 0");
+        let told = RedactedReason::new("partition 0", "offset 178 of partition 0");
         assert_eq!(
             (
                 told.to_string().as_str(),
@@ -107,6 +107,9 @@ mod tests {
             ),
             ("partition 0", "partition 0", told.in_full())
         );
-        assert_eq!(Told::from("no number".to_owned()).in_full(), "no number");
+        assert_eq!(
+            RedactedReason::from("no number".to_owned()).in_full(),
+            "no number"
+        );
     }
 }

@@ -15,32 +15,34 @@ use std::collections::BTreeMap;
 
 use super::chain::Digest;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::description::{Charge, Definition, Description, Unit};
+use bernstream_synopsis::description::{
+    BlockCharge, Description, PrivacyDefinition, UnitDescription,
+};
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
 /// Collects the synopses of an output, in any order.
 #[derive(Debug, Default)]
-pub struct Audit {
-    pipelines: BTreeMap<String, Pipeline>,
+pub struct OutputAudit {
+    pipelines: BTreeMap<String, AuditedPipeline>,
     contradictions: Vec<String>,
 }
 
 /// The result of an audit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
+pub struct AuditFindings {
     /// One for each ledger that paid for something.
-    pub statements: Vec<Statement>,
+    pub statements: Vec<LedgerStatement>,
     /// Contradictions, in words.
     pub contradictions: Vec<String>,
 }
 
 /// Statement of the output about one ledger.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Statement {
+pub struct LedgerStatement {
     pub pipeline: String,
     pub ledger: String,
-    pub promise: Promise,
+    pub promise: LedgerPromise,
     /// The guarantee in words, of the newest synopsis.
     pub in_words: String,
     /// The number of distinct messages.
@@ -56,20 +58,20 @@ pub struct Statement {
     pub newest: (Span, Price),
     /// Rest of the total of the newest block. The output does not say what later windows will cost.
     pub left: Price,
-    pub missing: Missing,
+    pub missing: MissingOutput,
 }
 
 /// The guarantee of a ledger, which never changes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Promise {
-    pub definition: Definition,
-    pub unit: Unit,
+pub struct LedgerPromise {
+    pub definition: PrivacyDefinition,
+    pub unit: UnitDescription,
     pub total: Price,
 }
 
 /// Messages and spending that are missing from the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingOutput {
     /// Spending of blocks that no price on the output accounts for, in words.
     pub unaccounted: Vec<String>,
     /// Missing keys of rows that have other keys, in words.
@@ -79,7 +81,7 @@ pub struct Missing {
 }
 
 #[derive(Debug, Default)]
-struct Pipeline {
+struct AuditedPipeline {
     /// Digest of every message.
     versions: BTreeMap<MessageName, Digest>,
     ledgers: BTreeMap<String, LedgerMessages>,
@@ -96,8 +98,8 @@ struct MessageName {
 /// The messages of one ledger.
 #[derive(Debug)]
 struct LedgerMessages {
-    promise: Promise,
-    rows: BTreeMap<u64, Row>,
+    promise: LedgerPromise,
+    rows: BTreeMap<u64, AuditedRow>,
     messages: usize,
     copies: usize,
     /// The guarantee in words, of the row `newest`.
@@ -107,22 +109,22 @@ struct LedgerMessages {
 }
 
 #[derive(Debug)]
-struct Row {
+struct AuditedRow {
     end: Timestamp,
-    releases: BTreeMap<String, Release>,
+    releases: BTreeMap<String, AuditedRelease>,
 }
 
 /// Common fields of the messages of one release and row, and their keys.
 #[derive(Debug)]
-struct Release {
+struct AuditedRelease {
     window: Span,
     price: Price,
-    blocks: Vec<Charge>,
+    blocks: Vec<BlockCharge>,
     configuration: String,
     keys: Vec<Option<String>>,
 }
 
-impl Audit {
+impl OutputAudit {
     /// Adds the synopsis that was found at `place`, with the digest of its bytes.
     pub fn add(&mut self, place: &str, bytes: Digest, about: &Description) {
         let pipeline = self.pipelines.entry(about.pipeline.clone()).or_default();
@@ -158,13 +160,13 @@ impl Audit {
     }
 
     /// Adds everything up.
-    pub fn finish(self) -> Findings {
-        let Audit {
+    pub fn finish(self) -> AuditFindings {
+        let OutputAudit {
             pipelines,
             mut contradictions,
         } = self;
         let mut statements = Vec::new();
-        for (pipeline, Pipeline { ledgers, .. }) in pipelines {
+        for (pipeline, AuditedPipeline { ledgers, .. }) in pipelines {
             let mut blocks = Vec::new();
             for (id, ledger) in ledgers {
                 let sums = ledger.add_up();
@@ -181,7 +183,7 @@ impl Audit {
             }
             contradictions.extend(overlaps(blocks));
         }
-        Findings {
+        AuditFindings {
             statements,
             contradictions,
         }
@@ -235,7 +237,7 @@ impl LedgerMessages {
             .blocks
             .first()
             .map_or(about.privacy.price.zero_of_kind(), |charge| charge.total);
-        let promise = Promise {
+        let promise = LedgerPromise {
             definition: about.privacy.definition.clone(),
             unit: about.privacy.unit.clone(),
             total,
@@ -272,7 +274,7 @@ impl LedgerMessages {
                 "its guarantee differs from that of the other messages of its ledger".to_owned(),
             );
         }
-        let row = self.rows.entry(sequence).or_insert_with(|| Row {
+        let row = self.rows.entry(sequence).or_insert_with(|| AuditedRow {
             end: about.window.end,
             releases: BTreeMap::new(),
         });
@@ -285,7 +287,7 @@ impl LedgerMessages {
         let release = row
             .releases
             .entry(about.release.clone())
-            .or_insert_with(|| Release {
+            .or_insert_with(|| AuditedRelease {
                 window: about.window,
                 price: privacy.price,
                 blocks: privacy.blocks.clone(),

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{LedgerMessages, Missing, Release, Row, Statement, key_of};
+use super::{AuditedRelease, AuditedRow, LedgerMessages, LedgerStatement, MissingOutput, key_of};
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
 /// Sums of the messages of one ledger.
-pub(super) struct Sums {
+pub(super) struct MessageSums {
     pub spent: BTreeMap<Span, Price>,
     pub contradictions: Vec<String>,
-    missing: Missing,
+    missing: MissingOutput,
 }
 
 /// Charge of the releases of one row to a block, and the spending that they claim for it by then.
-struct Claim {
+struct ChargeClaim {
     price: Option<Price>,
     spent: Price,
 }
@@ -27,7 +27,7 @@ struct KeySet<'a> {
 }
 
 impl<'a> KeySet<'a> {
-    fn new(name: &'a str, release: &'a Release) -> Self {
+    fn new(name: &'a str, release: &'a AuditedRelease) -> Self {
         KeySet {
             release: name,
             configuration: &release.configuration,
@@ -36,13 +36,13 @@ impl<'a> KeySet<'a> {
 }
 
 impl LedgerMessages {
-    pub(super) fn add_up(&self) -> Sums {
-        let missing = Missing {
+    pub(super) fn add_up(&self) -> MessageSums {
+        let missing = MissingOutput {
             messages: self.missing_keys(),
             rows: self.missing_rows(),
             unaccounted: Vec::new(),
         };
-        let mut sums = Sums {
+        let mut sums = MessageSums {
             spent: BTreeMap::new(),
             contradictions: Vec::new(),
             missing,
@@ -65,7 +65,13 @@ impl LedgerMessages {
     }
 
     /// Adds the charge of a row to what the block had spent before.
-    fn compare_charge(&self, sequence: u64, block: Span, claim: &Claim, sums: &mut Sums) {
+    fn compare_charge(
+        &self,
+        sequence: u64,
+        block: Span,
+        claim: &ChargeClaim,
+        sums: &mut MessageSums,
+    ) {
         let total = self.promise.total;
         let before = sums
             .spent
@@ -146,7 +152,12 @@ impl LedgerMessages {
     }
 
     /// `None` if no message charged a block, which has been reported as a contradiction.
-    pub(super) fn statement(self, pipeline: &str, id: &str, sums: Sums) -> Option<Statement> {
+    pub(super) fn statement(
+        self,
+        pipeline: &str,
+        id: &str,
+        sums: MessageSums,
+    ) -> Option<LedgerStatement> {
         let total = self.promise.total;
         let worst = sums
             .spent
@@ -159,7 +170,7 @@ impl LedgerMessages {
             .map(|(block, spent)| (*block, *spent))?;
         let first = self.rows.first_key_value()?.0;
         let (last, row) = self.rows.last_key_value()?;
-        Some(Statement {
+        Some(LedgerStatement {
             pipeline: pipeline.to_owned(),
             ledger: id.to_owned(),
             in_words: self.in_words.clone(),
@@ -181,10 +192,14 @@ impl LedgerMessages {
 }
 
 /// The charges of a row, block by block; each release counts once.
-fn claims_of_row(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<Span, Claim> {
-    let mut claims: BTreeMap<Span, Claim> = BTreeMap::new();
+fn claims_of_row(
+    sequence: u64,
+    row: &AuditedRow,
+    wrong: &mut Vec<String>,
+) -> BTreeMap<Span, ChargeClaim> {
+    let mut claims: BTreeMap<Span, ChargeClaim> = BTreeMap::new();
     for (name, release) in &row.releases {
-        let Release {
+        let AuditedRelease {
             window,
             price,
             blocks,
@@ -209,7 +224,7 @@ fn claims_of_row(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<
                 None => {
                     claims.insert(
                         block,
-                        Claim {
+                        ChargeClaim {
                             price: Some(*price),
                             spent: charge.spent,
                         },

@@ -30,7 +30,7 @@ fn message(
     about.window = window;
     about.ledger.sequence = sequence;
     about.privacy.price = price(tenths);
-    let charge = |(block, spent): &(Span, u64)| Charge {
+    let charge = |(block, spent): &(Span, u64)| BlockCharge {
         start: block.start,
         end: block.end,
         spent: price(*spent),
@@ -59,8 +59,8 @@ fn honest() -> Vec<Description> {
 }
 
 /// Each message has the bytes of what it says.
-fn audit(messages: &[Description]) -> Findings {
-    let mut audit = Audit::default();
+fn audit(messages: &[Description]) -> AuditFindings {
+    let mut audit = OutputAudit::default();
     for (place, about) in messages.iter().enumerate() {
         let bytes = Digest::of_bytes(serde_json::to_string(about).unwrap().as_bytes());
         audit.add(&format!("0:{place}"), bytes, about);
@@ -92,7 +92,7 @@ fn an_honest_output_adds_up_in_any_order_and_with_copies() {
         (statement.worst.1, statement.newest),
         (price(8), (hours(4, 8), price(8)))
     );
-    assert_eq!(statement.missing, Missing::default());
+    assert_eq!(statement.missing, MissingOutput::default());
     assert_eq!(statement.left, price(2));
     messages.reverse();
     messages.extend(honest().into_iter().take(3));
@@ -101,7 +101,7 @@ fn an_honest_output_adds_up_in_any_order_and_with_copies() {
         (second.contradictions.len(), second.statements[0].copies),
         (0, 3)
     );
-    assert_eq!(second.statements[0].missing, Missing::default());
+    assert_eq!(second.statements[0].missing, MissingOutput::default());
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn releases_of_one_row_add_up_and_count_once_each_and_not_once_a_key() {
     );
     assert_eq!(
         (&statement.missing, statement.left),
-        (&Missing::default(), price(7))
+        (&MissingOutput::default(), price(7))
     );
     // A release that hides what the other one charged.
     messages[9].privacy.blocks[0].spent = price(1);
@@ -263,7 +263,7 @@ fn rows_out_of_order_other_promises_and_blocks_that_overlap_are_found() {
     messages[4].privacy.blocks[0].total = price(20);
     assert_found(&messages, "its guarantee differs");
     let mut messages = honest();
-    messages[15].privacy.unit = Unit::User {
+    messages[15].privacy.unit = UnitDescription::User {
         column: "u".into(),
         per: "1d".into(),
         max_records_per_window: 1,

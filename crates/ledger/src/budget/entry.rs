@@ -9,35 +9,35 @@ use serde_json::{Value, json};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::TimeFormat;
 use bernstream_synopsis::clock::{self, Timestamp, saturating_micros};
-use bernstream_synopsis::grid::{Blocks, Grid, Span};
+use bernstream_synopsis::grid::{Blocks, Span, SpanGrid};
 use bernstream_synopsis::price::Price;
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[expect(clippy::large_enum_variant, reason = "one at a time is in memory")]
-pub enum Record {
-    Share(Entry),
-    End(End),
+pub enum BudgetRecord {
+    Share(BudgetEntry),
+    End(ShareEnd),
 }
 
 /// A pipeline takes a share of every block from a time on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
-    pub holder: Holder,
+pub struct BudgetEntry {
+    pub holder: ShareHolder,
     /// The pipeline's name, for people.
     pub pipeline: String,
     pub share: Fraction,
     /// The start of the first block that it holds a share of.
     pub from: Timestamp,
-    pub of: Shared,
+    pub of: BudgetTerms,
 }
 
 /// Holder of a share. One pipeline holds one after the other, numbered by their generation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Holder {
+pub struct ShareHolder {
     /// The id of the pipeline's witness.
     pub owner: String,
     pub generation: u64,
@@ -46,15 +46,15 @@ pub struct Holder {
 /// A share ends: its pipeline never charges a block that starts at `from` or later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
-    pub holder: Holder,
+pub struct ShareEnd {
+    pub holder: ShareHolder,
     pub from: Timestamp,
 }
 
 /// Budget that is shared. Losses of units, blocks or totals that differ do not add up, so all pipelines must say the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shared {
+pub struct BudgetTerms {
     /// The id of the input topic.
     pub input: String,
     pub unit: Value,
@@ -85,7 +85,7 @@ pub enum BlockGrid {
     Ever,
 }
 
-impl Record {
+impl BudgetRecord {
     /// One line of JSON.
     pub fn encode(&self) -> String {
         json!(self).to_string()
@@ -106,9 +106,9 @@ impl Record {
     }
 }
 
-impl Shared {
+impl BudgetTerms {
     /// Difference between the two, in the words of the configuration; `None` if they are the same.
-    pub fn difference(&self, other: &Shared) -> Option<String> {
+    pub fn difference(&self, other: &BudgetTerms) -> Option<String> {
         let what = if self.input != other.input {
             "it belongs to another input topic, or to one that was made anew since".to_owned()
         } else if self.unit != other.unit {
@@ -200,8 +200,10 @@ impl BlockGrid {
     pub fn start_of(&self, time: Timestamp) -> Option<Timestamp> {
         match *self {
             BlockGrid::Ever => Some(Span::ALL.start),
-            BlockGrid::Every { origin, length } => Grid::new(origin, Duration::from_micros(length))
-                .map(|grid| grid.span_of(time).start),
+            BlockGrid::Every { origin, length } => {
+                SpanGrid::new(origin, Duration::from_micros(length))
+                    .map(|grid| grid.span_of(time).start)
+            }
         }
     }
 

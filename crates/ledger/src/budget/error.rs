@@ -1,12 +1,12 @@
 //! Reasons why a budget cannot be shared, and what to do about it.
 
-use crate::fault::Fault;
+use crate::fault::TopicFault;
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
 
 /// Reasons why a budget cannot be shared.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum BudgetError {
     #[error("the budget topic {name} cannot be reached: {why}")]
     Unavailable { name: String, why: String },
     #[error(
@@ -121,47 +121,51 @@ pub enum Error {
     Busy { name: String },
 }
 
-impl Error {
+impl BudgetError {
     /// Returns true if it is worth trying again.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Error::Unavailable { .. } | Error::Shorter { .. } | Error::Busy { .. }
+            BudgetError::Unavailable { .. }
+                | BudgetError::Shorter { .. }
+                | BudgetError::Busy { .. }
         )
     }
 
     /// Returns true if the topic is not there.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::Missing { .. })
+        matches!(self, BudgetError::Missing { .. })
     }
 
     /// Returns true if the topic is not set up as it must be.
     pub fn is_unsound(&self) -> bool {
         matches!(
             self,
-            Error::Partitions { .. } | Error::Setting { .. } | Error::Damaged { .. }
+            BudgetError::Partitions { .. }
+                | BudgetError::Setting { .. }
+                | BudgetError::Damaged { .. }
         )
     }
 
-    pub fn from_fault(name: &str, fault: Fault) -> Self {
+    pub fn from_fault(name: &str, fault: TopicFault) -> Self {
         let name = name.to_owned();
         match fault {
-            Fault::Unavailable { why } => Error::Unavailable { name, why },
-            Fault::Refused { why } => Error::Refused { name, why },
-            Fault::Missing => Error::Missing { name },
-            Fault::Damaged { what } => Error::Damaged { name, what },
-            Fault::OfAnotherVersion => Error::OfAnotherVersion { name },
-            Fault::Cut => Error::Damaged {
+            TopicFault::Unavailable { why } => BudgetError::Unavailable { name, why },
+            TopicFault::Refused { why } => BudgetError::Refused { name, why },
+            TopicFault::Missing => BudgetError::Missing { name },
+            TopicFault::Damaged { what } => BudgetError::Damaged { name, what },
+            TopicFault::OfAnotherVersion => BudgetError::OfAnotherVersion { name },
+            TopicFault::Cut => BudgetError::Damaged {
                 name,
                 what: "records that were not read yet are gone".to_owned(),
             },
-            Fault::Partitions { partitions } => Error::Partitions { name, partitions },
-            Fault::Setting {
+            TopicFault::Partitions { partitions } => BudgetError::Partitions { name, partitions },
+            TopicFault::Setting {
                 setting,
                 found,
                 needed,
                 remedy,
-            } => Error::Setting {
+            } => BudgetError::Setting {
                 name,
                 setting,
                 found,

@@ -1,24 +1,24 @@
 //! Which shares hold. Pure: the same for everyone who has read the same records from the first one on.
 
-use super::entry::{End, Entry, Holder, Record, Shared};
+use super::entry::{BudgetEntry, BudgetRecord, BudgetTerms, ShareEnd, ShareHolder};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
 
 /// A share that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveShare {
-    pub entry: Entry,
+    pub entry: BudgetEntry,
     /// It covers no block from this time on; `None` without an end.
     pub until: Option<Timestamp>,
 }
 
 /// The shares that hold, in the order of the topic. The first says what all have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shares(Vec<ActiveShare>);
+pub struct BudgetShares(Vec<ActiveShare>);
 
 /// Reason why a record changes nothing, for ever.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Rejection {
+pub enum RecordRejection {
     #[error("no program of this kind has written it")]
     Stray,
     #[error("it is not of the same budget: {0}")]
@@ -43,7 +43,7 @@ impl ActiveShare {
     }
 }
 
-impl Shares {
+impl BudgetShares {
     /// Reads one record more.
     ///
     /// An entry holds if it is of the same budget as those before it, if its generation is newer than all of its owner (else one that was
@@ -54,28 +54,28 @@ impl Shares {
     /// # Errors
     ///
     /// Why the record is void. Nothing has changed then.
-    pub fn apply_record(&mut self, record: Record) -> Result<(), Rejection> {
+    pub fn apply_record(&mut self, record: BudgetRecord) -> Result<(), RecordRejection> {
         match record {
-            Record::Share(entry) => self.add_share(entry),
-            Record::End(end) => self.end_share(&end),
+            BudgetRecord::Share(entry) => self.add_share(entry),
+            BudgetRecord::End(end) => self.end_share(&end),
         }
     }
 
-    fn add_share(&mut self, entry: Entry) -> Result<(), Rejection> {
+    fn add_share(&mut self, entry: BudgetEntry) -> Result<(), RecordRejection> {
         if let Some(difference) = self.difference(&entry.of) {
-            return Err(Rejection::Other(difference));
+            return Err(RecordRejection::Other(difference));
         }
         if !entry.of.blocks.has_start(entry.from) {
-            return Err(Rejection::OffGrid);
+            return Err(RecordRejection::OffGrid);
         }
         if entry.share == Fraction::ZERO {
-            return Err(Rejection::Nothing);
+            return Err(RecordRejection::Nothing);
         }
         let newest = self
             .newest_of(&entry.holder.owner)
             .map(|held| held.entry.holder.generation);
         if newest.is_some_and(|newest| entry.holder.generation <= newest) {
-            return Err(Rejection::Again);
+            return Err(RecordRejection::Again);
         }
         let mut after = self.clone();
         for held in &mut after.0 {
@@ -85,24 +85,24 @@ impl Shares {
         }
         let left = after.left_from(entry.from);
         if entry.share > left {
-            return Err(Rejection::TooMuch(left));
+            return Err(RecordRejection::TooMuch(left));
         }
         after.0.push(ActiveShare { entry, until: None });
         *self = after;
         Ok(())
     }
 
-    fn end_share(&mut self, end: &End) -> Result<(), Rejection> {
+    fn end_share(&mut self, end: &ShareEnd) -> Result<(), RecordRejection> {
         let held = self
             .0
             .iter_mut()
             .find(|held| held.entry.holder == end.holder)
-            .ok_or(Rejection::Unheld)?;
+            .ok_or(RecordRejection::Unheld)?;
         if !held.entry.of.blocks.has_start(end.from) {
-            return Err(Rejection::OffGrid);
+            return Err(RecordRejection::OffGrid);
         }
         if held.until.is_some() {
-            return Err(Rejection::Ended);
+            return Err(RecordRejection::Ended);
         }
         held.until = Some(end.from);
         Ok(())
@@ -113,17 +113,17 @@ impl Shares {
     }
 
     /// Common part of all shares, as the first entry says it; `None` before that.
-    pub fn shared_budget(&self) -> Option<&Shared> {
+    pub fn shared_budget(&self) -> Option<&BudgetTerms> {
         self.0.first().map(|held| &held.entry.of)
     }
 
     /// Difference of a pipeline from those that hold or held a share; `None` if it is of the same budget. It is compared with each:
     /// of schemas one may say what the first does not.
-    pub fn difference(&self, of: &Shared) -> Option<String> {
+    pub fn difference(&self, of: &BudgetTerms) -> Option<String> {
         self.0.iter().find_map(|held| of.difference(&held.entry.of))
     }
 
-    pub fn share_of(&self, holder: &Holder) -> Option<&ActiveShare> {
+    pub fn share_of(&self, holder: &ShareHolder) -> Option<&ActiveShare> {
         self.0.iter().find(|held| held.entry.holder == *holder)
     }
 

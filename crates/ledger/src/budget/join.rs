@@ -1,8 +1,8 @@
 //! The way of a pipeline to its share before it has a ledger. Pure: whoever reads and writes the topic repeats it until it holds.
 
-use super::entry::{BlockGrid, Entry, Holder, Shared};
-use super::error::Error;
-use super::fold::Shares;
+use super::entry::{BlockGrid, BudgetEntry, BudgetTerms, ShareHolder};
+use super::error::BudgetError;
+use super::fold::BudgetShares;
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -15,7 +15,7 @@ pub struct WantedShare {
     pub owner: String,
     pub pipeline: String,
     pub share: Fraction,
-    pub of: Shared,
+    pub of: BudgetTerms,
     /// The start of the first block that its ledger would charge.
     pub from: Timestamp,
     /// True if it may begin later: history may not.
@@ -29,9 +29,12 @@ pub struct WantedShare {
 #[expect(clippy::large_enum_variant, reason = "there is one")]
 pub enum JoinStep {
     /// It holds: the ledger may begin with the block that starts at `from`.
-    Begin { holder: Holder, from: Timestamp },
+    Begin {
+        holder: ShareHolder,
+        from: Timestamp,
+    },
     /// To be written, and read back: it may be void by then.
-    Write(Entry),
+    Write(BudgetEntry),
 }
 
 /// Decides the next step of a pipeline that has no ledger, once the whole topic was read.
@@ -45,13 +48,13 @@ pub enum JoinStep {
 ///
 /// If the budget is of another kind, if the pipeline holds another share, or if too little is left.
 pub fn next_step(
-    shares: &Shares,
+    shares: &BudgetShares,
     wanted: &WantedShare,
-    ours: Option<&Holder>,
-) -> Result<JoinStep, Error> {
+    ours: Option<&ShareHolder>,
+) -> Result<JoinStep, BudgetError> {
     let name = &wanted.topic;
     if let Some(what) = shares.difference(&wanted.of) {
-        return Err(Error::OtherBudget {
+        return Err(BudgetError::OtherBudget {
             name: name.clone(),
             what,
         });
@@ -59,7 +62,7 @@ pub fn next_step(
     let mut generation = 0;
     let mut earliest = wanted.from;
     if let Some(held) = shares.newest_of(&wanted.owner) {
-        let Entry {
+        let BudgetEntry {
             holder,
             share,
             from,
@@ -68,7 +71,7 @@ pub fn next_step(
         generation = holder.generation.saturating_add(1);
         let Some(until) = held.until else {
             if *share != wanted.share {
-                return Err(Error::OtherShare {
+                return Err(BudgetError::OtherShare {
                     name: name.clone(),
                     held: *share,
                     asked: wanted.share,
@@ -94,9 +97,9 @@ pub fn next_step(
 }
 
 /// Checks that the share may begin at `from`.
-fn check_start(wanted: &WantedShare, from: Timestamp) -> Result<(), Error> {
+fn check_start(wanted: &WantedShare, from: Timestamp) -> Result<(), BudgetError> {
     if from > wanted.from && !wanted.may_wait {
-        return Err(Error::Later {
+        return Err(BudgetError::Later {
             name: wanted.topic.clone(),
             share: wanted.share,
             asked: wanted.from,
@@ -108,9 +111,9 @@ fn check_start(wanted: &WantedShare, from: Timestamp) -> Result<(), Error> {
 
 impl WantedShare {
     /// The entry that takes the share from `from` on.
-    fn entry(&self, generation: u64, from: Timestamp) -> Entry {
-        Entry {
-            holder: Holder {
+    fn entry(&self, generation: u64, from: Timestamp) -> BudgetEntry {
+        BudgetEntry {
+            holder: ShareHolder {
                 owner: self.owner.clone(),
                 generation,
             },
@@ -123,7 +126,7 @@ impl WantedShare {
 }
 
 /// Error that says what is left, from when on, and who holds the rest.
-fn full_error(wanted: &WantedShare, shares: &Shares, from: Timestamp) -> Error {
+fn full_error(wanted: &WantedShare, shares: &BudgetShares, from: Timestamp) -> BudgetError {
     let blocks = wanted.of.blocks;
     let mut left = Vec::new();
     for (from, share) in shares.left_over_time(from) {
@@ -134,7 +137,7 @@ fn full_error(wanted: &WantedShare, shares: &Shares, from: Timestamp) -> Error {
         if held.until.is_some_and(|until| until <= from) {
             continue;
         }
-        let Entry {
+        let BudgetEntry {
             pipeline,
             share,
             from,
@@ -146,7 +149,7 @@ fn full_error(wanted: &WantedShare, shares: &Shares, from: Timestamp) -> Error {
             None => format!("{pipeline} ({share} from {from})"),
         });
     }
-    Error::Full {
+    BudgetError::Full {
         name: wanted.topic.clone(),
         asked: wanted.share,
         left: left.join(", "),

@@ -7,11 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fields::{Noise, put_field, put_states, take_field, take_states, text_field};
-use super::key::Key;
+use super::fields::{RowNoise, put_field, put_states, take_field, take_states, text_field};
+use super::key::LogKey;
 use super::snapshot::Snapshot;
-use crate::chain::{ClosedWindow, Digest, Head, Outcome, Row, State};
-use crate::entry::Entry;
+use crate::chain::{ClosedWindow, Digest, Head, LedgerRow, ReleaseOutcome, StateDigest};
+use crate::entry::LedgerEntry;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The smallest size that secret parts are filled up to.
@@ -20,7 +20,7 @@ const LEAST: usize = 1024;
 /// Clear part of a body, which anyone can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Clear {
+pub(super) enum ClearPart {
     /// A row, and the digest of the one before it.
     Row {
         sequence: u64,
@@ -43,17 +43,17 @@ pub(super) enum Clear {
     },
 }
 
-impl Clear {
+impl ClearPart {
     pub fn head(&self) -> Head {
         match *self {
-            Clear::Row {
+            ClearPart::Row {
                 sequence, digest, ..
             }
-            | Clear::Published { sequence, digest }
-            | Clear::Checkpoint {
+            | ClearPart::Published { sequence, digest }
+            | ClearPart::Checkpoint {
                 sequence, digest, ..
             }
-            | Clear::HandsOver {
+            | ClearPart::HandsOver {
                 sequence, digest, ..
             } => Head { sequence, digest },
         }
@@ -62,7 +62,7 @@ impl Clear {
 
 /// A message of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct BodyMessage {
     pub key: String,
     /// JSON list of pairs.
     pub headers: String,
@@ -70,28 +70,28 @@ pub(crate) struct Sent {
 }
 
 /// A row, as much of it as the disk had that appended it.
-pub(crate) struct Body {
-    pub entry: Entry,
+pub(crate) struct RowBody {
+    pub entry: LedgerEntry,
     /// Those that it paid for; `None` if they were published so long ago that they were dropped.
-    pub messages: Option<Vec<Sent>>,
+    pub messages: Option<Vec<BodyMessage>>,
     /// The states that it wrote, but those that a later row has replaced.
-    pub states: Vec<Noise>,
+    pub states: Vec<RowNoise>,
 }
 
 /// A body before it is encrypted.
-pub(super) enum Content {
-    Row(Box<Body>),
+pub(super) enum BodyContent {
+    Row(Box<RowBody>),
     Published,
     Checkpoint(Box<Snapshot>),
     HandsOver(Timestamp),
 }
 
-impl Body {
+impl RowBody {
     /// Returns true if there is nothing more of the row than this.
     pub fn is_full(&self) -> bool {
         match self.entry.row() {
-            Ok(Row::Window(ClosedWindow {
-                outcome: Outcome::Released { states, .. },
+            Ok(LedgerRow::Window(ClosedWindow {
+                outcome: ReleaseOutcome::Released { states, .. },
                 ..
             })) => self.messages.is_some() && self.states.len() == states.len(),
             _ => true,
@@ -103,8 +103,8 @@ impl Body {
         self.messages.is_some()
             || !matches!(
                 self.entry.row(),
-                Ok(Row::Window(ClosedWindow {
-                    outcome: Outcome::Released { .. },
+                Ok(LedgerRow::Window(ClosedWindow {
+                    outcome: ReleaseOutcome::Released { .. },
                     ..
                 }))
             )
@@ -116,7 +116,7 @@ impl Body {
     }
 
     /// Adds the messages and states that another body of the row has.
-    pub fn merge(&mut self, other: Body) {
+    pub fn merge(&mut self, other: RowBody) {
         self.messages = self.messages.take().or(other.messages);
         for state in other.states {
             if !self.states.iter().any(|known| known.slot == state.slot) {
@@ -128,9 +128,9 @@ impl Body {
     /// Returns true if its messages and states are those of its row, by digest.
     fn is_genuine(&self) -> bool {
         let (messages, states) = match self.entry.row() {
-            Ok(Row::Window(ClosedWindow {
+            Ok(LedgerRow::Window(ClosedWindow {
                 outcome:
-                    Outcome::Released {
+                    ReleaseOutcome::Released {
                         messages, states, ..
                     },
                 ..
@@ -148,21 +148,21 @@ impl Body {
                 }
             }
         }
-        self.states.iter().all(|Noise { slot, salt, bytes }| {
-            states.contains(&State::from_bytes(slot, salt, bytes))
+        self.states.iter().all(|RowNoise { slot, salt, bytes }| {
+            states.contains(&StateDigest::from_bytes(slot, salt, bytes))
         })
     }
 }
 
 /// Encrypts a row after the one with the digest `previous`.
-pub(super) fn seal_row(key: &Key, body: &Body, previous: Option<Digest>) -> Option<Vec<u8>> {
+pub(super) fn seal_row(key: &LogKey, body: &RowBody, previous: Option<Digest>) -> Option<Vec<u8>> {
     let Head { sequence, digest } = body.entry.head;
     let mut fields = Vec::new();
     put_field(&mut fields, body.entry.secret_line().as_bytes());
     put_field(&mut fields, &[u8::from(body.messages.is_some())]);
     let messages = body.messages.as_deref().unwrap_or_default();
     put_field(&mut fields, &(messages.len() as u64).to_be_bytes());
-    for Sent {
+    for BodyMessage {
         key,
         headers,
         bytes,
@@ -176,7 +176,7 @@ pub(super) fn seal_row(key: &Key, body: &Body, previous: Option<Digest>) -> Opti
     let size = fields.len() + body.entry.hidden_width();
     seal_body(
         key,
-        &Clear::Row {
+        &ClearPart::Row {
             sequence,
             digest,
             previous,
@@ -187,7 +187,7 @@ pub(super) fn seal_row(key: &Key, body: &Body, previous: Option<Digest>) -> Opti
 }
 
 /// Encrypts a checkpoint.
-pub(super) fn seal_checkpoint(key: &Key, snapshot: &Snapshot) -> Option<Vec<u8>> {
+pub(super) fn seal_checkpoint(key: &LogKey, snapshot: &Snapshot) -> Option<Vec<u8>> {
     let Head { sequence, digest } = snapshot.row.head;
     let mut fields = Vec::new();
     for part in snapshot.parts() {
@@ -197,7 +197,7 @@ pub(super) fn seal_checkpoint(key: &Key, snapshot: &Snapshot) -> Option<Vec<u8>>
     let size = fields.len() + snapshot.hidden_width();
     seal_body(
         key,
-        &Clear::Checkpoint {
+        &ClearPart::Checkpoint {
             sequence,
             digest,
             from: snapshot.from,
@@ -208,17 +208,17 @@ pub(super) fn seal_checkpoint(key: &Key, snapshot: &Snapshot) -> Option<Vec<u8>>
 }
 
 /// Encrypts a mark.
-pub(super) fn seal_mark(key: &Key, published: Head) -> Option<Vec<u8>> {
+pub(super) fn seal_mark(key: &LogKey, published: Head) -> Option<Vec<u8>> {
     let Head { sequence, digest } = published;
-    seal_body(key, &Clear::Published { sequence, digest }, &[], 0)
+    seal_body(key, &ClearPart::Published { sequence, digest }, &[], 0)
 }
 
 /// Encrypts that the worker that claimed `accepted` hands over.
-pub(super) fn seal_handover(key: &Key, accepted: Head, at: Timestamp) -> Option<Vec<u8>> {
+pub(super) fn seal_handover(key: &LogKey, accepted: Head, at: Timestamp) -> Option<Vec<u8>> {
     let Head { sequence, digest } = accepted;
     seal_body(
         key,
-        &Clear::HandsOver {
+        &ClearPart::HandsOver {
             sequence,
             digest,
             at,
@@ -228,10 +228,13 @@ pub(super) fn seal_handover(key: &Key, accepted: Head, at: Timestamp) -> Option<
     )
 }
 
-fn seal_body(key: &Key, clear: &Clear, fields: &[u8], size: usize) -> Option<Vec<u8>> {
+fn seal_body(key: &LogKey, clear: &ClearPart, fields: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut secret = (fields.len() as u64).to_be_bytes().to_vec();
     secret.extend(fields);
-    if !matches!(clear, Clear::Published { .. } | Clear::HandsOver { .. }) {
+    if !matches!(
+        clear,
+        ClearPart::Published { .. } | ClearPart::HandsOver { .. }
+    ) {
         secret.resize(filled_size(size.max(fields.len()) + 8), 0);
     }
     let clear = serde_json::to_string(clear).ok()?;
@@ -246,60 +249,60 @@ fn filled_size(size: usize) -> usize {
 }
 
 /// A whole body after an attempt to decrypt it.
-pub(super) enum Opened {
+pub(super) enum OpenedBody {
     /// One of another program, or changed.
     Foreign,
     /// One of another key; its clear part is not known to be true.
-    Closed(Clear),
-    Open(Clear, Content),
+    Closed(ClearPart),
+    Open(ClearPart, BodyContent),
 }
 
 /// Decrypts and verifies a body.
-pub(super) fn open_body(key: &Key, whole: &[u8]) -> Opened {
+pub(super) fn open_body(key: &LogKey, whole: &[u8]) -> OpenedBody {
     let Some(end) = whole.iter().position(|byte| *byte == b'\n') else {
-        return Opened::Foreign;
+        return OpenedBody::Foreign;
     };
     let line = whole.get(..end).unwrap_or_default();
     let sealed = whole.get(end + 1..).unwrap_or_default();
-    let Ok(clear) = serde_json::from_slice::<Clear>(line) else {
-        return Opened::Foreign;
+    let Ok(clear) = serde_json::from_slice::<ClearPart>(line) else {
+        return OpenedBody::Foreign;
     };
     let Some(secret) = key.open(line, sealed) else {
-        return Opened::Closed(clear);
+        return OpenedBody::Closed(clear);
     };
     let content = match clear {
-        Clear::Published { .. } => Some(Content::Published),
-        Clear::HandsOver { at, .. } => Some(Content::HandsOver(at)),
-        Clear::Row { .. } => read_row(&secret)
+        ClearPart::Published { .. } => Some(BodyContent::Published),
+        ClearPart::HandsOver { at, .. } => Some(BodyContent::HandsOver(at)),
+        ClearPart::Row { .. } => read_row(&secret)
             .filter(|body| body.entry.head == clear.head())
-            .map(|body| Content::Row(Box::new(body))),
-        Clear::Checkpoint { from, .. } => read_checkpoint(&secret, from)
+            .map(|body| BodyContent::Row(Box::new(body))),
+        ClearPart::Checkpoint { from, .. } => read_checkpoint(&secret, from)
             .filter(|snapshot| snapshot.row.head == clear.head())
-            .map(|snapshot| Content::Checkpoint(Box::new(snapshot))),
+            .map(|snapshot| BodyContent::Checkpoint(Box::new(snapshot))),
     };
     match content {
-        Some(content) => Opened::Open(clear, content),
-        None => Opened::Foreign,
+        Some(content) => OpenedBody::Open(clear, content),
+        None => OpenedBody::Foreign,
     }
 }
 
-fn read_row(secret: &[u8]) -> Option<Body> {
+fn read_row(secret: &[u8]) -> Option<RowBody> {
     let mut rest = secret;
     let mut rest = take_field(&mut rest)?;
-    let entry = Entry::parse(&text_field(take_field(&mut rest)?)?)?;
+    let entry = LedgerEntry::parse(&text_field(take_field(&mut rest)?)?)?;
     let has_messages = take_field(&mut rest)? == [1];
     let count = u64::from_be_bytes(take_field(&mut rest)?.try_into().ok()?);
     let mut messages = Vec::new();
     for _ in 0..count {
         let key = text_field(take_field(&mut rest)?)?;
         let headers = text_field(take_field(&mut rest)?)?;
-        messages.push(Sent {
+        messages.push(BodyMessage {
             key,
             headers,
             bytes: take_field(&mut rest)?.to_vec(),
         });
     }
-    let body = Body {
+    let body = RowBody {
         entry,
         messages: has_messages.then_some(messages),
         states: take_states(rest)?,
@@ -320,11 +323,11 @@ fn read_checkpoint(secret: &[u8], from: Head) -> Option<Snapshot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::{Message, headers_as_json};
+    use crate::chain::{MessageDigests, headers_as_json};
     use crate::fixtures::{price, released, span};
     use bernstream_synopsis::Encoded;
 
-    fn body(offset: u64) -> Body {
+    fn body(offset: u64) -> RowBody {
         let sealed = Encoded {
             key: "k".into(),
             headers: vec![("a".into(), "b".into())],
@@ -332,43 +335,43 @@ mod tests {
         };
         let mut row = released(span(0, 10), &[(span(0, 10), price(5))]);
         row.ends.0.insert(3, i64::try_from(offset).unwrap());
-        let Outcome::Released {
+        let ReleaseOutcome::Released {
             messages, states, ..
         } = &mut row.outcome
         else {
             panic!()
         };
-        *messages = vec![Message::from_encoded(&sealed)];
-        *states = vec![State::from_bytes("s", &[1; 32], b"noise")];
-        let entry = Entry::new(None, 4, &Row::Window(row), None).unwrap();
+        *messages = vec![MessageDigests::from_encoded(&sealed)];
+        *states = vec![StateDigest::from_bytes("s", &[1; 32], b"noise")];
+        let entry = LedgerEntry::new(None, 4, &LedgerRow::Window(row), None).unwrap();
         let headers = headers_as_json(&sealed.headers);
-        let sent = Sent {
+        let sent = BodyMessage {
             key: sealed.key,
             headers,
             bytes: sealed.bytes,
         };
-        let noise = Noise {
+        let noise = RowNoise {
             slot: "s".into(),
             salt: [1; 32],
             bytes: b"noise".to_vec(),
         };
-        Body {
+        RowBody {
             entry,
             messages: Some(vec![sent]),
             states: vec![noise],
         }
     }
 
-    fn opened(key: &Key, whole: &[u8]) -> Option<Body> {
+    fn opened(key: &LogKey, whole: &[u8]) -> Option<RowBody> {
         match open_body(key, whole) {
-            Opened::Open(_, Content::Row(body)) => Some(*body),
+            OpenedBody::Open(_, BodyContent::Row(body)) => Some(*body),
             _ => None,
         }
     }
 
     #[test]
     fn a_row_is_read_as_it_was_written_and_nothing_of_it_is_in_the_clear() {
-        let key = Key::new(&[1; 32]);
+        let key = LogKey::new(&[1; 32]);
         let body = body(17);
         let whole = seal_row(&key, &body, Some(Digest::of_bytes(b"before"))).unwrap();
         let read = opened(&key, &whole).unwrap();
@@ -388,8 +391,8 @@ mod tests {
         assert_eq!(clear, expected);
         assert!(!secret.contains("ends") && !secret.contains("noise"));
         assert!(matches!(
-            open_body(&Key::new(&[2; 32]), &whole),
-            Opened::Closed(_)
+            open_body(&LogKey::new(&[2; 32]), &whole),
+            OpenedBody::Closed(_)
         ));
         // Another row's clear part before it.
         let other = whole
@@ -401,8 +404,8 @@ mod tests {
 
     #[test]
     fn what_a_row_did_not_pay_for_is_no_part_of_it() {
-        let key = Key::new(&[1; 32]);
-        let is_read = |body: &Body| opened(&key, &seal_row(&key, body, None).unwrap()).is_some();
+        let key = LogKey::new(&[1; 32]);
+        let is_read = |body: &RowBody| opened(&key, &seal_row(&key, body, None).unwrap()).is_some();
         assert!(is_read(&body(1)));
         let mut wrong = body(1);
         wrong.messages.as_mut().unwrap()[0].bytes[0] ^= 1;
@@ -419,7 +422,7 @@ mod tests {
 
     #[test]
     fn the_size_does_not_depend_on_how_many_digits_an_offset_has() {
-        let key = Key::new(&[1; 32]);
+        let key = LogKey::new(&[1; 32]);
         let size = |offset| seal_row(&key, &body(offset), None).unwrap().len();
         assert_eq!(size(1), size(u64::try_from(i64::MAX).unwrap()));
         // Near every size that is filled up to, the digits of an offset could carry it over.

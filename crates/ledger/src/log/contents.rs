@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::body::{Body, Clear, Content, Opened, open_body};
-use super::key::Key;
-use super::pieces::{Assembly, WholeBody};
+use super::body::{BodyContent, ClearPart, OpenedBody, RowBody, open_body};
+use super::key::LogKey;
+use super::pieces::{BodyAssembly, WholeBody};
 use super::snapshot::Snapshot;
-use crate::chain::{ClosedWindow, Digest, Head, Outcome, Row};
-use crate::entry::Entry;
+use crate::chain::{ClosedWindow, Digest, Head, LedgerRow, ReleaseOutcome};
+use crate::entry::LedgerEntry;
 use bernstream_synopsis::clock::Timestamp;
 
 /// Most rows of which the marks are known. The newest one says all that they say.
@@ -18,7 +18,7 @@ const HANDOVERS: usize = 64;
 
 /// A row with some digest, as its bodies show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownRow {
     pub sequence: u64,
     pub previous: Option<Digest>,
     /// Number of its whole bodies.
@@ -35,7 +35,7 @@ pub(super) struct Known {
 
 /// A checkpoint that is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Point {
+pub(super) struct LoggedCheckpoint {
     /// The row that it stands at.
     pub row: Head,
     /// It is good for chains that have this row too.
@@ -48,24 +48,24 @@ pub(super) struct Point {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChainRow {
     pub head: Head,
-    pub known: Known,
+    pub known: KnownRow,
 }
 
 /// Rows from which a ledger can be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     /// The checkpoint before the rows; without one they begin with the first.
-    pub base: Option<Point>,
+    pub base: Option<LoggedCheckpoint>,
     /// In sequence.
     pub rows: Vec<ChainRow>,
 }
 
 /// Bodies that are in a log.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
-    pieces: Assembly,
-    rows: HashMap<Digest, Known>,
-    points: Vec<Point>,
+pub(super) struct LogContents {
+    pieces: BodyAssembly,
+    rows: HashMap<Digest, KnownRow>,
+    points: Vec<LoggedCheckpoint>,
     marks: BTreeMap<u64, HashSet<Digest>>,
     /// The newest rows whose makers have handed over, and when.
     handovers: BTreeMap<Head, Timestamp>,
@@ -78,46 +78,51 @@ pub(super) struct Contents {
 }
 
 /// A body that a record has made whole.
-pub(super) enum Whole {
-    Row(Box<Body>),
+pub(super) enum CompletedBody {
+    Row(Box<RowBody>),
     Checkpoint(Box<Snapshot>),
     Other,
 }
 
-impl Contents {
+impl LogContents {
     /// Takes the next record, that at `offset`; returns the body that is whole now.
-    pub fn take_record(&mut self, key: &Key, offset: i64, record: &[u8]) -> Option<Whole> {
+    pub fn take_record(
+        &mut self,
+        key: &LogKey,
+        offset: i64,
+        record: &[u8],
+    ) -> Option<CompletedBody> {
         self.bytes += record.len() as u64;
         let WholeBody { first, bytes } = self.pieces.take_piece(offset, record)?;
         match open_body(key, &bytes) {
-            Opened::Foreign => None,
-            Opened::Closed(clear) => {
+            OpenedBody::Foreign => None,
+            OpenedBody::Closed(clear) => {
                 self.closed.insert(clear.head().digest);
-                Some(Whole::Other)
+                Some(CompletedBody::Other)
             }
-            Opened::Open(clear, Content::Published) => {
+            OpenedBody::Open(clear, BodyContent::Published) => {
                 self.note_mark(clear.head());
-                Some(Whole::Other)
+                Some(CompletedBody::Other)
             }
-            Opened::Open(clear, Content::HandsOver(at)) => {
+            OpenedBody::Open(clear, BodyContent::HandsOver(at)) => {
                 self.handovers.insert(clear.head(), at);
                 if self.handovers.len() > HANDOVERS {
                     self.handovers.pop_first();
                 }
-                Some(Whole::Other)
+                Some(CompletedBody::Other)
             }
-            Opened::Open(clear, Content::Row(body)) => {
+            OpenedBody::Open(clear, BodyContent::Row(body)) => {
                 self.note_row(clear, &body, first);
-                Some(Whole::Row(body))
+                Some(CompletedBody::Row(body))
             }
-            Opened::Open(_, Content::Checkpoint(snapshot)) => {
+            OpenedBody::Open(_, BodyContent::Checkpoint(snapshot)) => {
                 self.know_witness(&snapshot.genesis);
-                self.points.push(Point {
+                self.points.push(LoggedCheckpoint {
                     row: snapshot.row.head,
                     from: snapshot.from,
                     first,
                 });
-                Some(Whole::Checkpoint(snapshot))
+                Some(CompletedBody::Checkpoint(snapshot))
             }
         }
     }
@@ -129,8 +134,8 @@ impl Contents {
         }
     }
 
-    fn note_row(&mut self, clear: Clear, body: &Body, first: i64) {
-        let Clear::Row {
+    fn note_row(&mut self, clear: ClearPart, body: &RowBody, first: i64) {
+        let ClearPart::Row {
             sequence,
             digest,
             previous,
@@ -139,8 +144,8 @@ impl Contents {
             return;
         };
         let due = match body.entry.row() {
-            Ok(Row::Window(ClosedWindow {
-                outcome: Outcome::Released { publish_at, .. },
+            Ok(LedgerRow::Window(ClosedWindow {
+                outcome: ReleaseOutcome::Released { publish_at, .. },
                 ..
             })) => Some(publish_at),
             _ => None,
@@ -152,12 +157,12 @@ impl Contents {
                 drop(self.marks.split_off(&sequence));
             }
         }
-        let known = self.rows.entry(digest).or_insert(Known {
+        let known = self.rows.entry(digest).or_insert(KnownRow {
             sequence,
             previous,
             due,
             first,
-            ..Known::default()
+            ..KnownRow::default()
         });
         known.copies += 1;
         known.first = known.first.min(first);
@@ -165,8 +170,8 @@ impl Contents {
         known.states = known.states.max(body.states.len());
     }
 
-    fn know_witness(&mut self, first: &Entry) {
-        if let Ok(Row::Genesis(genesis)) = first.row() {
+    fn know_witness(&mut self, first: &LedgerEntry) {
+        if let Ok(LedgerRow::Genesis(genesis)) = first.row() {
             self.witnesses.insert(genesis.witness);
         }
     }
@@ -176,7 +181,7 @@ impl Contents {
         !self.closed.is_empty() || self.witnesses.iter().any(|known| known != witness)
     }
 
-    pub fn row(&self, digest: &Digest) -> Option<&Known> {
+    pub fn row(&self, digest: &Digest) -> Option<&KnownRow> {
         self.rows.get(digest)
     }
 
@@ -196,7 +201,7 @@ impl Contents {
     }
 
     /// The checkpoints, void ones too.
-    pub fn points(&self) -> &[Point] {
+    pub fn points(&self) -> &[LoggedCheckpoint] {
         &self.points
     }
 
@@ -306,23 +311,24 @@ mod tests {
     const KEY: [u8; 32] = [1; 32];
 
     /// Rows that follow `before`, with other digests each time, and their records.
-    fn rows(before: Option<&Entry>, count: u64) -> Vec<(Entry, Vec<Vec<u8>>)> {
-        let mut made: Vec<(Entry, Vec<Vec<u8>>)> = Vec::new();
+    fn rows(before: Option<&LedgerEntry>, count: u64) -> Vec<(LedgerEntry, Vec<Vec<u8>>)> {
+        let mut made: Vec<(LedgerEntry, Vec<Vec<u8>>)> = Vec::new();
         for _ in 0..count {
             let before = made.last().map(|(entry, _)| entry).or(before);
             let row = match before {
-                None => Row::Genesis(genesis(0)),
-                Some(_) => Row::Window(released(span(0, 10), &[(span(0, 10), price(5))])),
+                None => LedgerRow::Genesis(genesis(0)),
+                Some(_) => LedgerRow::Window(released(span(0, 10), &[(span(0, 10), price(5))])),
             };
             let sequence = before.map_or(0, |before| before.head.sequence + 1);
-            let entry = Entry::new(before.map(Entry::link_after), sequence, &row, None).unwrap();
-            let body = Body {
+            let entry = LedgerEntry::new(before.map(LedgerEntry::link_after), sequence, &row, None)
+                .unwrap();
+            let body = RowBody {
                 entry: entry.clone(),
                 messages: None,
                 states: vec![],
             };
             let whole = seal_row(
-                &Key::new(&KEY),
+                &LogKey::new(&KEY),
                 &body,
                 before.map(|before| before.head.digest),
             )
@@ -332,10 +338,10 @@ mod tests {
         made
     }
 
-    fn read(records: impl IntoIterator<Item = Vec<u8>>) -> Contents {
-        let mut contents = Contents::default();
+    fn read(records: impl IntoIterator<Item = Vec<u8>>) -> LogContents {
+        let mut contents = LogContents::default();
         for (offset, record) in (0..).zip(records) {
-            contents.take_record(&Key::new(&KEY), offset, &record);
+            contents.take_record(&LogKey::new(&KEY), offset, &record);
         }
         contents
     }
@@ -389,8 +395,8 @@ mod tests {
                 all[missing].0.head
             );
         }
-        let another = Key::new(&[2; 32]);
-        let mut contents = Contents::default();
+        let another = LogKey::new(&[2; 32]);
+        let mut contents = LogContents::default();
         all.iter()
             .flat_map(|(_, records)| records)
             .for_each(|record| drop(contents.take_record(&another, 0, record)));
@@ -403,7 +409,8 @@ mod tests {
             sequence,
             digest: Digest::of_bytes(&[seed]),
         };
-        let record = |head| split_body(&seal_mark(&Key::new(&KEY), head).unwrap(), 300).remove(0);
+        let record =
+            |head| split_body(&seal_mark(&LogKey::new(&KEY), head).unwrap(), 300).remove(0);
         let contents = read([record(head(3, 1)), record(head(3, 2)), record(head(4, 1))]);
         assert!(
             contents.is_marked(&head(3, 1))

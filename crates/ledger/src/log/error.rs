@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use crate::chain::Digest;
-use crate::fault::Fault;
+use crate::fault::TopicFault;
 
 /// Reasons why a ledger log cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum LedgerLogError {
     #[error("the ledger log {name} cannot be reached: {why}")]
     Unavailable { name: String, why: String },
     #[error(
@@ -74,25 +74,29 @@ pub enum Error {
     KeyFile { path: PathBuf, why: String },
 }
 
-impl Error {
-    pub fn from_fault(name: &str, fault: Fault) -> Self {
+impl LedgerLogError {
+    pub fn from_fault(name: &str, fault: TopicFault) -> Self {
         let name = name.to_owned();
         match fault {
-            Fault::Unavailable { why } => Error::Unavailable { name, why },
-            Fault::Missing => Error::Missing { name },
-            Fault::Refused { why } | Fault::Damaged { what: why } => Error::Refused { name, why },
-            Fault::Cut => Error::Anew { name },
-            Fault::OfAnotherVersion => Error::Refused {
+            TopicFault::Unavailable { why } => LedgerLogError::Unavailable { name, why },
+            TopicFault::Missing => LedgerLogError::Missing { name },
+            TopicFault::Refused { why } | TopicFault::Damaged { what: why } => {
+                LedgerLogError::Refused { name, why }
+            }
+            TopicFault::Cut => LedgerLogError::Anew { name },
+            TopicFault::OfAnotherVersion => LedgerLogError::Refused {
                 name,
                 why: "another version has written to it".to_owned(),
             },
-            Fault::Partitions { partitions } => Error::Partitions { name, partitions },
-            Fault::Setting {
+            TopicFault::Partitions { partitions } => {
+                LedgerLogError::Partitions { name, partitions }
+            }
+            TopicFault::Setting {
                 setting,
                 found,
                 needed,
                 remedy,
-            } => Error::Setting {
+            } => LedgerLogError::Setting {
                 name,
                 setting,
                 found,
@@ -104,7 +108,7 @@ impl Error {
 
     /// Returns true if it is worth trying again.
     pub fn is_transient(&self) -> bool {
-        use Error::{Absent, Anew, Filling, NoClaims, Unavailable, Unseen};
+        use LedgerLogError::{Absent, Anew, Filling, NoClaims, Unavailable, Unseen};
         matches!(
             self,
             Unavailable { .. }
@@ -118,6 +122,9 @@ impl Error {
 
     /// Returns true if the settings of the topic are wrong.
     pub fn is_setting(&self) -> bool {
-        matches!(self, Error::Partitions { .. } | Error::Setting { .. })
+        matches!(
+            self,
+            LedgerLogError::Partitions { .. } | LedgerLogError::Setting { .. }
+        )
     }
 }

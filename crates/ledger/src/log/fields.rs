@@ -2,16 +2,16 @@
 
 /// A state of noise that a row wrote. Secret.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Noise {
+pub(crate) struct RowNoise {
     pub slot: String,
     pub salt: [u8; 32],
     pub bytes: Vec<u8>,
 }
 
-impl Noise {
+impl RowNoise {
     /// Reads the columns `slot, salt, bytes`.
     pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Noise {
+        Ok(RowNoise {
             slot: row.get(0)?,
             salt: row.get(1)?,
             bytes: row.get(2)?,
@@ -23,20 +23,20 @@ pub(super) fn text_field(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
-pub(super) fn put_states(fields: &mut Vec<u8>, states: &[Noise]) {
-    for Noise { slot, salt, bytes } in states {
+pub(super) fn put_states(fields: &mut Vec<u8>, states: &[RowNoise]) {
+    for RowNoise { slot, salt, bytes } in states {
         put_field(fields, slot.as_bytes());
         put_field(fields, salt);
         put_field(fields, bytes);
     }
 }
 
-pub(super) fn take_states(mut rest: &[u8]) -> Option<Vec<Noise>> {
+pub(super) fn take_states(mut rest: &[u8]) -> Option<Vec<RowNoise>> {
     let mut states = Vec::new();
     while !rest.is_empty() {
         let slot = text_field(take_field(&mut rest)?)?;
         let salt = take_field(&mut rest)?.try_into().ok()?;
-        states.push(Noise {
+        states.push(RowNoise {
             slot,
             salt,
             bytes: take_field(&mut rest)?.to_vec(),

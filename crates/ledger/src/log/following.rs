@@ -1,7 +1,7 @@
 //! Questions of a worker that follows another one to the log.
 
-use super::body::Body;
-use super::error::Error;
+use super::body::RowBody;
+use super::error::LedgerLogError;
 use super::upkeep::LedgerLog;
 use crate::chain::Head;
 use crate::outgoing::OutputMessage;
@@ -32,7 +32,7 @@ impl LedgerLog {
         &mut self,
         head: Head,
         accepted: Head,
-    ) -> Result<Result<Vec<Body>, CannotAppend>, Error> {
+    ) -> Result<Result<Vec<RowBody>, CannotAppend>, LedgerLogError> {
         let rows = match self.rows_between(head, accepted)? {
             Ok(rows) => rows,
             Err(apart) => return Ok(Err(apart)),
@@ -41,7 +41,7 @@ impl LedgerLog {
             // They were read before anybody asked for them, or were too many.
             self.read_all(|_| {})?;
         }
-        let there: Vec<Body> = rows
+        let there: Vec<RowBody> = rows
             .iter()
             .map_while(|row| self.foreign.take_row(row))
             .collect();
@@ -61,7 +61,7 @@ impl LedgerLog {
         &self,
         head: Head,
         accepted: Head,
-    ) -> Result<Result<Vec<Head>, CannotAppend>, Error> {
+    ) -> Result<Result<Vec<Head>, CannotAppend>, LedgerLogError> {
         let mut rows = Vec::new();
         let mut next = accepted;
         while next.sequence > head.sequence {
@@ -73,11 +73,11 @@ impl LedgerLog {
                 let Head { sequence, digest } = next;
                 return match self.contents().chain_to(accepted) {
                     Ok(_) => Ok(Err(CannotAppend::Gone)),
-                    Err(_) if self.contents().is_closed(&digest) => Err(Error::OtherKey {
+                    Err(_) if self.contents().is_closed(&digest) => Err(LedgerLogError::OtherKey {
                         name: self.name(),
                         sequence,
                     }),
-                    Err(_) => Err(Error::Absent {
+                    Err(_) => Err(LedgerLogError::Absent {
                         name: self.name(),
                         sequence,
                         digest,
@@ -111,7 +111,7 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If the log cannot be read.
-    pub(crate) fn keep_after(&mut self, sequence: u64) -> Result<(), Error> {
+    pub(crate) fn keep_after(&mut self, sequence: u64) -> Result<(), LedgerLogError> {
         self.foreign.follow(sequence);
         self.read_all(|_| {})
     }

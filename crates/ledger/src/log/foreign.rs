@@ -5,9 +5,9 @@ use std::collections::btree_map::Entry;
 
 use rusqlite::{Transaction, params};
 
-use super::body::Body;
-use super::fields::Noise;
-use crate::chain::{ClosedWindow, Configuration, Digest, Head, Outcome, Row};
+use super::body::RowBody;
+use super::fields::RowNoise;
+use crate::chain::{ClosedWindow, Configuration, Digest, Head, LedgerRow, ReleaseOutcome};
 use crate::outgoing::OutputMessage;
 use crate::spent::{SpentBlock, set_spent};
 use crate::states::delete_state;
@@ -22,16 +22,16 @@ const MOST: usize = 64 << 20;
 pub(super) struct RemoteRows {
     /// The ledger has the rows up to this number, or others in their place; `None` while nobody follows.
     own: Option<u64>,
-    bodies: BTreeMap<Head, Box<Body>>,
+    bodies: BTreeMap<Head, Box<RowBody>>,
     bytes: usize,
 }
 
 impl RemoteRows {
-    pub fn wants(&self, body: &Body) -> bool {
+    pub fn wants(&self, body: &RowBody) -> bool {
         self.own.is_some_and(|own| body.entry.head.sequence > own)
     }
 
-    pub fn keep(&mut self, body: Box<Body>) {
+    pub fn keep(&mut self, body: Box<RowBody>) {
         let head = body.entry.head;
         let before = self.bodies.get(&head).map_or(0, |known| body_size(known));
         let kept = match self.bodies.entry(head) {
@@ -84,8 +84,8 @@ impl RemoteRows {
             digest: Digest::from([u8::MAX; 32]),
         };
         for (head, body) in self.bodies.range(first..=last) {
-            if let Ok(Row::Window(ClosedWindow {
-                outcome: Outcome::Released { messages, .. },
+            if let Ok(LedgerRow::Window(ClosedWindow {
+                outcome: ReleaseOutcome::Released { messages, .. },
                 ..
             })) = body.entry.row()
                 && message.is_one_of(&messages)
@@ -97,7 +97,7 @@ impl RemoteRows {
     }
 
     /// The row with its messages, if it is there.
-    pub fn take_row(&mut self, head: &Head) -> Option<Body> {
+    pub fn take_row(&mut self, head: &Head) -> Option<RowBody> {
         let body = self
             .bodies
             .remove(head)
@@ -108,7 +108,7 @@ impl RemoteRows {
 }
 
 /// Number of bytes that a body takes.
-fn body_size(body: &Body) -> usize {
+fn body_size(body: &RowBody) -> usize {
     let mut size = body.entry.text_size();
     for sent in body.messages.iter().flatten() {
         size = size.saturating_add(sent.bytes.len() + sent.headers.len() + sent.key.len());
@@ -130,20 +130,20 @@ pub(crate) enum MessageFate {
 /// Writes a row that was verified, with the blocks that it charged, the noise that it left, and its messages.
 pub(crate) fn write_row(
     transaction: &Transaction<'_>,
-    body: &Body,
-    row: Option<&Row>,
+    body: &RowBody,
+    row: Option<&LedgerRow>,
     spent: &[SpentBlock],
     messages: MessageFate,
 ) -> rusqlite::Result<()> {
     let sequence = body.entry.sequence()?;
     body.entry.insert(transaction)?;
     set_spent(transaction, spent)?;
-    for Noise { slot, salt, bytes } in &body.states {
+    for RowNoise { slot, salt, bytes } in &body.states {
         let set = "INSERT INTO states VALUES (?1, ?2, ?3, ?4)
                    ON CONFLICT (slot) DO UPDATE SET sequence = ?2, salt = ?3, bytes = ?4";
         transaction.execute(set, params![slot, sequence, salt.as_slice(), bytes])?;
     }
-    if let Some(Row::Configuration(Configuration { ended, .. })) = row {
+    if let Some(LedgerRow::Configuration(Configuration { ended, .. })) = row {
         for slot in ended {
             delete_state(transaction, slot)?;
         }

@@ -4,25 +4,25 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::error::Error;
+use super::error::LedgerLogError;
 use crate::sealing;
 
 /// The key with which the bodies of a log are encrypted and authenticated.
 #[derive(Clone, Debug)]
-pub struct Key(sealing::Key);
+pub struct LogKey(sealing::SealingKey);
 
-impl Key {
+impl LogKey {
     /// Reads the key from a file of exactly 32 bytes.
     ///
     /// # Errors
     ///
     /// If the file cannot be read, or has another length.
-    pub fn load(path: &Path) -> Result<Self, Error> {
-        let secret = sealing::key_file(path).map_err(|why| Error::KeyFile {
+    pub fn load(path: &Path) -> Result<Self, LedgerLogError> {
+        let secret = sealing::key_file(path).map_err(|why| LedgerLogError::KeyFile {
             path: path.into(),
             why,
         })?;
-        Ok(Key::new(&secret))
+        Ok(LogKey::new(&secret))
     }
 
     /// Derived, so that the same file could be the key of something else.
@@ -31,7 +31,7 @@ impl Key {
             .chain_update(b"bernstream ledger log key 1\n")
             .chain_update(secret)
             .finalize();
-        Key(sealing::Key::new(derived.into()))
+        LogKey(sealing::SealingKey::new(derived.into()))
     }
 
     /// Encrypts `secret` and authenticates it together with `clear`; `None` without randomness.
@@ -54,13 +54,13 @@ mod tests {
     fn the_key_of_a_file_is_that_of_earlier_versions() {
         let derived =
             Sha256::digest([b"bernstream ledger log key 1\n".as_slice(), &[1; 32]].concat());
-        let sealed = sealing::Key::new(derived.into())
+        let sealed = sealing::SealingKey::new(derived.into())
             .seal(b"clear", b"secret")
             .unwrap();
         assert_eq!(
-            Key::new(&[1; 32]).open(b"clear", &sealed).unwrap(),
+            LogKey::new(&[1; 32]).open(b"clear", &sealed).unwrap(),
             b"secret"
         );
-        assert!(Key::new(&[2; 32]).open(b"clear", &sealed).is_none());
+        assert!(LogKey::new(&[2; 32]).open(b"clear", &sealed).is_none());
     }
 }

@@ -39,12 +39,12 @@ mod retention;
 mod snapshot;
 pub mod upkeep;
 
-pub(super) use self::body::Body;
-pub use self::error::Error;
+pub(super) use self::body::RowBody;
+pub use self::error::LedgerLogError;
 pub use self::following::CannotAppend;
 pub(super) use self::foreign::{MessageFate, write_row};
-pub use self::key::Key;
-pub use self::place::{Log, Reader};
-pub use self::restore::Restored;
+pub use self::key::LogKey;
+pub use self::place::{Log, LogReader};
+pub use self::restore::RestoredLedger;
 
 pub use self::upkeep::LedgerLog;

@@ -44,7 +44,7 @@ pub(super) fn split_body(whole: &[u8], largest: usize) -> Vec<Vec<u8>> {
 
 /// Bodies of which some pieces have come.
 #[derive(Debug, Default)]
-pub(super) struct Assembly {
+pub(super) struct BodyAssembly {
     open: HashMap<BodyId, OpenBody>,
     /// Number of records that have come.
     taken: u64,
@@ -76,7 +76,7 @@ pub(super) struct WholeBody {
     pub bytes: Vec<u8>,
 }
 
-impl Assembly {
+impl BodyAssembly {
     /// Takes the record at `offset`; returns the body, if it is whole now. A record that is no piece is ignored.
     pub fn take_piece(&mut self, offset: i64, record: &[u8]) -> Option<WholeBody> {
         let rest = record.strip_prefix(MAGIC)?;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn whole(records: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
-        let mut assembly = Assembly::default();
+        let mut assembly = BodyAssembly::default();
         records
             .into_iter()
             .filter_map(|record| assembly.take_piece(0, &record))
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn bodies_that_never_become_whole_are_given_up() {
-        let mut assembly = Assembly::default();
+        let mut assembly = BodyAssembly::default();
         for seed in 0..200 {
             assert!(
                 assembly

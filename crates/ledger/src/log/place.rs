@@ -1,9 +1,9 @@
 //! A place for the records of a log, and whoever reads them.
 
-use super::error::Error;
+use super::error::LedgerLogError;
 
 /// Whoever takes the records of a log.
-pub trait Reader {
+pub trait LogReader {
     /// Begins anew: the next record is the first that the log has, and those that were taken before are void.
     fn begin(&mut self);
 
@@ -27,7 +27,7 @@ pub trait Log: Send {
     /// # Errors
     ///
     /// If it cannot be reached, or has become another one meanwhile: the next call begins at its beginning.
-    fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error>;
+    fn read(&mut self, reader: &mut dyn LogReader) -> Result<(), LedgerLogError>;
 
     /// Has the next [`read`](Self::read) begin at the beginning.
     fn rewind(&mut self);
@@ -37,12 +37,12 @@ pub trait Log: Send {
     /// # Errors
     ///
     /// If some may not have been written.
-    fn append(&mut self, records: &[Vec<u8>]) -> Result<(), Error>;
+    fn append(&mut self, records: &[Vec<u8>]) -> Result<(), LedgerLogError>;
 
     /// Deletes the records before `offset`, if there are some.
     ///
     /// # Errors
     ///
     /// If they may still be there.
-    fn delete_before(&mut self, offset: i64) -> Result<(), Error>;
+    fn delete_before(&mut self, offset: i64) -> Result<(), LedgerLogError>;
 }

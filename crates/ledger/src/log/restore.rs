@@ -12,10 +12,10 @@ use std::path::Path;
 
 use rusqlite::{Transaction, params};
 
-use super::body::Body;
-use super::contents::{Chain, ChainRow, Whole};
-use super::error::Error;
-use super::fields::Noise;
+use super::body::RowBody;
+use super::contents::{Chain, ChainRow, CompletedBody};
+use super::error::LedgerLogError;
+use super::fields::RowNoise;
 use super::foreign::{MessageFate, RemoteRows, write_row};
 use super::snapshot::Snapshot;
 use super::upkeep::LedgerLog;
@@ -32,7 +32,7 @@ use crate::store;
 
 /// A ledger that can be built, or was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredLedger {
     pub rows: usize,
     /// The row of the checkpoint that it begins with after the first, if it does.
     pub checkpoint: Option<u64>,
@@ -44,7 +44,7 @@ pub struct Restored {
 }
 
 /// A ledger that is to be built.
-struct Plan {
+struct RestorePlan {
     chain: Chain,
     /// The messages of rows up to this number were published, and are dropped.
     pruned: u64,
@@ -63,7 +63,7 @@ impl LedgerLog {
         params: &LedgerParams,
         accepted: &Head,
         now: Timestamp,
-    ) -> Result<Restored, Error> {
+    ) -> Result<RestoredLedger, LedgerLogError> {
         self.restorable_telling(params, accepted, now, &mut |_, _| {})
     }
 
@@ -78,7 +78,7 @@ impl LedgerLog {
         accepted: &Head,
         now: Timestamp,
         told: &mut dyn FnMut(u64, u64),
-    ) -> Result<Restored, Error> {
+    ) -> Result<RestoredLedger, LedgerLogError> {
         self.foreign = RemoteRows::default();
         self.read_all_telling(|_| {}, told)?;
         Ok(self.describe_plan(&self.plan_restore(params, accepted, now)?))
@@ -96,7 +96,7 @@ impl LedgerLog {
         params: &LedgerParams,
         accepted: &Head,
         now: Timestamp,
-    ) -> Result<Restored, crate::Error> {
+    ) -> Result<RestoredLedger, crate::LedgerError> {
         self.restore_telling(params, accepted, now, &mut |_, _| {})
     }
 
@@ -111,7 +111,7 @@ impl LedgerLog {
         accepted: &Head,
         now: Timestamp,
         told: &mut dyn FnMut(u64, u64),
-    ) -> Result<Restored, crate::Error> {
+    ) -> Result<RestoredLedger, crate::LedgerError> {
         store::make_folder(&params.path)?;
         let _lock = store::lock_folder(&params.path)?;
         // What is read is for the new file.
@@ -126,7 +126,7 @@ impl LedgerLog {
                 "INSERT INTO kept VALUES (?1)",
                 [i64::try_from(plan.pruned).unwrap_or(i64::MAX)],
             )?;
-            let mut builder = Builder::new(transaction, params, &plan, now);
+            let mut builder = LedgerBuilder::new(transaction, params, &plan, now);
             read = self.read_all_telling(|whole| builder.take_body(whole), &mut |read, all| {
                 told(all.saturating_add(read) / 2, all)
             });
@@ -144,7 +144,7 @@ impl LedgerLog {
         Ok(self.describe_plan(&plan))
     }
 
-    fn describe_plan(&self, plan: &Plan) -> Restored {
+    fn describe_plan(&self, plan: &RestorePlan) -> RestoredLedger {
         let Chain { base, rows } = &plan.chain;
         let base = base.map(|base| base.row.sequence);
         let newest = rows.last().map(|row| row.head.sequence).or(base);
@@ -154,7 +154,7 @@ impl LedgerLog {
             .iter()
             .filter(|row| row.head.sequence > plan.published && row.known.due.is_some())
             .count();
-        Restored {
+        RestoredLedger {
             rows: rows.len() + before,
             checkpoint: base,
             newest: newest.unwrap_or(0),
@@ -168,12 +168,12 @@ impl LedgerLog {
         params: &LedgerParams,
         accepted: &Head,
         now: Timestamp,
-    ) -> Result<Plan, Error> {
+    ) -> Result<RestorePlan, LedgerLogError> {
         let contents = self.contents();
         let chain = match contents.chain_to(*accepted) {
             Ok(chain) => chain,
             Err(Head { sequence, digest }) if contents.is_closed(&digest) => {
-                return Err(Error::OtherKey {
+                return Err(LedgerLogError::OtherKey {
                     name: self.name(),
                     sequence,
                 });
@@ -208,7 +208,7 @@ impl LedgerLog {
             }
             pruned = head.sequence;
         }
-        Ok(Plan {
+        Ok(RestorePlan {
             chain,
             pruned,
             published,
@@ -217,8 +217,8 @@ impl LedgerLog {
 }
 
 /// Error of a row that is not in the log `name`.
-fn absent_row(name: &str, Head { sequence, digest }: Head) -> Error {
-    Error::Absent {
+fn absent_row(name: &str, Head { sequence, digest }: Head) -> LedgerLogError {
+    LedgerLogError::Absent {
         name: name.to_owned(),
         sequence,
         digest,
@@ -226,27 +226,27 @@ fn absent_row(name: &str, Head { sequence, digest }: Head) -> Error {
 }
 
 /// Lets a write that a crash has cut short be rolled back before its file is replaced: what is left of it belongs to that file.
-fn settle_old_file(params: &LedgerParams) -> Result<(), crate::Error> {
+fn settle_old_file(params: &LedgerParams) -> Result<(), crate::LedgerError> {
     let file = store::file_in(&params.path);
     if open::ledger_exists(params)? {
         let connection = store::open_database(&file, true)?;
         let read = connection.pragma_query_value(None, "user_version", |_| Ok(()));
-        return read.map_err(crate::Error::sqlite(&file));
+        return read.map_err(crate::LedgerError::sqlite(&file));
     }
     let journal = params.path.join("ledger.sqlite-journal");
     match fs::remove_file(&journal) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(crate::Error::from_disk(&journal, &error))
+            Err(crate::LedgerError::from_disk(&journal, &error))
         }
         _ => Ok(()),
     }
 }
 
 /// Fills a new file with the checkpoint and the bodies of the chain, in sequence, however they come.
-struct Builder<'b> {
+struct LedgerBuilder<'b> {
     transaction: &'b Transaction<'b>,
     params: &'b LedgerParams,
-    plan: &'b Plan,
+    plan: &'b RestorePlan,
     now: Timestamp,
     /// Place of each row in the chain.
     places: BTreeMap<Digest, usize>,
@@ -255,28 +255,28 @@ struct Builder<'b> {
     /// Number of rows that are written.
     written: usize,
     state: Option<LedgerState>,
-    failure: Option<crate::Error>,
+    failure: Option<crate::LedgerError>,
 }
 
 /// A body that cannot be written yet.
 struct WaitingBody {
-    body: Box<Body>,
+    body: Box<RowBody>,
     /// Number of its copies that were read.
     copies: u64,
 }
 
-impl<'b> Builder<'b> {
+impl<'b> LedgerBuilder<'b> {
     fn new(
         transaction: &'b Transaction<'b>,
         params: &'b LedgerParams,
-        plan: &'b Plan,
+        plan: &'b RestorePlan,
         now: Timestamp,
     ) -> Self {
         let mut places = BTreeMap::new();
         for (place, row) in plan.chain.rows.iter().enumerate() {
             places.insert(row.head.digest, place);
         }
-        Builder {
+        LedgerBuilder {
             transaction,
             params,
             plan,
@@ -289,10 +289,10 @@ impl<'b> Builder<'b> {
         }
     }
 
-    fn take_body(&mut self, whole: Whole) {
+    fn take_body(&mut self, whole: CompletedBody) {
         match whole {
-            Whole::Row(body) => self.take_row(body),
-            Whole::Checkpoint(snapshot) => {
+            CompletedBody::Row(body) => self.take_row(body),
+            CompletedBody::Checkpoint(snapshot) => {
                 if self.state.is_none()
                     && self.failure.is_none()
                     && let Some(base) = &self.plan.chain.base
@@ -302,12 +302,12 @@ impl<'b> Builder<'b> {
                     self.failure = self.begin_with_checkpoint(*snapshot).err();
                 }
             }
-            Whole::Other => return,
+            CompletedBody::Other => return,
         }
         self.write_next();
     }
 
-    fn take_row(&mut self, body: Box<Body>) {
+    fn take_row(&mut self, body: Box<RowBody>) {
         let Some(&place) = self.places.get(&body.entry.head.digest) else {
             return;
         };
@@ -351,7 +351,7 @@ impl<'b> Builder<'b> {
     }
 
     /// Writes the first row, the gap, and the row of a checkpoint with what is after it.
-    fn begin_with_checkpoint(&mut self, snapshot: Snapshot) -> Result<(), crate::Error> {
+    fn begin_with_checkpoint(&mut self, snapshot: Snapshot) -> Result<(), crate::LedgerError> {
         let file = store::file_in(&self.params.path);
         let Snapshot {
             genesis,
@@ -360,17 +360,17 @@ impl<'b> Builder<'b> {
             states,
             ..
         } = snapshot;
-        self.write_body(&Body {
+        self.write_body(&RowBody {
             entry: genesis,
             messages: None,
             states: Vec::new(),
         })?;
         gap.insert(self.transaction)
-            .map_err(crate::Error::sqlite(&file))?;
+            .map_err(crate::LedgerError::sqlite(&file))?;
         if let Some(state) = &mut self.state {
             state.gap = Some(gap);
         }
-        self.write_body(&Body {
+        self.write_body(&RowBody {
             entry: row,
             messages: None,
             states: Vec::new(),
@@ -381,21 +381,21 @@ impl<'b> Builder<'b> {
         let mut insert = self
             .transaction
             .prepare("INSERT INTO states VALUES (?1, ?2, ?3, ?4)")
-            .map_err(crate::Error::sqlite(&file))?;
-        for Noise { slot, salt, bytes } in &states {
+            .map_err(crate::LedgerError::sqlite(&file))?;
+        for RowNoise { slot, salt, bytes } in &states {
             let written = match state.account.states.get(slot) {
                 Some((written, _)) => i64::try_from(*written).unwrap_or(i64::MAX),
                 None => 0,
             };
             insert
                 .execute(params![slot, written, salt.as_slice(), bytes])
-                .map_err(crate::Error::sqlite(&file))?;
+                .map_err(crate::LedgerError::sqlite(&file))?;
         }
         Ok(())
     }
 
     /// Verifies a row as one that is appended, and writes it.
-    fn write_body(&mut self, body: &Body) -> Result<(), crate::Error> {
+    fn write_body(&mut self, body: &RowBody) -> Result<(), crate::LedgerError> {
         let entry = &body.entry;
         let file = store::file_in(&self.params.path);
         let sequence = entry.head.sequence;
@@ -417,7 +417,7 @@ impl<'b> Builder<'b> {
         let row = applied.as_ref().map(|applied| &applied.row);
         let spent = applied.as_ref().map_or(&[][..], |applied| &applied.spent);
         write_row(self.transaction, body, row, spent, messages)
-            .map_err(crate::Error::sqlite(&file))?;
+            .map_err(crate::LedgerError::sqlite(&file))?;
         // The first row has no checkpoint.
         if let Some(state) = &self.state
             && applied.is_some()
@@ -426,13 +426,13 @@ impl<'b> Builder<'b> {
             state
                 .checkpoint(&state.account, entry.head)
                 .insert(self.transaction)
-                .map_err(crate::Error::sqlite(&file))?;
+                .map_err(crate::LedgerError::sqlite(&file))?;
         }
         Ok(())
     }
 
     /// Checks that nothing is missing.
-    fn check_complete(self, name: &str) -> Result<(), crate::Error> {
+    fn check_complete(self, name: &str) -> Result<(), crate::LedgerError> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -447,7 +447,8 @@ impl<'b> Builder<'b> {
             };
         };
         let file = store::file_in(&self.params.path);
-        let stored = states::read_states(self.transaction).map_err(crate::Error::sqlite(&file))?;
+        let stored =
+            states::read_states(self.transaction).map_err(crate::LedgerError::sqlite(&file))?;
         let Err(error) = check_states(&stored, &file, &state.account) else {
             return Ok(());
         };
@@ -462,6 +463,6 @@ impl<'b> Builder<'b> {
 }
 
 /// The conversion of the reasons why a row of the log is damaged.
-fn damaged_row(file: &Path, sequence: u64) -> impl Fn(String) -> crate::Error {
-    move |what| crate::Error::damaged(file, format!("row {sequence} of its log: {what}"))
+fn damaged_row(file: &Path, sequence: u64) -> impl Fn(String) -> crate::LedgerError {
+    move |what| crate::LedgerError::damaged(file, format!("row {sequence} of its log: {what}"))
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::body::seal_checkpoint;
-use super::contents::Point;
-use super::error::Error;
+use super::contents::LoggedCheckpoint;
+use super::error::LedgerLogError;
 use super::pieces::split_body;
 use super::snapshot::Snapshot;
 use super::upkeep::LedgerLog;
@@ -22,8 +22,8 @@ impl LedgerLog {
         connection: &Connection,
         file: &Path,
         newest: u64,
-    ) -> Result<(), crate::Error> {
-        let mut usable: BTreeMap<u64, Point> = BTreeMap::new();
+    ) -> Result<(), crate::LedgerError> {
+        let mut usable: BTreeMap<u64, LoggedCheckpoint> = BTreeMap::new();
         // What comes before the base was not looked at, or is deleted already.
         let least = self.base.map_or(0, |base| base.row.sequence);
         for point in self.contents.points() {
@@ -62,7 +62,7 @@ impl LedgerLog {
         connection: &Connection,
         file: &Path,
         head: Head,
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), crate::LedgerError> {
         let newest = self.newer.or(self.base);
         if !is_older(connection, file, newest)? {
             return Ok(());
@@ -73,7 +73,7 @@ impl LedgerLog {
         if newest.is_some_and(|newest| newest.row.sequence >= snapshot.row.head.sequence) {
             return Ok(());
         }
-        let whole = seal_checkpoint(&self.key, &snapshot).ok_or(crate::Error::Randomness)?;
+        let whole = seal_checkpoint(&self.key, &snapshot).ok_or(crate::LedgerError::Randomness)?;
         self.topic
             .append(&split_body(&whole, self.topic.largest()))?;
         self.read()?;
@@ -86,7 +86,7 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If the log cannot be reached. What it refuses to delete stays, which does no harm; [`refusal`](Self::refusal) says so.
-    pub(crate) fn trim_log(&mut self, accepted: Head, witness: &str) -> Result<(), Error> {
+    pub(crate) fn trim_log(&mut self, accepted: Head, witness: &str) -> Result<(), LedgerLogError> {
         let (Some(older), Some(newer), Some(settled)) = (self.base, self.newer, self.settled)
         else {
             return Ok(());
@@ -99,7 +99,7 @@ impl LedgerLog {
             return Ok(());
         }
         if self.contents.is_shared(witness) {
-            self.refusal = Some(Error::Shared { name: self.name() });
+            self.refusal = Some(LedgerLogError::Shared { name: self.name() });
             self.trimmed = Some(older.row);
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl LedgerLog {
     }
 
     /// Reason why it did not delete what nobody needs any more, once.
-    pub(crate) fn take_refusal(&mut self) -> Option<Error> {
+    pub(crate) fn take_refusal(&mut self) -> Option<LedgerLogError> {
         self.refusal.take()
     }
 
@@ -132,11 +132,11 @@ impl LedgerLog {
 }
 
 /// Returns true if the ledger has this row.
-fn is_row(connection: &Connection, file: &Path, head: &Head) -> Result<bool, crate::Error> {
+fn is_row(connection: &Connection, file: &Path, head: &Head) -> Result<bool, crate::LedgerError> {
     let Ok(sequence) = i64::try_from(head.sequence) else {
         return Ok(false);
     };
-    let found = store::digest_at(connection, sequence).map_err(crate::Error::sqlite(file))?;
+    let found = store::digest_at(connection, sequence).map_err(crate::LedgerError::sqlite(file))?;
     Ok(found == Some(head.digest))
 }
 
@@ -144,12 +144,12 @@ fn is_row(connection: &Connection, file: &Path, head: &Head) -> Result<bool, cra
 fn is_older(
     connection: &Connection,
     file: &Path,
-    point: Option<Point>,
-) -> Result<bool, crate::Error> {
+    point: Option<LoggedCheckpoint>,
+) -> Result<bool, crate::LedgerError> {
     let newest = "SELECT max(sequence) FROM checkpoints";
     let newest: Option<i64> = connection
         .query_row(newest, [], |row| row.get(0))
-        .map_err(crate::Error::sqlite(file))?;
+        .map_err(crate::LedgerError::sqlite(file))?;
     let known = point.and_then(|point| i64::try_from(point.row.sequence).ok());
     Ok(newest.is_some() && known < newest)
 }

@@ -8,12 +8,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::fields::Noise;
+use super::fields::RowNoise;
 
-use crate::chain::{Digest, Form, Head, Link, State};
+use crate::chain::{Digest, Head, Link, RowForm, StateDigest};
 use crate::entry;
-use crate::entry::Entry;
-use crate::gap::Gap;
+use crate::entry::LedgerEntry;
+use crate::gap::RowGap;
 use crate::pages;
 use crate::replay;
 use crate::replay::LedgerState;
@@ -21,14 +21,14 @@ use crate::replay::LedgerState;
 /// A checkpoint with everything that a ledger needs of the rows up to it.
 pub(super) struct Snapshot {
     /// The first row of the ledger.
-    pub genesis: Entry,
+    pub genesis: LedgerEntry,
     /// The row that it stands at.
-    pub row: Entry,
+    pub row: LedgerEntry,
     /// The row before it, and the account after it.
-    pub gap: Gap,
+    pub gap: RowGap,
     pub from: Head,
     /// The states of noise after its row but those that rows up to `from` have replaced.
-    pub states: Vec<Noise>,
+    pub states: Vec<RowNoise>,
 }
 
 impl Snapshot {
@@ -42,15 +42,17 @@ impl Snapshot {
         connection: &Connection,
         file: &Path,
         head: Head,
-    ) -> Result<Option<Self>, crate::Error> {
+    ) -> Result<Option<Self>, crate::LedgerError> {
         let Some(found) =
-            replay::start_checkpoint(connection).map_err(crate::Error::sqlite(file))?
+            replay::start_checkpoint(connection).map_err(crate::LedgerError::sqlite(file))?
         else {
             return Ok(None);
         };
         let sequence = i64::try_from(found.head.sequence).unwrap_or(i64::MAX);
-        let genesis = Entry::of_first_row(connection).map_err(crate::Error::sqlite(file))?;
-        let row = Entry::of_row(connection, sequence).map_err(crate::Error::sqlite(file))?;
+        let genesis =
+            LedgerEntry::of_first_row(connection).map_err(crate::LedgerError::sqlite(file))?;
+        let row =
+            LedgerEntry::of_row(connection, sequence).map_err(crate::LedgerError::sqlite(file))?;
         let (Some(genesis), Some(row)) = (genesis, row) else {
             return Ok(None);
         };
@@ -58,8 +60,8 @@ impl Snapshot {
         if !row.account_digest().is_ok_and(|account| account.is_some()) {
             return Ok(None);
         }
-        let gap = Gap::read(connection)
-            .map_err(crate::Error::sqlite(file))?
+        let gap = RowGap::read(connection)
+            .map_err(crate::LedgerError::sqlite(file))?
             .filter(|gap| gap.sequence == found.head.sequence);
         let before = match gap {
             Some(gap) => Some(gap.before),
@@ -68,13 +70,14 @@ impl Snapshot {
         let Some(before) = before else {
             return Ok(None);
         };
-        let states = states_up_to(connection, sequence).map_err(crate::Error::sqlite(file))?;
+        let states =
+            states_up_to(connection, sequence).map_err(crate::LedgerError::sqlite(file))?;
         let from = if states.len() == found.account.states.len() {
             found.head
         } else {
             head
         };
-        let gap = Gap {
+        let gap = RowGap {
             sequence: found.head.sequence,
             before,
             account: found.account,
@@ -106,14 +109,14 @@ impl Snapshot {
     pub fn from_parts(
         [genesis, before, row, account]: [&[u8]; 4],
         from: Head,
-        states: Vec<Noise>,
+        states: Vec<RowNoise>,
     ) -> Option<Self> {
-        let genesis = Entry::parse(std::str::from_utf8(genesis).ok()?)?;
-        let row = Entry::parse(std::str::from_utf8(row).ok()?)?;
+        let genesis = LedgerEntry::parse(std::str::from_utf8(genesis).ok()?)?;
+        let row = LedgerEntry::parse(std::str::from_utf8(row).ok()?)?;
         let (form, digest) = before.split_first()?;
         let form = match form {
-            1 => Form::Whole,
-            2 => Form::Split,
+            1 => RowForm::Whole,
+            2 => RowForm::Split,
             _ => return None,
         };
         let before = Link {
@@ -121,7 +124,7 @@ impl Snapshot {
             digest: Digest::from(<[u8; 32]>::try_from(digest).ok()?),
         };
         let account = serde_json::from_slice(account).ok()?;
-        let gap = Gap {
+        let gap = RowGap {
             sequence: row.head.sequence,
             before,
             account,
@@ -147,10 +150,10 @@ impl Snapshot {
             return false;
         }
         let known = &self.gap.account.states;
-        self.states.iter().all(|Noise { slot, salt, bytes }| {
-            known
-                .get(slot)
-                .is_some_and(|(_, digest)| *digest == State::from_bytes(slot, salt, bytes).digest)
+        self.states.iter().all(|RowNoise { slot, salt, bytes }| {
+            known.get(slot).is_some_and(|(_, digest)| {
+                *digest == StateDigest::from_bytes(slot, salt, bytes).digest
+            })
         })
     }
 
@@ -161,16 +164,16 @@ impl Snapshot {
 }
 
 /// Error of a checkpoint that is not genuine; nobody sees it.
-fn refused_error(why: String) -> crate::Error {
-    crate::Error::Refused { why }
+fn refused_error(why: String) -> crate::LedgerError {
+    crate::LedgerError::Refused { why }
 }
 
 /// The states of noise that rows up to `sequence` have written, and no later row has replaced.
-fn states_up_to(connection: &Connection, sequence: i64) -> rusqlite::Result<Vec<Noise>> {
+fn states_up_to(connection: &Connection, sequence: i64) -> rusqlite::Result<Vec<RowNoise>> {
     let states = "SELECT slot, salt, bytes FROM states WHERE sequence <= ?1 ORDER BY slot";
     connection
         .prepare(states)?
-        .query_map(params![sequence], Noise::read)?
+        .query_map(params![sequence], RowNoise::read)?
         .collect()
 }
 
@@ -179,7 +182,7 @@ fn link_before(
     connection: &Connection,
     file: &Path,
     sequence: i64,
-) -> Result<Option<Link>, crate::Error> {
+) -> Result<Option<Link>, crate::LedgerError> {
     let mut before = None;
     pages::each_entry(
         connection,
@@ -188,7 +191,7 @@ fn link_before(
         sequence.saturating_sub(1),
         |entry| {
             before = Some(entry.link_after());
-            Ok::<(), crate::Error>(())
+            Ok::<(), crate::LedgerError>(())
         },
     )?;
     Ok(before)
@@ -196,28 +199,28 @@ fn link_before(
 
 #[cfg(test)]
 mod tests {
-    use super::super::body::{Content, Opened, open_body, seal_checkpoint};
-    use super::super::key::Key;
+    use super::super::body::{BodyContent, OpenedBody, open_body, seal_checkpoint};
+    use super::super::key::LogKey;
     use super::*;
     use crate::account::Account;
-    use crate::chain::{Outcome, Row};
+    use crate::chain::{LedgerRow, ReleaseOutcome};
     use crate::fixtures::{genesis, price, released, span};
 
     /// A checkpoint of the second row, whose input was read up to `offset`.
     fn snapshot(offset: i64, tenths: u64) -> Snapshot {
         let genesis = genesis(0);
-        let first = Entry::new(None, 0, &Row::Genesis(genesis.clone()), None).unwrap();
+        let first = LedgerEntry::new(None, 0, &LedgerRow::Genesis(genesis.clone()), None).unwrap();
         let mut account = Account::new(&genesis);
         let mut window = released(span(0, 10), &[(span(0, 100), price(tenths))]);
         window.ends.0.insert(0, offset);
-        let Outcome::Released { states, .. } = &mut window.outcome else {
+        let ReleaseOutcome::Released { states, .. } = &mut window.outcome else {
             panic!()
         };
-        *states = vec![State::from_bytes("s", &[1; 32], b"noise")];
-        let row = Row::Window(window);
+        *states = vec![StateDigest::from_bytes("s", &[1; 32], b"noise")];
+        let row = LedgerRow::Window(window);
         account.apply_row(1, &row).unwrap();
         let before = first.link_after();
-        let entry = Entry::new(
+        let entry = LedgerEntry::new(
             Some(before),
             1,
             &row,
@@ -225,12 +228,12 @@ mod tests {
         )
         .unwrap();
         let from = entry.head;
-        let gap = Gap {
+        let gap = RowGap {
             sequence: 1,
             before,
             account,
         };
-        let noise = Noise {
+        let noise = RowNoise {
             slot: "s".into(),
             salt: [1; 32],
             bytes: b"noise".to_vec(),
@@ -245,11 +248,11 @@ mod tests {
     }
 
     fn is_read(snapshot: &Snapshot) -> bool {
-        let key = Key::new(&[1; 32]);
+        let key = LogKey::new(&[1; 32]);
         let whole = seal_checkpoint(&key, snapshot).unwrap();
         matches!(
             open_body(&key, &whole),
-            Opened::Open(_, Content::Checkpoint(_))
+            OpenedBody::Open(_, BodyContent::Checkpoint(_))
         )
     }
 
@@ -262,7 +265,7 @@ mod tests {
             |one| one.gap.account = snapshot(1, 4).gap.account,
             |one| one.gap.account.settings.push(' '),
             |one| one.gap.before.digest = Digest::of_bytes(b"other"),
-            |one| one.gap.before.form = Form::Whole,
+            |one| one.gap.before.form = RowForm::Whole,
             |one| one.genesis = snapshot(1, 5).genesis,
             |one| one.states[0].bytes[0] ^= 1,
             |one| one.states[0].slot = "t".into(),
@@ -287,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_size_does_not_depend_on_how_many_digits_an_offset_has() {
-        let key = Key::new(&[1; 32]);
+        let key = LogKey::new(&[1; 32]);
         let size = |offset, bytes| {
             let mut one = snapshot(offset, 5);
             one.states[0].bytes = vec![7; bytes];

@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 
-use super::body::{Body, Sent, seal_handover, seal_mark, seal_row};
-use super::contents::{Contents, Known, Point, Whole};
-use super::error::Error;
-use super::fields::Noise;
+use super::body::{BodyMessage, RowBody, seal_handover, seal_mark, seal_row};
+use super::contents::{CompletedBody, KnownRow, LogContents, LoggedCheckpoint};
+use super::error::LedgerLogError;
+use super::fields::RowNoise;
 use super::foreign::RemoteRows;
-use super::key::Key;
+use super::key::LogKey;
 use super::pieces::split_body;
-use super::place::{Log, Reader};
+use super::place::{Log, LogReader};
 use bernstream_synopsis::clock::Timestamp;
 
-use crate::chain::{ClosedWindow, Head, Outcome, Row};
-use crate::entry::Entry;
-use crate::gap::Gap;
+use crate::chain::{ClosedWindow, Head, LedgerRow, ReleaseOutcome};
+use crate::entry::LedgerEntry;
+use crate::gap::RowGap;
 use crate::pages;
 
 /// So many bytes of bodies are appended at once.
@@ -34,20 +34,20 @@ const WATCH: Duration = Duration::from_secs(20);
 /// A log and what is in it.
 pub struct LedgerLog {
     pub(super) topic: Box<dyn Log>,
-    pub(super) key: Key,
-    pub(super) contents: Contents,
+    pub(super) key: LogKey,
+    pub(super) contents: LogContents,
     /// This row of the ledger, and all before it since `base`, were seen in the log.
     pub(super) settled: Option<Head>,
     /// The rows of the ledger up to this one need not be there: of two usable checkpoints the older one, or the only one.
-    pub(super) base: Option<Point>,
+    pub(super) base: Option<LoggedCheckpoint>,
     /// Of two usable checkpoints the newer one.
-    pub(super) newer: Option<Point>,
+    pub(super) newer: Option<LoggedCheckpoint>,
     /// Offset of the first piece of each row after the base, up to the one that is settled.
     pub(super) held: BTreeMap<u64, i64>,
     /// Deleted, or not to be asked for again: everything before the rows after this one.
     pub(super) trimmed: Option<Head>,
     /// Reason why records were not deleted.
-    pub(super) refusal: Option<Error>,
+    pub(super) refusal: Option<LedgerLogError>,
     /// Time at which it was last seen to hold all rows.
     seen: Option<Instant>,
     /// The newest mark that was appended.
@@ -63,9 +63,9 @@ impl fmt::Debug for LedgerLog {
 }
 
 /// Takes records: each body that they make whole is passed to `each`, and `told` hears how many were taken, of how many.
-struct Fold<'l, F> {
-    key: &'l Key,
-    contents: &'l mut Contents,
+struct LogFold<'l, F> {
+    key: &'l LogKey,
+    contents: &'l mut LogContents,
     foreign: &'l mut RemoteRows,
     has_begun: bool,
     each: F,
@@ -74,9 +74,9 @@ struct Fold<'l, F> {
     told: &'l mut dyn FnMut(u64, u64),
 }
 
-impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
+impl<F: FnMut(CompletedBody)> LogReader for LogFold<'_, F> {
     fn begin(&mut self) {
-        *self.contents = Contents::default();
+        *self.contents = LogContents::default();
         self.foreign.forget_all();
         self.has_begun = true;
     }
@@ -89,7 +89,7 @@ impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
         self.taken += 1;
         (self.told)(self.taken, self.expected);
         match self.contents.take_record(self.key, offset, record) {
-            Some(Whole::Row(body)) if self.foreign.wants(&body) => self.foreign.keep(body),
+            Some(CompletedBody::Row(body)) if self.foreign.wants(&body) => self.foreign.keep(body),
             Some(whole) => (self.each)(whole),
             None => {}
         }
@@ -98,11 +98,11 @@ impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
 
 impl LedgerLog {
     /// A log of which nothing was read yet.
-    pub fn new(topic: Box<dyn Log>, key: Key) -> Self {
+    pub fn new(topic: Box<dyn Log>, key: LogKey) -> Self {
         LedgerLog {
             topic,
             key,
-            contents: Contents::default(),
+            contents: LogContents::default(),
             settled: None,
             base: None,
             newer: None,
@@ -119,7 +119,7 @@ impl LedgerLog {
         self.topic.name().to_owned()
     }
 
-    pub(super) fn contents(&self) -> &Contents {
+    pub(super) fn contents(&self) -> &LogContents {
         &self.contents
     }
 
@@ -133,7 +133,7 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If it cannot be read.
-    pub fn read(&mut self) -> Result<(), Error> {
+    pub fn read(&mut self) -> Result<(), LedgerLogError> {
         self.read_each(|_| {}, &mut |_, _| {})
     }
 
@@ -142,7 +142,10 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If it cannot be read.
-    pub(super) fn read_all(&mut self, each: impl FnMut(Whole)) -> Result<(), Error> {
+    pub(super) fn read_all(
+        &mut self,
+        each: impl FnMut(CompletedBody),
+    ) -> Result<(), LedgerLogError> {
         self.read_all_telling(each, &mut |_, _| {})
     }
 
@@ -153,19 +156,19 @@ impl LedgerLog {
     /// If it cannot be read.
     pub(super) fn read_all_telling(
         &mut self,
-        each: impl FnMut(Whole),
+        each: impl FnMut(CompletedBody),
         told: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerLogError> {
         self.topic.rewind();
         self.read_each(each, told)
     }
 
     fn read_each(
         &mut self,
-        each: impl FnMut(Whole),
+        each: impl FnMut(CompletedBody),
         told: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), Error> {
-        let mut fold = Fold {
+    ) -> Result<(), LedgerLogError> {
+        let mut fold = LogFold {
             key: &self.key,
             contents: &mut self.contents,
             foreign: &mut self.foreign,
@@ -204,18 +207,18 @@ impl LedgerLog {
         connection: &Connection,
         file: &Path,
         head: Head,
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), crate::LedgerError> {
         self.read()?;
         self.choose_base(connection, file, head.sequence)?;
         if self.base.is_none() {
             self.add_checkpoint(connection, file, head)?;
         }
         if self.base.is_none()
-            && Gap::read(connection)
-                .map_err(crate::Error::sqlite(file))?
+            && RowGap::read(connection)
+                .map_err(crate::LedgerError::sqlite(file))?
                 .is_some()
         {
-            return Err(crate::Error::damaged(
+            return Err(crate::LedgerError::damaged(
                 file,
                 "it has no checkpoint after the rows that are missing in it",
             ));
@@ -237,7 +240,7 @@ impl LedgerLog {
         file: &Path,
         head: Head,
         has_gap: bool,
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), crate::LedgerError> {
         self.read()?;
         // Of the rows in the gap only a checkpoint can take the place. Elsewhere it might be of no use: its states of noise may be those of
         // rows that were not accepted.
@@ -254,7 +257,7 @@ impl LedgerLog {
         connection: &Connection,
         file: &Path,
         head: Head,
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), crate::LedgerError> {
         let begun = Instant::now();
         loop {
             let missing = self.find_missing(connection, file)?;
@@ -275,14 +278,14 @@ impl LedgerLog {
             // Whatever was acknowledged: what was read is there.
             self.read()?;
             if self.settled != Some(first) && self.contents.row(&first.digest).is_none() {
-                return Err(Error::Unseen {
+                return Err(LedgerLogError::Unseen {
                     name: self.name(),
                     sequence: first.sequence,
                 }
                 .into());
             }
             if begun.elapsed() > LONGEST && last != head {
-                return Err(Error::Filling {
+                return Err(LedgerLogError::Filling {
                     name: self.name(),
                     row: last.sequence,
                     newest: head.sequence,
@@ -302,7 +305,7 @@ impl LedgerLog {
         &mut self,
         connection: &Connection,
         file: &Path,
-    ) -> Result<Vec<MissingRow>, crate::Error> {
+    ) -> Result<Vec<MissingRow>, crate::LedgerError> {
         let mut missing = Vec::new();
         let mut bytes = 0;
         let mut previous = self.settled;
@@ -311,7 +314,7 @@ impl LedgerLog {
         });
         let walked = pages::each_entry(connection, file, after, i64::MAX, |entry| {
             let head = entry.head;
-            let body = stored_body(connection, entry).map_err(crate::Error::sqlite(file))?;
+            let body = stored_body(connection, entry).map_err(crate::LedgerError::sqlite(file))?;
             let known = self
                 .contents
                 .row(&head.digest)
@@ -326,20 +329,20 @@ impl LedgerLog {
                 self.contents.forget_row(&head.digest);
             } else if !is_there {
                 let sealed = seal_row(&self.key, &body, previous.map(|head| head.digest))
-                    .ok_or(crate::Error::Randomness)?;
+                    .ok_or(crate::LedgerError::Randomness)?;
                 bytes += sealed.len();
                 missing.push(MissingRow { head, sealed });
             }
             previous = Some(head);
             if bytes > BYTES || missing.len() >= ROWS {
-                Err(Walk::Enough)
+                Err(WalkEnd::Enough)
             } else {
                 Ok(())
             }
         });
         match walked {
-            Err(Walk::Failed(error)) => Err(error),
-            Ok(()) | Err(Walk::Enough) => Ok(missing),
+            Err(WalkEnd::Failed(error)) => Err(error),
+            Ok(()) | Err(WalkEnd::Enough) => Ok(missing),
         }
     }
 
@@ -349,7 +352,7 @@ impl LedgerLog {
         connection: &Connection,
         file: &Path,
         head: Head,
-    ) -> Result<Vec<Head>, crate::Error> {
+    ) -> Result<Vec<Head>, crate::LedgerError> {
         self.choose_base(connection, file, head.sequence)?;
         let mut rows = Vec::new();
         for row in self.find_missing(connection, file)? {
@@ -365,7 +368,7 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If that may not have been written. Nothing rests on it: whoever does not know it publishes the same bytes again.
-    pub(crate) fn mark_published(&mut self, published: Head) -> Result<(), Error> {
+    pub(crate) fn mark_published(&mut self, published: Head) -> Result<(), LedgerLogError> {
         if self.marked == Some(published) || self.contents.is_marked(&published) {
             return Ok(());
         }
@@ -382,7 +385,11 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If that may not have been written. Nothing rests on it: whoever does not know it waits longer.
-    pub(crate) fn hand_over(&mut self, accepted: Head, at: Timestamp) -> Result<(), Error> {
+    pub(crate) fn hand_over(
+        &mut self,
+        accepted: Head,
+        at: Timestamp,
+    ) -> Result<(), LedgerLogError> {
         match seal_handover(&self.key, accepted, at) {
             Some(whole) => self.topic.append(&split_body(&whole, self.topic.largest())),
             None => Ok(()),
@@ -403,31 +410,31 @@ struct MissingRow {
 }
 
 /// Reason why a walk over the rows ends early.
-enum Walk {
+enum WalkEnd {
     Enough,
-    Failed(crate::Error),
+    Failed(crate::LedgerError),
 }
 
-impl From<crate::Error> for Walk {
-    fn from(error: crate::Error) -> Self {
-        Walk::Failed(error)
+impl From<crate::LedgerError> for WalkEnd {
+    fn from(error: crate::LedgerError) -> Self {
+        WalkEnd::Failed(error)
     }
 }
 
 /// Returns true if the log has all of a row that the disk has.
-fn has_all_of(known: &Known, body: &Body) -> bool {
+fn has_all_of(known: &KnownRow, body: &RowBody) -> bool {
     known.states >= body.states.len() && (known.has_messages || body.messages.is_none())
 }
 
 /// Reads all that the disk has of a row.
-fn stored_body(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> {
+fn stored_body(connection: &Connection, entry: LedgerEntry) -> rusqlite::Result<RowBody> {
     let sequence = entry.sequence()?;
     let messages = "SELECT key, headers, bytes FROM outbox WHERE sequence = ?1 ORDER BY place";
     let mut messages = connection.prepare(messages)?;
     let messages = messages.query_map(params![sequence], |row| {
         let bytes: Option<Vec<u8>> = row.get(2)?;
         Ok(bytes.map(|bytes| {
-            Ok(Sent {
+            Ok(BodyMessage {
                 key: row.get(0)?,
                 headers: row.get(1)?,
                 bytes,
@@ -435,16 +442,16 @@ fn stored_body(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> 
         }))
     })?;
     // One without its bytes was published by an older program.
-    let messages: Option<Vec<Sent>> = messages
+    let messages: Option<Vec<BodyMessage>> = messages
         .map(|sent| sent.and_then(Option::transpose))
         .collect::<rusqlite::Result<Option<_>>>()?;
     let states = "SELECT slot, salt, bytes FROM states WHERE sequence = ?1 ORDER BY slot";
     let mut states = connection.prepare(states)?;
     let states = states
-        .query_map(params![sequence], Noise::read)?
+        .query_map(params![sequence], RowNoise::read)?
         .collect::<rusqlite::Result<_>>()?;
     let is_dropped = messages.as_ref().is_some_and(Vec::is_empty) && pays_for_messages(&entry);
-    Ok(Body {
+    Ok(RowBody {
         entry,
         messages: messages.filter(|_| !is_dropped),
         states,
@@ -452,11 +459,11 @@ fn stored_body(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> 
 }
 
 /// Returns true if a row has paid for messages.
-fn pays_for_messages(entry: &Entry) -> bool {
+fn pays_for_messages(entry: &LedgerEntry) -> bool {
     matches!(
         entry.row(),
-        Ok(Row::Window(ClosedWindow {
-            outcome: Outcome::Released { .. },
+        Ok(LedgerRow::Window(ClosedWindow {
+            outcome: ReleaseOutcome::Released { .. },
             ..
         }))
     )

@@ -14,8 +14,8 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::place::{ClaimPlace, PlaceMemory};
-use super::seal::Compared;
-use super::{Error, Record, Witness, WitnessClaim, fold_claim};
+use super::seal::SealComparison;
+use super::{Witness, WitnessClaim, WitnessError, WitnessRecord, fold_claim};
 use crate::chain::{Digest, Head, random_bytes};
 use crate::instance::FilePlace;
 use crate::witness::seal;
@@ -38,7 +38,7 @@ impl FileWitness {
     /// # Errors
     ///
     /// If it is missing, damaged or cannot be read.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    pub fn open(path: &Path) -> Result<Self, WitnessError> {
         let mut witness = FileWitness {
             path: path.into(),
             ..FileWitness::default()
@@ -52,7 +52,7 @@ impl FileWitness {
     /// # Errors
     ///
     /// As for [`open`](Self::open).
-    pub fn open_remembering(path: &Path, memory: &Path) -> Result<Self, Error> {
+    pub fn open_remembering(path: &Path, memory: &Path) -> Result<Self, WitnessError> {
         let (memory, place) = PlaceMemory::load(memory.into(), &path.display().to_string())?;
         let mut witness = FileWitness {
             path: path.into(),
@@ -75,7 +75,7 @@ impl FileWitness {
         }
     }
 
-    fn first_line(&self) -> Result<String, Error> {
+    fn first_line(&self) -> Result<String, WitnessError> {
         let mut line = Vec::new();
         File::open(&self.path)
             .and_then(|file| BufReader::new(file).read_until(b'\n', &mut line))
@@ -86,8 +86,8 @@ impl FileWitness {
         Ok(String::from_utf8_lossy(identity).into_owned())
     }
 
-    fn damaged(&self, what: &str) -> Error {
-        Error::Damaged {
+    fn damaged(&self, what: &str) -> WitnessError {
+        WitnessError::Damaged {
             name: self.name(),
             what: what.into(),
         }
@@ -98,7 +98,7 @@ impl FileWitness {
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub fn create(path: &Path) -> Result<(), Error> {
+    pub fn create(path: &Path) -> Result<(), WitnessError> {
         let identity = random_bytes().ok_or_else(|| {
             let error = io::Error::other("the operating system provides no randomness");
             unavailable(path, &error)
@@ -107,27 +107,27 @@ impl FileWitness {
     }
 
     /// Compares the newest accepted claim with the seal; the worker of a ledger seals it before anything is published that it covers.
-    fn check_seal(&self, identity: &str, newest: Option<Head>) -> Result<(), Error> {
+    fn check_seal(&self, identity: &str, newest: Option<Head>) -> Result<(), WitnessError> {
         let sealed = seal::compare_seal(&self.path, identity, newest.as_ref())
             .map_err(|error| self.error(&error))?;
         match sealed {
-            Compared::BroughtBack { known } => {
+            SealComparison::BroughtBack { known } => {
                 let what = format!(
                     "an older state was brought back: it ends before row {known}, which it had accepted"
                 );
                 Err(self.damaged(&what))
             }
-            Compared::SealBroughtBack => {
+            SealComparison::SealBroughtBack => {
                 Err(self.damaged("its seal was copied, or an older state of it brought back"))
             }
-            Compared::Behind => match newest {
+            SealComparison::Behind => match newest {
                 Some(newest) if self.memory.is_some() => {
                     seal::renew_seal(&self.path, identity, newest)
                         .map_err(|error| self.error(&error))
                 }
                 _ => Ok(()),
             },
-            Compared::Fits => Ok(()),
+            SealComparison::Fits => Ok(()),
         }
     }
 
@@ -135,10 +135,10 @@ impl FileWitness {
         self.path.display().to_string()
     }
 
-    fn error(&self, error: &io::Error) -> Error {
+    fn error(&self, error: &io::Error) -> WitnessError {
         match error.kind() {
-            ErrorKind::NotFound => Error::Missing { name: self.name() },
-            _ => Error::Unavailable {
+            ErrorKind::NotFound => WitnessError::Missing { name: self.name() },
+            _ => WitnessError::Unavailable {
                 name: self.name(),
                 why: error.to_string(),
             },
@@ -146,8 +146,8 @@ impl FileWitness {
     }
 }
 
-fn unavailable(path: &Path, error: &io::Error) -> Error {
-    Error::Unavailable {
+fn unavailable(path: &Path, error: &io::Error) -> WitnessError {
+    WitnessError::Unavailable {
         name: path.display().to_string(),
         why: error.to_string(),
     }
@@ -190,7 +190,7 @@ fn append_line(path: &Path, claim: &WitnessClaim) -> io::Result<()> {
 }
 
 impl Witness for FileWitness {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, WitnessError> {
         let identity = self.first_line()?;
         let from = match &self.place {
             Some(place) => place.offset,
@@ -216,12 +216,12 @@ impl Witness for FileWitness {
             let Some(line) = line.strip_suffix(b"\n") else {
                 continue;
             };
-            let claim = match Record::decode(line) {
-                Record::Claim(claim) => claim,
-                Record::OfAnotherVersion => {
-                    return Err(Error::OfAnotherVersion { name: self.name() });
+            let claim = match WitnessRecord::decode(line) {
+                WitnessRecord::Claim(claim) => claim,
+                WitnessRecord::OfAnotherVersion => {
+                    return Err(WitnessError::OfAnotherVersion { name: self.name() });
                 }
-                Record::Stray => continue,
+                WitnessRecord::Stray => continue,
             };
             let newest = fold_claim(accepted, claim);
             if newest != accepted {
@@ -248,7 +248,7 @@ impl Witness for FileWitness {
         Ok(accepted)
     }
 
-    fn identity(&mut self) -> Result<String, Error> {
+    fn identity(&mut self) -> Result<String, WitnessError> {
         if !self.is_bound {
             return Ok(self.identity.clone());
         }
@@ -256,7 +256,7 @@ impl Witness for FileWitness {
         Ok(format!("{} {file}", self.identity))
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), WitnessError> {
         append_line(&self.path, claim).map_err(|error| self.error(&error))
     }
 }

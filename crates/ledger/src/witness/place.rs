@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Error;
+use super::WitnessError;
 use crate::chain::{Digest, Head};
 use crate::private;
 
@@ -46,7 +46,7 @@ impl PlaceMemory {
     /// # Errors
     ///
     /// If it is there and cannot be read: without it a loss may go unnoticed.
-    pub fn load(path: PathBuf, name: &str) -> Result<(Self, Option<ClaimPlace>), Error> {
+    pub fn load(path: PathBuf, name: &str) -> Result<(Self, Option<ClaimPlace>), WitnessError> {
         let text = match fs::read(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 let why = format!(
@@ -54,7 +54,7 @@ impl PlaceMemory {
                      the ledger: check the volume and let its user read the file, and do not delete it",
                     path.display()
                 );
-                return Err(Error::Refused {
+                return Err(WitnessError::Refused {
                     name: name.to_owned(),
                     why,
                 });

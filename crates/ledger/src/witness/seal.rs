@@ -15,7 +15,7 @@ use crate::instance::FilePlace;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Seal {
+struct WitnessSeal {
     /// The random identity of the witness.
     witness: String,
     /// The newest accepted claim when it was made.
@@ -26,7 +26,7 @@ struct Seal {
 
 /// Result of the comparison of a witness with its seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum SealComparison {
     /// There is none, or it does not know the newest claim yet.
     Behind,
     Fits,
@@ -47,29 +47,29 @@ pub(super) fn compare_seal(
     path: &Path,
     witness: &str,
     newest: Option<&Head>,
-) -> io::Result<Compared> {
+) -> io::Result<SealComparison> {
     let file = file_of(path);
     let text = match fs::read(&file) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Compared::Behind),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(SealComparison::Behind),
         Err(error) => return Err(error),
     };
-    let seal = serde_json::from_slice::<Seal>(&text)
+    let seal = serde_json::from_slice::<WitnessSeal>(&text)
         .ok()
         .filter(|seal| seal.witness == witness);
-    let Some(Seal {
+    let Some(WitnessSeal {
         head: known, place, ..
     }) = seal
     else {
-        return Ok(Compared::Behind);
+        return Ok(SealComparison::Behind);
     };
     if place != FilePlace::of_file(&file)? {
-        return Ok(Compared::SealBroughtBack);
+        return Ok(SealComparison::SealBroughtBack);
     }
     Ok(match newest {
-        Some(newest) if *newest == known => Compared::Fits,
-        Some(newest) if newest.sequence > known.sequence => Compared::Behind,
-        _ => Compared::BroughtBack {
+        Some(newest) if *newest == known => SealComparison::Fits,
+        Some(newest) if newest.sequence > known.sequence => SealComparison::Behind,
+        _ => SealComparison::BroughtBack {
             known: known.sequence,
         },
     })
@@ -84,7 +84,7 @@ pub(super) fn renew_seal(path: &Path, witness: &str, newest: Head) -> io::Result
     let file = file_of(path);
     let draft = file.with_extension(format!("seal.{}", std::process::id()));
     let mut made = File::create(&draft)?;
-    let seal = Seal {
+    let seal = WitnessSeal {
         witness: witness.to_owned(),
         head: newest,
         place: FilePlace::of_file(&draft)?,

@@ -30,7 +30,7 @@ use bernstream_synopsis::price::Price;
 /// A block that cannot pay.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the block {} to {} has spent {spent} of {total} and cannot pay {price}", block.start, block.end)]
-pub struct Exhausted {
+pub struct ExhaustedBlock {
     pub block: Span,
     pub spent: Price,
     pub price: Price,
@@ -58,7 +58,7 @@ pub fn quote_window(
     prices: impl IntoIterator<Item = (Span, Price)>,
     spent: impl Fn(Span) -> Price,
     total: Price,
-) -> Result<Vec<ChargedBlock>, Exhausted> {
+) -> Result<Vec<ChargedBlock>, ExhaustedBlock> {
     let mut blocks: BTreeMap<Span, ChargedBlock> = BTreeMap::new();
     for (block, price) in prices {
         let charged = blocks.entry(block).or_insert(ChargedBlock {
@@ -66,7 +66,7 @@ pub fn quote_window(
             price: total.zero_of_kind(),
             spent: spent(block),
         });
-        let refused = Exhausted {
+        let refused = ExhaustedBlock {
             block,
             spent: charged.spent,
             price,
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
     use bernstream_synopsis::clock::Timestamp;
-    use bernstream_synopsis::grid::Grid;
+    use bernstream_synopsis::grid::SpanGrid;
 
     /// A window that was released, and its price.
     type Released = (Span, Price);
@@ -113,8 +113,8 @@ mod tests {
         }
     }
 
-    fn grid(origin: i64, length: u64) -> Grid {
-        Grid::new(
+    fn grid(origin: i64, length: u64) -> SpanGrid {
+        SpanGrid::new(
             Timestamp::from_micros(origin),
             Duration::from_micros(length),
         )
@@ -149,7 +149,7 @@ mod tests {
     }
 
     /// The most that any unit loses, part by part: each unit has a record at every time of its block.
-    fn worst_unit(released: &[Released], blocks: Grid, times: std::ops::Range<i64>) -> Parts {
+    fn worst_unit(released: &[Released], blocks: SpanGrid, times: std::ops::Range<i64>) -> Parts {
         let mut lost: BTreeMap<Span, BTreeMap<Span, Parts>> = BTreeMap::new();
         for time in times.map(Timestamp::from_micros) {
             for &(window, price) in released
@@ -242,7 +242,7 @@ mod tests {
         let refused = quoted([one, four]).unwrap_err();
         assert_eq!(
             refused,
-            Exhausted {
+            ExhaustedBlock {
                 block: second,
                 spent: four,
                 price: one,

@@ -13,7 +13,7 @@
 
 use super::concentrated::round_up;
 use super::gaussian::{DrawnNoise, round_up_delta};
-use super::loss::{Losses, PrivacyLoss};
+use super::loss::{PrivacyLoss, PrivacyLosses};
 use crate::calibrate::Scale;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
@@ -31,7 +31,7 @@ pub enum ReleaseClass {
 
 /// Classes with the number of their slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan(Vec<(ReleaseClass, u64)>);
+pub struct AccountantPlan(Vec<(ReleaseClass, u64)>);
 
 /// `10^-12` of epsilon, and this part of delta, pay for the constants of the samplers: `(N + 1) 2^-97` for each of up to `2^40` releases of up to
 /// `2^15` values, or the like.
@@ -40,7 +40,7 @@ const SAMPLER: f64 = 1e-12;
 /// The most windows that [`longest`] tells apart from any number.
 const MOST_WINDOWS: u64 = 1 << 40;
 
-impl Plan {
+impl AccountantPlan {
     /// Equal classes are one, with all their slots.
     pub fn new(classes: impl IntoIterator<Item = (ReleaseClass, u64)>) -> Self {
         let mut plan: Vec<(ReleaseClass, u64)> = Vec::new();
@@ -50,7 +50,7 @@ impl Plan {
                 None => plan.push((class, count)),
             }
         }
-        Plan(plan)
+        AccountantPlan(plan)
     }
 
     pub fn classes(&self) -> &[(ReleaseClass, u64)] {
@@ -114,13 +114,13 @@ impl Plan {
 
     /// Losses of the classes. Those of Gaussian noise are apart from the continuous law by how discrete the noise is.
     #[expect(clippy::cast_precision_loss, reason = "rounded up")]
-    fn losses(&self) -> Losses {
+    fn losses(&self) -> PrivacyLosses {
         let parts = self.0.iter().map(|&(class, count)| (class.loss(), count));
         let apart = self.0.iter().map(|(class, count)| match class {
             ReleaseClass::Gaussian { drawn, .. } => drawn.total_variation() * *count as f64,
             _ => 0.0,
         });
-        Losses::new(parts).with_variation(apart.sum())
+        PrivacyLosses::new(parts).with_variation(apart.sum())
     }
 }
 
@@ -180,5 +180,5 @@ fn is_plan_within(
     let classes = window
         .iter()
         .map(|&(class, count)| (class, count.saturating_mul(windows)));
-    Plan::new(classes).is_within(epsilon, delta)
+    AccountantPlan::new(classes).is_within(epsilon, delta)
 }

@@ -8,12 +8,12 @@ use std::num::NonZeroU64;
 
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::fraction::Fraction;
-use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::grid::{Span, SpanGrid};
 use bernstream_synopsis::price::Price;
 
 /// Prices of one release for its windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum PricePolicy {
     /// One price for every window, until the total is spent.
     Fixed(Price),
     /// A share of the total, divided evenly among so many windows; the later ones of the block have nothing.
@@ -29,19 +29,19 @@ pub enum Policy {
     },
 }
 
-impl Policy {
+impl PricePolicy {
     /// Price that window `n` of a block may have; `None` where it is over, or where a part of the share comes to nothing.
     ///
     /// It never rises with `n`: a window that meets several blocks may cost what the largest of its numbers says.
     pub fn window_price(&self, n: u64) -> Option<Price> {
         match *self {
-            Policy::Fixed(price) => Some(price),
-            Policy::Horizon { windows, .. } if n >= windows.get() => None,
-            Policy::Horizon { share, windows } => {
+            PricePolicy::Fixed(price) => Some(price),
+            PricePolicy::Horizon { windows, .. } if n >= windows.get() => None,
+            PricePolicy::Horizon { share, windows } => {
                 let price = share.map_parts(|count| count / windows);
                 has_every_part_of(share, price).then_some(price)
             }
-            Policy::Decaying { share, half_after } => {
+            PricePolicy::Decaying { share, half_after } => {
                 let n = u128::from(n);
                 let m = u128::from(half_after.get());
                 // Where it does not fit it is more than any share of 64 bits times `m`.
@@ -64,7 +64,7 @@ impl Policy {
         is_enough: impl Fn(Price) -> bool,
     ) -> Option<u64> {
         let paid = match *self {
-            Policy::Fixed(price) if is_enough(price) => times_within(price, total),
+            PricePolicy::Fixed(price) if is_enough(price) => times_within(price, total),
             _ => first_over(|n| !self.window_price(n).is_some_and(&is_enough)),
         };
         windows.is_none_or(|windows| paid < windows).then_some(paid)
@@ -73,7 +73,7 @@ impl Policy {
 
 /// The number of `window` in a block that it meets, from 0: how many windows met the block before it, from `first` on, the
 /// start of the first window that there is. A matter of the grid alone: those that were withheld count too.
-pub fn window_number(windows: Grid, block: Span, first: Timestamp, window: Span) -> u64 {
+pub fn window_number(windows: SpanGrid, block: Span, first: Timestamp, window: Span) -> u64 {
     let begin = windows.span_of(block.start).start.max(first);
     let number = window.start.since(begin).as_micros() / windows.length().as_micros().max(1);
     u64::try_from(number).unwrap_or(u64::MAX)
@@ -216,8 +216,9 @@ mod tests {
             (4, 6, 0, 9),
             (5, 5, 3, 0),
         ] {
-            let grid =
-                |length| Grid::new(at(origin), std::time::Duration::from_micros(length)).unwrap();
+            let grid = |length| {
+                SpanGrid::new(at(origin), std::time::Duration::from_micros(length)).unwrap()
+            };
             let windows = grid(length);
             let blocks = Blocks::from(grid(per));
             let first = windows.first_from(at(begin));
@@ -241,13 +242,13 @@ mod tests {
         }
     }
 
-    fn policy(which: bool, share: Price, count: u64) -> Policy {
+    fn policy(which: bool, share: Price, count: u64) -> PricePolicy {
         match which {
-            true => Policy::Horizon {
+            true => PricePolicy::Horizon {
                 share,
                 windows: some(count),
             },
-            false => Policy::Decaying {
+            false => PricePolicy::Decaying {
                 share,
                 half_after: some(count),
             },
@@ -308,7 +309,7 @@ mod tests {
         #[test]
         fn a_fixed_price_lasts_as_long_as_the_total(kind in 0_usize..4, one in [1_u64..50, 1_u64..50], total in [0_u64..900, 0_u64..900]) {
             let (one, total) = (price(kind, one), price(kind, total));
-            let lasts = Policy::Fixed(one).paid_windows(total, None, always).unwrap();
+            let lasts = PricePolicy::Fixed(one).paid_windows(total, None, always).unwrap();
             let sum = |count| (0..count).try_fold(total.zero_of_kind(), |sum, _| sum.checked_add(one)).unwrap();
             prop_assert!(sum(lasts).is_within(total) && !sum(lasts + 1).is_within(total), "{} {} {}", one, total, lasts);
         }
@@ -333,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_year_of_hours_is_divided_evenly_and_over_when_it_is_over() {
-        let policy = Policy::Horizon {
+        let policy = PricePolicy::Horizon {
             share: pure("1"),
             windows: some(8760),
         };
@@ -352,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_decaying_series_spends_half_of_its_share_in_time_and_goes_on_for_centuries() {
-        let policy = Policy::Decaying {
+        let policy = PricePolicy::Decaying {
             share: pure("1"),
             half_after: some(168),
         };
@@ -403,21 +404,21 @@ mod tests {
 
     #[test]
     fn windows_of_a_day_that_a_fixed_price_pays_for() {
-        let fixed = |text| Policy::Fixed(pure(text)).paid_windows(pure("1"), Some(24), always);
+        let fixed = |text| PricePolicy::Fixed(pure(text)).paid_windows(pure("1"), Some(24), always);
         assert_eq!(
             (fixed("0.04"), fixed("0.05"), fixed("1.1")),
             (None, Some(20), Some(0))
         );
         assert_eq!(
-            Policy::Fixed(Price::SLOT).paid_windows(Price::Slots(24), Some(24), always),
+            PricePolicy::Fixed(Price::SLOT).paid_windows(Price::Slots(24), Some(24), always),
             None
         );
         assert_eq!(
-            Policy::Fixed(Price::SLOT).paid_windows(pure("1"), Some(24), always),
+            PricePolicy::Fixed(Price::SLOT).paid_windows(pure("1"), Some(24), always),
             Some(0)
         );
         assert_eq!(
-            Policy::Fixed(pure("0.01")).paid_windows(pure("1"), None, |_| false),
+            PricePolicy::Fixed(pure("0.01")).paid_windows(pure("1"), None, |_| false),
             Some(0)
         );
     }

@@ -1,6 +1,6 @@
 //! The scale of noise, and the one that a price of pure differential privacy buys.
 
-use crate::error::Error;
+use crate::error::NoiseError;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::amount::Epsilon;
 
@@ -39,20 +39,20 @@ impl Scale {
     /// # Errors
     ///
     /// If the sensitivity or the price is 0, or the scale would exceed [`Scale::LARGEST`].
-    pub fn for_price(sensitivity: Sensitivity, price: Epsilon) -> Result<Self, Error> {
+    pub fn for_price(sensitivity: Sensitivity, price: Epsilon) -> Result<Self, NoiseError> {
         const QUADRILLION: u128 = 1_000_000_000_000_000;
         if sensitivity.0 == 0 {
-            return Err(Error::NoSensitivity);
+            return Err(NoiseError::NoSensitivity);
         }
         let noise_alone = (1000 * u128::from(price.trillionths()))
             .checked_sub(1)
-            .ok_or(Error::NoPrice)?;
+            .ok_or(NoiseError::NoPrice)?;
         // At most 2^64 * 2^50.
         let sixteenths = (u128::from(sensitivity.0) * QUADRILLION).div_ceil(16 * noise_alone);
         u64::try_from(16 * sixteenths)
             .ok()
             .and_then(Scale::new)
-            .ok_or(Error::TooMuchNoise { price })
+            .ok_or(NoiseError::TooMuchNoise { price })
     }
 }
 

@@ -4,34 +4,34 @@ use std::fmt;
 
 use super::blt::Blt;
 use super::fir::Fir;
-use super::tree::Tree;
+use super::tree::NoiseTree;
 
 /// A causal map from fresh noise to the noise `w` of the panes, and after how many panes it begins anew.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlation {
-    pub(super) kind: Kind,
+    pub(super) kind: CorrelationKind,
     pub(super) longest: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum CorrelationKind {
     /// Every pane has fresh noise.
     Independent,
     Blt(&'static Blt),
     Fir(Fir),
-    Tree(Tree),
+    Tree(NoiseTree),
 }
 
 /// Noise that is remembered. Secret: with what was published it tells the exact values.
 ///
 /// `Debug` shows no values.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Memory {
+pub struct NoiseMemory {
     pub(super) step: u64,
     pub(super) noise: Vec<Vec<i128>>,
 }
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for NoiseMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -45,7 +45,7 @@ impl fmt::Debug for Memory {
 impl Correlation {
     pub fn independent() -> Self {
         Correlation {
-            kind: Kind::Independent,
+            kind: CorrelationKind::Independent,
             longest: u64::MAX,
         }
     }
@@ -53,29 +53,29 @@ impl Correlation {
     /// `longest` is how many panes the rounding is paid for.
     pub fn blt(blt: &'static Blt, longest: u64) -> Self {
         Correlation {
-            kind: Kind::Blt(blt),
+            kind: CorrelationKind::Blt(blt),
             longest: longest.max(1),
         }
     }
 
     pub fn fir(fir: Fir) -> Self {
         Correlation {
-            kind: Kind::Fir(fir),
+            kind: CorrelationKind::Fir(fir),
             longest: u64::MAX,
         }
     }
 
-    pub fn tree(tree: Tree) -> Self {
+    pub fn tree(tree: NoiseTree) -> Self {
         let longest = tree.capacity().max(1);
         Correlation {
-            kind: Kind::Tree(tree),
+            kind: CorrelationKind::Tree(tree),
             longest,
         }
     }
 
     /// Memory before the first pane.
-    pub fn empty_memory(&self, values: usize) -> Memory {
-        Memory {
+    pub fn empty_memory(&self, values: usize) -> NoiseMemory {
+        NoiseMemory {
             step: 0,
             noise: vec![vec![0; values]; self.vector_count()],
         }
@@ -84,19 +84,19 @@ impl Correlation {
     /// Number of vectors of noise that are remembered.
     pub(super) fn vector_count(&self) -> usize {
         match &self.kind {
-            Kind::Independent => 0,
-            Kind::Blt(blt) => blt.buffers(),
-            Kind::Fir(fir) => fir.reach(),
-            Kind::Tree(tree) => tree.levels(),
+            CorrelationKind::Independent => 0,
+            CorrelationKind::Blt(blt) => blt.buffers(),
+            CorrelationKind::Fir(fir) => fir.reach(),
+            CorrelationKind::Tree(tree) => tree.levels(),
         }
     }
 
     /// Number of vectors of fresh noise that a pane is in; `None` where each is in many, a part of it.
     pub fn nodes_of_a_pane(&self) -> Option<usize> {
         match &self.kind {
-            Kind::Independent => Some(1),
-            Kind::Tree(tree) => Some(tree.levels()),
-            Kind::Blt(_) | Kind::Fir(_) => None,
+            CorrelationKind::Independent => Some(1),
+            CorrelationKind::Tree(tree) => Some(tree.levels()),
+            CorrelationKind::Blt(_) | CorrelationKind::Fir(_) => None,
         }
     }
 
@@ -104,9 +104,9 @@ impl Correlation {
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub fn norm_squared(&self) -> Option<f64> {
         let squared = match &self.kind {
-            Kind::Blt(blt) => blt.norm_squared(),
-            Kind::Fir(fir) => fir.norm_squared(),
-            Kind::Independent | Kind::Tree(_) => return None,
+            CorrelationKind::Blt(blt) => blt.norm_squared(),
+            CorrelationKind::Fir(fir) => fir.norm_squared(),
+            CorrelationKind::Independent | CorrelationKind::Tree(_) => return None,
         };
         Some(squared as f64 / 2_f64.powi(64))
     }
@@ -115,7 +115,7 @@ impl Correlation {
     /// node that the pane completes.
     pub fn next_noise(
         &self,
-        memory: &mut Memory,
+        memory: &mut NoiseMemory,
         draw: &mut dyn FnMut() -> Vec<i128>,
     ) -> Vec<i128> {
         let position = memory.step % self.longest;
@@ -125,18 +125,18 @@ impl Correlation {
             }
         }
         let noise = match &self.kind {
-            Kind::Independent => draw(),
-            Kind::Blt(blt) => {
+            CorrelationKind::Independent => draw(),
+            CorrelationKind::Blt(blt) => {
                 let mut noise = draw();
                 blt.correlate(&mut memory.noise, &mut noise);
                 noise
             }
-            Kind::Fir(fir) => {
+            CorrelationKind::Fir(fir) => {
                 let mut noise = draw();
                 fir.correlate(position, &mut memory.noise, &mut noise);
                 noise
             }
-            Kind::Tree(tree) => tree.correlate(position, &mut memory.noise, draw),
+            CorrelationKind::Tree(tree) => tree.correlate(position, &mut memory.noise, draw),
         };
         memory.step += 1;
         noise
@@ -147,10 +147,16 @@ impl Correlation {
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub(super) fn row_variance(&self, panes: u64, over: Option<u32>) -> f64 {
         match &self.kind {
-            Kind::Independent => over.map_or(panes, |over| panes.min(over.into())) as f64,
-            Kind::Blt(blt) => self.row_since_begun(panes, |panes| blt.row_variance(panes)),
-            Kind::Fir(fir) => fir.row_variance(panes),
-            Kind::Tree(tree) => self.row_since_begun(panes, |panes| tree.row_variance(panes)),
+            CorrelationKind::Independent => {
+                over.map_or(panes, |over| panes.min(over.into())) as f64
+            }
+            CorrelationKind::Blt(blt) => {
+                self.row_since_begun(panes, |panes| blt.row_variance(panes))
+            }
+            CorrelationKind::Fir(fir) => fir.row_variance(panes),
+            CorrelationKind::Tree(tree) => {
+                self.row_since_begun(panes, |panes| tree.row_variance(panes))
+            }
         }
     }
 
@@ -170,20 +176,20 @@ impl Correlation {
     /// Numbers that make it this one and no other.
     pub(super) fn numbers(&self) -> Vec<u64> {
         let kind = match &self.kind {
-            Kind::Independent => 0,
-            Kind::Blt(_) => 1,
-            Kind::Fir(_) => 2,
-            Kind::Tree(_) => 3,
+            CorrelationKind::Independent => 0,
+            CorrelationKind::Blt(_) => 1,
+            CorrelationKind::Fir(_) => 2,
+            CorrelationKind::Tree(_) => 3,
         };
         let rest = match &self.kind {
-            Kind::Independent => Vec::new(),
-            Kind::Blt(blt) => blt.identifying_numbers(),
-            Kind::Fir(fir) => fir
+            CorrelationKind::Independent => Vec::new(),
+            CorrelationKind::Blt(blt) => blt.identifying_numbers(),
+            CorrelationKind::Fir(fir) => fir
                 .coefficients()
                 .iter()
                 .map(|c| c.cast_unsigned())
                 .collect(),
-            Kind::Tree(tree) => tree.numbers(),
+            CorrelationKind::Tree(tree) => tree.numbers(),
         };
         [&[kind, self.longest], rest.as_slice()].concat()
     }

@@ -2,10 +2,10 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::correlation::Memory;
-use super::error::Error;
-use super::series::{Series, WindowKind};
-use super::state::State;
+use super::correlation::NoiseMemory;
+use super::error::SeriesError;
+use super::series::{CalibratedSeries, SeriesKind};
+use super::state::SeriesState;
 
 const VERSION: u8 = 2;
 /// Kept one pane more of a hopping series, which no step needs.
@@ -15,9 +15,9 @@ const DIGEST: usize = 16;
 const HEAD: usize = 1 + DIGEST + 8 + 8;
 const NUMBER: usize = size_of::<i128>();
 
-impl State {
+impl SeriesState {
     /// Always of [`Series::state_bytes`], whatever the values. Not encrypted.
-    pub fn to_bytes(&self, series: &Series) -> Vec<u8> {
+    pub fn to_bytes(&self, series: &CalibratedSeries) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(series.state_bytes(self.values));
         bytes.push(VERSION);
         bytes.extend(series_fingerprint(series));
@@ -34,28 +34,28 @@ impl State {
     /// # Errors
     ///
     /// If the bytes are damaged, of another version, or were written by a series with other noise, panes or correlation.
-    pub fn from_bytes(series: &Series, bytes: &[u8]) -> Result<State, Error> {
+    pub fn from_bytes(series: &CalibratedSeries, bytes: &[u8]) -> Result<SeriesState, SeriesError> {
         let version = match bytes.first() {
             Some(&version @ (FIRST_VERSION | VERSION)) => version,
-            Some(&version) => return Err(Error::StateVersion { version }),
-            None => return Err(Error::StateDamaged),
+            Some(&version) => return Err(SeriesError::StateVersion { version }),
+            None => return Err(SeriesError::StateDamaged),
         };
         let (written, sum) = bytes
             .split_last_chunk::<DIGEST>()
-            .ok_or(Error::StateDamaged)?;
+            .ok_or(SeriesError::StateDamaged)?;
         if short_digest(written) != *sum || written.len() < HEAD {
-            return Err(Error::StateDamaged);
+            return Err(SeriesError::StateDamaged);
         }
         let (head, body) = written.split_at(HEAD);
         if head[1..=DIGEST] != series_fingerprint(series) {
-            return Err(Error::StateForeign);
+            return Err(SeriesError::StateForeign);
         }
         let step = number_at(head, 1 + DIGEST);
-        let values =
-            usize::try_from(number_at(head, 1 + DIGEST + 8)).map_err(|_| Error::StateDamaged)?;
+        let values = usize::try_from(number_at(head, 1 + DIGEST + 8))
+            .map_err(|_| SeriesError::StateDamaged)?;
         let of_memory = series.correlation.vector_count();
         let one_more = usize::from(
-            version == FIRST_VERSION && matches!(series.over(), WindowKind::Hopping { .. }),
+            version == FIRST_VERSION && matches!(series.over(), SeriesKind::Hopping { .. }),
         );
         let vectors = of_memory + series.kept_vectors() + one_more;
         if values
@@ -63,7 +63,7 @@ impl State {
             .and_then(|n| n.checked_mul(NUMBER))
             != Some(body.len())
         {
-            return Err(Error::StateDamaged);
+            return Err(SeriesError::StateDamaged);
         }
         let (numbers, _) = body.as_chunks::<NUMBER>();
         let mut numbers = numbers.iter().map(|number| i128::from_le_bytes(*number));
@@ -74,8 +74,8 @@ impl State {
         if one_more > 0 {
             published = without_oldest(&published, step);
         }
-        Ok(State {
-            memory: Memory { step, noise: read },
+        Ok(SeriesState {
+            memory: NoiseMemory { step, noise: read },
             published,
             values,
         })
@@ -103,7 +103,7 @@ fn without_oldest(ring: &[Vec<i128>], step: u64) -> Vec<Vec<i128>> {
     left
 }
 
-impl Series {
+impl CalibratedSeries {
     /// Number of bytes that [`State::to_bytes`] takes, and memory about as much: 16 bytes a number.
     pub fn state_bytes(&self, values: usize) -> usize {
         HEAD + (self.correlation.vector_count() + self.kept_vectors()) * values * NUMBER + DIGEST
@@ -111,7 +111,7 @@ impl Series {
 }
 
 /// Digest that tells series apart, but for the number of values.
-fn series_fingerprint(series: &Series) -> [u8; DIGEST] {
+fn series_fingerprint(series: &CalibratedSeries) -> [u8; DIGEST] {
     let bytes: Vec<u8> = series
         .numbers()
         .iter()

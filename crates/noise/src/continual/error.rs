@@ -1,13 +1,13 @@
 //! Reasons why there can be no series, or its state cannot be read.
 
-use crate::error::Error as NoiseError;
+use crate::error::NoiseError;
 
 /// The longest window of a hopping series, in panes.
 pub const MOST_PANES: u32 = 2048;
 
 /// Reasons why there can be no series, or its state cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SeriesError {
     #[error(transparent)]
     Mechanism(#[from] NoiseError),
     #[error(

@@ -2,9 +2,9 @@
 
 use num_bigint::BigUint;
 
-use super::error::Error;
+use super::error::SeriesError;
 use crate::calibrated::Mechanism;
-use crate::error::Error as NoiseError;
+use crate::error::NoiseError;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::Rho;
 use bernstream_synopsis::law::NoiseDistribution;
@@ -14,7 +14,7 @@ use bernstream_synopsis::price::Price;
 const MOST_DRAWS: u64 = 1 << 36;
 
 /// Return of a change of one pane in the fresh noise of it and of later panes.
-pub(super) struct Spread {
+pub(super) struct ChangeSpread {
     /// At least the squared 2-norm of a column, in units of `2^-64`.
     pub norm_squared: u128,
     /// Distance by which rounding can move any one of the values of any one pane.
@@ -26,7 +26,7 @@ pub(super) struct Spread {
 
 /// Noise that pays for a series.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Guarded {
+pub(super) struct GuardedNoise {
     pub noise: Mechanism,
     /// The series is kept in units of `2^-bits` of the grid.
     pub bits: u32,
@@ -49,8 +49,8 @@ pub(super) fn calibrate_guarded(
     values: usize,
     panes: u32,
     price: Price,
-    spread: &Spread,
-) -> Result<Guarded, Error> {
+    spread: &ChangeSpread,
+) -> Result<GuardedNoise, SeriesError> {
     let most = spread.most.min(MOST_DRAWS / values.max(1) as u64).max(1);
     let least = spread.least.min(most);
     let squared = BigUint::from(change).pow(2) * panes.max(1) * spread.norm_squared;
@@ -74,18 +74,18 @@ pub(super) fn calibrate_guarded(
             price,
         ) {
             Ok(noise) if longest >= least => {
-                return Ok(Guarded {
+                return Ok(GuardedNoise {
                     noise,
                     bits,
                     longest,
                 });
             }
             // With fewer bits there would be still less room.
-            Ok(_) => return Err(Error::Rounding { longest, least }),
+            Ok(_) => return Err(SeriesError::Rounding { longest, least }),
             Err(error) => refused = Some(error),
         }
     }
-    Err(refused.map_or(Error::Change { change }, Error::Mechanism))
+    Err(refused.map_or(SeriesError::Change { change }, SeriesError::Mechanism))
 }
 
 /// Under `rho`, `2^-20` of it and `10^-12` pay for the constants of the sampler instead of what a single release takes for

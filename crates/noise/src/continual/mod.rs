@@ -34,7 +34,7 @@ mod series;
 mod state;
 pub mod tree;
 
-pub use correlation::{Correlation, Memory};
-pub use error::{Error, MOST_PANES};
-pub use series::{Series, WindowKind};
-pub use state::State;
+pub use correlation::{Correlation, NoiseMemory};
+pub use error::{MOST_PANES, SeriesError};
+pub use series::{CalibratedSeries, SeriesKind};
+pub use state::SeriesState;

@@ -2,27 +2,27 @@
 
 use super::blt::Blt;
 use super::correlation::Correlation;
-use super::error::{Error, MOST_PANES};
+use super::error::{MOST_PANES, SeriesError};
 use super::fir::Fir;
-use super::guarded::{Guarded, Spread};
+use super::guarded::{ChangeSpread, GuardedNoise};
 use super::rounding::round_to_bits;
-use super::state::State;
-use super::tree::Tree;
+use super::state::SeriesState;
+use super::tree::NoiseTree;
 use crate::Exact;
 use crate::calibrated::Mechanism;
 use crate::continual::guarded;
-use crate::error::Error as NoiseError;
+use crate::error::NoiseError;
 use crate::noise::{Generator, own_rho};
 use crate::noisy::Noisy;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::{Epsilon, Rho};
-use bernstream_synopsis::description::Fresh;
+use bernstream_synopsis::description::FreshNoise;
 use bernstream_synopsis::law::NoiseDistribution;
 use bernstream_synopsis::price::Price;
 
 /// Panes over which a release of a series speaks. One pane alone needs no series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WindowKind {
+pub enum SeriesKind {
     /// All since the series began.
     Cumulative,
     /// The last `panes`; while there are fewer, those.
@@ -42,15 +42,15 @@ const LONGEST: u64 = 1 << 30;
 /// A series does not end. A tree that is full, or a BLT whose rounding is used up, is followed by a new one that goes on from
 /// what was published; the variance of what was published then stays in.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
-    over: WindowKind,
+pub struct CalibratedSeries {
+    over: SeriesKind,
     pub(super) correlation: Correlation,
     noise: Mechanism,
     /// Noisy panes are in units of `2^-bits` of the grid.
     bits: u32,
 }
 
-impl Series {
+impl CalibratedSeries {
     /// `change` is `Target::sensitivity_in` of one pane: what a unit changes there in all keys together. `values` is how many
     /// values that can be, those of all keys that a unit can be in. `panes_a_unit` is how many panes a unit can be in, 1 for
     /// records, each of which is charged `price`. `horizon` is for how many panes the error of a cumulative series is
@@ -60,15 +60,15 @@ impl Series {
     ///
     /// If the window has too many panes, the price buys no such noise, or it does not pay for the rounding of a whole series.
     pub fn calibrated(
-        over: WindowKind,
+        over: SeriesKind,
         law: NoiseDistribution,
         change: Sensitivity,
         values: usize,
         panes_a_unit: u32,
         price: Price,
         horizon: u64,
-    ) -> Result<Series, Error> {
-        let request = Request {
+    ) -> Result<CalibratedSeries, SeriesError> {
+        let request = SeriesRequest {
             over,
             law,
             change,
@@ -78,13 +78,13 @@ impl Series {
         };
         let is_gaussian = law == NoiseDistribution::DiscreteGaussian;
         match over {
-            WindowKind::Hopping { panes } if !(1..=MOST_PANES).contains(&panes) => {
-                Err(Error::Panes { panes })
+            SeriesKind::Hopping { panes } if !(1..=MOST_PANES).contains(&panes) => {
+                Err(SeriesError::Panes { panes })
             }
-            WindowKind::Hopping { panes: panes @ 2.. } if is_gaussian => {
+            SeriesKind::Hopping { panes: panes @ 2.. } if is_gaussian => {
                 let fir = Fir::for_panes(panes as usize);
                 let later = u64::from(2 * panes - 1);
-                let found = request.guarded(&Spread {
+                let found = request.guarded(&ChangeSpread {
                     norm_squared: fir.norm_squared(),
                     drift: 1,
                     least: later,
@@ -92,12 +92,12 @@ impl Series {
                 })?;
                 Ok(request.correlated(Correlation::fir(fir), found))
             }
-            WindowKind::Hopping { .. } => request.plain(Correlation::independent(), price),
-            WindowKind::Cumulative if is_gaussian => {
+            SeriesKind::Hopping { .. } => request.plain(Correlation::independent(), price),
+            SeriesKind::Cumulative if is_gaussian => {
                 let Some(blt) = Blt::for_horizon(horizon) else {
                     return request.plain(Correlation::independent(), price);
                 };
-                let found = request.guarded(&Spread {
+                let found = request.guarded(&ChangeSpread {
                     norm_squared: blt.norm_squared(),
                     drift: blt.rounding_drift(),
                     least: horizon,
@@ -105,8 +105,8 @@ impl Series {
                 })?;
                 Ok(request.correlated(Correlation::blt(blt, found.longest), found))
             }
-            WindowKind::Cumulative => {
-                let tree = Tree::for_horizon(horizon);
+            SeriesKind::Cumulative => {
+                let tree = NoiseTree::for_horizon(horizon);
                 if tree.levels() == 1 {
                     return request.plain(Correlation::independent(), price);
                 }
@@ -137,9 +137,9 @@ impl Series {
         clippy::cast_precision_loss,
         reason = "a scale to show; the noise itself is drawn from the integer"
     )]
-    pub fn describe_noise(&self, grid: f64) -> Fresh {
+    pub fn describe_noise(&self, grid: f64) -> FreshNoise {
         let unit = grid / (1_u64 << self.bits) as f64;
-        Fresh {
+        FreshNoise {
             scale: self.noise.scale().units() as f64 * unit,
             nodes: self.correlation.nodes_of_a_pane().map(|nodes| nodes as u64),
             norm_squared: self.correlation.norm_squared(),
@@ -147,9 +147,9 @@ impl Series {
     }
 
     /// State of one key, before its first pane.
-    pub fn begin_state(&self, values: usize) -> State {
+    pub fn begin_state(&self, values: usize) -> SeriesState {
         let published = vec![vec![0; values]; self.kept_vectors()];
-        State {
+        SeriesState {
             memory: self.correlation.empty_memory(values),
             published,
             values,
@@ -162,7 +162,7 @@ impl Series {
     pub fn release_step(
         &self,
         pane: &Exact,
-        state: &mut State,
+        state: &mut SeriesState,
         generator: &mut Generator,
     ) -> Noisy {
         debug_assert_eq!(pane.reveal().len(), state.values, "a pane of another shape");
@@ -180,7 +180,7 @@ impl Series {
         }
         let place = step.checked_rem(self.kept_vectors() as u64).unwrap_or(0) as usize;
         if let Some(kept) = state.published.get_mut(place) {
-            *kept = if self.over == WindowKind::Cumulative {
+            *kept = if self.over == SeriesKind::Cumulative {
                 sum.clone()
             } else {
                 noisy
@@ -198,8 +198,8 @@ impl Series {
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub fn deviation(&self, values: usize, step: u64) -> f64 {
         let over = match self.over {
-            WindowKind::Cumulative => None,
-            WindowKind::Hopping { panes } => Some(panes),
+            SeriesKind::Cumulative => None,
+            SeriesKind::Hopping { panes } => Some(panes),
         };
         let unit = (1_u64 << self.bits) as f64;
         let fresh =
@@ -211,7 +211,7 @@ impl Series {
                 .sqrt()
     }
 
-    pub fn over(&self) -> WindowKind {
+    pub fn over(&self) -> SeriesKind {
         self.over
     }
 
@@ -232,16 +232,16 @@ impl Series {
     /// Number of vectors of published values that the next step needs: the sum, or the panes of its window but itself.
     pub(super) fn kept_vectors(&self) -> usize {
         match self.over {
-            WindowKind::Cumulative => 1,
-            WindowKind::Hopping { panes } => panes as usize - 1,
+            SeriesKind::Cumulative => 1,
+            SeriesKind::Hopping { panes } => panes as usize - 1,
         }
     }
 
     /// Numbers that make it this one and no other.
     pub(super) fn numbers(&self) -> Vec<u64> {
         let over = match self.over {
-            WindowKind::Cumulative => 0,
-            WindowKind::Hopping { panes } => u64::from(panes),
+            SeriesKind::Cumulative => 0,
+            SeriesKind::Hopping { panes } => u64::from(panes),
         };
         let law = self.noise.distribution().number();
         let own = [over, law, self.noise.scale().units(), u64::from(self.bits)];
@@ -250,8 +250,8 @@ impl Series {
 }
 
 /// Series that is asked for, as [`Series::calibrated`] says.
-struct Request {
-    over: WindowKind,
+struct SeriesRequest {
+    over: SeriesKind,
     law: NoiseDistribution,
     change: Sensitivity,
     values: usize,
@@ -259,11 +259,15 @@ struct Request {
     price: Price,
 }
 
-impl Request {
+impl SeriesRequest {
     /// Noise of the law itself on every pane, or node, that costs `price`.
-    fn plain(&self, correlation: Correlation, price: Price) -> Result<Series, Error> {
+    fn plain(
+        &self,
+        correlation: Correlation,
+        price: Price,
+    ) -> Result<CalibratedSeries, SeriesError> {
         let noise = Mechanism::calibrated(self.law, self.change, self.values, price)?;
-        Ok(Series {
+        Ok(CalibratedSeries {
             over: self.over,
             correlation,
             noise,
@@ -272,12 +276,12 @@ impl Request {
     }
 
     /// Gaussian noise that pays for a change that comes back by `spread`.
-    fn guarded(&self, spread: &Spread) -> Result<Guarded, Error> {
+    fn guarded(&self, spread: &ChangeSpread) -> Result<GuardedNoise, SeriesError> {
         if self.change.0 == 0 {
-            return Err(Error::Mechanism(NoiseError::NoSensitivity));
+            return Err(SeriesError::Mechanism(NoiseError::NoSensitivity));
         }
         if self.panes_a_unit > 1 && matches!(self.price, Price::Approximate { .. }) {
-            return Err(Error::SeveralPanes {
+            return Err(SeriesError::SeveralPanes {
                 panes: self.panes_a_unit,
             });
         }
@@ -285,8 +289,8 @@ impl Request {
         guarded::calibrate_guarded(self.change.0, self.values, panes, self.price, spread)
     }
 
-    fn correlated(&self, correlation: Correlation, found: Guarded) -> Series {
-        Series {
+    fn correlated(&self, correlation: Correlation, found: GuardedNoise) -> CalibratedSeries {
+        CalibratedSeries {
             over: self.over,
             correlation,
             noise: found.noise,

@@ -6,7 +6,7 @@ use super::rounding::round_to_bits;
 /// has noise of its own, and is combined with its children as soon as it is complete (`[Hon15]`, from below). A pane is in one
 /// node per level.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct NoiseTree {
     branching: u64,
     /// For each level from the leaves, what part of a node's estimate its own noise is, in units of `2^-16`; the rest is its
     /// children's. It is also the variance of that estimate, where fresh noise has 1.
@@ -16,18 +16,18 @@ pub struct Tree {
 const BITS: u32 = 16;
 const MOST_CHILDREN: u64 = 1024;
 
-impl Tree {
+impl NoiseTree {
     /// The one of the smallest mean square error over `horizon` panes; of one level where noise added up does as well.
-    pub fn for_horizon(horizon: u64) -> Tree {
+    pub fn for_horizon(horizon: u64) -> NoiseTree {
         let horizon = horizon.max(1);
-        let flat = Tree {
+        let flat = NoiseTree {
             branching: horizon,
             weights: vec![1 << BITS],
         };
         let mut least = flat.total_error(horizon);
         let mut best = flat;
         for branching in 2..=MOST_CHILDREN.min(horizon) {
-            let tree = Tree::for_panes(horizon, branching);
+            let tree = NoiseTree::for_panes(horizon, branching);
             let error = tree.total_error(horizon);
             if error < least {
                 least = error;
@@ -38,7 +38,7 @@ impl Tree {
     }
 
     /// The lowest over `horizon` panes.
-    pub fn for_panes(horizon: u64, branching: u64) -> Tree {
+    pub fn for_panes(horizon: u64, branching: u64) -> NoiseTree {
         let mut weights = vec![1_u64 << BITS];
         let mut capacity = branching;
         while capacity < horizon {
@@ -47,7 +47,7 @@ impl Tree {
             weights.push((children << BITS) / ((1 << BITS) + children));
             capacity = capacity.saturating_mul(branching);
         }
-        Tree { branching, weights }
+        NoiseTree { branching, weights }
     }
 
     pub fn levels(&self) -> usize {
@@ -159,7 +159,7 @@ mod tests {
     use bernstream_synopsis::price::Price;
 
     /// What each pane's noise is, of these fresh ones in the order of drawing, and the panes that each draw covers.
-    fn run(tree: &Tree, panes: u64, fresh: &[i128]) -> (Vec<i128>, Vec<std::ops::Range<u64>>) {
+    fn run(tree: &NoiseTree, panes: u64, fresh: &[i128]) -> (Vec<i128>, Vec<std::ops::Range<u64>>) {
         let mut open = vec![vec![0]; tree.levels()];
         let mut covered = Vec::new();
         let mut at = 0;
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_pane_is_in_one_node_of_each_level_and_nothing_else_knows_it() {
         for (branching, horizon) in [(2, 16), (3, 27), (3, 20), (5, 25), (4, 4)] {
-            let tree = Tree::for_panes(horizon, branching);
+            let tree = NoiseTree::for_panes(horizon, branching);
             let panes = tree.capacity();
             let fresh: Vec<i128> = (0..200_i128).map(|i| i * i * 7919 % 1001 - 500).collect();
             let (noise, covered) = run(&tree, panes, &fresh);
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn the_error_that_chooses_a_tree_is_the_mean_over_its_panes() {
         for (horizon, branching) in [(1, 5), (7, 7), (64, 8), (100, 3), (1000, 11), (1331, 11)] {
-            let tree = Tree::for_panes(horizon, branching);
+            let tree = NoiseTree::for_panes(horizon, branching);
             let sum: f64 = (1..=horizon).map(|panes| tree.row_variance(panes)).sum();
             let expected = sum * (tree.levels() * tree.levels()) as f64;
             assert!(
@@ -255,8 +255,8 @@ mod tests {
                 "{horizon} {branching}"
             );
         }
-        assert_eq!(Tree::for_horizon(30).levels(), 1);
-        let found = [64, 1024, 4096].map(Tree::for_horizon);
+        assert_eq!(NoiseTree::for_horizon(30).levels(), 1);
+        let found = [64, 1024, 4096].map(NoiseTree::for_horizon);
         assert_eq!(
             found.map(|tree| (tree.branching(), tree.levels())),
             [(8, 2), (11, 3), (16, 3)]

@@ -37,7 +37,8 @@ impl RoundedBall {
     /// Replaces `values` by one variate.
     pub fn fill(&self, generator: &mut Generator, values: &mut [i128]) {
         let mut quotients = RationalCache::new();
-        let mut length = Length::draw_length(self.scale, values.len(), &mut quotients, generator);
+        let mut length =
+            BallLength::draw_length(self.scale, values.len(), &mut quotients, generator);
         values.fill_with(|| {
             let is_negative = generator.next_word() & 1 == 1;
             let size = length.times_rounded(
@@ -50,7 +51,7 @@ impl RoundedBall {
 }
 
 /// `s ||h||`, as closely as is known.
-struct Length {
+struct BallLength {
     scale: u128,
     /// Half the sum of two squares each.
     pairs: Vec<DyadicReal>,
@@ -62,7 +63,7 @@ struct Length {
     highest: BigUint,
 }
 
-impl Length {
+impl BallLength {
     /// Draws the length of `dimensions + 1` normal variates.
     fn draw_length(
         scale: u128,
@@ -76,7 +77,7 @@ impl Length {
         let last = dimensions
             .is_multiple_of(2)
             .then(|| DyadicReal::half_normal(quotients, generator));
-        let mut length = Length {
+        let mut length = BallLength {
             scale,
             pairs,
             last,
@@ -176,7 +177,7 @@ mod tests {
     fn in_doubt_every_deviate_is_known_more_closely() {
         let mut quotients = RationalCache::new();
         let mut generator = Generator::frozen([3; 32]);
-        let mut length = Length::draw_length(1 << 100, 6, &mut quotients, &mut generator);
+        let mut length = BallLength::draw_length(1 << 100, 6, &mut quotients, &mut generator);
         assert_eq!(
             (length.words, length.pairs.len(), length.last.is_some()),
             (1, 3, true)

@@ -2,7 +2,7 @@
 
 use super::generator::Generator;
 use super::geometric::uniform_below;
-use super::real::{Exponent, Fraction, RationalCache};
+use super::real::{BinaryFraction, Exponent, RationalCache};
 use crate::calibrate::Scale;
 
 /// `P[Z = z]` proportional to `exp(-z^2 / 2 sigma^2)` on the integers, `sigma` the [`Scale`].
@@ -41,7 +41,7 @@ impl DiscreteGaussian {
         loop {
             let quotient = quotients.next_quotient(generator);
             let u = uniform_below(generator, self.sixteenth);
-            let mut part = Fraction::quotient(u, self.sixteenth);
+            let mut part = BinaryFraction::quotient(u, self.sixteenth);
             if !Exponent::half_normal(quotient).accepts_fraction(&mut part, generator) {
                 continue;
             }

@@ -3,16 +3,16 @@
 use rand::rngs::{ChaCha20Rng, SysRng};
 use rand::{Rng, SeedableRng};
 
-use crate::error::Error;
+use crate::error::NoiseError;
 
 /// A source of secret random words. One fresh generator a window release; a word is never used twice.
 ///
 /// ChaCha20 with a 256-bit key. So a guarantee that rests on this noise is computational, like all that rest on a
 /// pseudo-random generator.
-pub struct Generator(pub(super) ChaCha20Rng, Option<Tell>);
+pub struct Generator(pub(super) ChaCha20Rng, Option<DrawCallback>);
 
 /// Is told how many words were drawn.
-type Tell = Box<dyn FnOnce(u128) + Send>;
+type DrawCallback = Box<dyn FnOnce(u128) + Send>;
 
 impl Generator {
     /// Keyed by the operating system.
@@ -20,7 +20,7 @@ impl Generator {
     /// # Errors
     ///
     /// If the operating system has no entropy to give.
-    pub fn from_entropy() -> Result<Self, Error> {
+    pub fn from_entropy() -> Result<Self, NoiseError> {
         Ok(Generator(ChaCha20Rng::try_from_rng(&mut SysRng)?, None))
     }
 

@@ -23,7 +23,7 @@ pub use self::generator::Generator;
 pub use self::laplace::DiscreteLaplace;
 use super::calibrate::Scale;
 use super::concentrated::{rho_of_ball, rho_of_laplace};
-use super::error::Error;
+use super::error::NoiseError;
 use super::gaussian::gaussian_scale;
 use super::laplace::scale as laplace_scale;
 use bernstream_synopsis::Sensitivity;
@@ -37,7 +37,7 @@ pub(super) fn scale_for_price(
     change: Sensitivity,
     values: usize,
     price: Price,
-) -> Result<Scale, Error> {
+) -> Result<Scale, NoiseError> {
     match law {
         NoiseDistribution::DiscreteLaplace => laplace_scale(change, values, price),
         NoiseDistribution::DiscreteGaussian => gaussian_scale(change, values, price),

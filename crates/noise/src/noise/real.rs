@@ -9,36 +9,36 @@ use super::geometric::{CARRY, draw_quotients, uniform_below};
 ///
 /// What is known is the interval from [`Fraction::digits`] to one more, in units of `2^-64` a word; every decision is made
 /// for the whole interval. So the digits that are not known yet are as if nothing had been asked (`[Kar16]`).
-pub(super) struct Fraction {
+pub(super) struct BinaryFraction {
     first: u64,
     further: Vec<u64>,
-    rest: Rest,
+    rest: DigitSource,
 }
 
 /// Source of further digits.
-enum Rest {
+enum DigitSource {
     /// A uniform number: all are equally likely.
     Uniform,
     /// They are those of a fraction of whole numbers, below 1.
     Quotient { remainder: u64, divisor: u64 },
 }
 
-impl Fraction {
+impl BinaryFraction {
     pub(super) fn uniform(generator: &mut Generator) -> Self {
-        Fraction {
+        BinaryFraction {
             first: generator.next_word(),
             further: Vec::new(),
-            rest: Rest::Uniform,
+            rest: DigitSource::Uniform,
         }
     }
 
     /// `numerator / divisor`, less than 1.
     pub(super) fn quotient(numerator: u64, divisor: u64) -> Self {
         let Digits { word, remainder } = next_digits(numerator, divisor);
-        Fraction {
+        BinaryFraction {
             first: word,
             further: Vec::new(),
-            rest: Rest::Quotient { remainder, divisor },
+            rest: DigitSource::Quotient { remainder, divisor },
         }
     }
 
@@ -49,8 +49,8 @@ impl Fraction {
 
     fn extend(&mut self, generator: &mut Generator) {
         let word = match &mut self.rest {
-            Rest::Uniform => generator.next_word(),
-            Rest::Quotient { remainder, divisor } => {
+            DigitSource::Uniform => generator.next_word(),
+            DigitSource::Quotient { remainder, divisor } => {
                 let digits = next_digits(*remainder, *divisor);
                 *remainder = digits.remainder;
                 digits.word
@@ -112,14 +112,18 @@ impl Exponent {
     }
 
     /// True with probability `exp(-self)` at `x`: as many coins as make each exponent at most 1.
-    pub(super) fn accepts_fraction(self, x: &mut Fraction, generator: &mut Generator) -> bool {
+    pub(super) fn accepts_fraction(
+        self,
+        x: &mut BinaryFraction,
+        generator: &mut Generator,
+    ) -> bool {
         self.accepts_by(Exponent::coin_below, x, generator)
     }
 
     fn accepts_by(
         self,
-        below: fn(Exponent, u64, &mut Fraction, &mut Generator) -> bool,
-        x: &mut Fraction,
+        below: fn(Exponent, u64, &mut BinaryFraction, &mut Generator) -> bool,
+        x: &mut BinaryFraction,
         generator: &mut Generator,
     ) -> bool {
         let coins = (self.constant + self.linear + self.square).div_ceil(512);
@@ -137,8 +141,8 @@ impl Exponent {
     }
 
     /// Returns true if a uniform real falls below `512 self / of` at `x`, which is at most 1.
-    fn coin_below(self, of: u64, x: &mut Fraction, generator: &mut Generator) -> bool {
-        let coin = Fraction::uniform(generator);
+    fn coin_below(self, of: u64, x: &mut BinaryFraction, generator: &mut Generator) -> bool {
+        let coin = BinaryFraction::uniform(generator);
         self.at_sight(of, coin.first, x.first)
             .unwrap_or_else(|| self.in_full(of, coin, x, generator))
     }
@@ -171,8 +175,8 @@ impl Exponent {
     fn in_full(
         self,
         of: u64,
-        mut coin: Fraction,
-        x: &mut Fraction,
+        mut coin: BinaryFraction,
+        x: &mut BinaryFraction,
         generator: &mut Generator,
     ) -> bool {
         loop {
@@ -222,7 +226,7 @@ impl RationalCache {
 /// A positive real in sixteenths: a whole number of them, and a part of one.
 pub(super) struct DyadicReal {
     whole: u32,
-    part: Fraction,
+    part: BinaryFraction,
 }
 
 impl DyadicReal {
@@ -230,7 +234,7 @@ impl DyadicReal {
     pub(super) fn exponential(quotients: &mut RationalCache, generator: &mut Generator) -> Self {
         let whole = quotients.next_quotient(generator);
         loop {
-            let mut part = Fraction::uniform(generator);
+            let mut part = BinaryFraction::uniform(generator);
             if Exponent::EXPONENTIAL.accepts_fraction(&mut part, generator) {
                 return DyadicReal { whole, part };
             }
@@ -241,7 +245,7 @@ impl DyadicReal {
     pub(super) fn half_normal(quotients: &mut RationalCache, generator: &mut Generator) -> Self {
         loop {
             let whole = quotients.next_quotient(generator);
-            let mut part = Fraction::uniform(generator);
+            let mut part = BinaryFraction::uniform(generator);
             if Exponent::half_normal(whole).accepts_fraction(&mut part, generator) {
                 return DyadicReal { whole, part };
             }
@@ -295,7 +299,7 @@ mod tests {
             let coin = turn.saturating_add_signed(nudge);
             let mut generator = Generator::frozen(seed);
             let [mut x_in_full, coin_in_full] =
-                [x, coin].map(|first| Fraction { first, further: Vec::new(), rest: Rest::Uniform });
+                [x, coin].map(|first| BinaryFraction { first, further: Vec::new(), rest: DigitSource::Uniform });
             let in_full = exponent.in_full(of, coin_in_full, &mut x_in_full, &mut generator);
             if let Some(decided) = exponent.at_sight(of, coin, x) {
                 prop_assert_eq!(decided, in_full);
@@ -316,15 +320,15 @@ mod tests {
             let uniform = words.iter().fold(BigUint::ZERO, |sum, word| (sum << 64) + *word);
             let (u_big, b_big) = (BigUint::from(u), BigUint::from(b));
             let right = exponent.constant * &b_big * &b_big + exponent.linear * &u_big * &b_big + &u_big * &u_big;
-            let coin = Fraction { first: word, further: Vec::new(), rest: Rest::Uniform };
-            let found = exponent.in_full(of, coin, &mut Fraction::quotient(u, b), &mut Generator::frozen(seed));
+            let coin = BinaryFraction { first: word, further: Vec::new(), rest: DigitSource::Uniform };
+            let found = exponent.in_full(of, coin, &mut BinaryFraction::quotient(u, b), &mut Generator::frozen(seed));
             prop_assert_eq!(found, uniform * of * &b_big * &b_big < right << 256);
         }
 
         #[test]
         fn a_quotient_has_the_digits_of_its_fraction(b in 1..u64::MAX, part: u64, words in 1_usize..5) {
             let u = part % b;
-            let mut fraction = Fraction::quotient(u, b);
+            let mut fraction = BinaryFraction::quotient(u, b);
             while fraction.words() < words {
                 fraction.extend(&mut Generator::frozen([0; 32]));
             }
@@ -339,12 +343,12 @@ mod tests {
         let mut quotients = RationalCache::new();
         let mut generator = Generator::frozen([5; 32]);
         let in_doubt =
-            |exponent: Exponent, of: u64, x: &mut Fraction, generator: &mut Generator| {
-                exponent.in_full(of, Fraction::uniform(generator), x, generator)
+            |exponent: Exponent, of: u64, x: &mut BinaryFraction, generator: &mut Generator| {
+                exponent.in_full(of, BinaryFraction::uniform(generator), x, generator)
             };
         let mut normal = || loop {
             let whole = quotients.next_quotient(&mut generator);
-            let mut x = Fraction::uniform(&mut generator);
+            let mut x = BinaryFraction::uniform(&mut generator);
             if Exponent::half_normal(whole).accepts_by(in_doubt, &mut x, &mut generator) {
                 assert!(x.words() > 1);
                 return (f64::from(whole) + x.first as f64 / 2.0_f64.powi(64)) / 16.0;
@@ -370,7 +374,8 @@ mod tests {
         assert_eq!(coins(exponent), 3);
         let hits = (0..200_000)
             .filter(|_| {
-                exponent.accepts_fraction(&mut Fraction::uniform(&mut generator), &mut generator)
+                exponent
+                    .accepts_fraction(&mut BinaryFraction::uniform(&mut generator), &mut generator)
             })
             .count();
         let expected = 200_000.0 * (-2.5_f64).exp();
@@ -386,10 +391,10 @@ mod tests {
         for whole in [1 << 20, u32::MAX] {
             let exponent = Exponent::half_normal(whole);
             for first in [0, u64::MAX] {
-                let mut x = Fraction {
+                let mut x = BinaryFraction {
                     first,
                     further: Vec::new(),
-                    rest: Rest::Uniform,
+                    rest: DigitSource::Uniform,
                 };
                 assert!(!exponent.accepts_fraction(&mut x, &mut generator));
             }

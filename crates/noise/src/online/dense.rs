@@ -1,6 +1,6 @@
 //! Any kernel: a Cholesky factor that grows by a row.
 
-use super::process::{ONE, Offer, Process, Reach, row_norm, whole_row};
+use super::process::{ChangeGrowth, GaussianProcess, ONE, PointOffer, row_norm, whole_row};
 use bernstream_synopsis::PointKernel;
 use bernstream_synopsis::cholesky::{forward_by, solve_upper};
 
@@ -11,7 +11,7 @@ pub const MOST: usize = 2048;
 const ROUNDING: f64 = f64::EPSILON / 2.0;
 
 /// The points asked so far.
-pub(super) struct Dense {
+pub(super) struct DenseProcess {
     kernel: PointKernel,
     /// Largest error of a computed kernel value.
     error: f64,
@@ -26,7 +26,7 @@ pub(super) struct Dense {
     coordinates: Vec<f64>,
 }
 
-pub(super) struct Place {
+pub(super) struct DensePoint {
     point: Vec<f64>,
     gram: Vec<f64>,
     factor: Vec<f64>,
@@ -35,10 +35,10 @@ pub(super) struct Place {
     squares: f64,
 }
 
-impl Dense {
+impl DenseProcess {
     pub fn new(kernel: PointKernel) -> Self {
         let error = kernel.value_error();
-        Dense {
+        DenseProcess {
             kernel,
             error,
             points: Vec::new(),
@@ -71,11 +71,11 @@ impl Dense {
     }
 }
 
-impl Process for Dense {
-    type Place = Place;
+impl GaussianProcess for DenseProcess {
+    type Place = DensePoint;
 
     /// `q` as with [`Points::stretch_bound`](bernstream_synopsis::whitened::Points::stretch_bound), of the rows in use.
-    fn offer(&self, point: &[f64]) -> Offer<Place> {
+    fn offer(&self, point: &[f64]) -> PointOffer<DensePoint> {
         let own = self.points.len();
         let whole = self.kernel.value(point, point);
         let mut gram: Vec<f64> = self
@@ -105,11 +105,11 @@ impl Process for Dense {
         let each = self.error + (2 * own + 10) as f64 * ROUNDING;
         let stretch = (1.0 + off.sqrt() + each * squares).sqrt() * (1.0 + 1e-9);
         let stretch = if own < MOST { stretch } else { f64::INFINITY };
-        let reach = Reach {
+        let reach = ChangeGrowth {
             stretch,
             spread: squares.sqrt() * (1.0 + 1e-9),
         };
-        let place = Place {
+        let place = DensePoint {
             point: point.to_vec(),
             gram,
             factor,
@@ -117,7 +117,7 @@ impl Process for Dense {
             off,
             squares,
         };
-        Offer {
+        PointOffer {
             whole,
             rest,
             mean,
@@ -127,8 +127,8 @@ impl Process for Dense {
         }
     }
 
-    fn take(&mut self, offer: Offer<Place>, coordinate: f64) -> f64 {
-        let Place {
+    fn take(&mut self, offer: PointOffer<DensePoint>, coordinate: f64) -> f64 {
+        let DensePoint {
             point,
             gram,
             factor,

@@ -4,17 +4,17 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::process::{Offer, Process, Reach, row_norm, whole_row};
+use super::process::{ChangeGrowth, GaussianProcess, PointOffer, row_norm, whole_row};
 
 /// The points asked so far, in their order on the line.
-pub(super) struct Markov {
+pub(super) struct MarkovProcess {
     bandwidth: f64,
-    stops: BTreeMap<Place, Stop>,
+    stops: BTreeMap<MarkovPosition, MarkovStop>,
     /// `sum_i m_i^2`, `m_i` the size of a row in the 1-norm.
     squares: f64,
 }
 
-struct Stop {
+struct MarkovStop {
     number: usize,
     /// Released.
     value: f64,
@@ -22,14 +22,14 @@ struct Stop {
 
 /// The place of a new point.
 pub(super) struct NewPlace {
-    place: Place,
+    place: MarkovPosition,
     /// The sum of squares with its row.
     squares: f64,
 }
 
 /// A stop next to a new point.
 #[derive(Clone, Copy)]
-struct Neighbour {
+struct NeighbourStop {
     /// Distance to it over the bandwidth.
     distance: f64,
     number: usize,
@@ -45,19 +45,19 @@ struct WeightedStop {
 
 /// A place on the line; a number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place(f64);
+pub(super) struct MarkovPosition(f64);
 
-impl Markov {
+impl MarkovProcess {
     pub fn new(bandwidth: f64) -> Self {
-        Markov {
+        MarkovProcess {
             bandwidth,
             stops: BTreeMap::new(),
             squares: 0.0,
         }
     }
 
-    fn neighbour(&self, x: f64, place: &Place, stop: &Stop) -> Neighbour {
-        Neighbour {
+    fn neighbour(&self, x: f64, place: &MarkovPosition, stop: &MarkovStop) -> NeighbourStop {
+        NeighbourStop {
             distance: (x - place.0).abs() / self.bandwidth,
             number: stop.number,
             value: stop.value,
@@ -65,7 +65,7 @@ impl Markov {
     }
 }
 
-impl Neighbour {
+impl NeighbourStop {
     fn weighted(self, weight: f64) -> WeightedStop {
         WeightedStop {
             number: self.number,
@@ -85,7 +85,7 @@ fn weight_between(near: f64, far: f64, whole: f64) -> f64 {
     (-near).exp() * (left_out(far) / whole)
 }
 
-impl Process for Markov {
+impl GaussianProcess for MarkovProcess {
     type Place = NewPlace;
 
     /// With `e(t) = 1 - exp(-2 t)`, `s` and `t` the distances to the nearest points on the left and on the right over the
@@ -98,11 +98,11 @@ impl Process for Markov {
     /// an entry of the row by less than `40 u` over the pivot, which is at least `10^-4`; rounding adds `2^-25`. The three
     /// entries together are off by less than `2^-23`, a function of norm 1 is nowhere above 1, and the exact rows leave it
     /// its norm: so `q <= 1 + 2^-23 sqrt(i)` for `i` points.
-    fn offer(&self, point: &[f64]) -> Offer<NewPlace> {
+    fn offer(&self, point: &[f64]) -> PointOffer<NewPlace> {
         // Adding nothing makes of -0 a 0.
         let x = point.first().copied().unwrap_or_default() + 0.0;
-        let left = self.stops.range(..=Place(x)).next_back();
-        let right = self.stops.range(Place(x)..).next();
+        let left = self.stops.range(..=MarkovPosition(x)).next_back();
+        let right = self.stops.range(MarkovPosition(x)..).next();
         let left = left.map(|(place, stop)| self.neighbour(x, place, stop));
         let right = right.map(|(place, stop)| self.neighbour(x, place, stop));
         let (neighbours, rest) = match (left, right) {
@@ -141,29 +141,29 @@ impl Process for Markov {
         let squares = self.squares + row_norm(&row).powi(2);
         let points = (own + 1) as f64;
         let stretch = 1.0 + points.sqrt() / 8_388_608.0;
-        let reach = Reach {
+        let reach = ChangeGrowth {
             stretch,
             spread: squares.sqrt() * (1.0 + 1e-9),
         };
-        Offer {
+        PointOffer {
             whole: 1.0,
             rest,
             mean,
             row,
             reach,
             place: NewPlace {
-                place: Place(x),
+                place: MarkovPosition(x),
                 squares,
             },
         }
     }
 
-    fn take(&mut self, offer: Offer<NewPlace>, coordinate: f64) -> f64 {
+    fn take(&mut self, offer: PointOffer<NewPlace>, coordinate: f64) -> f64 {
         let value = offer.mean + offer.rest.sqrt() * coordinate;
         let NewPlace { place, squares } = offer.place;
         self.stops.insert(
             place,
-            Stop {
+            MarkovStop {
                 number: self.stops.len(),
                 value,
             },
@@ -173,33 +173,33 @@ impl Process for Markov {
     }
 }
 
-impl Ord for Place {
-    fn cmp(&self, other: &Place) -> Ordering {
+impl Ord for MarkovPosition {
+    fn cmp(&self, other: &MarkovPosition) -> Ordering {
         #[cfg(test)]
         tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
         self.0.total_cmp(&other.0)
     }
 }
 
-impl PartialOrd for Place {
-    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+impl PartialOrd for MarkovPosition {
+    fn partial_cmp(&self, other: &MarkovPosition) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Place {
-    fn eq(&self, other: &Place) -> bool {
+impl PartialEq for MarkovPosition {
+    fn eq(&self, other: &MarkovPosition) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Place {}
+impl Eq for MarkovPosition {}
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
-    use super::super::dense::Dense;
+    use super::super::dense::DenseProcess;
     use super::*;
     use bernstream_synopsis::{PointKernel, machine};
 
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn what_the_neighbours_say_is_what_all_points_say() {
         for bandwidth in [0.02, 0.2, 3.0] {
-            let mut near = Markov::new(bandwidth);
-            let mut all = Dense::new(PointKernel::Machine(machine::Kernel::Laplacian {
+            let mut near = MarkovProcess::new(bandwidth);
+            let mut all = DenseProcess::new(PointKernel::Machine(machine::CubeKernel::Laplacian {
                 bandwidth,
             }));
             for i in 0..60 {
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn few_points_are_looked_at() {
-        let mut process = Markov::new(0.1);
+        let mut process = MarkovProcess::new(0.1);
         let mut most = Vec::new();
         for (from, to) in [(0, 100), (100, 1_000), (1_000, 10_000), (10_000, 100_000)] {
             let mut largest = 0;
@@ -289,7 +289,7 @@ mod tests {
     /// Ends, points that floats hardly tell apart, and none.
     #[test]
     fn no_place_makes_a_value_that_is_no_number() {
-        let mut process = Markov::new(0.001);
+        let mut process = MarkovProcess::new(0.001);
         for x in [
             0.0,
             f64::MIN_POSITIVE,

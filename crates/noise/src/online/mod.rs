@@ -48,11 +48,11 @@ mod process;
 
 use std::fmt;
 
-use self::dense::Dense;
-use self::markov::Markov;
-use self::process::{LEAST, ONE, Offer, Process};
+use self::dense::DenseProcess;
+use self::markov::MarkovProcess;
+use self::process::{GaussianProcess, LEAST, ONE, PointOffer};
 use super::calibrated::Mechanism;
-use super::error::Error;
+use super::error::NoiseError;
 use super::noise::{DiscreteGaussian, Generator};
 use crate::Exact;
 use bernstream_synopsis::law::NoiseDistribution;
@@ -100,15 +100,15 @@ const SLACK: u64 = 20;
 /// assert_eq!((again.value, again.power), (first.value, Some(0.0)));
 /// # Ok::<(), bernstream_noise::Error>(())
 /// ```
-pub struct Online {
-    process: Kind,
+pub struct OnlineMechanism {
+    process: ProcessKind,
     axes: usize,
     responder: Responder,
 }
 
-enum Kind {
-    Dense(Dense),
-    Markov(Markov),
+enum ProcessKind {
+    Dense(DenseProcess),
+    Markov(MarkovProcess),
 }
 
 /// Part that all processes have in common. Exact values are secret: nothing shows them.
@@ -122,7 +122,7 @@ struct Responder {
 
 /// An answer at a point, in grid units.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer {
+pub struct OnlineAnswer {
     pub value: f64,
     /// The standard deviation of the noise in it.
     pub deviation: f64,
@@ -131,7 +131,7 @@ pub struct Answer {
     pub power: Option<f64>,
 }
 
-impl Online {
+impl OnlineMechanism {
     /// `kernel` on the unit cube of `axes` axes, `K(x, x) <= 1`; `change` is `Delta` and `error` is `e`: 1 where values of a
     /// function that changes by at most `Delta` are rounded to whole numbers. Takes `log` of the number of points for each
     /// with [`machine::Kernel::Laplacian`] on one axis (the Ornstein-Uhlenbeck process), its square with others.
@@ -145,11 +145,11 @@ impl Online {
         change: Sensitivity,
         error: f64,
         price: Price,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, NoiseError> {
         let kernel = kernel.check_for_cube(axes)?;
         let delta = change.0 as f64;
         if change.0 > 0 && !(error >= 0.0 && delta + error < allowed_change(delta)) {
-            return Err(Error::NoSlack {
+            return Err(NoiseError::NoSlack {
                 change: change.0,
                 error,
             });
@@ -162,12 +162,12 @@ impl Online {
         let noise =
             Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, euclidean, MOST, price)?;
         let process = match kernel {
-            PointKernel::Machine(machine::Kernel::Laplacian { bandwidth }) if axes == 1 => {
-                Kind::Markov(Markov::new(bandwidth))
+            PointKernel::Machine(machine::CubeKernel::Laplacian { bandwidth }) if axes == 1 => {
+                ProcessKind::Markov(MarkovProcess::new(bandwidth))
             }
-            kernel => Kind::Dense(Dense::new(kernel)),
+            kernel => ProcessKind::Dense(DenseProcess::new(kernel)),
         };
-        Ok(Online {
+        Ok(OnlineMechanism {
             process,
             axes,
             responder: Responder {
@@ -200,18 +200,18 @@ impl Online {
         point: &[f64],
         exact: &Exact,
         generator: &mut Generator,
-    ) -> Result<Answer, Error> {
+    ) -> Result<OnlineAnswer, NoiseError> {
         if point.len() != self.axes || !point.iter().all(|x| (0.0..=1.0).contains(x)) {
-            return Err(Error::Point { axes: self.axes });
+            return Err(NoiseError::Point { axes: self.axes });
         }
         let [exact] = exact.reveal() else {
-            return Err(Error::Point { axes: self.axes });
+            return Err(NoiseError::Point { axes: self.axes });
         };
         Ok(match &mut self.process {
-            Kind::Dense(process) => self
+            ProcessKind::Dense(process) => self
                 .responder
                 .answer_offer(process, point, *exact, generator),
-            Kind::Markov(process) => self
+            ProcessKind::Markov(process) => self
                 .responder
                 .answer_offer(process, point, *exact, generator),
         })
@@ -224,23 +224,23 @@ impl Responder {
     }
 
     /// Public: no exact value has a say.
-    fn can_afford<Place>(&self, offer: &Offer<Place>) -> bool {
+    fn can_afford<Place>(&self, offer: &PointOffer<Place>) -> bool {
         let reached = offer.reach.stretch * self.change + offer.reach.spread * self.error;
         self.exact.len() < MOST && offer.rest >= LEAST && reached <= allowed_change(self.change)
     }
 
-    fn answer_offer<P: Process>(
+    fn answer_offer<P: GaussianProcess>(
         &mut self,
         process: &mut P,
         point: &[f64],
         exact: i128,
         generator: &mut Generator,
-    ) -> Answer {
+    ) -> OnlineAnswer {
         let offer = process.offer(point);
         if !self.can_afford(&offer) {
             let explained = (offer.whole - offer.rest).max(0.0).sqrt();
             let power = Some(offer.rest.max(0.0).sqrt());
-            return Answer {
+            return OnlineAnswer {
                 value: offer.mean,
                 deviation: self.deviation() * explained,
                 power,
@@ -255,7 +255,7 @@ impl Responder {
             noisy = noisy.wrapping_add(exact.wrapping_mul(i128::from(entry.weight)));
         }
         let deviation = self.deviation() * offer.whole.sqrt();
-        Answer {
+        OnlineAnswer {
             value: process.take(offer, noisy as f64 / ONE),
             deviation,
             power: None,
@@ -268,7 +268,7 @@ fn allowed_change(change: f64) -> f64 {
     (1.0 + 1.0 / SLACK as f64) * change * (1.0 - 1e-9)
 }
 
-impl fmt::Debug for Online {
+impl fmt::Debug for OnlineMechanism {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Online({} points drawn)", self.drawn())
     }

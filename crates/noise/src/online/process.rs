@@ -7,18 +7,18 @@ pub(super) const ONE: f64 = 16_777_216.0;
 pub(super) const LEAST: f64 = 1e-8;
 
 /// A Gaussian process with the covariance of a kernel, point by point. It sees noisy values only.
-pub(super) trait Process {
+pub(super) trait GaussianProcess {
     /// Data of a new point besides the rest of an [`Offer`].
     type Place;
 
-    fn offer(&self, point: &[f64]) -> Offer<Self::Place>;
+    fn offer(&self, point: &[f64]) -> PointOffer<Self::Place>;
 
     /// Takes the point with its noisy coordinate. The value there.
-    fn take(&mut self, offer: Offer<Self::Place>, coordinate: f64) -> f64;
+    fn take(&mut self, offer: PointOffer<Self::Place>, coordinate: f64) -> f64;
 }
 
 /// Offer of a process for a point, before anybody looks at the value there.
-pub(super) struct Offer<Place> {
+pub(super) struct PointOffer<Place> {
     /// `K(x, x)`, and what the points so far leave of it: the square of the pivot.
     pub whole: f64,
     pub rest: f64,
@@ -26,12 +26,12 @@ pub(super) struct Offer<Place> {
     pub mean: f64,
     /// `R` in `2^-24`, by the number of the point; the last is the new point's own.
     pub row: Vec<RowEntry>,
-    pub reach: Reach,
+    pub reach: ChangeGrowth,
     pub place: Place,
 }
 
 /// Growth of a change by the rows with the new one.
-pub(super) struct Reach {
+pub(super) struct ChangeGrowth {
     /// `q`, or more.
     pub stretch: f64,
     /// `s`, or more.

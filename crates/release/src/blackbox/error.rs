@@ -2,7 +2,7 @@
 
 /// Reason why a caller's function cannot be a target.
 #[derive(Clone, Debug, thiserror::Error, PartialEq)]
-pub enum Error {
+pub enum BlackBoxError {
     #[error("a window must keep at least one record for a function of its records")]
     NoRecords,
     #[error(

@@ -7,7 +7,7 @@ pub const MOST_SAMPLES: u32 = 10_000_000;
 
 /// Reason why no sensitivity can be sampled.
 #[derive(Clone, Debug, thiserror::Error, PartialEq)]
-pub enum Error {
+pub enum SamplerError {
     #[error(
         "almost nothing of {law:?} lies within {min} to {max}, and values outside are dropped: choose a distribution of the \
          records inside the domain"

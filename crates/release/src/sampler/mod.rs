@@ -2,4 +2,4 @@
 
 pub mod error;
 
-pub use self::error::Error;
+pub use self::error::SamplerError;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Float64Array, Int64Array};
 
 use crate::source::found::FoundColumns;
-use crate::source::text::Text;
+use crate::source::text::TextColumn;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The rows of one message, or of one batch of a file. `Debug` shows none of them.
@@ -20,8 +20,8 @@ pub struct Batch {
     pub message_time: Option<Timestamp>,
     /// Event times in microseconds since 1970-01-01 UTC; null if missing or out of range.
     pub times: Int64Array,
-    pub keys: Option<Text>,
-    pub units: Option<Text>,
+    pub keys: Option<TextColumn>,
+    pub units: Option<TextColumn>,
     /// One array for each axis, as long as `times`; null if missing. NaN and infinities are kept.
     pub values: Vec<Float64Array>,
     /// The columns as the table has them that the rows come from; `None` where each row is a record with fields of its own.

@@ -3,11 +3,11 @@
 /// Reason why a message or file cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Broken(String);
+pub struct DecodeError(String);
 
-impl Broken {
+impl DecodeError {
     pub fn new(why: impl std::fmt::Display) -> Self {
-        Broken(escaped(&cut_text(&why.to_string(), LONGEST)))
+        DecodeError(escaped(&cut_text(&why.to_string(), LONGEST)))
     }
 }
 
@@ -52,12 +52,12 @@ pub fn first_names<'n>(all: impl ExactSizeIterator<Item = &'n str>) -> String {
     shown.join(", ")
 }
 
-pub fn truncated_input(what: &str) -> Broken {
-    Broken(format!("it ends within {what}"))
+pub fn truncated_input(what: &str) -> DecodeError {
+    DecodeError(format!("it ends within {what}"))
 }
 
-pub(crate) fn arrow_error(error: impl std::fmt::Display) -> Broken {
-    Broken::new(format_args!("the Arrow reader rejects it: {error}"))
+pub(crate) fn arrow_error(error: impl std::fmt::Display) -> DecodeError {
+    DecodeError::new(format_args!("the Arrow reader rejects it: {error}"))
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_a_producer_wrote_is_bounded_and_escaped() {
-        let broken = Broken::new(format_args!(
+        let broken = DecodeError::new(format_args!(
             "it has two columns '{}'",
             "\u{1b}[31m\n\u{202e}x".repeat(100_000)
         ));
@@ -81,7 +81,7 @@ mod tests {
         );
         assert!(!shown.chars().any(char::is_control));
         assert_eq!(
-            Broken::new("a column is Utf8, but 'x'").to_string(),
+            DecodeError::new("a column is Utf8, but 'x'").to_string(),
             "a column is Utf8, but 'x'"
         );
     }

@@ -13,9 +13,9 @@ use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, downcast_integer_ar
 use arrow_schema::{DataType, TimeUnit};
 use arrow_select::take::take;
 
-use super::broken::{Broken, arrow_error};
-use super::found::{CellKind, Role};
-use super::text::{Text, short_text};
+use super::broken::{DecodeError, arrow_error};
+use super::found::{CellKind, ColumnRole};
+use super::text::{TextColumn, short_text};
 use bernstream_synopsis::scalar::{
     IdType, OF_DOUBLE, OF_HALF, OF_SINGLE, integer_of, parse_integer, parse_number,
 };
@@ -26,11 +26,14 @@ use bernstream_synopsis::times::TimeFormat;
 /// # Errors
 ///
 /// If the column has a type that event times may not have.
-pub fn column_times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<Int64Array, Broken> {
+pub fn column_times(
+    column: &ArrayRef,
+    declared: Option<TimeFormat>,
+) -> Result<Int64Array, DecodeError> {
     let column = &unfolded(column)?;
     if CellKind::of_type(column.data_type()) == Some(CellKind::Text) {
         let format = declared.unwrap_or_default();
-        return Ok(Text::new(column)?
+        return Ok(TextColumn::new(column)?
             .map_rows(|text| format.parse_micros(short_text(text)?))
             .into());
     }
@@ -57,7 +60,7 @@ pub fn column_times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<I
             let Some(format) = declared else {
                 return Err(unsuitable_column(
                     kind,
-                    Role::Time(declared).type_requirement(),
+                    ColumnRole::Time(declared).type_requirement(),
                 ));
             };
             let mut times = Int64Builder::with_capacity(column.len());
@@ -70,10 +73,13 @@ pub fn column_times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<I
 }
 
 /// Keys or users: text as it is, unless it is declared to hold integers; numbers that are integers in decimal.
-pub(super) fn column_ids(column: &ArrayRef, declared: Option<IdType>) -> Result<Text, Broken> {
+pub(super) fn column_ids(
+    column: &ArrayRef,
+    declared: Option<IdType>,
+) -> Result<TextColumn, DecodeError> {
     let column = &unfolded(column)?;
     if CellKind::of_type(column.data_type()) == Some(CellKind::Text) {
-        let text = Text::new(column)?;
+        let text = TextColumn::new(column)?;
         return Ok(if declared == Some(IdType::Integer) {
             text.integers_only()
         } else {
@@ -87,7 +93,7 @@ pub(super) fn column_ids(column: &ArrayRef, declared: Option<IdType>) -> Result<
 
 /// The nearest `f64`; `true` is 1 and `false` is 0; text holds one number as in JSON, or one of the two: a single text makes text of a
 /// column of numbers or booleans.
-pub(super) fn column_numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
+pub(super) fn column_numbers(column: &ArrayRef) -> Result<Float64Array, DecodeError> {
     let column = &unfolded(column)?;
     Ok(match column.data_type() {
         DataType::Float64 => column.as_primitive().clone(),
@@ -102,14 +108,14 @@ pub(super) fn column_numbers(column: &ArrayRef) -> Result<Float64Array, Broken> 
         DataType::Decimal64(_, scale) => decimals::<Decimal64Type>(column, *scale),
         DataType::Decimal128(_, scale) => decimals::<Decimal128Type>(column, *scale),
         DataType::Decimal256(_, scale) => decimals::<Decimal256Type>(column, *scale),
-        kind if CellKind::of_type(kind) == Some(CellKind::Text) => Text::new(column)?
+        kind if CellKind::of_type(kind) == Some(CellKind::Text) => TextColumn::new(column)?
             .map_rows(|text| short_text(text).and_then(number_or_boolean))
             .into(),
         _ => {
             let column = column.as_ref();
             downcast_integer_array! {
                 column => column.unary(|n| n as f64),
-                other => return Err(unsuitable_column(other, Role::Value.type_requirement())),
+                other => return Err(unsuitable_column(other, ColumnRole::Value.type_requirement())),
             }
         }
     })
@@ -124,7 +130,7 @@ fn number_or_boolean(text: &str) -> Option<f64> {
 }
 
 /// A dictionary of anything but text as the column that it stands for: its rows are no longer than a number each.
-fn unfolded(column: &ArrayRef) -> Result<ArrayRef, Broken> {
+fn unfolded(column: &ArrayRef) -> Result<ArrayRef, DecodeError> {
     match column.data_type() {
         DataType::Dictionary(_, values) if CellKind::of_type(values) != Some(CellKind::Text) => {
             let dictionary = column.as_any_dictionary();
@@ -135,7 +141,7 @@ fn unfolded(column: &ArrayRef) -> Result<ArrayRef, Broken> {
 }
 
 /// Hands out the integer that each row is: a float or a decimal is one where it has no fraction.
-fn each_integer(column: &ArrayRef, mut take: impl FnMut(Option<i128>)) -> Result<(), Broken> {
+fn each_integer(column: &ArrayRef, mut take: impl FnMut(Option<i128>)) -> Result<(), DecodeError> {
     let column = column.as_ref();
     match column.data_type() {
         DataType::Float64 => column
@@ -186,6 +192,6 @@ fn decimals<D: DecimalType>(column: &dyn Array, scale: i8) -> Float64Array {
         .unary_opt(|decimal| D::format_decimal(decimal, u8::MAX, scale).parse().ok())
 }
 
-fn unsuitable_column(kind: &DataType, requirement: &str) -> Broken {
-    Broken::new(format_args!("a column is {kind}, but {requirement}"))
+fn unsuitable_column(kind: &DataType, requirement: &str) -> DecodeError {
+    DecodeError::new(format_args!("a column is {kind}, but {requirement}"))
 }

@@ -23,7 +23,7 @@ use arrow_ipc::{MessageHeader, MetadataVersion, root_as_message};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::source::batch::Batch;
-use crate::source::broken::{Broken, arrow_error, truncated_input};
+use crate::source::broken::{DecodeError, arrow_error, truncated_input};
 use crate::source::columns::Columns;
 use crate::source::found::FoundColumns;
 use crate::source::rows::{BatchOrigin, join_batches, needed_batch, text_as_bytes};
@@ -41,7 +41,7 @@ pub fn decode_message(
     partition: i32,
     offset: i64,
     message_time: Option<Timestamp>,
-) -> Result<Batch, Broken> {
+) -> Result<Batch, DecodeError> {
     ArrowDecoder::new(columns.clone()).decode_message(payload, partition, offset, message_time)
 }
 
@@ -55,11 +55,11 @@ const LONGEST_KEPT: usize = 1 << 14;
 /// known by its bytes: a message with another schema takes its place, so that nothing grows whatever is sent.
 pub struct ArrowDecoder {
     columns: Columns,
-    kept: Option<Kept>,
+    kept: Option<KeptSchema>,
 }
 
 /// A schema that has been read.
-struct Kept {
+struct KeptSchema {
     /// The metadata of its message, all of it.
     metadata: Vec<u8>,
     /// The length of the body that follows it, which is not used.
@@ -86,7 +86,7 @@ impl ArrowDecoder {
         partition: i32,
         offset: i64,
         message_time: Option<Timestamp>,
-    ) -> Result<Batch, Broken> {
+    ) -> Result<Batch, DecodeError> {
         let place = BatchOrigin {
             partition,
             offset,
@@ -96,7 +96,7 @@ impl ArrowDecoder {
         catch_panic(|| self.read_stream(payload, place))
     }
 
-    fn read_stream(&mut self, payload: &[u8], place: BatchOrigin) -> Result<Batch, Broken> {
+    fn read_stream(&mut self, payload: &[u8], place: BatchOrigin) -> Result<Batch, DecodeError> {
         let mut decoder = Decoder::default();
         let mut batches = Vec::with_capacity(1);
         let mut rest = Buffer::from(payload);
@@ -106,7 +106,7 @@ impl ArrowDecoder {
                 .ok_or_else(|| truncated_input("the head of an Arrow message"))?;
             let Some(length) = metadata_length(*head)? else {
                 if rest.len() > head.len() {
-                    return Err(Broken::new(
+                    return Err(DecodeError::new(
                         "there are bytes after the end of the Arrow stream",
                     ));
                 }
@@ -143,7 +143,7 @@ impl ArrowDecoder {
         rest: &Buffer,
         place: BatchOrigin,
         batches: &mut Vec<Batch>,
-    ) -> Result<usize, Broken> {
+    ) -> Result<usize, DecodeError> {
         if decoder.shape.is_none()
             && let Some(kept) = &self.kept
             && kept.metadata == metadata
@@ -151,7 +151,7 @@ impl ArrowDecoder {
             decoder.shape = Some(Arc::clone(&kept.shape));
             return Ok(take_body(rest, kept.body)?.len());
         }
-        let message = Message::parse(metadata)?;
+        let message = ArrowMessage::parse(metadata)?;
         let body = take_body(rest, message.body)?;
         let had_shape = decoder.shape.is_some();
         if let Some(records) = decoder.read_batch(&message, &body, &self.columns)? {
@@ -162,7 +162,7 @@ impl ArrowDecoder {
             && metadata.len() <= LONGEST_KEPT
             && let Some(shape) = &decoder.shape
         {
-            self.kept = Some(Kept {
+            self.kept = Some(KeptSchema {
                 metadata: metadata.to_vec(),
                 body: body.len(),
                 shape: Arc::clone(shape),
@@ -172,7 +172,7 @@ impl ArrowDecoder {
     }
 }
 
-fn take_body(rest: &Buffer, length: usize) -> Result<Buffer, Broken> {
+fn take_body(rest: &Buffer, length: usize) -> Result<Buffer, DecodeError> {
     take_slice(rest, 0, length).ok_or_else(|| truncated_input("the body of an Arrow message"))
 }
 
@@ -182,10 +182,10 @@ fn take_body(rest: &Buffer, length: usize) -> Result<Buffer, Broken> {
 /// # Errors
 ///
 /// If there is no marker, or the length is negative.
-pub fn metadata_length(head: [u8; 8]) -> Result<Option<usize>, Broken> {
+pub fn metadata_length(head: [u8; 8]) -> Result<Option<usize>, DecodeError> {
     let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
     if [m0, m1, m2, m3] != [0xff; 4] {
-        return Err(Broken::new(
+        return Err(DecodeError::new(
             "it is not an Arrow IPC stream (no continuation marker)",
         ));
     }
@@ -193,7 +193,7 @@ pub fn metadata_length(head: [u8; 8]) -> Result<Option<usize>, Broken> {
         0 => Ok(None),
         length => match usize::try_from(length) {
             Ok(length) => Ok(Some(length)),
-            Err(_) => Err(Broken::new(format_args!(
+            Err(_) => Err(DecodeError::new(format_args!(
                 "an Arrow message has {length} bytes of metadata"
             ))),
         },
@@ -209,7 +209,7 @@ fn take_slice(buffer: &Buffer, start: usize, length: usize) -> Option<Buffer> {
 /// # Errors
 ///
 /// Those of `work`, and one for a panic.
-pub fn catch_panic<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T, Broken> {
+pub fn catch_panic<T>(work: impl FnOnce() -> Result<T, DecodeError>) -> Result<T, DecodeError> {
     thread_local!(static CATCHING: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -224,36 +224,36 @@ pub fn catch_panic<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T, Bro
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     CATCHING.set(false);
     result.unwrap_or_else(|_| {
-        Err(Broken::new(
+        Err(DecodeError::new(
             "the library that reads its format cannot read it",
         ))
     })
 }
 
 /// The verified metadata of one Arrow message.
-pub struct Message<'a> {
+pub struct ArrowMessage<'a> {
     message: arrow_ipc::Message<'a>,
     bytes: usize,
     /// The length of the body that follows.
     pub body: usize,
 }
 
-impl<'a> Message<'a> {
+impl<'a> ArrowMessage<'a> {
     /// Verifies the metadata of one message.
     ///
     /// # Errors
     ///
     /// If they are corrupt, or name a body of negative length.
-    pub fn parse(metadata: &'a [u8]) -> Result<Self, Broken> {
+    pub fn parse(metadata: &'a [u8]) -> Result<Self, DecodeError> {
         let message = root_as_message(metadata)
-            .map_err(|_| Broken::new("an Arrow message has corrupt metadata"))?;
+            .map_err(|_| DecodeError::new("an Arrow message has corrupt metadata"))?;
         let body = usize::try_from(message.bodyLength()).map_err(|_| {
-            Broken::new(format_args!(
+            DecodeError::new(format_args!(
                 "an Arrow message has a body of {} bytes",
                 message.bodyLength()
             ))
         })?;
-        Ok(Message {
+        Ok(ArrowMessage {
             message,
             bytes: metadata.len(),
             body,
@@ -296,10 +296,10 @@ impl Decoder {
     /// # Errors
     ///
     /// If none was read yet.
-    pub fn adapted_schema(&self) -> Result<&AdaptedSchema, Broken> {
+    pub fn adapted_schema(&self) -> Result<&AdaptedSchema, DecodeError> {
         self.shape
             .as_deref()
-            .ok_or_else(|| Broken::new("it has no Arrow schema"))
+            .ok_or_else(|| DecodeError::new("it has no Arrow schema"))
     }
 
     /// Reads one message of the stream; returns the needed columns of a record batch.
@@ -309,10 +309,10 @@ impl Decoder {
     /// If the message or its body is broken, or of a kind that is not read.
     pub fn read_batch(
         &mut self,
-        message: &Message<'_>,
+        message: &ArrowMessage<'_>,
         body: &Buffer,
         columns: &Columns,
-    ) -> Result<Option<RecordBatch>, Broken> {
+    ) -> Result<Option<RecordBatch>, DecodeError> {
         let version = message.message.version();
         match message.message.header_type() {
             MessageHeader::Schema => {
@@ -341,23 +341,27 @@ impl Decoder {
                 .map(Some)
                 .map_err(arrow_error)
             }
-            other => Err(Broken::new(format_args!(
+            other => Err(DecodeError::new(format_args!(
                 "it contains an Arrow message of an unknown kind ({})",
                 other.0
             ))),
         }
     }
 
-    fn read_schema(&mut self, message: &Message<'_>, columns: &Columns) -> Result<(), Broken> {
+    fn read_schema(
+        &mut self,
+        message: &ArrowMessage<'_>,
+        columns: &Columns,
+    ) -> Result<(), DecodeError> {
         if self.shape.is_some() {
-            return Err(Broken::new("it has two Arrow schemas"));
+            return Err(DecodeError::new("it has two Arrow schemas"));
         }
         let header = message
             .message
             .header_as_schema()
             .ok_or_else(|| arrow_error("a schema without a header"))?;
         if header.endianness() != arrow_ipc::Endianness::Little {
-            return Err(Broken::new("it is big-endian"));
+            return Err(DecodeError::new("it is big-endian"));
         }
         // Flatbuffer tables can be shared, so a small schema could expand into gigabytes.
         let mut allowance = 16 * message.bytes;
@@ -371,10 +375,10 @@ impl Decoder {
 
     fn read_dictionary(
         &mut self,
-        message: &Message<'_>,
+        message: &ArrowMessage<'_>,
         body: &Buffer,
         version: MetadataVersion,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), DecodeError> {
         let header = message.message.header_as_dictionary_batch();
         let header = header.ok_or_else(|| arrow_error("a dictionary without a header"))?;
         let needed = self.adapted_schema()?.needed.clone();
@@ -391,7 +395,7 @@ impl Decoder {
         }
         // Every delta copies the dictionary so far.
         if header.isDelta() {
-            return Err(Broken::new(
+            return Err(DecodeError::new(
                 "it has a delta dictionary; send each dictionary in one piece",
             ));
         }
@@ -408,7 +412,7 @@ impl Decoder {
 }
 
 impl AdaptedSchema {
-    fn new(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
+    fn new(schema: &Schema, columns: &Columns) -> Result<Self, DecodeError> {
         let found = FoundColumns::from_schema(schema, columns)?;
         let mut fields = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
@@ -427,7 +431,7 @@ impl AdaptedSchema {
 }
 
 /// Subtracts the expanded size of a field from the allowance.
-fn check_size(field: &arrow_ipc::Field<'_>, allowance: &mut usize) -> Result<(), Broken> {
+fn check_size(field: &arrow_ipc::Field<'_>, allowance: &mut usize) -> Result<(), DecodeError> {
     let metadata = field.custom_metadata().into_iter().flatten();
     let metadata: usize = metadata
         .map(|m| m.key().map_or(0, str::len) + m.value().map_or(0, str::len))
@@ -435,7 +439,7 @@ fn check_size(field: &arrow_ipc::Field<'_>, allowance: &mut usize) -> Result<(),
     let size = 8 + field.name().map_or(0, str::len) + metadata;
     *allowance = allowance
         .checked_sub(size)
-        .ok_or_else(|| Broken::new("its Arrow schema is too large when expanded"))?;
+        .ok_or_else(|| DecodeError::new("its Arrow schema is too large when expanded"))?;
     field
         .children()
         .into_iter()
@@ -448,9 +452,9 @@ fn check_extents(
     batch: &arrow_ipc::RecordBatch<'_>,
     body: &Buffer,
     unfolds: bool,
-) -> Result<(), Broken> {
+) -> Result<(), DecodeError> {
     if batch.compression().is_some() && !unfolds {
-        return Err(Broken::new(
+        return Err(DecodeError::new(
             "its Arrow buffers are compressed; send them uncompressed and let Kafka compress (compression.type)",
         ));
     }
@@ -466,11 +470,11 @@ fn check_extents(
             .flatten()
             .all(|node| (0..=node.length()).contains(&node.null_count()));
     if !fits {
-        return Err(Broken::new("an Arrow buffer lies outside its message"));
+        return Err(DecodeError::new("an Arrow buffer lies outside its message"));
     }
     let most = LARGEST_UNFOLDED.max(LARGEST_RATIO.saturating_mul(body.len() as u64));
     if batch.compression().is_some() && unfolded_size(batch, body) > most {
-        return Err(Broken::new(format_args!(
+        return Err(DecodeError::new(format_args!(
             "its Arrow buffers unfold to more than {most} bytes in one record batch; write smaller batches"
         )));
     }

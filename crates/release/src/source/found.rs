@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema};
 
-use super::broken::{Broken, first_names};
+use super::broken::{DecodeError, first_names};
 use super::columns::Columns;
 use bernstream_synopsis::scalar::IdType;
 use bernstream_synopsis::times::TimeFormat;
 
 /// Purpose of a needed column, which decides the types that it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ColumnRole {
     Time(Option<TimeFormat>),
     Key(Option<IdType>),
     Unit(Option<IdType>),
@@ -55,38 +55,40 @@ impl CellKind {
     }
 }
 
-impl Role {
+impl ColumnRole {
     pub fn accepts_type(self, kind: &DataType) -> bool {
         use CellKind::{Booleans, Decimals, Floats, Integers, Text, Times};
         let Some(cells) = CellKind::of_type(kind) else {
             return false;
         };
         let suitable: &[CellKind] = match self {
-            Role::Time(None | Some(TimeFormat::Rfc3339)) => &[Times, Text],
-            Role::Time(Some(_)) => &[Times, Text, Integers, Floats, Decimals],
-            Role::Key(Some(IdType::Text)) | Role::Unit(Some(IdType::Text)) => &[Text],
-            Role::Key(_) | Role::Unit(_) => &[Text, Integers, Floats, Decimals],
-            Role::Value => &[Text, Integers, Floats, Decimals, Booleans],
+            ColumnRole::Time(None | Some(TimeFormat::Rfc3339)) => &[Times, Text],
+            ColumnRole::Time(Some(_)) => &[Times, Text, Integers, Floats, Decimals],
+            ColumnRole::Key(Some(IdType::Text)) | ColumnRole::Unit(Some(IdType::Text)) => &[Text],
+            ColumnRole::Key(_) | ColumnRole::Unit(_) => &[Text, Integers, Floats, Decimals],
+            ColumnRole::Value => &[Text, Integers, Floats, Decimals, Booleans],
         };
         suitable.contains(&cells)
     }
 
     pub fn type_requirement(self) -> &'static str {
         match self {
-            Role::Time(None) => {
+            ColumnRole::Time(None) => {
                 "the event time must be a timestamp, a date or text, or input.time_format must say how it is written"
             }
-            Role::Time(Some(TimeFormat::Rfc3339)) => {
+            ColumnRole::Time(Some(TimeFormat::Rfc3339)) => {
                 "the event time must be a timestamp, a date or, as input.time_format says, text"
             }
-            Role::Time(Some(_)) => {
+            ColumnRole::Time(Some(_)) => {
                 "the event time must be a timestamp, a date or, as input.time_format says, integers"
             }
-            Role::Key(Some(IdType::Text)) => "a key must be text or bytes, as its type says",
-            Role::Key(_) => "a key must be integers, text or bytes",
-            Role::Unit(Some(IdType::Text)) => "a user must be text or bytes, as its type says",
-            Role::Unit(_) => "a user must be integers, text or bytes",
-            Role::Value => "a value must be a number, a boolean, or text that holds a number",
+            ColumnRole::Key(Some(IdType::Text)) => "a key must be text or bytes, as its type says",
+            ColumnRole::Key(_) => "a key must be integers, text or bytes",
+            ColumnRole::Unit(Some(IdType::Text)) => {
+                "a user must be text or bytes, as its type says"
+            }
+            ColumnRole::Unit(_) => "a user must be integers, text or bytes",
+            ColumnRole::Value => "a value must be a number, a boolean, or text that holds a number",
         }
     }
 }
@@ -95,7 +97,7 @@ impl Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundColumn {
     name: String,
-    role: Role,
+    role: ColumnRole,
     /// `None` where the schema has no such column.
     kind: Option<DataType>,
 }
@@ -150,7 +152,7 @@ impl FoundColumns {
     /// # Errors
     ///
     /// If a needed column is there twice.
-    pub fn from_schema(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
+    pub fn from_schema(schema: &Schema, columns: &Columns) -> Result<Self, DecodeError> {
         let mut found = Vec::new();
         let mut projection = BTreeSet::new();
         let fields = schema.fields();
@@ -158,7 +160,9 @@ impl FoundColumns {
             let mut named = (0..fields.len()).filter(|index| fields[*index].name() == name);
             let first = named.next();
             if named.next().is_some() {
-                return Err(Broken::new(format_args!("it has two columns '{name}'")));
+                return Err(DecodeError::new(format_args!(
+                    "it has two columns '{name}'"
+                )));
             }
             let column = FoundColumn {
                 name: name.to_owned(),
@@ -183,8 +187,8 @@ impl FoundColumns {
         let mut found = Vec::new();
         for NeededColumn { name, role } in needed_columns(columns) {
             let is_there = header.iter().any(|known| known == name);
-            let role = if let Role::Time(None) = role {
-                Role::Time(Some(TimeFormat::default()))
+            let role = if let ColumnRole::Time(None) = role {
+                ColumnRole::Time(Some(TimeFormat::default()))
             } else {
                 role
             };
@@ -211,18 +215,18 @@ impl FoundColumns {
     }
 
     /// Reason why a column is not read.
-    pub fn unread_reason(&self, column: &FoundColumn) -> Broken {
+    pub fn unread_reason(&self, column: &FoundColumn) -> DecodeError {
         let FoundColumn { name, role, kind } = column;
         let known = &self.known;
         match kind {
-            Some(kind) => Broken::new(format_args!(
+            Some(kind) => DecodeError::new(format_args!(
                 "column '{name}' is {kind}, but {}",
                 role.type_requirement()
             )),
             None if known.is_empty() => {
-                Broken::new(format_args!("it has no column '{name}', and no other"))
+                DecodeError::new(format_args!("it has no column '{name}', and no other"))
             }
-            None => Broken::new(format_args!("it has no column '{name}', only {known}")),
+            None => DecodeError::new(format_args!("it has no column '{name}', only {known}")),
         }
     }
 }
@@ -240,25 +244,25 @@ pub enum FileContents {
 /// A column by the name that the configuration gives.
 pub(super) struct NeededColumn<'a> {
     pub name: &'a str,
-    pub role: Role,
+    pub role: ColumnRole,
 }
 
 /// The needed columns: event time, key and unit, then the values in order.
 pub(super) fn needed_columns(columns: &Columns) -> Vec<NeededColumn<'_>> {
     let mut needed = vec![NeededColumn {
         name: &columns.time,
-        role: Role::Time(columns.time_format),
+        role: ColumnRole::Time(columns.time_format),
     }];
     if let Some(name) = &columns.key {
-        let role = Role::Key(columns.key_type);
+        let role = ColumnRole::Key(columns.key_type);
         needed.push(NeededColumn { name, role });
     }
     if let Some(name) = &columns.unit {
-        let role = Role::Unit(columns.unit_type);
+        let role = ColumnRole::Unit(columns.unit_type);
         needed.push(NeededColumn { name, role });
     }
     for name in &columns.values {
-        let role = Role::Value;
+        let role = ColumnRole::Value;
         needed.push(NeededColumn { name, role });
     }
     needed

@@ -10,8 +10,8 @@ pub mod rows;
 pub mod text;
 
 pub use self::batch::Batch;
-pub use self::broken::Broken;
+pub use self::broken::DecodeError;
 pub use self::columns::Columns;
 pub use self::found::FoundColumn;
 pub use self::found::FoundColumns;
-pub use self::text::Text;
+pub use self::text::TextColumn;

@@ -8,11 +8,11 @@ use arrow_schema::DataType;
 use arrow_select::concat::concat;
 
 use super::batch::Batch;
-use super::broken::{Broken, arrow_error};
+use super::broken::{DecodeError, arrow_error};
 use super::cells;
 use super::columns::Columns;
-use super::found::{FoundColumns, NeededColumn, Role, needed_columns};
-use super::text::Text;
+use super::found::{ColumnRole, FoundColumns, NeededColumn, needed_columns};
+use super::text::TextColumn;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::scalar::IdType;
 
@@ -49,10 +49,10 @@ pub fn needed_batch(
     columns: &Columns,
     found: &Arc<FoundColumns>,
     place: BatchOrigin,
-) -> Result<Batch, Broken> {
+) -> Result<Batch, DecodeError> {
     let time = NeededColumn {
         name: &columns.time,
-        role: Role::Time(columns.time_format),
+        role: ColumnRole::Time(columns.time_format),
     };
     let times = match readable(records, &time) {
         Some(times) => cells::column_times(times, columns.time_format)?,
@@ -77,10 +77,10 @@ pub fn needed_batch(
     for needed in needed_columns(columns) {
         let column = readable(records, &needed).filter(|column| column.len() == rows);
         match needed.role {
-            Role::Time(_) => {}
-            Role::Key(declared) => batch.keys = Some(ids_or_nulls(column, declared, rows)?),
-            Role::Unit(declared) => batch.units = Some(ids_or_nulls(column, declared, rows)?),
-            Role::Value => batch.values.push(match column {
+            ColumnRole::Time(_) => {}
+            ColumnRole::Key(declared) => batch.keys = Some(ids_or_nulls(column, declared, rows)?),
+            ColumnRole::Unit(declared) => batch.units = Some(ids_or_nulls(column, declared, rows)?),
+            ColumnRole::Value => batch.values.push(match column {
                 Some(column) => cells::column_numbers(column)?,
                 None => Float64Array::new_null(rows),
             }),
@@ -100,22 +100,22 @@ fn ids_or_nulls(
     column: Option<&ArrayRef>,
     declared: Option<IdType>,
     rows: usize,
-) -> Result<Text, Broken> {
+) -> Result<TextColumn, DecodeError> {
     match column {
         Some(column) => cells::column_ids(column, declared),
-        None => Ok(Text::from(BinaryArray::new_null(rows))),
+        None => Ok(TextColumn::from(BinaryArray::new_null(rows))),
     }
 }
 
 /// Concatenates the batches of one message.
-pub(crate) fn join_batches(batches: &[Batch], place: BatchOrigin) -> Result<Batch, Broken> {
-    fn all<'a, A: Array + 'a>(parts: impl Iterator<Item = &'a A>) -> Result<ArrayRef, Broken> {
+pub(crate) fn join_batches(batches: &[Batch], place: BatchOrigin) -> Result<Batch, DecodeError> {
+    fn all<'a, A: Array + 'a>(parts: impl Iterator<Item = &'a A>) -> Result<ArrayRef, DecodeError> {
         let parts: Vec<&dyn Array> = parts.map(|part| part as &dyn Array).collect();
         concat(&parts).map_err(arrow_error)
     }
-    fn texts<'a>(parts: impl Iterator<Item = Option<&'a Text>>) -> Option<Text> {
-        let parts: Option<Vec<&Text>> = parts.collect();
-        parts.map(|parts| Text::join_columns(parts.into_iter()))
+    fn texts<'a>(parts: impl Iterator<Item = Option<&'a TextColumn>>) -> Option<TextColumn> {
+        let parts: Option<Vec<&TextColumn>> = parts.collect();
+        parts.map(|parts| TextColumn::join_columns(parts.into_iter()))
     }
     let axes = batches.first().map_or(0, |first| first.values.len());
     let values = (0..axes).map(|axis| {
@@ -136,7 +136,7 @@ pub(crate) fn join_batches(batches: &[Batch], place: BatchOrigin) -> Result<Batc
             .clone(),
         keys: texts(batches.iter().map(|b| b.keys.as_ref())),
         units: texts(batches.iter().map(|b| b.units.as_ref())),
-        values: values.collect::<Result<_, Broken>>()?,
+        values: values.collect::<Result<_, DecodeError>>()?,
         found: batches.first().and_then(|first| first.found.clone()),
     })
 }

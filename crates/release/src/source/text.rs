@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
-use crate::source::broken::Broken;
+use crate::source::broken::DecodeError;
 use bernstream_synopsis::scalar::integer_part;
 
 /// A column of text as bytes, or of integers in decimal; invalid UTF-8 is kept where text is. `Debug` shows none of it.
@@ -18,7 +18,7 @@ use bernstream_synopsis::scalar::integer_part;
 /// Dictionaries and views stay as they came: unfolded, a short message would take gigabytes, and with a limit on that, one row
 /// more could make the whole message unreadable.
 #[derive(Clone, Default)]
-pub struct Text {
+pub struct TextColumn {
     /// The record batches of one message.
     parts: Vec<BatchPart>,
 }
@@ -42,14 +42,14 @@ enum BatchRows {
     Integers(Box<BatchRows>),
 }
 
-impl Text {
+impl TextColumn {
     /// # Errors
     ///
     /// If the column is neither text nor bytes.
-    pub(crate) fn new(column: &ArrayRef) -> Result<Self, Broken> {
+    pub(crate) fn new(column: &ArrayRef) -> Result<Self, DecodeError> {
         let rows = BatchRows::new(column.as_ref())?;
         let end = column.len();
-        Ok(Text {
+        Ok(TextColumn {
             parts: vec![BatchPart { end, rows }],
         })
     }
@@ -61,11 +61,11 @@ impl Text {
             let rows = BatchRows::Integers(Box::new(rows));
             parts.push(BatchPart { end, rows });
         }
-        Text { parts }
+        TextColumn { parts }
     }
 
     /// The columns one after another.
-    pub(crate) fn join_columns<'a>(columns: impl Iterator<Item = &'a Text>) -> Self {
+    pub(crate) fn join_columns<'a>(columns: impl Iterator<Item = &'a TextColumn>) -> Self {
         let mut parts = Vec::new();
         let mut end = 0;
         for column in columns {
@@ -77,7 +77,7 @@ impl Text {
             }
             end += column.len();
         }
-        Text { parts }
+        TextColumn { parts }
     }
 
     pub fn len(&self) -> usize {
@@ -100,7 +100,7 @@ impl Text {
     }
 }
 
-impl Text {
+impl TextColumn {
     /// Values that `convert` makes of each row; null stays null. An entry of a dictionary is looked at once, unless it has more entries than rows.
     pub(crate) fn map_rows<T: Copy>(&self, convert: impl Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
         let mut all = Vec::with_capacity(self.len());
@@ -111,9 +111,9 @@ impl Text {
     }
 }
 
-impl From<BinaryArray> for Text {
+impl From<BinaryArray> for TextColumn {
     fn from(rows: BinaryArray) -> Self {
-        Text {
+        TextColumn {
             parts: vec![BatchPart {
                 end: rows.len(),
                 rows: BatchRows::Short(rows),
@@ -122,7 +122,7 @@ impl From<BinaryArray> for Text {
     }
 }
 
-impl fmt::Debug for Text {
+impl fmt::Debug for TextColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Text({} rows)", self.len())
     }
@@ -146,7 +146,7 @@ impl BatchRows {
         }
     }
 
-    fn new(column: &dyn Array) -> Result<Self, Broken> {
+    fn new(column: &dyn Array) -> Result<Self, DecodeError> {
         Ok(match column.data_type() {
             DataType::Binary => BatchRows::Short(column.as_binary().clone()),
             DataType::LargeBinary => BatchRows::Long(column.as_binary().clone()),
@@ -157,7 +157,7 @@ impl BatchRows {
                 let keys = dictionary.keys();
                 let keys: Int64Array = downcast_integer_array! {
                     keys => keys.unary_opt(|key| key.to_i64()),
-                    other => return Err(Broken::new(format_args!("a dictionary has keys of {other}"))),
+                    other => return Err(DecodeError::new(format_args!("a dictionary has keys of {other}"))),
                 };
                 BatchRows::Dictionary(
                     keys,
@@ -165,7 +165,7 @@ impl BatchRows {
                 )
             }
             other => {
-                return Err(Broken::new(format_args!(
+                return Err(DecodeError::new(format_args!(
                     "a column is {other}, but it must be text or bytes"
                 )));
             }

@@ -68,7 +68,7 @@ pub(super) fn whole_label(label: f64) -> i32 {
 }
 
 /// Numbers that a record adds to the sums of a window.
-pub trait Feature: fmt::Debug + Send + Sync {
+pub trait RecordFeature: fmt::Debug + Send + Sync {
     /// Number of sums.
     fn sum_count(&self) -> usize;
 
@@ -90,7 +90,7 @@ pub enum AccumulatorSpec {
     /// One histogram an axis and class, each on a grid of one axis.
     Marginals(Vec<Nodes>),
     /// Sums over the records.
-    Sums(Arc<dyn Feature>),
+    Sums(Arc<dyn RecordFeature>),
     /// The first `most` records by event time, and of one event time by [`rank`](super::rank).
     Records { most: u32 },
 }

@@ -6,8 +6,8 @@ use arrow_array::{Array, Float64Array};
 use arrow_buffer::NullBuffer;
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
-use super::counts::Refusal;
-use super::rules::{Axis, Label, Outside, ReleaseInput};
+use super::counts::DropReason;
+use super::rules::{DomainAxis, OutsideRule, RecordLabel, ReleaseInput};
 use crate::source::Batch;
 use bernstream_synopsis::histogram::GridPoint;
 
@@ -21,19 +21,19 @@ pub(super) struct ChunkRecords {
     coordinates: [Vec<u32>; 3],
     labels: Vec<i32>,
     /// Reasons why rows are dropped; empty where none is.
-    refusals: Vec<Option<Refusal>>,
+    refusals: Vec<Option<DropReason>>,
     /// The values of one axis, in the unit cube.
     units: Vec<f64>,
 }
 
 /// A column of a chunk.
-struct Column<'a> {
+struct ChunkColumn<'a> {
     values: &'a [f64],
     /// Only where something is null.
     nulls: Option<NullBuffer>,
 }
 
-impl<'a> Column<'a> {
+impl<'a> ChunkColumn<'a> {
     fn next_of(
         columns: &mut impl Iterator<Item = &'a Float64Array>,
         rows: &Range<usize>,
@@ -43,7 +43,7 @@ impl<'a> Column<'a> {
         let nulls = column
             .nulls()
             .map(|nulls| nulls.slice(rows.start, rows.len()));
-        Some(Column {
+        Some(ChunkColumn {
             values,
             nulls: nulls.filter(|nulls| nulls.null_count() > 0),
         })
@@ -65,23 +65,29 @@ impl ChunkRecords {
             .iter()
             .filter_map(|column| batch.values.get(*column));
         for (axis, rule) in form.axes.iter().enumerate().take(self.coordinates.len()) {
-            let Some(column) = Column::next_of(&mut columns, rows) else {
+            let Some(column) = ChunkColumn::next_of(&mut columns, rows) else {
                 return self.refuse_all(rows.len());
             };
             self.read_axis(form, axis, rule, &column);
         }
         if let Some(label) = &form.label {
-            let Some(column) = Column::next_of(&mut columns, rows) else {
+            let Some(column) = ChunkColumn::next_of(&mut columns, rows) else {
                 return self.refuse_all(rows.len());
             };
             self.read_label(label, &column);
         }
     }
 
-    fn read_axis(&mut self, form: &ReleaseInput, axis: usize, rule: &Axis, column: &Column<'_>) {
+    fn read_axis(
+        &mut self,
+        form: &ReleaseInput,
+        axis: usize,
+        rule: &DomainAxis,
+        column: &ChunkColumn<'_>,
+    ) {
         match rule.outside {
-            Outside::Drop => self.refuse_outside(column, |value| !rule.contains(value)),
-            Outside::Clamp => self.refuse_outside(column, |_| false),
+            OutsideRule::Drop => self.refuse_outside(column, |value| !rule.contains(value)),
+            OutsideRule::Clamp => self.refuse_outside(column, |_| false),
         }
         for (unit, value) in self.units.iter_mut().zip(column.values) {
             *unit = rule.nearest_unit(*value);
@@ -92,7 +98,7 @@ impl ChunkRecords {
         }
     }
 
-    fn read_label(&mut self, label: &Label, column: &Column<'_>) {
+    fn read_label(&mut self, label: &RecordLabel, column: &ChunkColumn<'_>) {
         self.refuse_outside(column, |value| label.label_of_record(value).is_none());
         for (whole, value) in self.labels.iter_mut().zip(column.values) {
             *whole = label.label_of_record(*value).unwrap_or(0);
@@ -101,7 +107,7 @@ impl ChunkRecords {
 
     /// Drops the rows without a number, and those whose number is outside, unless an earlier column has dropped them already.
     #[inline]
-    fn refuse_outside(&mut self, column: &Column<'_>, is_outside: impl Fn(f64) -> bool) {
+    fn refuse_outside(&mut self, column: &ChunkColumn<'_>, is_outside: impl Fn(f64) -> bool) {
         if column.nulls.is_none() {
             // Without an early end, so that it is a loop of vector instructions.
             let mut are_sound = true;
@@ -119,9 +125,9 @@ impl ChunkRecords {
                 .as_ref()
                 .is_some_and(|nulls| nulls.is_null(row));
             let found = if is_null || value.is_nan() {
-                Some(Refusal::Missing)
+                Some(DropReason::Missing)
             } else if is_outside(*value) {
-                Some(Refusal::Outside)
+                Some(DropReason::Outside)
             } else {
                 None
             };
@@ -132,7 +138,7 @@ impl ChunkRecords {
     fn refuse_all(&mut self, rows: usize) {
         self.refusals.resize(rows, None);
         for refusal in &mut self.refusals {
-            *refusal = refusal.or(Some(Refusal::Missing));
+            *refusal = refusal.or(Some(DropReason::Missing));
         }
     }
 
@@ -143,7 +149,7 @@ impl ChunkRecords {
 
     /// Reason why a row of the chunk is dropped; `None` if it is not.
     #[inline]
-    pub fn refusal_of(&self, row: usize) -> Option<Refusal> {
+    pub fn refusal_of(&self, row: usize) -> Option<DropReason> {
         self.refusals.get(row).copied().flatten()
     }
 

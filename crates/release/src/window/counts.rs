@@ -2,7 +2,7 @@
 
 /// Reason why a row was dropped.
 #[derive(Clone, Copy)]
-pub(super) enum Refusal {
+pub(super) enum DropReason {
     Closed,
     Late,
     Ahead,
@@ -37,15 +37,15 @@ pub struct RecordCounts {
 
 impl RecordCounts {
     /// Counts so many rows as dropped.
-    pub(super) fn add(&mut self, why: Refusal, rows: usize) {
+    pub(super) fn add(&mut self, why: DropReason, rows: usize) {
         let count = match why {
-            Refusal::Closed => &mut self.closed,
-            Refusal::Late => &mut self.late,
-            Refusal::Ahead => &mut self.ahead,
-            Refusal::UnknownKey => &mut self.unknown_key,
-            Refusal::Missing => &mut self.missing,
-            Refusal::LongUnit => &mut self.long_unit,
-            Refusal::Outside => &mut self.outside,
+            DropReason::Closed => &mut self.closed,
+            DropReason::Late => &mut self.late,
+            DropReason::Ahead => &mut self.ahead,
+            DropReason::UnknownKey => &mut self.unknown_key,
+            DropReason::Missing => &mut self.missing,
+            DropReason::LongUnit => &mut self.long_unit,
+            DropReason::Outside => &mut self.outside,
         };
         *count += rows as u64;
     }

@@ -6,10 +6,10 @@
 //! ones as `2 n` or `-2 n - 1`. Only what is not zero is written.
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
-use super::open::{GroupState, OpenWindow, UnitKey, Waiting};
+use super::open::{GroupState, OpenWindow, UnitKey, WaitingRecord};
 use super::part::WindowPart;
 use super::router::LONGEST_UNIT;
-use super::rules::{ReleaseInput, Rules};
+use super::rules::{ReleaseInput, WindowRules};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::{GridPoint, Histogram};
@@ -96,7 +96,7 @@ fn encode(spec: &AccumulatorSpec, open: OpenWindow, bytes: &mut Vec<u8>) {
 /// A record that is kept by itself, and the user that it waits for: 0 for none. Ordered by the record.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct KeptRecord<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a WaitingRecord,
     unit: u64,
 }
 
@@ -145,12 +145,12 @@ fn write_wide(bytes: &mut Vec<u8>, mut number: u128) {
 /// The windows that [`WindowPart::canonical_bytes`] has written in `window`, one a form; `None` if these are no such bytes, and if they have
 /// a record, a user or a key that no reader with these rules and forms keeps in this window.
 pub(super) fn decode_windows(
-    rules: &Rules,
+    rules: &WindowRules,
     forms: &[ReleaseInput],
     window: Span,
     bytes: &[u8],
 ) -> Option<Vec<Option<OpenWindow>>> {
-    let mut reader = Reader(bytes);
+    let mut reader = ByteReader(bytes);
     let mut opens = Vec::with_capacity(forms.len());
     for form in forms {
         let mut open = OpenWindow::new(rules, &form.accumulator);
@@ -166,7 +166,7 @@ pub(super) fn decode_windows(
     }
 }
 
-fn decode_units(reader: &mut Reader<'_>) -> Option<Vec<UnitKey>> {
+fn decode_units(reader: &mut ByteReader<'_>) -> Option<Vec<UnitKey>> {
     let mut units = Vec::new();
     for _ in 0..reader.read_count()? {
         let period = Timestamp::from_micros(i64::try_from(reader.read_integer()?).ok()?);
@@ -181,11 +181,11 @@ fn decode_units(reader: &mut Reader<'_>) -> Option<Vec<UnitKey>> {
 
 fn decode_records(
     open: &mut OpenWindow,
-    rules: &Rules,
+    rules: &WindowRules,
     form: &ReleaseInput,
     window: Span,
     units: &[UnitKey],
-    reader: &mut Reader<'_>,
+    reader: &mut ByteReader<'_>,
 ) -> Option<()> {
     let mut micros = 0_i128;
     for _ in 0..reader.read_count()? {
@@ -209,7 +209,7 @@ fn decode_records(
         if let Some(cap) = &rules.cap {
             let unit = units.get(unit?)?;
             let all = open.waiting.entry(unit.clone()).or_default();
-            all.push(Waiting::new(time, &unit.user, group, record));
+            all.push(WaitingRecord::new(time, &unit.user, group, record));
             if cap.period.span_of(time).start != unit.period
                 || all.len() as u64 > u64::from(cap.records)
             {
@@ -222,7 +222,7 @@ fn decode_records(
             let GroupState::First(first) = state else {
                 return None;
             };
-            first.push(Waiting::new(time, &[], group, record));
+            first.push(WaitingRecord::new(time, &[], group, record));
             if unit.is_some() || first.len() as u64 > u64::from(*most) {
                 return None;
             }
@@ -233,9 +233,9 @@ fn decode_records(
 
 fn decode_sums(
     open: &mut OpenWindow,
-    rules: &Rules,
+    rules: &WindowRules,
     spec: &AccumulatorSpec,
-    reader: &mut Reader<'_>,
+    reader: &mut ByteReader<'_>,
 ) -> Option<()> {
     let sums = reader.read_count()?;
     if rules.cap.is_some() && sums > 0 {
@@ -277,9 +277,9 @@ fn decode_sums(
 }
 
 /// Bytes that are left to read.
-struct Reader<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     fn read_wide(&mut self) -> Option<u128> {
         let mut number = 0_u128;
         for shift in (0..128).step_by(7) {

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Finds the group of a key. The keys are public and few, so what a producer sends can neither grow the map nor choose what is in it.
-pub(super) struct Keys {
+pub(super) struct KeyGroups {
     groups: HashMap<Vec<u8>, u32, BuildHasherDefault<Fnv>>,
     /// The length of the longest one: nothing longer is hashed.
     longest: usize,
 }
 
-impl Keys {
+impl KeyGroups {
     pub fn new(keys: &[String]) -> Self {
         let mut groups = HashMap::default();
         for (group, key) in (0..).zip(keys) {
             groups.insert(key.clone().into_bytes(), group);
         }
-        Keys {
+        KeyGroups {
             groups,
             longest: keys.iter().map(String::len).max().unwrap_or(0),
         }

@@ -4,9 +4,9 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
 use super::chunk::ChunkRecords;
-use super::router::Routed;
-use super::rules::{Cap, ReleaseInput, Rules};
-use super::sum::{self, Sum};
+use super::router::RoutedRow;
+use super::rules::{Cap, ReleaseInput, WindowRules};
+use super::sum::{self, KeySum};
 use crate::source::Batch;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -16,7 +16,7 @@ pub(super) struct OpenWindow {
     /// Groups, one a declared key, in the order of `Rules::keys`.
     pub groups: Vec<GroupState>,
     /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
-    pub waiting: HashMap<UnitKey, Vec<Waiting>>,
+    pub waiting: HashMap<UnitKey, Vec<WaitingRecord>>,
     /// Number of records of a key that wait to be added together.
     room: usize,
 }
@@ -25,8 +25,8 @@ pub(super) struct OpenWindow {
 #[derive(Clone)]
 pub(super) enum GroupState {
     /// The first records so far, where a bounded number is kept; the last of them on top.
-    First(BinaryHeap<Waiting>),
-    Sum(Sum),
+    First(BinaryHeap<WaitingRecord>),
+    Sum(KeySum),
 }
 
 /// A user within a period.
@@ -39,7 +39,7 @@ pub(super) struct UnitKey {
 /// A record that may still lose its place under a cap. The derived order is the public order of survival: event time, then rank; what is
 /// equal in it is interchangeable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Waiting {
+pub(super) struct WaitingRecord {
     pub time: Timestamp,
     rank: u64,
     pub group: u32,
@@ -51,17 +51,17 @@ pub(super) struct ChunkRows<'a> {
     pub batch: &'a Batch,
     /// The place of the chunk in the batch.
     pub start: usize,
-    pub rows: &'a [Routed],
+    pub rows: &'a [RoutedRow],
     /// All rows of the chunk as the form keeps them.
     pub records: &'a ChunkRecords,
 }
 
 impl OpenWindow {
-    pub fn new(rules: &Rules, spec: &AccumulatorSpec) -> Self {
+    pub fn new(rules: &WindowRules, spec: &AccumulatorSpec) -> Self {
         let groups = rules.keys.as_ref().map_or(1, Vec::len);
         let group = match spec {
             AccumulatorSpec::Records { .. } => GroupState::First(BinaryHeap::new()),
-            _ => GroupState::Sum(Sum::default()),
+            _ => GroupState::Sum(KeySum::default()),
         };
         OpenWindow {
             groups: vec![group; groups],
@@ -132,18 +132,22 @@ impl OpenWindow {
             if let Some(cap) = cap {
                 if let Some(user) = batch.units.as_ref().and_then(|units| units.get(routed.row)) {
                     let time = time_of(batch, routed.row);
-                    self.queue_record(cap, user, Waiting::new(time, user, routed.group, record));
+                    self.queue_record(
+                        cap,
+                        user,
+                        WaitingRecord::new(time, user, routed.group, record),
+                    );
                 }
             } else {
                 self.add_record(spec, routed.group, record, || {
-                    Waiting::new(time_of(batch, routed.row), &[], routed.group, record)
+                    WaitingRecord::new(time_of(batch, routed.row), &[], routed.group, record)
                 });
             }
         }
     }
 
     /// Queues a record among the earliest of its unit.
-    fn queue_record(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
+    fn queue_record(&mut self, cap: &Cap, user: &[u8], waiting: WaitingRecord) {
         let unit = UnitKey {
             period: cap.period.span_of(waiting.time).start,
             user: user.to_vec(),
@@ -151,7 +155,7 @@ impl OpenWindow {
         self.queue_for_unit(cap, unit, waiting);
     }
 
-    fn queue_for_unit(&mut self, cap: &Cap, unit: UnitKey, waiting: Waiting) {
+    fn queue_for_unit(&mut self, cap: &Cap, unit: UnitKey, waiting: WaitingRecord) {
         let kept = self.waiting.entry(unit).or_default();
         kept.insert(kept.partition_point(|other| *other < waiting), waiting);
         kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
@@ -164,7 +168,7 @@ impl OpenWindow {
         spec: &AccumulatorSpec,
         group: u32,
         record: Record,
-        waiting: impl FnOnce() -> Waiting,
+        waiting: impl FnOnce() -> WaitingRecord,
     ) {
         match self.groups.get_mut(group as usize) {
             Some(GroupState::Sum(sum)) => sum.add(spec, self.room, record),
@@ -202,10 +206,10 @@ fn time_of(batch: &Batch, row: usize) -> Timestamp {
     Timestamp::from_micros(batch.times.values().get(row).copied().unwrap_or_default())
 }
 
-impl Waiting {
+impl WaitingRecord {
     /// `user` is empty without a cap.
     pub fn new(time: Timestamp, user: &[u8], group: u32, record: Record) -> Self {
-        Waiting {
+        WaitingRecord {
             time,
             rank: survival_rank(time, user, group, &record),
             group,

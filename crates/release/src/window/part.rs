@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::accumulator::Accumulator;
 use super::open::OpenWindow;
-use super::rules::{ReleaseInput, Rules};
+use super::rules::{ReleaseInput, WindowRules};
 use bernstream_synopsis::grid::Span;
 
 /// Part of a window of one reader that it has read to its end.
@@ -13,7 +13,7 @@ use bernstream_synopsis::grid::Span;
 /// records alone decide. So the joined parts are the window, bit for bit, however many readers there are, whatever each of them
 /// reads, and in whatever order they are joined.
 pub struct WindowPart {
-    pub(super) rules: Arc<Rules>,
+    pub(super) rules: Arc<WindowRules>,
     pub(super) all: Arc<[ReleaseInput]>,
     pub(super) span: Span,
     /// Open windows, one a form; `None` where the reader has no records.
@@ -24,12 +24,12 @@ pub struct WindowPart {
 #[derive(Debug)]
 pub struct Window {
     pub span: Span,
-    pub forms: Vec<Vec<Group>>,
+    pub forms: Vec<Vec<WindowGroup>>,
 }
 
 /// Content of a window for one key.
 #[derive(Debug)]
-pub struct Group {
+pub struct WindowGroup {
     pub key: Option<String>,
     pub accumulator: Accumulator,
 }
@@ -65,13 +65,17 @@ impl WindowPart {
 }
 
 /// The groups of one form: one a declared key, in the declared order.
-fn settled_groups(rules: &Rules, form: &ReleaseInput, open: Option<OpenWindow>) -> Vec<Group> {
+fn settled_groups(
+    rules: &WindowRules,
+    form: &ReleaseInput,
+    open: Option<OpenWindow>,
+) -> Vec<WindowGroup> {
     let spec = &form.accumulator;
     let open = open.unwrap_or_else(|| OpenWindow::new(rules, spec));
     let mut keys = rules.keys.iter().flatten().cloned();
     let mut groups = Vec::new();
     for state in open.with_cap_decided(spec).groups {
-        groups.push(Group {
+        groups.push(WindowGroup {
             key: keys.next(),
             accumulator: state.accumulator(spec),
         });
@@ -81,7 +85,7 @@ fn settled_groups(rules: &Rules, form: &ReleaseInput, open: Option<OpenWindow>) 
 
 /// Adds what one form has of other records; what waits for the cap of a user waits for that of both together.
 pub(super) fn join_open(
-    rules: &Rules,
+    rules: &WindowRules,
     form: &ReleaseInput,
     ours: &mut Option<OpenWindow>,
     theirs: Option<OpenWindow>,

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use arrow_array::Array;
 
-use super::counts::{RecordCounts, Refusal};
-use super::keys::Keys;
-use super::rules::Rules;
+use super::counts::{DropReason, RecordCounts};
+use super::keys::KeyGroups;
+use super::rules::WindowRules;
 use crate::source::Batch;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
@@ -16,7 +16,7 @@ pub const LONGEST_UNIT: usize = 1024;
 
 /// A row that belongs to a window.
 #[derive(Clone, Copy)]
-pub(super) struct Routed {
+pub(super) struct RoutedRow {
     /// The start of its window.
     pub window: Timestamp,
     /// Its place in the batch.
@@ -26,8 +26,8 @@ pub(super) struct Routed {
 
 /// The public rules, prepared for the rows of one message; it keeps nothing of other rows.
 pub(super) struct RecordRouter<'a> {
-    pub rules: &'a Rules,
-    pub keys: Option<&'a Keys>,
+    pub rules: &'a WindowRules,
+    pub keys: Option<&'a KeyGroups>,
     pub backfill_until: Option<Timestamp>,
     /// The start of the first window that is of use.
     pub oldest: Timestamp,
@@ -39,32 +39,32 @@ pub(super) struct RecordRouter<'a> {
 }
 
 /// A window, and why it takes no rows of this message, if it takes none: the first is checked before the row's own time is.
-struct Destination {
+struct RowDestination {
     span: Span,
     is_closed: bool,
     is_late: bool,
 }
 
 /// State that a router remembers from one chunk of a batch to the next.
-pub(super) struct Memory {
+pub(super) struct RouterMemory {
     /// The window of the last row: most often the next one's too.
-    at: Destination,
+    at: RowDestination,
     /// The group of each row of the batch, once one is asked for.
     groups: Option<Vec<Option<u32>>>,
 }
 
 impl RecordRouter<'_> {
-    pub fn memory(&self) -> Memory {
-        Memory {
+    pub fn memory(&self) -> RouterMemory {
+        RouterMemory {
             at: self.destination(self.oldest),
             groups: None,
         }
     }
 
-    fn destination(&self, time: Timestamp) -> Destination {
+    fn destination(&self, time: Timestamp) -> RowDestination {
         let span = self.rules.grid.span_of(time);
         let cutoff = self.rules.window_cutoff(span, self.backfill_until);
-        Destination {
+        RowDestination {
             span,
             is_closed: span.start < self.oldest
                 || self.closed.contains(&span.start)
@@ -78,14 +78,14 @@ impl RecordRouter<'_> {
         &self,
         batch: &Batch,
         rows: &Range<usize>,
-        memory: &mut Memory,
-        found: &mut Vec<Routed>,
+        memory: &mut RouterMemory,
+        found: &mut Vec<RoutedRow>,
         counts: &mut RecordCounts,
     ) {
         found.clear();
-        let Memory { at, groups } = memory;
+        let RouterMemory { at, groups } = memory;
         match self.window_of_rows(batch, rows, at) {
-            Some(Ok(window)) => found.extend(rows.clone().map(|row| Routed {
+            Some(Ok(window)) => found.extend(rows.clone().map(|row| RoutedRow {
                 window,
                 row,
                 group: 0,
@@ -94,7 +94,7 @@ impl RecordRouter<'_> {
             None => {
                 for row in rows.clone() {
                     match self.window_of_row(batch, row, at) {
-                        Ok(window) => found.push(Routed {
+                        Ok(window) => found.push(RoutedRow {
                             window,
                             row,
                             group: 0,
@@ -117,8 +117,8 @@ impl RecordRouter<'_> {
                     .get(routed.row)
                     .copied()
                     .flatten()
-                    .ok_or(Refusal::UnknownKey)?;
-                Ok(Routed { group, ..routed })
+                    .ok_or(DropReason::UnknownKey)?;
+                Ok(RoutedRow { group, ..routed })
             });
         }
         if self.rules.cap.is_some() {
@@ -127,9 +127,9 @@ impl RecordRouter<'_> {
                     .units
                     .as_ref()
                     .and_then(|units| units.get(routed.row))
-                    .ok_or(Refusal::Missing)?;
+                    .ok_or(DropReason::Missing)?;
                 if user.len() > LONGEST_UNIT {
-                    Err(Refusal::LongUnit)
+                    Err(DropReason::LongUnit)
                 } else {
                     Ok(routed)
                 }
@@ -142,8 +142,8 @@ impl RecordRouter<'_> {
         &self,
         batch: &Batch,
         rows: &Range<usize>,
-        at: &mut Destination,
-    ) -> Option<Result<Timestamp, Refusal>> {
+        at: &mut RowDestination,
+    ) -> Option<Result<Timestamp, DropReason>> {
         if batch
             .times
             .nulls()
@@ -166,13 +166,13 @@ impl RecordRouter<'_> {
             return None;
         }
         if at.is_closed {
-            return Some(Err(Refusal::Closed));
+            return Some(Err(DropReason::Closed));
         }
         if last > self.latest {
             return None;
         }
         Some(if at.is_late {
-            Err(Refusal::Late)
+            Err(DropReason::Late)
         } else {
             Ok(at.span.start)
         })
@@ -183,23 +183,23 @@ impl RecordRouter<'_> {
         &self,
         batch: &Batch,
         row: usize,
-        at: &mut Destination,
-    ) -> Result<Timestamp, Refusal> {
+        at: &mut RowDestination,
+    ) -> Result<Timestamp, DropReason> {
         if batch.times.is_null(row) {
-            return Err(Refusal::Missing);
+            return Err(DropReason::Missing);
         }
         let time = Timestamp::from_micros(batch.times.value(row));
         if !at.span.contains(time) {
             *at = self.destination(time);
         }
         if at.is_closed {
-            return Err(Refusal::Closed);
+            return Err(DropReason::Closed);
         }
         if time > self.latest {
-            return Err(Refusal::Ahead);
+            return Err(DropReason::Ahead);
         }
         if at.is_late {
-            Err(Refusal::Late)
+            Err(DropReason::Late)
         } else {
             Ok(at.span.start)
         }
@@ -208,9 +208,9 @@ impl RecordRouter<'_> {
 
 /// Keeps the rows that `check` returns, and counts the others.
 fn keep_accepted(
-    found: &mut Vec<Routed>,
+    found: &mut Vec<RoutedRow>,
     counts: &mut RecordCounts,
-    check: impl Fn(Routed) -> Result<Routed, Refusal>,
+    check: impl Fn(RoutedRow) -> Result<RoutedRow, DropReason>,
 ) {
     found.retain_mut(|routed| match check(*routed) {
         Ok(kept) => {

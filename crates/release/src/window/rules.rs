@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::accumulator::{AccumulatorSpec, LABEL, Record, whole_label};
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::grid::{Blocks, Grid, Span};
+use bernstream_synopsis::grid::{Blocks, Span, SpanGrid};
 
 /// The public rules that assign a record to a window or drop it; no rule depends on another record.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct WindowRules {
     /// The windows.
-    pub grid: Grid,
+    pub grid: SpanGrid,
     /// End of the grid, a window's end.
     pub end: Option<Timestamp>,
     /// Time after its end for which a window still takes records.
@@ -23,7 +23,7 @@ pub struct Rules {
     pub cap: Option<Cap>,
 }
 
-impl Rules {
+impl WindowRules {
     /// Time when `window` stops taking records: message timestamps before the cutoff are in, all others are out.
     pub fn window_cutoff(&self, window: Span, backfill_until: Option<Timestamp>) -> Timestamp {
         let cutoff = window.end.plus(self.allowed_lateness);
@@ -49,9 +49,9 @@ impl Rules {
 #[derive(Clone, Debug)]
 pub struct ReleaseInput {
     /// The domain, 1 to 3 axes.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<DomainAxis>,
     /// The label of a record, where the function has one.
-    pub label: Option<Label>,
+    pub label: Option<RecordLabel>,
     /// Places of its values in a batch: one an axis, and that of the label.
     pub columns: Vec<usize>,
     /// Kind of state that a window keeps of the records.
@@ -75,9 +75,9 @@ impl ReleaseInput {
         }
         match &self.label {
             None => record.label == 0,
-            Some(Label::Number(_)) => (-LABEL..=LABEL).contains(&record.label),
-            Some(Label::Above(_)) => [-LABEL, LABEL].contains(&record.label),
-            Some(Label::Classes(values)) => {
+            Some(RecordLabel::Number(_)) => (-LABEL..=LABEL).contains(&record.label),
+            Some(RecordLabel::Above(_)) => [-LABEL, LABEL].contains(&record.label),
+            Some(RecordLabel::Classes(values)) => {
                 usize::try_from(record.label).is_ok_and(|class| class < values.len())
             }
         }
@@ -86,17 +86,17 @@ impl ReleaseInput {
 
 /// One axis of the domain, in natural units; mapped to `[0, 1]`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
+pub struct DomainAxis {
     pub min: f64,
     pub max: f64,
-    pub outside: Outside,
+    pub outside: OutsideRule,
 }
 
-impl Axis {
+impl DomainAxis {
     /// The place of `value` in `[0, 1]`; `None` where the record is dropped.
     #[inline]
     pub fn unit_place(&self, value: f64) -> Option<f64> {
-        if !self.contains(value) && (self.outside == Outside::Drop || value.is_nan()) {
+        if !self.contains(value) && (self.outside == OutsideRule::Drop || value.is_nan()) {
             return None;
         }
         Some(self.nearest_unit(value))
@@ -117,9 +117,9 @@ impl Axis {
 
 /// The label of a record, for regressions and classifiers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Label {
+pub enum RecordLabel {
     /// A number: `min` becomes -1, `max` becomes 1.
-    Number(Axis),
+    Number(DomainAxis),
     /// A class: 1 above the threshold, -1 at or below it.
     Above(f64),
     /// One of several classes: its place in this list. A record with another value is dropped.
@@ -128,7 +128,7 @@ pub enum Label {
 
 /// Treatment of a record whose value lies outside the domain (null and NaN are always dropped).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutsideRule {
     Clamp,
     Drop,
 }
@@ -140,12 +140,12 @@ pub struct Cap {
     pub records: u32,
 }
 
-impl Label {
+impl RecordLabel {
     /// The label of a record with this value, in `[-1, 1]`, or the place of its class in a list of several; `None` where the record is
     /// dropped.
     pub fn of(&self, value: f64) -> Option<f64> {
         match self {
-            Label::Classes(_) => self.label_of_record(value).map(f64::from),
+            RecordLabel::Classes(_) => self.label_of_record(value).map(f64::from),
             _ => self
                 .label_of_record(value)
                 .map(|whole| f64::from(whole) / f64::from(LABEL)),
@@ -156,11 +156,11 @@ impl Label {
     #[inline]
     pub(super) fn label_of_record(&self, value: f64) -> Option<i32> {
         match self {
-            Label::Number(axis) => axis
+            RecordLabel::Number(axis) => axis
                 .unit_place(value)
                 .map(|unit| whole_label(2.0 * unit - 1.0)),
-            Label::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),
-            Label::Classes(values) => values
+            RecordLabel::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),
+            RecordLabel::Classes(values) => values
                 .iter()
                 .position(|class| *class == value)
                 .and_then(|class| i32::try_from(class).ok()),

@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunk::{CHUNK, ChunkRecords};
-use super::counts::{RecordCounts, Refusal};
+use super::counts::{DropReason, RecordCounts};
 use super::encoding;
-use super::keys::Keys;
+use super::keys::KeyGroups;
 use super::open::{ChunkRows, OpenWindow};
 use super::part::{self, Window, WindowPart};
-use super::router::{RecordRouter, Routed};
-use super::rules::{ReleaseInput, Rules};
+use super::router::{RecordRouter, RoutedRow};
+use super::rules::{ReleaseInput, WindowRules};
 use crate::source::Batch;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
@@ -23,10 +23,10 @@ use bernstream_synopsis::grid::Span;
 /// declared and its values are numbers. One record more changes no other record's assignment, except that a unit's own earlier
 /// rows may take the place of its later ones under the cap, and that one record may push one other out where a window
 /// keeps a bounded number of records ([`AccumulatorSpec::Records`](super::accumulator::AccumulatorSpec::Records)).
-pub struct Windows {
-    rules: Arc<Rules>,
+pub struct WindowStore {
+    rules: Arc<WindowRules>,
     forms: Arc<[ReleaseInput]>,
-    keys: Option<Keys>,
+    keys: Option<KeyGroups>,
     backfill_until: Option<Timestamp>,
     /// No record from before here is taken: the start of the first window of the ledger.
     first: Timestamp,
@@ -37,23 +37,23 @@ pub struct Windows {
     /// Open windows by their starts, one a form; `None` where it holds nothing.
     open: BTreeMap<Timestamp, Vec<Option<OpenWindow>>>,
     /// Room for the chunk that is being worked on, and what each form makes of it.
-    routed: Vec<Routed>,
+    routed: Vec<RoutedRow>,
     records: Vec<ChunkRecords>,
 }
 
-impl Windows {
+impl WindowStore {
     /// `first` is where the ledger begins, `next` the first window that may be closed; `backfill_until` is from the ledger.
     pub fn new(
-        rules: Rules,
+        rules: WindowRules,
         forms: Vec<ReleaseInput>,
         first: Timestamp,
         next: Span,
         backfill_until: Option<Timestamp>,
     ) -> Self {
-        let keys = rules.keys.as_deref().map(Keys::new);
+        let keys = rules.keys.as_deref().map(KeyGroups::new);
         let records = forms.iter().map(|_| ChunkRecords::default()).collect();
         let refilled = next.start;
-        Windows {
+        WindowStore {
             rules: Arc::new(rules),
             forms: forms.into(),
             keys,
@@ -101,7 +101,7 @@ impl Windows {
     /// Adds each row of `batch` to its window, or drops it; the counts say why.
     pub fn absorb_batch(&mut self, batch: &Batch) -> RecordCounts {
         let oldest = self.oldest_needed(self.next);
-        let Windows {
+        let WindowStore {
             rules,
             forms,
             keys,
@@ -228,7 +228,7 @@ impl Windows {
     /// Adds what another process has of `window`, which is as if its records had been absorbed: `bytes` are those of
     /// [`WindowPart::canonical_bytes`], of the same rules and forms. Returns whether they are.
     pub fn take_part(&mut self, window: Span, bytes: &[u8]) -> bool {
-        let Windows {
+        let WindowStore {
             rules, forms, open, ..
         } = self;
         let Some(theirs) = encoding::decode_windows(rules, forms, window, bytes) else {
@@ -299,7 +299,7 @@ fn chunks(batch: &Batch) -> impl Iterator<Item = Range<usize>> {
 
 /// Counts the rows of a chunk that begins at `start`. Each form checks a row's values by itself: one may take what another drops.
 fn count_rows(
-    routed: &[Routed],
+    routed: &[RoutedRow],
     start: usize,
     records: &[ChunkRecords],
     counts: &mut RecordCounts,
@@ -315,7 +315,7 @@ fn count_rows(
         match refusals.reduce(|before, next| before.and(next)) {
             Some(None) => counts.taken += 1,
             Some(Some(why)) => counts.add(why, 1),
-            None => counts.add(Refusal::Missing, 1),
+            None => counts.add(DropReason::Missing, 1),
         }
     }
 }

@@ -13,7 +13,7 @@ const CACHE: u64 = 4 << 20;
 /// Where there are many keys, records wait and are added together: each by itself would have to wait for memory, five times as
 /// long as adding it takes. Sums are integers, so it makes no difference when one is added.
 #[derive(Clone, Default)]
-pub(super) struct Sum {
+pub(super) struct KeySum {
     /// `None` before the first record is added.
     total: Option<Accumulator>,
     waiting: Vec<Record>,
@@ -41,7 +41,7 @@ pub fn bytes_held(spec: &AccumulatorSpec, keys: usize) -> u64 {
         .saturating_add((waiting * size_of::<Record>()) as u64)
 }
 
-impl Sum {
+impl KeySum {
     /// `room` is that of [`room`].
     #[inline]
     pub fn add(&mut self, spec: &AccumulatorSpec, room: usize, record: Record) {
@@ -78,7 +78,7 @@ impl Sum {
     }
 
     /// Adds the records of another sum of the same kind.
-    pub fn join_sum(&mut self, mut other: Sum) {
+    pub fn join_sum(&mut self, mut other: KeySum) {
         if let Some(theirs) = other.total {
             match &mut self.total {
                 Some(ours) => ours.join_accumulator(theirs),
@@ -101,9 +101,9 @@ impl Sum {
     }
 }
 
-impl From<Accumulator> for Sum {
+impl From<Accumulator> for KeySum {
     fn from(total: Accumulator) -> Self {
-        Sum {
+        KeySum {
             total: Some(total),
             waiting: Vec::new(),
         }
@@ -129,8 +129,8 @@ mod tests {
         )
     }
 
-    fn sum(room: usize, records: impl IntoIterator<Item = u32>) -> Sum {
-        let mut sum = Sum::default();
+    fn sum(room: usize, records: impl IntoIterator<Item = u32>) -> KeySum {
+        let mut sum = KeySum::default();
         records
             .into_iter()
             .for_each(|i| sum.add(&spec(), room, record(i)));
@@ -166,7 +166,7 @@ mod tests {
             [76, 77].map(|keys| bytes_held(&spec, keys)),
             [55_112, 55_112 + 32_768]
         );
-        let mut sum = Sum::default();
+        let mut sum = KeySum::default();
         for i in 0..10_000 {
             sum.add(&spec, 2048, record(i));
             assert!(sum.waiting.capacity() <= 2048);

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::error::Error;
+use super::error::FeedError;
 use super::live::Feed;
 use super::stop_flag::StopFlag;
 use super::synopsis_cache::PER_KEY;
@@ -21,7 +21,7 @@ const PAUSE_FACTOR: u32 = 10;
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Files by their paths.
-type Files = BTreeMap<PathBuf, FileStamp>;
+type FolderFiles = BTreeMap<PathBuf, FileStamp>;
 
 /// Marks of a file that differ if it was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +33,12 @@ struct FileStamp {
 /// # Errors
 ///
 /// If the folder does not exist.
-pub(super) fn check_folder(folder: &Path) -> Result<(), Error> {
+pub(super) fn check_folder(folder: &Path) -> Result<(), FeedError> {
     let path = folder.to_owned();
     match folder.metadata() {
         Ok(about) if about.is_dir() => Ok(()),
-        Ok(_) => Err(Error::NotAFolder { path }),
-        Err(_) => Err(Error::NoFolder { path }),
+        Ok(_) => Err(FeedError::NotAFolder { path }),
+        Err(_) => Err(FeedError::NoFolder { path }),
     }
 }
 
@@ -47,8 +47,8 @@ pub(super) fn check_folder(folder: &Path) -> Result<(), Error> {
 /// # Errors
 ///
 /// If the folder disappears or cannot be listed.
-pub(super) fn follow_folder(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), Error> {
-    let mut seen = Files::new();
+pub(super) fn follow_folder(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), FeedError> {
+    let mut seen = FolderFiles::new();
     while !stop.is_set() {
         let started = Instant::now();
         check_folder(folder)?;
@@ -67,12 +67,12 @@ pub(super) fn follow_folder(folder: &Path, feed: &Feed, stop: &StopFlag) -> Resu
 }
 
 /// Every file of the folder.
-fn scan_folder(folder: &Path) -> Result<Files, Error> {
-    let paths = files::synopsis_files(&files::Params {
+fn scan_folder(folder: &Path) -> Result<FolderFiles, FeedError> {
+    let paths = files::synopsis_files(&files::FolderSinkParams {
         path: folder.to_owned(),
         witness: None,
     })?;
-    let mut found = Files::new();
+    let mut found = FolderFiles::new();
     for path in paths {
         // Regular files only: a link or a pipe was not written by a sink, and may never end.
         if let Ok(about) = fs::symlink_metadata(&path)
@@ -89,7 +89,7 @@ fn scan_folder(folder: &Path) -> Result<Files, Error> {
 }
 
 /// The new files, only the newest windows of each key; file names sort by window, oldest first.
-fn newest_files<'a>(found: &'a Files, seen: &Files) -> Vec<&'a Path> {
+fn newest_files<'a>(found: &'a FolderFiles, seen: &FolderFiles) -> Vec<&'a Path> {
     let mut new: Vec<&Path> = Vec::new();
     for (path, stamp) in found {
         if seen.get(path) != Some(stamp) {
@@ -154,12 +154,12 @@ mod tests {
             modified: None,
             size: 1,
         };
-        let mut found = Files::new();
+        let mut found = FolderFiles::new();
         for day in 0..100 {
             found.insert(format!("out/r/JFK/{day:03}.arrows").into(), stamp);
         }
         found.insert("out/r/LGA/050.arrows".into(), stamp);
-        let read = newest_files(&found, &Files::new());
+        let read = newest_files(&found, &FolderFiles::new());
         assert_eq!(read.len(), PER_KEY + 1);
         assert_eq!(read.first(), Some(&Path::new("out/r/JFK/040.arrows")));
         assert_eq!(

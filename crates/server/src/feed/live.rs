@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::synopsis_cache::{CachedSynopsis, Connection, Cursor, Event, SynopsisCache, Unreadable};
+use super::synopsis_cache::{
+    CachedSynopsis, FeedConnection, FeedCursor, FeedEvent, SynopsisCache, UnreadableMessage,
+};
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
@@ -53,12 +55,12 @@ impl Feed {
     }
 
     /// Number of synopses after `cursor`.
-    pub fn remaining_after(&self, cursor: Cursor) -> usize {
+    pub fn remaining_after(&self, cursor: FeedCursor) -> usize {
         self.lock_cache().remaining_after(cursor)
     }
 
     /// The next events after `cursor`, oldest first, and the cursor after them; a few at a time.
-    pub fn events_since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
+    pub fn events_since(&self, cursor: FeedCursor) -> (Vec<FeedEvent>, FeedCursor) {
         self.lock_cache().events_since(cursor)
     }
 
@@ -92,12 +94,12 @@ impl Feed {
     pub(super) fn reject_message(&self, place: String, why: String) {
         let place = place.chars().take(MAX_TEXT).collect();
         let why = why.chars().take(MAX_TEXT).collect();
-        self.change_cache(|cache| cache.add_unreadable(Unreadable { place, why }));
+        self.change_cache(|cache| cache.add_unreadable(UnreadableMessage { place, why }));
     }
 
     pub(super) fn set_connected(&self) {
         self.change_cache(|cache| {
-            let is_new = cache.set_connection(Connection {
+            let is_new = cache.set_connection(FeedConnection {
                 connected: true,
                 why: None,
             });
@@ -119,7 +121,7 @@ impl Feed {
                 "{} cannot be read; the log of this server has the reason",
                 self.origin
             );
-            cache.set_connection(Connection {
+            cache.set_connection(FeedConnection {
                 connected: false,
                 why: Some(public),
             })

@@ -15,44 +15,46 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-pub use self::error::Error;
+pub use self::error::FeedError;
 pub use self::live::Feed;
 use self::stop_flag::StopFlag;
-pub(crate) use self::synopsis_cache::Series;
-pub use self::synopsis_cache::{CachedSynopsis, Connection, Cursor, Event, Unreadable};
+pub(crate) use self::synopsis_cache::SynopsisSeries;
+pub use self::synopsis_cache::{
+    CachedSynopsis, FeedConnection, FeedCursor, FeedEvent, UnreadableMessage,
+};
 
 /// The pause before a retry.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where synopses are read from.
 #[derive(Clone, Debug)]
-pub enum Origin {
-    Topic(topic::Params),
+pub enum FeedOrigin {
+    Topic(topic::FeedTopicParams),
     Folder(PathBuf),
 }
 
-impl Origin {
+impl FeedOrigin {
     /// Checks that the topic or folder exists. An unreachable broker is no error: the feed waits for it.
     ///
     /// # Errors
     ///
     /// If the topic or folder does not exist, or the broker refuses the request.
-    pub fn check_exists(&self) -> Result<(), Error> {
+    pub fn check_exists(&self) -> Result<(), FeedError> {
         match self {
-            Origin::Topic(params) => match topic::check_topic(params) {
+            FeedOrigin::Topic(params) => match topic::check_topic(params) {
                 Err(error) if !error.is_transient() => Err(error.into()),
                 _ => Ok(()),
             },
-            Origin::Folder(path) => folder::check_folder(path),
+            FeedOrigin::Folder(path) => folder::check_folder(path),
         }
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for FeedOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Topic(params) => write!(f, "topic {}", params.topic),
-            Origin::Folder(path) => write!(f, "folder {}", path.display()),
+            FeedOrigin::Topic(params) => write!(f, "topic {}", params.topic),
+            FeedOrigin::Folder(path) => write!(f, "folder {}", path.display()),
         }
     }
 }
@@ -69,7 +71,7 @@ pub struct FeedReader {
 /// # Errors
 ///
 /// If the thread cannot be started.
-pub fn follow_origin(origin: Origin, feed: Arc<Feed>) -> io::Result<FeedReader> {
+pub fn follow_origin(origin: FeedOrigin, feed: Arc<Feed>) -> io::Result<FeedReader> {
     let stop = StopFlag::default();
     let until = stop.clone();
     let thread = thread::Builder::new()
@@ -81,11 +83,13 @@ pub fn follow_origin(origin: Origin, feed: Arc<Feed>) -> io::Result<FeedReader> 
     })
 }
 
-fn read_until(origin: &Origin, feed: &Feed, stop: &StopFlag) {
+fn read_until(origin: &FeedOrigin, feed: &Feed, stop: &StopFlag) {
     while !stop.is_set() {
         let read = match origin {
-            Origin::Topic(params) => topic::follow_topic(params, feed, stop).map_err(Error::from),
-            Origin::Folder(path) => folder::follow_folder(path, feed, stop),
+            FeedOrigin::Topic(params) => {
+                topic::follow_topic(params, feed, stop).map_err(FeedError::from)
+            }
+            FeedOrigin::Folder(path) => folder::follow_folder(path, feed, stop),
         };
         if let Err(error) = read {
             feed.set_disconnected(error.to_string());

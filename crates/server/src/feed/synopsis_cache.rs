@@ -28,7 +28,7 @@ pub struct CachedSynopsis {
 
 /// A message that is not a synopsis.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Unreadable {
+pub struct UnreadableMessage {
     /// Partition and offset, or the name of the file.
     #[serde(rename = "where")]
     pub place: String,
@@ -37,7 +37,7 @@ pub struct Unreadable {
 
 /// State of the connection to the topic or folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Connection {
+pub struct FeedConnection {
     pub connected: bool,
     /// Also `None` before the first attempt.
     pub why: Option<String>,
@@ -45,25 +45,25 @@ pub struct Connection {
 
 /// Event that a subscriber receives; the numbers increase.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum FeedEvent {
     Synopsis(u64, Arc<CachedSynopsis>),
-    Unreadable(u64, Arc<Unreadable>),
-    Source(Connection),
+    Unreadable(u64, Arc<UnreadableMessage>),
+    Source(FeedConnection),
 }
 
 /// Position to which a subscriber has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursor {
+pub struct FeedCursor {
     /// The number of the last event read.
     pub number: u64,
     /// Number of changes of the connection by then.
     connections: Option<u64>,
 }
 
-impl Cursor {
+impl FeedCursor {
     /// After the event with this number.
     pub fn after(number: u64) -> Self {
-        Cursor {
+        FeedCursor {
             number,
             connections: None,
         }
@@ -72,15 +72,15 @@ impl Cursor {
 
 /// The synopses of one release and key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Series {
+pub(crate) struct SynopsisSeries {
     pub pipeline: String,
     pub release: String,
     pub key: Option<String>,
 }
 
-impl Series {
+impl SynopsisSeries {
     pub fn of(about: &Description) -> Self {
-        Series {
+        SynopsisSeries {
             pipeline: about.pipeline.clone(),
             release: about.release.clone(),
             key: about.key.clone(),
@@ -115,9 +115,9 @@ pub(super) struct SynopsisCache {
     bytes: usize,
     newest: u64,
     synopses: BTreeMap<u64, Arc<CachedSynopsis>>,
-    series: BTreeMap<Series, BTreeMap<SynopsisAge, u64>>,
-    unreadable: BTreeMap<u64, Arc<Unreadable>>,
-    connection: Connection,
+    series: BTreeMap<SynopsisSeries, BTreeMap<SynopsisAge, u64>>,
+    unreadable: BTreeMap<u64, Arc<UnreadableMessage>>,
+    connection: FeedConnection,
     connections: u64,
 }
 
@@ -130,7 +130,7 @@ impl Default for SynopsisCache {
             synopses: BTreeMap::new(),
             series: BTreeMap::new(),
             unreadable: BTreeMap::new(),
-            connection: Connection::default(),
+            connection: FeedConnection::default(),
             connections: 0,
         }
     }
@@ -139,7 +139,7 @@ impl Default for SynopsisCache {
 impl SynopsisCache {
     /// Returns whether it was new.
     pub fn add_synopsis(&mut self, cached: CachedSynopsis) -> bool {
-        let series = Series::of(cached.synopsis.description());
+        let series = SynopsisSeries::of(cached.synopsis.description());
         let age = SynopsisAge::of(cached.synopsis.description());
         let known = self.series.entry(series.clone()).or_default();
         let is_too_old =
@@ -163,7 +163,7 @@ impl SynopsisCache {
         true
     }
 
-    fn drop_oldest(&mut self, series: &Series) {
+    fn drop_oldest(&mut self, series: &SynopsisSeries) {
         let Some(known) = self.series.get_mut(series) else {
             return;
         };
@@ -178,7 +178,7 @@ impl SynopsisCache {
     }
 
     /// Returns whether it was new.
-    pub fn add_unreadable(&mut self, unreadable: Unreadable) -> bool {
+    pub fn add_unreadable(&mut self, unreadable: UnreadableMessage) -> bool {
         if self.unreadable.values().any(|known| **known == unreadable) {
             return false;
         }
@@ -191,7 +191,7 @@ impl SynopsisCache {
     }
 
     /// Returns whether the state changed.
-    pub fn set_connection(&mut self, connection: Connection) -> bool {
+    pub fn set_connection(&mut self, connection: FeedConnection) -> bool {
         let is_new = self.connection != connection;
         if is_new {
             self.connection = connection;
@@ -200,7 +200,7 @@ impl SynopsisCache {
         is_new
     }
 
-    pub fn connection(&self) -> &Connection {
+    pub fn connection(&self) -> &FeedConnection {
         &self.connection
     }
 
@@ -212,28 +212,28 @@ impl SynopsisCache {
             .collect()
     }
 
-    pub fn remaining_after(&self, cursor: Cursor) -> usize {
+    pub fn remaining_after(&self, cursor: FeedCursor) -> usize {
         self.synopses
             .range(cursor.number.saturating_add(1)..)
             .count()
     }
 
-    pub fn events_since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
+    pub fn events_since(&self, cursor: FeedCursor) -> (Vec<FeedEvent>, FeedCursor) {
         let after = cursor.number.saturating_add(1);
         let mut by_number = BTreeMap::new();
         for (number, cached) in self.synopses.range(after..).take(BATCH) {
-            by_number.insert(*number, Event::Synopsis(*number, cached.clone()));
+            by_number.insert(*number, FeedEvent::Synopsis(*number, cached.clone()));
         }
         for (number, what) in self.unreadable.range(after..).take(BATCH) {
-            by_number.insert(*number, Event::Unreadable(*number, what.clone()));
+            by_number.insert(*number, FeedEvent::Unreadable(*number, what.clone()));
         }
-        let mut next = Cursor {
+        let mut next = FeedCursor {
             number: cursor.number,
             connections: Some(self.connections),
         };
         let mut events = Vec::new();
         if cursor.connections != next.connections {
-            events.push(Event::Source(self.connection.clone()));
+            events.push(FeedEvent::Source(self.connection.clone()));
         }
         for (number, event) in by_number.into_iter().take(BATCH) {
             next.number = number;
@@ -274,7 +274,7 @@ mod tests {
             .collect()
     }
 
-    fn seen(cache: &SynopsisCache, mut cursor: Cursor) -> Vec<u64> {
+    fn seen(cache: &SynopsisCache, mut cursor: FeedCursor) -> Vec<u64> {
         let mut seen = Vec::new();
         loop {
             let (events, next) = cache.events_since(cursor);
@@ -283,8 +283,8 @@ mod tests {
             }
             cursor = next;
             seen.extend(events.iter().filter_map(|event| match event {
-                Event::Synopsis(number, _) | Event::Unreadable(number, _) => Some(*number),
-                Event::Source(_) => None,
+                FeedEvent::Synopsis(number, _) | FeedEvent::Unreadable(number, _) => Some(*number),
+                FeedEvent::Source(_) => None,
             }));
         }
     }
@@ -342,21 +342,21 @@ mod tests {
     #[test]
     fn whoever_looks_sees_every_event_once_and_can_go_on_where_he_was() {
         let mut cache = SynopsisCache::default();
-        let (events, start) = cache.events_since(Cursor::default());
+        let (events, start) = cache.events_since(FeedCursor::default());
         assert!(matches!(
             &events[..],
-            [Event::Source(Connection {
+            [FeedEvent::Source(FeedConnection {
                 connected: false,
                 why: None
             })]
         ));
         for hour in 0..40 {
             cache.add_synopsis(cached("JFK", hour, u64::from(hour)));
-            cache.add_unreadable(Unreadable {
+            cache.add_unreadable(UnreadableMessage {
                 place: format!("offset {hour}"),
                 why: "no".to_owned(),
             });
-            cache.add_unreadable(Unreadable {
+            cache.add_unreadable(UnreadableMessage {
                 place: format!("offset {hour}"),
                 why: "no".to_owned(),
             });
@@ -367,21 +367,21 @@ mod tests {
             "{numbers:?}"
         );
         assert_eq!(
-            seen(&cache, Cursor::after(70)),
+            seen(&cache, FeedCursor::after(70)),
             (71..=80).collect::<Vec<_>>()
         );
-        assert_eq!(cache.remaining_after(Cursor::after(70)), 5);
-        assert!(cache.set_connection(Connection {
+        assert_eq!(cache.remaining_after(FeedCursor::after(70)), 5);
+        assert!(cache.set_connection(FeedConnection {
             connected: true,
             why: None
         }));
         assert!(matches!(
-            &cache.events_since(Cursor::after(80)).0[..],
-            [Event::Source(Connection {
+            &cache.events_since(FeedCursor::after(80)).0[..],
+            [FeedEvent::Source(FeedConnection {
                 connected: true,
                 ..
             })]
         ));
-        assert!(cache.events_since(Cursor::after(u64::MAX)).0.len() == 1);
+        assert!(cache.events_since(FeedCursor::after(u64::MAX)).0.len() == 1);
     }
 }

@@ -22,7 +22,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_HISTORY: i64 = 20_000;
 
 #[derive(Clone, Debug)]
-pub struct Params {
+pub struct FeedTopicParams {
     pub broker: Broker,
     pub topic: String,
     pub history: HistoryLength,
@@ -56,17 +56,17 @@ pub fn consumer(broker: &Broker) -> Result<BaseConsumer<ErrorContext>, KafkaErro
 /// # Errors
 ///
 /// If the topic does not exist or the cluster cannot be asked.
-pub(super) fn check_topic(params: &Params) -> Result<(), kafka::Error> {
+pub(super) fn check_topic(params: &FeedTopicParams) -> Result<(), kafka::ClusterError> {
     topic::partitions(&params.broker, &params.open_consumer()?, &params.topic).map(drop)
 }
 
-impl Params {
-    fn open_consumer(&self) -> Result<BaseConsumer<ErrorContext>, kafka::Error> {
+impl FeedTopicParams {
+    fn open_consumer(&self) -> Result<BaseConsumer<ErrorContext>, kafka::ClusterError> {
         self.checked_answer(consumer(&self.broker))
     }
 
     /// The answer of a client of the topic; an error becomes one about the topic.
-    fn checked_answer<T>(&self, answer: Result<T, KafkaError>) -> Result<T, kafka::Error> {
+    fn checked_answer<T>(&self, answer: Result<T, KafkaError>) -> Result<T, kafka::ClusterError> {
         answer.map_err(|error| self.broker.error_about(&self.topic, &error))
     }
 }
@@ -78,11 +78,11 @@ impl Params {
 ///
 /// If the broker is lost or refuses a request, or the topic does not exist.
 pub(super) fn follow_topic(
-    params: &Params,
+    params: &FeedTopicParams,
     feed: &Feed,
     stop: &StopFlag,
-) -> Result<(), kafka::Error> {
-    let Params { broker, topic, .. } = params;
+) -> Result<(), kafka::ClusterError> {
+    let FeedTopicParams { broker, topic, .. } = params;
     let consumer = params.open_consumer()?;
     let partitions = topic::partitions_within(broker, &consumer, topic, ANSWER_TIMEOUT)?;
     let starts = params.checked_answer(start_offsets(params, &consumer, &partitions))?;
@@ -115,11 +115,11 @@ pub(super) fn follow_topic(
 
 /// Where reading starts in each partition.
 fn start_offsets(
-    params: &Params,
+    params: &FeedTopicParams,
     consumer: &BaseConsumer<ErrorContext>,
     partitions: &[i32],
 ) -> Result<TopicPartitionList, KafkaError> {
-    let Params {
+    let FeedTopicParams {
         topic,
         history,
         broker,

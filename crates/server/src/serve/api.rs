@@ -9,15 +9,15 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::api_error::ApiError;
-use super::parameters::{Format, Parameters};
-use super::spending::Spending;
+use super::parameters::{QueryParameters, ResponseFormat};
+use super::spending::SpendingResponse;
 use super::state::ServerState;
-use super::table::{Cell, Table};
+use super::table::{ResponseTable, TableCell};
 use crate::feed::CachedSynopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
 use bernstream_synopsis::query;
-use bernstream_synopsis::tables::{Questions, Sides, in_context};
+use bernstream_synopsis::tables::{Questions, RangeSides, in_context};
 use bernstream_synopsis::{Evaluator, Synopsis};
 
 /// Rows in one response.
@@ -27,20 +27,20 @@ const DEFAULT_POINTS: [u32; 3] = [100, 50, 20];
 /// Bytes of an expression.
 const MAX_EXPRESSION: usize = 300;
 
-type Request = Result<Query<Parameters>, QueryRejection>;
-type Answer = Result<Response, ApiError>;
+type ApiRequest = Result<Query<QueryParameters>, QueryRejection>;
+type ApiResult = Result<Response, ApiError>;
 
-pub async fn list_synopses(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn list_synopses(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     let parameters = as_json(request)?;
     let synopses = state.feed.synopses();
     let matching = synopses
         .iter()
         .map(|cached| cached.synopsis.description())
         .filter(|about| parameters.matches(about));
-    serialized_response(&matching.map(Summary::of).collect::<Vec<_>>())
+    serialized_response(&matching.map(SynopsisSummary::of).collect::<Vec<_>>())
 }
 
-pub async fn latest_synopsis(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn latest_synopsis(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     Ok(json_response(
         as_json(request)?
             .selected_synopsis(&state.feed)?
@@ -49,7 +49,7 @@ pub async fn latest_synopsis(State(state): State<ServerState>, request: Request)
     ))
 }
 
-pub async fn answer_curve(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn answer_curve(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     let parameters = parse_parameters(request)?;
     if parameters.at.is_some() {
         return Err(ApiError::bad_request(
@@ -62,7 +62,7 @@ pub async fn answer_curve(State(state): State<ServerState>, request: Request) ->
     table_response(&table, parameters.format)
 }
 
-pub async fn answer_history(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn answer_history(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     let parameters = parse_parameters(request)?;
     let synopses = parameters.matching_synopses(&state.feed)?;
     let point = parameters.parse_point()?;
@@ -70,14 +70,14 @@ pub async fn answer_history(State(state): State<ServerState>, request: Request) 
     table_response(&table, parameters.format)
 }
 
-pub async fn answer_query(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn answer_query(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     let parameters = as_json(request)?;
     let cached = parameters.selected_synopsis(&state.feed)?;
     if parameters.range.is_some() || parameters.quantile.is_some() {
         let range = parameters
             .range
             .as_deref()
-            .map(str::parse::<Sides>)
+            .map(str::parse::<RangeSides>)
             .transpose();
         let ranges = range
             .map_err(|why| ApiError::bad_request(format!("range: {why}")))?
@@ -118,27 +118,27 @@ pub async fn answer_query(State(state): State<ServerState>, request: Request) ->
     serialized_response(&answer.await?)
 }
 
-pub async fn answer_spending(State(state): State<ServerState>, request: Request) -> Answer {
+pub async fn answer_spending(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     let parameters = as_json(request)?;
     let synopses = state.feed.synopses();
     let about = synopses.iter().map(|cached| cached.synopsis.description());
     serialized_response(
-        &Spending::from_descriptions(about.filter(|about| parameters.matches(about)))
+        &SpendingResponse::from_descriptions(about.filter(|about| parameters.matches(about)))
             .filtered_by(parameters.by),
     )
 }
 
-fn parse_parameters(request: Request) -> Result<Parameters, ApiError> {
+fn parse_parameters(request: ApiRequest) -> Result<QueryParameters, ApiError> {
     request
         .map(|Query(parameters)| parameters)
         .map_err(|error| ApiError::bad_request(error.body_text()))
 }
 
 /// The parameters of an answer that is no table.
-fn as_json(request: Request) -> Result<Parameters, ApiError> {
+fn as_json(request: ApiRequest) -> Result<QueryParameters, ApiError> {
     let parameters = parse_parameters(request)?;
     match parameters.format {
-        Some(Format::Csv) => Err(ApiError::bad_request(
+        Some(ResponseFormat::Csv) => Err(ApiError::bad_request(
             "this is not available as CSV: leave format=csv out, or ask /api/v1/curve or /api/v1/history, which have rows",
         )),
         _ => Ok(parameters),
@@ -150,16 +150,16 @@ fn json_response(text: String) -> Response {
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-fn serialized_response(value: &impl Serialize) -> Answer {
+fn serialized_response(value: &impl Serialize) -> ApiResult {
     let text = serde_json::to_string(value);
     text.map(json_response)
         .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
-fn table_response(table: &Table, format: Option<Format>) -> Answer {
+fn table_response(table: &ResponseTable, format: Option<ResponseFormat>) -> ApiResult {
     match format.unwrap_or_default() {
-        Format::Json => serialized_response(table),
-        Format::Csv => Ok(table.csv_response()),
+        ResponseFormat::Json => serialized_response(table),
+        ResponseFormat::Csv => Ok(table.csv_response()),
     }
 }
 
@@ -187,7 +187,7 @@ async fn compute_blocking<T: Send + 'static>(
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct SynopsisSummary<'a> {
     pipeline: &'a str,
     release: &'a str,
     /// Title of the release for people: its name where the configuration says nothing else.
@@ -199,9 +199,9 @@ struct Summary<'a> {
     sequence: u64,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> SynopsisSummary<'a> {
     fn of(about: &'a Description) -> Self {
-        Summary {
+        SynopsisSummary {
             pipeline: &about.pipeline,
             release: &about.release,
             title: about
@@ -236,17 +236,18 @@ fn at_point(
     synopsis: &Synopsis,
     evaluator: &Evaluator,
     point: &[f64],
-) -> Result<[Cell; VALUES.len()], bernstream_synopsis::Error> {
+) -> Result<[TableCell; VALUES.len()], bernstream_synopsis::SynopsisError> {
     let half = synopsis.half_width(point)?;
-    let [lower, upper] = evaluator.interval(point, half)?.map(Cell::Number);
+    let [lower, upper] = evaluator.interval(point, half)?.map(TableCell::Number);
     let total = synopsis
         .form_error()
         .map(|form| evaluator.interval(point, half + form))
         .transpose()?;
-    let [total_lower, total_upper] =
-        total.map_or([const { Cell::Unknown }; 2], |ends| ends.map(Cell::Number));
+    let [total_lower, total_upper] = total.map_or([const { TableCell::Unknown }; 2], |ends| {
+        ends.map(TableCell::Number)
+    });
     Ok([
-        Cell::Number(evaluator.evaluate(point)?),
+        TableCell::Number(evaluator.evaluate(point)?),
         lower,
         upper,
         total_lower,
@@ -254,7 +255,7 @@ fn at_point(
     ])
 }
 
-fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> {
+fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<ResponseTable, ApiError> {
     let about = synopsis.description();
     let evaluator = synopsis.evaluator(about.order)?;
     let points = points
@@ -273,9 +274,15 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> 
     let mut rows = Vec::new();
     for point in about.even_points(points) {
         let values = at_point(synopsis, &evaluator, &point)?;
-        rows.push(point.into_iter().map(Cell::Number).chain(values).collect());
+        rows.push(
+            point
+                .into_iter()
+                .map(TableCell::Number)
+                .chain(values)
+                .collect(),
+        );
     }
-    Ok(Table {
+    Ok(ResponseTable {
         columns: axis_columns(about)
             .chain(VALUES.map(str::to_owned))
             .collect(),
@@ -284,18 +291,21 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> 
 }
 
 /// The times of a window, and its values at a point.
-fn window_row(synopsis: &Synopsis, point: &[f64]) -> Result<Vec<Cell>, bernstream_synopsis::Error> {
+fn window_row(
+    synopsis: &Synopsis,
+    point: &[f64],
+) -> Result<Vec<TableCell>, bernstream_synopsis::SynopsisError> {
     let about = synopsis.description();
     let values = at_point(synopsis, &synopsis.evaluator(about.order)?, point)?;
     // Windows that were published late, all at once, stand where they ended.
     let times = [about.window.end, about.window.start, about.published]
-        .map(|time| Cell::Text(time.to_string()));
+        .map(|time| TableCell::Text(time.to_string()));
     Ok(times.into_iter().chain(values).collect())
 }
 
 /// Fails only if the newest synopsis has no value there: older ones may have had another domain.
-fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<Table, ApiError> {
-    let mut rows: Vec<Result<Vec<Cell>, bernstream_synopsis::Error>> = synopses
+fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<ResponseTable, ApiError> {
+    let mut rows: Vec<Result<Vec<TableCell>, bernstream_synopsis::SynopsisError>> = synopses
         .iter()
         .map(|cached| window_row(&cached.synopsis, point))
         .collect();
@@ -307,7 +317,7 @@ fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<Table, A
         .chain(VALUES)
         .map(str::to_owned)
         .collect();
-    Ok(Table {
+    Ok(ResponseTable {
         columns,
         rows: rows.into_iter().flatten().collect(),
     })

@@ -25,8 +25,8 @@ impl ApiError {
     }
 }
 
-impl From<bernstream_synopsis::Error> for ApiError {
-    fn from(error: bernstream_synopsis::Error) -> Self {
+impl From<bernstream_synopsis::SynopsisError> for ApiError {
+    fn from(error: bernstream_synopsis::SynopsisError) -> Self {
         ApiError::bad_request(error.to_string())
     }
 }

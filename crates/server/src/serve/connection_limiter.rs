@@ -24,7 +24,7 @@ use bernstream_synopsis::clock::Reminder;
 
 /// Number of connections that a server takes, and how long they last.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Name of what the server shows.
     pub of: &'static str,
     pub connections: usize,
@@ -37,7 +37,7 @@ pub struct Limits {
     pub next_answer: Duration,
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// These limits within the limit on open files.
     pub fn within_open_files(self) -> Self {
         let Some(files) = descriptors::open_file_limit() else {
@@ -51,7 +51,7 @@ impl Limits {
                 self.of, self.connections
             );
         }
-        Limits {
+        ConnectionLimits {
             connections,
             ..self
         }
@@ -61,7 +61,7 @@ impl Limits {
 /// A listener that accepts a limited number of connections.
 pub struct ConnectionLimiter {
     listener: TcpListener,
-    limits: Limits,
+    limits: ConnectionLimits,
     permits: Arc<Semaphore>,
     /// Connections without an answer yet, the oldest first.
     unanswered: Vec<Weak<ConnectionPlace>>,
@@ -84,7 +84,7 @@ impl ConnectionPlace {
 }
 
 impl ConnectionLimiter {
-    pub fn new(listener: TcpListener, limits: Limits) -> Self {
+    pub fn new(listener: TcpListener, limits: ConnectionLimits) -> Self {
         let permits = Arc::new(Semaphore::new(limits.connections));
         ConnectionLimiter {
             listener,
@@ -103,7 +103,7 @@ impl ConnectionLimiter {
         oldest.is_evicted.store(true, Relaxed);
         oldest.waker.wake();
         if self.reminder.is_due(Instant::now().into_std()) {
-            let Limits {
+            let ConnectionLimits {
                 of, connections, ..
             } = self.limits;
             warn!(
@@ -135,7 +135,7 @@ impl Listener for ConnectionLimiter {
             };
             let place = Arc::new(ConnectionPlace::default());
             self.unanswered.push(Arc::downgrade(&place));
-            let Limits {
+            let ConnectionLimits {
                 first_answer,
                 next_answer,
                 ..
@@ -227,7 +227,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// A server whose answer to `/` comes at once, and to `/slow` after a second.
-    fn serve(limits: Limits) -> (tokio::runtime::Runtime, SocketAddr) {
+    fn serve(limits: ConnectionLimits) -> (tokio::runtime::Runtime, SocketAddr) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn whoever_asks_is_answered_however_many_are_silent() {
-        let (_runtime, address) = serve(Limits {
+        let (_runtime, address) = serve(ConnectionLimits {
             of: "a test",
             eighths: 8,
             connections: 4,
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn bytes_that_trickle_in_do_not_extend_the_deadline_and_an_answer_does() {
-        let (_runtime, address) = serve(Limits {
+        let (_runtime, address) = serve(ConnectionLimits {
             of: "a test",
             eighths: 8,
             connections: 4,
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn whoever_was_answered_keeps_the_place() {
-        let (_runtime, address) = serve(Limits {
+        let (_runtime, address) = serve(ConnectionLimits {
             of: "a test",
             eighths: 8,
             connections: 1,

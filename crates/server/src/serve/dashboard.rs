@@ -17,12 +17,12 @@ use axum::routing::get;
 use tokio::sync::Semaphore;
 
 use super::api_error::ApiError;
-use super::connection_limiter::Limits;
+use super::connection_limiter::ConnectionLimits;
 use super::state::ServerState;
-use super::{Error, api, events, page};
+use super::{ServeError, api, events, page};
 use crate::feed::Feed;
 
-const LIMITS: Limits = Limits {
+const LIMITS: ConnectionLimits = ConnectionLimits {
     of: "the dashboard",
     connections: 300,
     eighths: 3,
@@ -54,7 +54,7 @@ pub async fn serve(
     listener: TcpListener,
     hosts: Arc<[String]>,
     feed: Arc<Feed>,
-) -> Result<(), Error> {
+) -> Result<(), ServeError> {
     let limits = LIMITS.within_open_files();
     // The others are for those who ask for something else.
     let streams = limits.connections * 2 / 3;

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::api_error::ApiError;
 use super::state::ServerState;
-use crate::feed::{Cursor, Event, Feed};
+use crate::feed::{Feed, FeedCursor, FeedEvent};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Interval at which a comment is sent, which keeps the connection open and shows the page that it is alive.
@@ -37,7 +37,7 @@ pub async fn stream_events(State(state): State<ServerState>, headers: HeaderMap)
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let cursor = match last {
         Some(id) => cursor_after(&state.feed, id),
-        None => Cursor::default(),
+        None => FeedCursor::default(),
     };
     let events = EventStream {
         changes: state.feed.subscribe_changes(),
@@ -61,17 +61,17 @@ pub async fn stream_events(State(state): State<ServerState>, headers: HeaderMap)
 }
 
 /// Where a reconnecting browser resumes; at the beginning if its last event came from another feed.
-fn cursor_after(feed: &Feed, id: &str) -> Cursor {
+fn cursor_after(feed: &Feed, id: &str) -> FeedCursor {
     let number = id
         .strip_prefix(feed.instance())
         .and_then(|rest| rest.strip_prefix('-')?.parse().ok());
     match number {
-        Some(number) => Cursor::after(number),
-        None => Cursor::default(),
+        Some(number) => FeedCursor::after(number),
+        None => FeedCursor::default(),
     }
 }
 
-fn hello_event(feed: &Feed, cursor: Cursor) -> sse::Event {
+fn hello_event(feed: &Feed, cursor: FeedCursor) -> sse::Event {
     let hello = json!({
         "now": Timestamp::now(),
         "version": env!("CARGO_PKG_VERSION"),
@@ -86,7 +86,7 @@ fn hello_event(feed: &Feed, cursor: Cursor) -> sse::Event {
 
 struct EventStream {
     feed: Arc<Feed>,
-    cursor: Cursor,
+    cursor: FeedCursor,
     changes: watch::Receiver<()>,
     waiting: VecDeque<sse::Event>,
     _permit: OwnedSemaphorePermit,
@@ -111,18 +111,20 @@ impl EventStream {
     }
 }
 
-fn sse_event(feed: &Feed, event: &Event) -> sse::Event {
+fn sse_event(feed: &Feed, event: &FeedEvent) -> sse::Event {
     let instance = feed.instance();
     let written = sse::Event::default();
     match event {
-        Event::Synopsis(number, kept) => written
+        FeedEvent::Synopsis(number, kept) => written
             .event("synopsis")
             .id(format!("{instance}-{number}"))
             .data(&kept.json),
-        Event::Unreadable(number, what) => written
+        FeedEvent::Unreadable(number, what) => written
             .event("unreadable")
             .id(format!("{instance}-{number}"))
             .data(json!(**what).to_string()),
-        Event::Source(connection) => written.event("source").data(json!(connection).to_string()),
+        FeedEvent::Source(connection) => {
+            written.event("source").data(json!(connection).to_string())
+        }
     }
 }

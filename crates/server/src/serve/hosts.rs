@@ -16,14 +16,14 @@ const REFUSED: &str = "refused: the request names another host than this server'
 
 /// The names by which a server may be asked, beside `localhost` and addresses, which lead nobody elsewhere.
 #[derive(Clone, Debug)]
-pub(super) struct Hosts(Arc<[String]>);
+pub(super) struct AllowedHosts(Arc<[String]>);
 
-impl Hosts {
+impl AllowedHosts {
     /// Names to check for a server at `address` that has these names, if anything is checked: without names only whether a server for this
     /// machine alone is asked by a foreign one.
     pub fn checked_names(address: SocketAddr, names: &[String]) -> Option<Self> {
         let is_checked = address.ip().to_canonical().is_loopback() || !names.is_empty();
-        is_checked.then(|| Hosts(names.into()))
+        is_checked.then(|| AllowedHosts(names.into()))
     }
 
     fn allow_request(&self, headers: &HeaderMap) -> bool {
@@ -51,7 +51,7 @@ impl Hosts {
 
 /// Answers only those who name this server.
 pub(super) async fn refuse_foreign(
-    State(hosts): State<Hosts>,
+    State(hosts): State<AllowedHosts>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn only_names_of_the_server_are_its_own() {
-        let hosts = Hosts(["page.example.org".to_owned()].into());
+        let hosts = AllowedHosts(["page.example.org".to_owned()].into());
         let have = |host: &str| hosts.have_host(&HeaderValue::from_str(host).unwrap());
         for own in [
             "localhost",
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_public_server_without_names_is_not_checked() {
         let is_checked = |address: &str, names: &[String]| {
-            Hosts::checked_names(address.parse().unwrap(), names).is_some()
+            AllowedHosts::checked_names(address.parse().unwrap(), names).is_some()
         };
         let names = ["page.example.org".to_owned()];
         assert!(

@@ -19,12 +19,12 @@ use std::net::{SocketAddr, TcpListener};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
-use self::connection_limiter::{ConnectionLimiter, Limits};
-use self::hosts::{Hosts, refuse_foreign};
+use self::connection_limiter::{ConnectionLimiter, ConnectionLimits};
+use self::hosts::{AllowedHosts, refuse_foreign};
 
 /// Why the HTTP server cannot start or go on.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ServeError {
     #[error("cannot listen on {address}: {source}; change {setting}")]
     Listen {
         address: SocketAddr,
@@ -40,8 +40,8 @@ pub enum Error {
 /// # Errors
 ///
 /// If the address cannot be bound.
-pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, Error> {
-    bind_nonblocking(address).map_err(|source| Error::Listen {
+pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, ServeError> {
+    bind_nonblocking(address).map_err(|source| ServeError::Listen {
         address,
         setting,
         source,
@@ -57,16 +57,19 @@ fn bind_nonblocking(address: SocketAddr) -> std::io::Result<TcpListener> {
 /// Serves within `limits` those who ask by an address, as `localhost` or by one of the names `hosts`, until the process ends.
 async fn serve_routes(
     listener: TcpListener,
-    limits: Limits,
+    limits: ConnectionLimits,
     hosts: &[String],
     routes: Router,
-) -> Result<(), Error> {
-    let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Stopped)?;
-    let routes = match Hosts::checked_names(listener.local_addr().map_err(Error::Stopped)?, hosts) {
+) -> Result<(), ServeError> {
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(ServeError::Stopped)?;
+    let routes = match AllowedHosts::checked_names(
+        listener.local_addr().map_err(ServeError::Stopped)?,
+        hosts,
+    ) {
         Some(hosts) => routes.layer(from_fn_with_state(hosts, refuse_foreign)),
         None => routes,
     };
     axum::serve(ConnectionLimiter::new(listener, limits), routes)
         .await
-        .map_err(Error::Stopped)
+        .map_err(ServeError::Stopped)
 }

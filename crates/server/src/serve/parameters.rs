@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::api_error::ApiError;
-use crate::feed::{CachedSynopsis, Feed, Series};
+use crate::feed::{CachedSynopsis, Feed, SynopsisSeries};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
 
@@ -17,7 +17,7 @@ const MAX_LISTED: usize = 20;
 /// The query string of a request. An empty value counts as absent: that is how a form sends it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parameters {
+pub struct QueryParameters {
     pipeline: Option<String>,
     release: Option<String>,
     key: Option<String>,
@@ -27,7 +27,7 @@ pub struct Parameters {
     pub ask: Option<String>,
     pub range: Option<String>,
     pub quantile: Option<f64>,
-    pub format: Option<Format>,
+    pub format: Option<ResponseFormat>,
     pub by: Option<SpendingPart>,
 }
 
@@ -42,7 +42,7 @@ pub enum SpendingPart {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum ResponseFormat {
     #[default]
     Json,
     Csv,
@@ -52,7 +52,7 @@ fn non_empty(text: &Option<String>) -> Option<&str> {
     text.as_deref().filter(|text| !text.is_empty())
 }
 
-impl Parameters {
+impl QueryParameters {
     pub fn matches(&self, about: &Description) -> bool {
         non_empty(&self.pipeline).is_none_or(|pipeline| about.pipeline == pipeline)
             && non_empty(&self.release).is_none_or(|release| about.release == release)
@@ -140,13 +140,13 @@ fn newest_pane(about: &Description) -> Option<Timestamp> {
     about.panes.map(|panes| panes.newest.start)
 }
 
-fn series_of(synopses: &[Arc<CachedSynopsis>]) -> BTreeSet<Series> {
+fn series_of(synopses: &[Arc<CachedSynopsis>]) -> BTreeSet<SynopsisSeries> {
     let descriptions = synopses.iter().map(|cached| cached.synopsis.description());
-    descriptions.map(Series::of).collect()
+    descriptions.map(SynopsisSeries::of).collect()
 }
 
 /// The first of them, in words.
-fn list_series(all: &BTreeSet<Series>) -> String {
+fn list_series(all: &BTreeSet<SynopsisSeries>) -> String {
     let mut names = Vec::new();
     for series in all.iter().take(MAX_LISTED) {
         let mut name = format!("{} of {}", series.release, series.pipeline);

@@ -12,14 +12,14 @@ use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::Error;
-use super::connection_limiter::Limits;
+use super::ServeError;
+use super::connection_limiter::ConnectionLimits;
 use bernstream_worker::metrics::Metrics;
 use bernstream_worker::pipeline::Health;
 use bernstream_worker::scale::AbsorberPulse;
 
 /// A connection has one answer, which is ready at once: only its request takes time.
-const LIMITS: Limits = Limits {
+const LIMITS: ConnectionLimits = ConnectionLimits {
     of: "serve.listen",
     connections: 64,
     eighths: 1,
@@ -43,7 +43,7 @@ pub async fn serve(
     hosts: Arc<[String]>,
     metrics: Metrics,
     health: Arc<Health>,
-) -> Result<(), Error> {
+) -> Result<(), ServeError> {
     let routes = Router::new()
         .route("/metrics", get(answer_metrics))
         .route("/healthz", get(worker_live))
@@ -63,7 +63,7 @@ pub async fn serve_absorber(
     listener: TcpListener,
     hosts: Arc<[String]>,
     pulse: Arc<AbsorberPulse>,
-) -> Result<(), Error> {
+) -> Result<(), ServeError> {
     let routes = Router::new()
         .route("/healthz", get(absorber_live))
         .route("/readyz", get(absorber_ready))

@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::parameters::SpendingPart;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
-use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::grid::{Span, SpanGrid};
 use bernstream_synopsis::price::Price;
 
 /// Charges of windows, the oldest first. Amounts are in the kind of the budget: epsilon, epsilon and delta, rho, or windows.
 #[derive(Debug, Serialize)]
-pub struct Spending<'a> {
+pub struct SpendingResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     releases: Option<Vec<OfRelease<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,15 +82,15 @@ struct InBlock<'a> {
 
 /// A pipeline and one of its ledgers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Ledger<'a> {
+struct PipelineLedger<'a> {
     pipeline: &'a str,
     id: &'a str,
 }
 
 /// A charge: synopses that share it are keys of one window, which were paid for once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Charge<'a> {
-    ledger: Ledger<'a>,
+struct ChargeKey<'a> {
+    ledger: PipelineLedger<'a>,
     row: u64,
     release: &'a str,
 }
@@ -98,14 +98,14 @@ struct Charge<'a> {
 /// The order of releases that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ReleaseKey<'a> {
-    ledger: Ledger<'a>,
+    ledger: PipelineLedger<'a>,
     release: &'a str,
 }
 
 /// The order of days that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DayKey<'a> {
-    ledger: Ledger<'a>,
+    ledger: PipelineLedger<'a>,
     day: Timestamp,
     release: &'a str,
 }
@@ -113,14 +113,14 @@ struct DayKey<'a> {
 /// The order of blocks that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct BlockKey<'a> {
-    ledger: Ledger<'a>,
+    ledger: PipelineLedger<'a>,
     start: Timestamp,
     end: Timestamp,
 }
 
 /// A block while its windows are added, the oldest first.
 #[derive(Debug)]
-struct Block<'a> {
+struct BlockTotal<'a> {
     spent: Price,
     total: Price,
     /// The newest window, its row, and what it was charged for all its releases.
@@ -139,19 +139,19 @@ struct BlockRelease<'a> {
     price: Price,
 }
 
-impl<'a> Spending<'a> {
+impl<'a> SpendingResponse<'a> {
     /// Adds up what the synopses with these descriptions were charged.
     pub fn from_descriptions(descriptions: impl Iterator<Item = &'a Description>) -> Self {
         let mut charges = BTreeMap::new();
         for about in descriptions {
-            charges.insert(Charge::of(about), about);
+            charges.insert(ChargeKey::of(about), about);
         }
-        let days = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
+        let days = SpanGrid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
         let mut by_release: BTreeMap<ReleaseKey, OfRelease> = BTreeMap::new();
         let mut by_day: BTreeMap<DayKey, OfDay> = BTreeMap::new();
-        let mut by_block: BTreeMap<BlockKey, Block> = BTreeMap::new();
+        let mut by_block: BTreeMap<BlockKey, BlockTotal> = BTreeMap::new();
         for (charge, about) in charges {
-            let Charge {
+            let ChargeKey {
                 ledger, release, ..
             } = charge;
             let price = about.privacy.price;
@@ -192,7 +192,7 @@ impl<'a> Spending<'a> {
                     start: charged.start,
                     end: charged.end,
                 };
-                let block = by_block.entry(key).or_insert(Block {
+                let block = by_block.entry(key).or_insert(BlockTotal {
                     spent: charged.spent,
                     total: charged.total,
                     newest: window,
@@ -206,7 +206,7 @@ impl<'a> Spending<'a> {
             }
         }
         let blocks = by_block.into_iter();
-        Spending {
+        SpendingResponse {
             releases: Some(by_release.into_values().collect()),
             days: Some(by_day.into_values().collect()),
             blocks: Some(blocks.map(|(key, block)| OfBlock::of(key, block)).collect()),
@@ -228,10 +228,10 @@ impl<'a> Spending<'a> {
     }
 }
 
-impl<'a> Charge<'a> {
+impl<'a> ChargeKey<'a> {
     fn of(about: &'a Description) -> Self {
-        Charge {
-            ledger: Ledger {
+        ChargeKey {
+            ledger: PipelineLedger {
                 pipeline: &about.pipeline,
                 id: &about.ledger.id,
             },
@@ -241,10 +241,10 @@ impl<'a> Charge<'a> {
     }
 }
 
-impl<'a> Block<'a> {
+impl<'a> BlockTotal<'a> {
     /// Adds a window, which is no older than those before.
-    fn add_window(&mut self, charge: Charge<'a>, window: Span, price: Price) {
-        let Charge { row, release, .. } = charge;
+    fn add_window(&mut self, charge: ChargeKey<'a>, window: Span, price: Price) {
+        let ChargeKey { row, release, .. } = charge;
         let others = if self.row == row {
             self.price
         } else {
@@ -276,9 +276,9 @@ impl ChargedWindows<'_> {
 }
 
 impl<'a> OfBlock<'a> {
-    fn of(key: BlockKey<'a>, block: Block<'a>) -> Self {
+    fn of(key: BlockKey<'a>, block: BlockTotal<'a>) -> Self {
         let BlockKey { ledger, start, end } = key;
-        let Block {
+        let BlockTotal {
             spent,
             total,
             newest,

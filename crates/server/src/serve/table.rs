@@ -7,40 +7,40 @@ use serde::ser::{Serialize, Serializer};
 /// A number, a time, or nothing: `null`, and empty in CSV.
 #[derive(Debug, serde::Serialize)]
 #[serde(untagged)]
-pub enum Cell {
+pub enum TableCell {
     Number(f64),
     Text(String),
     Unknown,
 }
 
 #[derive(Debug)]
-pub struct Table {
+pub struct ResponseTable {
     pub columns: Vec<String>,
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<TableCell>>,
 }
 
 /// One row as an object, in the order of the columns.
-struct Row<'a>(&'a [String], &'a [Cell]);
+struct ResponseRow<'a>(&'a [String], &'a [TableCell]);
 
-impl Serialize for Row<'_> {
+impl Serialize for ResponseRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().zip(self.1))
     }
 }
 
-impl Serialize for Table {
+impl Serialize for ResponseTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.rows.iter().map(|row| Row(&self.columns, row)))
+        serializer.collect_seq(self.rows.iter().map(|row| ResponseRow(&self.columns, row)))
     }
 }
 
-impl Table {
+impl ResponseTable {
     /// CSV as defined by RFC 4180.
     pub fn csv_response(&self) -> Response {
         let mut text = String::new();
         push_line(&mut text, self.columns.iter().map(|name| quoted_cell(name)));
         for row in &self.rows {
-            push_line(&mut text, row.iter().map(Cell::to_csv));
+            push_line(&mut text, row.iter().map(TableCell::to_csv));
         }
         (
             [(CONTENT_TYPE, "text/csv; charset=utf-8; header=present")],
@@ -56,12 +56,12 @@ fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push_str("\r\n");
 }
 
-impl Cell {
+impl TableCell {
     fn to_csv(&self) -> String {
         match self {
-            Cell::Number(number) => number.to_string(),
-            Cell::Text(text) => quoted_cell(text),
-            Cell::Unknown => String::new(),
+            TableCell::Number(number) => number.to_string(),
+            TableCell::Text(text) => quoted_cell(text),
+            TableCell::Unknown => String::new(),
         }
     }
 }

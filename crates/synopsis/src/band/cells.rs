@@ -9,7 +9,7 @@
 //! these are at most `||G|| sqrt(3) |e|^2`, `||G||^2 = z' K z` in the space of the kernel, and the weighted mean of `|e|^2` is at most
 //! the sum of `(d_a / 2)^2` over the steps `d_a`. Corners may lie outside of the cube.
 
-use super::sup::{Sup, affordable_draws, draw_generator};
+use super::sup::{NoiseSup, affordable_draws, draw_generator};
 use crate::CellBasis;
 use crate::NoiseDistribution;
 use crate::cholesky::{cholesky_factor, dot_product, solve_upper};
@@ -27,7 +27,7 @@ const NEAR: f64 = 1e-3;
 const PLACES: u32 = 24;
 
 /// The kernels of the nodes on a public lattice of points, and how much the sup over the cube exceeds that over the points.
-pub(super) struct Plan {
+pub(super) struct CellBandPlan {
     law: NoiseDistribution,
     count: usize,
     /// Sums over the nodes, one an axis.
@@ -36,7 +36,7 @@ pub(super) struct Plan {
     inside: Vec<bool>,
     /// `sup |G| <= max_u |G(u)| + rise * ||G||`.
     rise: f64,
-    gram: Gram,
+    gram: NodeGram,
     /// The largest `||a(y)||_1` on the points.
     norm: f64,
 }
@@ -54,24 +54,24 @@ struct NodeWeights {
     weights: Vec<f64>,
 }
 
-impl Plan {
+impl CellBandPlan {
     pub fn new(basis: &CellBasis, law: NoiseDistribution) -> Self {
         let axes = basis.steps.len();
         let mut a_width = [16.0, 10.0, 8.0]
             .get(axes.saturating_sub(1))
             .copied()
             .unwrap_or(8.0);
-        let mut lattice = Lattice::new(basis, a_width);
+        let mut lattice = BandLattice::new(basis, a_width);
         while lattice.products(basis) > MOST_PRODUCTS && a_width > 1.0 {
             a_width *= 0.9;
-            lattice = Lattice::new(basis, a_width);
+            lattice = BandLattice::new(basis, a_width);
         }
         let half_steps = lattice
             .axes
             .iter()
             .map(|axis| (axis.step() / 2.0).powi(2))
             .sum::<f64>();
-        let mut plan = Plan {
+        let mut plan = CellBandPlan {
             law,
             count: basis.count(),
             sums: (0..axes)
@@ -79,7 +79,7 @@ impl Plan {
                 .collect(),
             inside: lattice.points_near_cube(),
             rise: 3.0_f64.sqrt() / 2.0 * half_steps,
-            gram: Gram::new(basis),
+            gram: NodeGram::new(basis),
             norm: 1.0,
         };
         plan.norm = plan.largest_on_points(&vec![1.0; plan.count]);
@@ -114,10 +114,10 @@ impl Plan {
         self.norm
     }
 
-    pub fn draw_sup(&self, seed: u64, draw: u32) -> Sup {
+    pub fn draw_sup(&self, seed: u64, draw: u32) -> NoiseSup {
         let z = unit_noise(self.law, self.count, &mut draw_generator(seed, draw));
         let plain = self.largest_on_points(&z);
-        Sup {
+        NoiseSup {
             weighted: plain + self.rise * self.gram.square(&z).sqrt(),
             plain,
         }
@@ -168,7 +168,7 @@ impl AxisSum {
 }
 
 /// Points that are even in `u = L' y`, in a box that holds the cube.
-struct Lattice {
+struct BandLattice {
     /// Rows of `L`.
     factor: Vec<Vec<f64>>,
     axes: Vec<LatticeAxis>,
@@ -193,7 +193,7 @@ impl LatticeAxis {
     }
 }
 
-impl Lattice {
+impl BandLattice {
     /// Lays `a_width` points on every width of the kernel.
     fn new(basis: &CellBasis, a_width: f64) -> Self {
         let mut lower = basis.precision.clone();
@@ -221,7 +221,7 @@ impl Lattice {
                 steps,
             });
         }
-        Lattice { factor, axes }
+        BandLattice { factor, axes }
     }
 
     /// About how many products one draw takes.
@@ -325,7 +325,7 @@ impl NodeWeights {
 }
 
 /// The kernel matrix `K` of the nodes: its entry depends on how many steps two nodes are apart on each axis.
-struct Gram {
+struct NodeGram {
     /// Nodes of each axis; axes that are not there come first and have one.
     widths: [usize; 3],
     /// Entries of at least [`NEAR`], one of each pair of opposite ways, without the diagonal.
@@ -340,7 +340,7 @@ struct GramEntry {
     value: f64,
 }
 
-impl Gram {
+impl NodeGram {
     fn new(basis: &CellBasis) -> Self {
         let absent = 3_usize.saturating_sub(basis.steps.len());
         let mut widths = [1; 3];
@@ -348,7 +348,7 @@ impl Gram {
             *width = nodes.len();
         }
         let [a, b, c] = widths.map(|width| width as isize - 1);
-        let mut gram = Gram {
+        let mut gram = NodeGram {
             widths,
             near: Vec::new(),
             far: 0.0,

@@ -1,6 +1,6 @@
 //! The sup of noise in the space of a kernel: `z' n(y)`, `z` the noise on the whitened coordinates, `n` Newton's basis.
 
-use super::sup::{Sup, affordable_draws, draw_generator};
+use super::sup::{NoiseSup, affordable_draws, draw_generator};
 use crate::NoiseDistribution;
 use crate::bernstein::DenseNodes;
 use crate::cholesky::dot_product;
@@ -14,31 +14,31 @@ use crate::{KernelBasis, PointKernel, machine};
 const MOST_ENTRIES: usize = 20_000_000;
 
 /// The basis on a public grid, and how much the sup over the cube exceeds that over the grid.
-pub(super) struct Plan {
+pub(super) struct KernelBandPlan {
     law: NoiseDistribution,
     count: usize,
     /// `n(y)`, point by point.
     rows: Vec<f64>,
-    grid: Grid,
+    grid: BandGrid,
 }
 
 /// Points `y` of the cube such that `sup |G| <= factor * max_y |G(y)| + rise * ||z||_2`.
-struct Grid {
+struct BandGrid {
     points: Vec<Vec<f64>>,
     factor: f64,
     rise: f64,
 }
 
-impl Plan {
+impl KernelBandPlan {
     pub fn new(basis: &KernelBasis, dimensions: usize, law: NoiseDistribution) -> Self {
         let newton = Newton::on_points(basis);
-        let grid = Grid::new(basis, dimensions);
+        let grid = BandGrid::new(basis, dimensions);
         let rows = grid
             .points
             .iter()
             .flat_map(|y| newton.basis_values(y))
             .collect();
-        Plan {
+        KernelBandPlan {
             law,
             count: newton.count(),
             rows,
@@ -55,7 +55,7 @@ impl Plan {
         (self.count as f64).sqrt()
     }
 
-    pub fn draw_sup(&self, seed: u64, draw: u32) -> Sup {
+    pub fn draw_sup(&self, seed: u64, draw: u32) -> NoiseSup {
         let z = unit_noise(self.law, self.count, &mut draw_generator(seed, draw));
         let plain = self
             .rows
@@ -63,29 +63,31 @@ impl Plan {
             .map(|n| dot_product(n, &z).abs())
             .fold(0.0, f64::max);
         let length = dot_product(&z, &z).sqrt();
-        Sup {
+        NoiseSup {
             weighted: self.grid.factor * plain + self.grid.rise * length,
             plain,
         }
     }
 }
 
-impl Grid {
+impl BandGrid {
     fn new(basis: &KernelBasis, dimensions: usize) -> Self {
         match &basis.kernel {
-            PointKernel::Gaussian { precision } => Grid::gaussian(precision, basis.points.len()),
-            PointKernel::Machine(machine::Kernel::Gaussian { bandwidth }) => {
+            PointKernel::Gaussian { precision } => {
+                BandGrid::gaussian(precision, basis.points.len())
+            }
+            PointKernel::Machine(machine::CubeKernel::Gaussian { bandwidth }) => {
                 let precision = diagonal_matrix(&vec![bandwidth.powi(-2); dimensions]);
-                Grid::gaussian(&precision, basis.points.len())
+                BandGrid::gaussian(&precision, basis.points.len())
             }
-            PointKernel::Machine(machine::Kernel::Laplacian { .. }) => {
-                Grid::laplacian(&basis.points, dimensions)
+            PointKernel::Machine(machine::CubeKernel::Laplacian { .. }) => {
+                BandGrid::laplacian(&basis.points, dimensions)
             }
-            PointKernel::Machine(machine::Kernel::Polynomial { power }) => {
-                Grid::polynomial(*power, dimensions, basis.points.len())
+            PointKernel::Machine(machine::CubeKernel::Polynomial { power }) => {
+                BandGrid::polynomial(*power, dimensions, basis.points.len())
             }
             // Affine: largest in a corner.
-            PointKernel::Machine(machine::Kernel::Linear) => Grid {
+            PointKernel::Machine(machine::CubeKernel::Linear) => BandGrid {
                 points: grid_points(&vec![vec![0.0, 1.0]; dimensions]),
                 factor: 1.0,
                 rise: 0.0,
@@ -127,7 +129,7 @@ impl Grid {
             }
             form += turned;
         }
-        Grid {
+        BandGrid {
             points: grid_points(&coordinates),
             factor: 1.0,
             rise: 3.0_f64.sqrt() / 2.0 * form,
@@ -145,7 +147,7 @@ impl Grid {
             along.dedup();
             coordinates.push(along);
         }
-        Grid {
+        BandGrid {
             points: grid_points(&coordinates),
             factor: 1.0,
             rise: 0.0,
@@ -161,7 +163,7 @@ impl Grid {
             density -= 1;
         }
         let nodes = DenseNodes::new(power, density);
-        Grid {
+        BandGrid {
             points: grid_points(&vec![nodes.points; dimensions]),
             factor: nodes.factor.powi(dimensions as i32),
             rise: 0.0,

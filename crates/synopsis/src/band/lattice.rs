@@ -1,6 +1,6 @@
 //! The sup of the noise of Bernstein polynomials.
 
-use super::sup::{Sup, affordable_draws, draw_generator, weight_at};
+use super::sup::{NoiseSup, affordable_draws, draw_generator, weight_at};
 use crate::NoiseDistribution;
 use crate::bernstein::{Bases, DenseNodes, Operator};
 use crate::noise::unit_noise;
@@ -12,7 +12,7 @@ const NODE_DENSITY: u32 = 6;
 const SKIP: usize = 3;
 
 /// All that the draws of one simulation share.
-pub(super) struct Plan {
+pub(super) struct LatticeBandPlan {
     dimensions: usize,
     degree: u32,
     law: NoiseDistribution,
@@ -32,7 +32,7 @@ pub(super) struct Plan {
     pub correction: f64,
 }
 
-impl Plan {
+impl LatticeBandPlan {
     pub fn new(dimensions: usize, degree: u32, law: NoiseDistribution, order: u32) -> Self {
         let weights = weights(dimensions, degree, order);
         let product_degree = degree + u32::try_from(weights.len() - 1).unwrap_or(u32::MAX);
@@ -40,7 +40,7 @@ impl Plan {
         let nodes = DenseNodes::new(product_degree, NODE_DENSITY);
         let weights_at_nodes = weights_at(&weights, &nodes.points);
         let other_axes = vec![weights_at_nodes.clone(); dimensions.saturating_sub(1)];
-        Plan {
+        LatticeBandPlan {
             dimensions,
             degree,
             law,
@@ -83,7 +83,7 @@ impl Plan {
         }
     }
 
-    pub fn draw_sup(&self, seed: u64, draw: u32) -> Sup {
+    pub fn draw_sup(&self, seed: u64, draw: u32) -> NoiseSup {
         let noise = unit_noise(self.law, self.points(), &mut draw_generator(seed, draw));
         let mut tensor = self.operator.coefficients(&noise, self.order);
         for _ in 1..self.dimensions {
@@ -93,7 +93,7 @@ impl Plan {
         // the sup is the same.
         let mut few = vec![0.0; self.at_few.points()];
         let mut seen = Vec::with_capacity(self.weights_at_others.len());
-        let mut sup = Sup {
+        let mut sup = NoiseSup {
             weighted: 0.0,
             plain: 0.0,
         };
@@ -116,7 +116,7 @@ impl Plan {
     }
 
     /// The sup over one row, of its values at nodes where `s` is `weights`.
-    fn largest_in_row(&self, row: usize, values: &[f64], weights: &[f64]) -> Sup {
+    fn largest_in_row(&self, row: usize, values: &[f64], weights: &[f64]) -> NoiseSup {
         let mut weighted = 0.0_f64;
         let mut plain = 0.0_f64;
         for (value, weight) in values.iter().zip(weights) {
@@ -124,7 +124,7 @@ impl Plan {
             weighted = weighted.max((value * weight).abs());
         }
         let others = self.weights_at_others.get(row).copied().unwrap_or(f64::NAN);
-        Sup {
+        NoiseSup {
             weighted: weighted * others * self.correction,
             plain,
         }

@@ -10,9 +10,9 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 
-use self::sup::{Sup, affordable_draws, available_threads, draw_sups, weight_at};
+use self::sup::{NoiseSup, affordable_draws, available_threads, draw_sups, weight_at};
 use crate::NoiseDistribution;
-use crate::description::{Covers, Noise, NoiseBand};
+use crate::description::{BandCoverage, NoiseBand, NoiseDescription};
 use crate::noise::{pointwise_factor, unit_noise};
 use crate::{Basis, Shape};
 
@@ -73,7 +73,8 @@ impl Band {
             }),
             Basis::Cosine { .. } => Band::of_released_values(law, shape.value_count()),
             Basis::Bernstein => {
-                let plan = lattice::Plan::new(shape.dimensions, shape.degree, law, order);
+                let plan =
+                    lattice::LatticeBandPlan::new(shape.dimensions, shape.degree, law, order);
                 let sups = draw_sups(
                     plan.draws(),
                     available_threads(),
@@ -86,7 +87,7 @@ impl Band {
                 }
             }
             Basis::Kernel(basis) => {
-                let plan = kernel::Plan::new(basis, shape.dimensions, law);
+                let plan = kernel::KernelBandPlan::new(basis, shape.dimensions, law);
                 let sups = draw_sups(
                     plan.draws(),
                     available_threads(),
@@ -96,7 +97,7 @@ impl Band {
                 Band::of_sups(sups, plan.norm())
             }
             Basis::Cells(basis) => {
-                let plan = cells::Plan::new(basis, law);
+                let plan = cells::CellBandPlan::new(basis, law);
                 let sups = draw_sups(
                     plan.draws(),
                     available_threads(),
@@ -109,7 +110,7 @@ impl Band {
                 };
             }
             Basis::Tables(basis) => {
-                let plan = tables::Plan::new(basis, law);
+                let plan = tables::TableBandPlan::new(basis, law);
                 let sups = draw_sups(
                     plan.draws(),
                     available_threads(),
@@ -145,11 +146,11 @@ impl Band {
     pub(super) fn expected_sup_of_few(shape: &Shape, law: NoiseDistribution, draws: u32) -> f64 {
         match &shape.basis {
             Basis::Kernel(basis) => {
-                let plan = kernel::Plan::new(basis, shape.dimensions, law);
+                let plan = kernel::KernelBandPlan::new(basis, shape.dimensions, law);
                 mean_sup(draws, |draw| plan.draw_sup(SEED, draw))
             }
             Basis::Cells(basis) => {
-                let plan = cells::Plan::new(basis, law);
+                let plan = cells::CellBandPlan::new(basis, law);
                 mean_sup(draws, |draw| plan.draw_sup(SEED, draw))
             }
             _ => Band::simulate(shape, law, 1).expected_sup,
@@ -171,7 +172,7 @@ impl Band {
         let mut sups = Vec::new();
         for _ in 0..affordable_draws(64 * count.max(1)) {
             let plain = sup(&unit_noise(law, count, &mut rng));
-            sups.push(Sup {
+            sups.push(NoiseSup {
                 weighted: plain,
                 plain,
             });
@@ -179,7 +180,7 @@ impl Band {
         Band::of_sups(sups, count as f64)
     }
 
-    fn of_sups(mut sups: Vec<Sup>, norm: f64) -> Band {
+    fn of_sups(mut sups: Vec<NoiseSup>, norm: f64) -> Band {
         // Sorted before anything is summed, so that the threads cannot decide the result.
         sups.sort_by(|a, b| {
             a.weighted
@@ -232,7 +233,7 @@ impl Band {
     /// Discrete noise, and the rounding of exact values to its grid, each differ from what was simulated by half a
     /// step and (for a scale of at least one step) an eighth: a step and a quarter, times the operator norm, is added. At one
     /// point that is at most `1.25 sqrt(N) |a|_2` steps, each 2^-32 of the noise or less: a millionth.
-    pub fn scaled_to_noise(&self, noise: &Noise) -> NoiseBand {
+    pub fn scaled_to_noise(&self, noise: &NoiseDescription) -> NoiseBand {
         let dimensions_at_most = 3;
         let largest_weight = self
             .weights
@@ -242,7 +243,7 @@ impl Band {
         let half_width =
             noise.scale * self.half_width + 1.25 * noise.grid * self.norm * largest_weight;
         NoiseBand {
-            covers: Covers::Noise,
+            covers: BandCoverage::Noise,
             level: self.level,
             half_width,
             weights: self.weights.clone(),
@@ -263,7 +264,7 @@ impl NoiseBand {
     }
 }
 
-fn mean_sup(draws: u32, sup: impl Fn(u32) -> Sup) -> f64 {
+fn mean_sup(draws: u32, sup: impl Fn(u32) -> NoiseSup) -> f64 {
     (0..draws).map(|draw| sup(draw).plain).sum::<f64>() / f64::from(draws)
 }
 

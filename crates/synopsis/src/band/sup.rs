@@ -31,16 +31,16 @@ pub(super) fn draw_generator(seed: u64, draw: u32) -> ChaCha12Rng {
 }
 
 /// Largest noise of one draw over the cube.
-pub(super) struct Sup {
+pub(super) struct NoiseSup {
     /// Largest noise times the weights, corrected to hold between the points looked at.
     pub weighted: f64,
     /// Largest noise itself, at those points.
     pub plain: f64,
 }
 
-impl Sup {
-    pub fn max(self, other: &Sup) -> Sup {
-        Sup {
+impl NoiseSup {
+    pub fn max(self, other: &NoiseSup) -> NoiseSup {
+        NoiseSup {
             weighted: self.weighted.max(other.weighted),
             plain: self.plain.max(other.plain),
         }
@@ -55,9 +55,9 @@ pub(super) fn available_threads() -> usize {
 pub(super) fn draw_sups(
     draws: u32,
     threads: usize,
-    sup: impl Fn(u32) -> Sup + Sync,
+    sup: impl Fn(u32) -> NoiseSup + Sync,
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Vec<Sup> {
+) -> Vec<NoiseSup> {
     let done = AtomicU64::new(0);
     thread::scope(|scope| {
         let mut workers = Vec::with_capacity(threads);

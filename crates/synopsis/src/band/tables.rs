@@ -6,7 +6,7 @@
 //! Gaussian law, whose tails are lighter.
 
 use super::largest_magnitude;
-use super::sup::{Sup, affordable_draws, draw_generator};
+use super::sup::{NoiseSup, affordable_draws, draw_generator};
 use crate::NoiseDistribution;
 use crate::TableBasis;
 use crate::cholesky::dot_product;
@@ -19,16 +19,16 @@ const WIDER: f64 = 1.4;
 const A_WIDTH: [f64; 3] = [8.0, 5.0, 3.0];
 
 /// The weights of the nodes of each axis at its points, of length 1, for every bandwidth and fit.
-pub(super) struct Plan {
+pub(super) struct TableBandPlan {
     law: NoiseDistribution,
     count: usize,
-    fields: Vec<Vec<Rows>>,
+    fields: Vec<Vec<PointRows>>,
 }
 
 /// One row a point.
-type Rows = Vec<Vec<f64>>;
+type PointRows = Vec<Vec<f64>>;
 
-impl Plan {
+impl TableBandPlan {
     pub fn new(basis: &TableBasis, law: NoiseDistribution) -> Self {
         let mut fields = Vec::new();
         let mut bandwidths = basis.bandwidths.clone();
@@ -41,7 +41,7 @@ impl Plan {
                 );
             }
             if bandwidths.iter().all(|b| *b >= 0.5) {
-                return Plan {
+                return TableBandPlan {
                     law,
                     count: basis.count(),
                     fields,
@@ -59,7 +59,7 @@ impl Plan {
     }
 
     /// Number of products for one bandwidth and fit.
-    fn products(&self, axes: &[Rows]) -> usize {
+    fn products(&self, axes: &[PointRows]) -> usize {
         let mut size = self.count;
         let mut products = 0;
         for rows in axes {
@@ -74,7 +74,7 @@ impl Plan {
         (self.count as f64).sqrt()
     }
 
-    pub fn draw_sup(&self, seed: u64, draw: u32) -> Sup {
+    pub fn draw_sup(&self, seed: u64, draw: u32) -> NoiseSup {
         let z = unit_noise(self.law, self.count, &mut draw_generator(seed, draw));
         let mut plain = 0.0_f64;
         for axes in &self.fields {
@@ -84,7 +84,7 @@ impl Plan {
             }
             plain = plain.max(largest_magnitude(&sums));
         }
-        Sup {
+        NoiseSup {
             weighted: plain,
             plain,
         }
@@ -92,7 +92,7 @@ impl Plan {
 }
 
 /// Sums up the first axis of `values` at its points; what comes of it is the last axis.
-fn sum_first_axis(values: &[f64], rows: &Rows) -> Vec<f64> {
+fn sum_first_axis(values: &[f64], rows: &PointRows) -> Vec<f64> {
     let nodes = rows.first().map_or(1, Vec::len).max(1);
     let inner = values.len() / nodes;
     let mut sums = Vec::with_capacity(inner * rows.len());
@@ -106,7 +106,7 @@ fn sum_first_axis(values: &[f64], rows: &Rows) -> Vec<f64> {
 }
 
 /// Weights of the nodes of one axis at its points.
-fn axis_weights(basis: &TableBasis, bandwidths: &[f64], axis: usize, is_line: bool) -> Rows {
+fn axis_weights(basis: &TableBasis, bandwidths: &[f64], axis: usize, is_line: bool) -> PointRows {
     let nodes = basis.nodes().swap_remove(axis);
     let step = 1.0 / f64::from(basis.steps[axis]);
     let variance = bandwidths[axis].powi(2) - basis.spline.variance() * step * step;

@@ -1,4 +1,4 @@
-use super::lattice::Plan;
+use super::lattice::LatticeBandPlan;
 use super::sup::{MAX_DRAWS, MIN_DRAWS};
 use super::*;
 use crate::bernstein::{Bases, Operator};
@@ -56,7 +56,7 @@ fn coverage(
     draws: u32,
 ) -> f64 {
     let band = simulate(dimensions, degree, law, order);
-    let noise = Noise {
+    let noise = NoiseDescription {
         law,
         scale: 1.0,
         grid: 1e-12,
@@ -123,7 +123,7 @@ fn a_scale_wrong_by_30_percent_is_noticed() {
 
 #[test]
 fn the_width_is_within_10_percent_of_the_true_quantile() {
-    let plan = Plan::new(1, 40, LAPLACE, 2);
+    let plan = LatticeBandPlan::new(1, 40, LAPLACE, 2);
     let band = simulate(1, 40, LAPLACE, 2);
     let mut fresh: Vec<f64> = draw_sups(20_000, 2, |draw| plan.draw_sup(77, draw), &|_, _| {})
         .iter()
@@ -149,7 +149,7 @@ fn the_band_is_far_narrower_inside_than_at_the_corners() {
 
 #[test]
 fn threads_do_not_change_the_draws() {
-    let plan = Plan::new(2, 4, LAPLACE, 2);
+    let plan = LatticeBandPlan::new(2, 4, LAPLACE, 2);
     let sorted = |threads| {
         let mut sups: Vec<f64> =
             draw_sups(100, threads, |draw| plan.draw_sup(SEED, draw), &|_, _| {})
@@ -165,8 +165,8 @@ fn threads_do_not_change_the_draws() {
 
 #[test]
 fn heavy_plans_draw_less_often() {
-    assert_eq!(Plan::new(1, 40, LAPLACE, 2).draws(), MAX_DRAWS);
-    assert_eq!(Plan::new(3, 20, LAPLACE, 2).draws(), MIN_DRAWS);
+    assert_eq!(LatticeBandPlan::new(1, 40, LAPLACE, 2).draws(), MAX_DRAWS);
+    assert_eq!(LatticeBandPlan::new(3, 20, LAPLACE, 2).draws(), MIN_DRAWS);
     assert_eq!(quantile_rank(20_000), 19_096);
     assert_eq!(quantile_rank(1_000), 972);
 }
@@ -241,26 +241,26 @@ fn bands_of_kernel_functions_cover_and_are_not_wide() {
             30,
         ),
         (
-            PointKernel::Machine(machine::Kernel::Gaussian { bandwidth: 0.4 }),
+            PointKernel::Machine(machine::CubeKernel::Gaussian { bandwidth: 0.4 }),
             2,
             24,
         ),
         (
-            PointKernel::Machine(machine::Kernel::Laplacian { bandwidth: 0.3 }),
+            PointKernel::Machine(machine::CubeKernel::Laplacian { bandwidth: 0.3 }),
             1,
             20,
         ),
         (
-            PointKernel::Machine(machine::Kernel::Laplacian { bandwidth: 0.5 }),
+            PointKernel::Machine(machine::CubeKernel::Laplacian { bandwidth: 0.5 }),
             2,
             16,
         ),
         (
-            PointKernel::Machine(machine::Kernel::Polynomial { power: 3 }),
+            PointKernel::Machine(machine::CubeKernel::Polynomial { power: 3 }),
             1,
             4,
         ),
-        (PointKernel::Machine(machine::Kernel::Linear), 2, 3),
+        (PointKernel::Machine(machine::CubeKernel::Linear), 2, 3),
     ];
     for (kernel, dimensions, count) in cases {
         let case = kernel_basis(kernel, dimensions, count);
@@ -345,7 +345,7 @@ fn no_noise_of_cells_exceeds_its_bound_between_the_points() {
             &cell_basis,
             if cell_basis.steps.len() == 2 { 160 } else { 32 },
         );
-        let plan = cells::Plan::new(&cell_basis, LAPLACE);
+        let plan = cells::CellBandPlan::new(&cell_basis, LAPLACE);
         let mut most = 0.0_f64;
         for draw in 0..12 {
             let mut rng = ChaCha12Rng::seed_from_u64(31);

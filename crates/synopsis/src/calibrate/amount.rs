@@ -21,14 +21,14 @@ pub type Delta = Amount<DeltaKind>;
 ///
 /// Amounts are written in decimal, so that ten windows at `0.1` cost exactly `1`; binary fractions would not add up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String", bound = "K: Kind")]
+#[serde(into = "String", try_from = "String", bound = "K: AmountKind")]
 pub struct Amount<K> {
     count: u64,
     kind: PhantomData<K>,
 }
 
 /// Kind of an amount: its name, and how finely it is counted.
-pub trait Kind: Copy + 'static {
+pub trait AmountKind: Copy + 'static {
     const NAME: &str;
     /// Decimal places.
     const PLACES: usize;
@@ -50,28 +50,28 @@ pub enum RhoKind {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeltaKind {}
 
-impl Kind for EpsilonKind {
+impl AmountKind for EpsilonKind {
     const NAME: &str = "Epsilon";
     const PLACES: usize = 12;
     const UNITS: f64 = 1e12;
     const EXAMPLE: &str = "0.5";
 }
 
-impl Kind for RhoKind {
+impl AmountKind for RhoKind {
     const NAME: &str = "Rho";
     const PLACES: usize = 12;
     const UNITS: f64 = 1e12;
     const EXAMPLE: &str = "0.5";
 }
 
-impl Kind for DeltaKind {
+impl AmountKind for DeltaKind {
     const NAME: &str = "Delta";
     const PLACES: usize = 18;
     const UNITS: f64 = 1e18;
     const EXAMPLE: &str = "0.000001";
 }
 
-impl<K: Kind> Amount<K> {
+impl<K: AmountKind> Amount<K> {
     pub const ZERO: Self = Self::from_units(0);
 
     const fn from_units(count: u64) -> Self {
@@ -135,25 +135,25 @@ impl Delta {
     }
 }
 
-impl<K: Kind> Default for Amount<K> {
+impl<K: AmountKind> Default for Amount<K> {
     fn default() -> Self {
         Self::ZERO
     }
 }
 
-impl<K: Kind> fmt::Debug for Amount<K> {
+impl<K: AmountKind> fmt::Debug for Amount<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple(K::NAME).field(&self.count).finish()
     }
 }
 
-impl<K: Kind> fmt::Display for Amount<K> {
+impl<K: AmountKind> fmt::Display for Amount<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&decimal(self.count, K::PLACES))
     }
 }
 
-impl<K: Kind> FromStr for Amount<K> {
+impl<K: AmountKind> FromStr for Amount<K> {
     type Err = String;
 
     /// Plain decimal, not negative, with no more places than the kind has.
@@ -166,13 +166,13 @@ impl<K: Kind> FromStr for Amount<K> {
     }
 }
 
-impl<K: Kind> From<Amount<K>> for String {
+impl<K: AmountKind> From<Amount<K>> for String {
     fn from(amount: Amount<K>) -> String {
         amount.to_string()
     }
 }
 
-impl<K: Kind> TryFrom<String> for Amount<K> {
+impl<K: AmountKind> TryFrom<String> for Amount<K> {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

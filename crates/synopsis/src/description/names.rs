@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// of the settings, so that a ledger goes on under better names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Names {
+pub struct PlotNames {
     /// Title of the release, such as "Departure delay, New York".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

@@ -12,32 +12,32 @@ use crate::sampler::PriorDistribution;
 
 /// The guarantee, and what it has cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Privacy {
-    pub definition: Definition,
-    pub unit: Unit,
+pub struct PrivacyDescription {
+    pub definition: PrivacyDefinition,
+    pub unit: UnitDescription,
     /// The guarantee in words: who is protected, against what, and by how much.
     pub in_words: String,
     pub adjacency: Adjacency,
     /// Implication of the totals as (epsilon, delta), where it was worked out beforehand. Of a declared plan it is the guarantee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub implies: Option<Implied>,
+    pub implies: Option<ImpliedPrivacy>,
     /// Price of this window, in the kind of the definition.
     pub price: Price,
     /// Every block that this window charged, after the charge.
-    pub blocks: Vec<Charge>,
+    pub blocks: Vec<BlockCharge>,
 }
 
 /// (epsilon, delta)-differential privacy of everything that is ever charged to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Implied {
+pub struct ImpliedPrivacy {
     pub epsilon: Epsilon,
     pub delta: Delta,
 }
 
-impl Privacy {
+impl PrivacyDescription {
     /// Says what is wrong, if anything is.
     pub(super) fn check(&self) -> Result<(), String> {
-        let Privacy {
+        let PrivacyDescription {
             definition,
             implies,
             price,
@@ -50,10 +50,10 @@ impl Privacy {
             return Err("its prices are not those of its definition of privacy".to_owned());
         }
         match definition {
-            Definition::Planned if implies.is_none() => {
+            PrivacyDefinition::Planned if implies.is_none() => {
                 Err("it does not say what epsilon and delta its plan has".to_owned())
             }
-            Definition::Random(random) if !(random.gamma > 0.0 && random.gamma < 1.0) => {
+            PrivacyDefinition::Random(random) if !(random.gamma > 0.0 && random.gamma < 1.0) => {
                 Err("its gamma is not between 0 and 1".to_owned())
             }
             _ => Ok(()),
@@ -63,7 +63,7 @@ impl Privacy {
 
 /// Kind of differential privacy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Definition {
+pub enum PrivacyDefinition {
     #[serde(rename = "pure epsilon")]
     PureEpsilon,
     /// (epsilon, delta).
@@ -80,60 +80,66 @@ pub enum Definition {
     Planned,
     /// Less: the noise is made for a sensitivity that was sampled.
     #[serde(rename = "random")]
-    Random(Random),
+    Random(RandomPrivacy),
 }
 
-impl Definition {
+impl PrivacyDefinition {
     /// Definition of a budget with this total, where nothing more is known of what it is spent on.
     pub fn from_total(total: Price) -> Self {
         match total {
-            Price::Pure(_) => Definition::PureEpsilon,
-            Price::Approximate { .. } => Definition::Approximate,
-            Price::Concentrated(_) => Definition::Concentrated,
-            Price::Slots(_) => Definition::Planned,
+            Price::Pure(_) => PrivacyDefinition::PureEpsilon,
+            Price::Approximate { .. } => PrivacyDefinition::Approximate,
+            Price::Concentrated(_) => PrivacyDefinition::Concentrated,
+            Price::Slots(_) => PrivacyDefinition::Planned,
         }
     }
 
     /// Name in a word.
     pub fn name(&self) -> &'static str {
         match self {
-            Definition::PureEpsilon => "pure epsilon",
-            Definition::Approximate => "epsilon-delta",
-            Definition::Concentrated => "zero-concentrated",
-            Definition::Gaussian => "gaussian",
-            Definition::Planned => "declared plan",
-            Definition::Random(_) => "random",
+            PrivacyDefinition::PureEpsilon => "pure epsilon",
+            PrivacyDefinition::Approximate => "epsilon-delta",
+            PrivacyDefinition::Concentrated => "zero-concentrated",
+            PrivacyDefinition::Gaussian => "gaussian",
+            PrivacyDefinition::Planned => "declared plan",
+            PrivacyDefinition::Random(_) => "random",
         }
     }
 
     /// Tests that budgets of the two add up: the kinds are the same, and so is whether the guarantee is plain.
-    pub fn is_kind_of(&self, other: &Definition) -> bool {
+    pub fn is_kind_of(&self, other: &PrivacyDefinition) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
     /// Tests that a price of this kind is what such a guarantee costs.
     fn is_paid_by(&self, price: Price) -> bool {
         match self {
-            Definition::Random(_) => Definition::from_total(price) == Definition::PureEpsilon,
-            Definition::Gaussian => Definition::from_total(price) == Definition::Concentrated,
-            plain => Definition::from_total(price) == *plain,
+            PrivacyDefinition::Random(_) => {
+                PrivacyDefinition::from_total(price) == PrivacyDefinition::PureEpsilon
+            }
+            PrivacyDefinition::Gaussian => {
+                PrivacyDefinition::from_total(price) == PrivacyDefinition::Concentrated
+            }
+            plain => PrivacyDefinition::from_total(price) == *plain,
         }
     }
 }
 
-impl fmt::Display for Definition {
+impl fmt::Display for PrivacyDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Definition::PureEpsilon => f.write_str("pure differential privacy"),
-            Definition::Approximate => {
+            PrivacyDefinition::PureEpsilon => f.write_str("pure differential privacy"),
+            PrivacyDefinition::Approximate => {
                 f.write_str("approximate, (epsilon, delta)-differential privacy")
             }
-            Definition::Concentrated => f.write_str("zero-concentrated differential privacy"),
-            Definition::Gaussian => f.write_str("Gaussian differential privacy"),
-            Definition::Planned => {
+            PrivacyDefinition::Concentrated => {
+                f.write_str("zero-concentrated differential privacy")
+            }
+            PrivacyDefinition::Gaussian => f.write_str("Gaussian differential privacy"),
+            PrivacyDefinition::Planned => {
                 f.write_str("(epsilon, delta)-differential privacy of a declared plan")
             }
-            Definition::Random(Random { gamma, .. }) => {
+            PrivacyDefinition::Random(RandomPrivacy { gamma, .. }) => {
                 write!(f, "RANDOM differential privacy, gamma = {gamma}")
             }
         }
@@ -143,7 +149,7 @@ impl fmt::Display for Definition {
 /// Random differential privacy (`[RA17]`): for a window of records drawn independently from the prior, and one of them, the
 /// guarantee holds with probability at least `1 - gamma`, over those draws and the sampler's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Random {
+pub struct RandomPrivacy {
     pub gamma: f64,
     /// The size of a window that it speaks of.
     pub records: u32,
@@ -169,7 +175,7 @@ pub struct PriorColumn {
 /// Unit whose privacy is protected; written as in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unit {
+pub enum UnitDescription {
     Record,
     User {
         column: String,
@@ -180,7 +186,7 @@ pub enum Unit {
 
 /// One block of time, and what of its budget is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Charge {
+pub struct BlockCharge {
     pub start: Timestamp,
     pub end: Timestamp,
     pub spent: Price,

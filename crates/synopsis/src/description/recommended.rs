@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::target::{Smoothing, Target};
-use crate::by::By;
+use super::target::{Smoothing, TargetDescription};
+use crate::by::SynopsisReading;
 use crate::{Basis, cholesky};
 
 /// Above this share of the peak that all records in one place would have, the band is so wide that smoothed counts are expected to
@@ -26,7 +26,7 @@ impl Recommended {
     /// Recommends a reading for a window of so many records, and noise that has a simultaneous band of so much; `None` where the
     /// published reading is the best.
     pub fn for_noise(
-        target: &Target,
+        target: &TargetDescription,
         basis: &Basis,
         half_width: f64,
         records: u64,
@@ -34,7 +34,7 @@ impl Recommended {
         let Basis::Cells(basis) = basis else {
             return None;
         };
-        let Target::Density(density) = target else {
+        let TargetDescription::Density(density) = target else {
             return None;
         };
         let axes = basis.steps.len();
@@ -58,10 +58,10 @@ fn determinant(rows: &[Vec<f64>]) -> Option<f64> {
     Some(pivots.product::<f64>().powi(2))
 }
 
-impl From<Recommended> for By {
+impl From<Recommended> for SynopsisReading {
     fn from(recommended: Recommended) -> Self {
         match recommended {
-            Recommended::Nonnegative => By::Nonnegative,
+            Recommended::Nonnegative => SynopsisReading::Nonnegative,
         }
     }
 }
@@ -95,7 +95,7 @@ mod tests {
         // A thousand records in one place, over 2 pi and the root of the determinant.
         let peak = 1000.0 / (2.0 * PI * 60.0);
         for kernel in [diagonal, slanted] {
-            let target = Target::Density(Density {
+            let target = TargetDescription::Density(Density {
                 kernel,
                 divide_by: None,
             });

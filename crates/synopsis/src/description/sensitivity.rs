@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::target::{Method, Target};
+use super::target::{Method, TargetDescription};
 use crate::Basis;
 use crate::Norm;
 
 /// Sensitivity: how much a privacy unit can change the exact values of one window, all keys together; of a sum over several panes
 /// those of one pane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sensitivity {
+pub struct SensitivityDescription {
     pub norm: Norm,
     /// Norm of the change in units of [`Noise::grid`](super::Noise::grid).
     pub units: u64,
@@ -20,7 +20,7 @@ pub struct Sensitivity {
     pub derived: Derivation,
     /// Noise that is drawn for one pane, from which that of a sum over several is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fresh: Option<Fresh>,
+    pub fresh: Option<FreshNoise>,
 }
 
 /// Derivation of a sensitivity: by a page of `docs/proofs`, or not by a proof for these noisy values.
@@ -42,7 +42,7 @@ pub enum Derivation {
 
 /// Noise that is drawn once for each pane, or for each node of a tree over them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fresh {
+pub struct FreshNoise {
     /// Scale in the units of the values.
     pub scale: f64,
     /// Number of draws that a pane is in, all of it in each.
@@ -55,15 +55,16 @@ pub struct Fresh {
 
 impl Derivation {
     /// The page that proves the least bound for a function in this form.
-    pub fn for_target(target: &Target, basis: &Basis) -> Self {
+    pub fn for_target(target: &TargetDescription, basis: &Basis) -> Self {
         match target {
-            Target::Density(_) if matches!(basis, Basis::Cells(_)) => Derivation::Cells,
-            Target::Density(_) => Derivation::Densities,
-            Target::Sum(_) => Derivation::Expressions,
-            Target::Moments(_) => Derivation::Moments,
-            Target::Cells(_) => Derivation::Cells,
-            Target::Regression(regression) => Derivation::of_method(&regression.method),
-            Target::Classifier(classifier) | Target::Probability(classifier) => {
+            TargetDescription::Density(_) if matches!(basis, Basis::Cells(_)) => Derivation::Cells,
+            TargetDescription::Density(_) => Derivation::Densities,
+            TargetDescription::Sum(_) => Derivation::Expressions,
+            TargetDescription::Moments(_) => Derivation::Moments,
+            TargetDescription::Cells(_) => Derivation::Cells,
+            TargetDescription::Regression(regression) => Derivation::of_method(&regression.method),
+            TargetDescription::Classifier(classifier)
+            | TargetDescription::Probability(classifier) => {
                 Derivation::of_method(&classifier.method)
             }
         }

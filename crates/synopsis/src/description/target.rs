@@ -2,36 +2,36 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Kernel, Loss};
+use crate::machine::{CubeKernel, Loss};
 
 /// The function of the records that was released, in natural units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Target {
+pub enum TargetDescription {
     Density(Density),
     Regression(Regression),
     /// A score whose sign is the class.
     Classifier(Classifier),
     /// The probability of the class above the threshold.
     Probability(Classifier),
-    Sum(Sum),
+    Sum(ExpressionSum),
     /// Cosine moments of the records, to be asked what smooth functions add up to: [`crate::query`].
     Moments(Moments),
     /// Noisy tables of cells, from which many functions can be read: [`crate::tables`].
     Cells(Cells),
 }
 
-impl Target {
+impl TargetDescription {
     /// Name in the description.
     pub fn name(&self) -> &'static str {
         match self {
-            Target::Density(_) => "density",
-            Target::Regression(_) => "regression",
-            Target::Classifier(_) => "classifier",
-            Target::Probability(_) => "probability",
-            Target::Sum(_) => "sum",
-            Target::Moments(_) => "moments",
-            Target::Cells(_) => "cells",
+            TargetDescription::Density(_) => "density",
+            TargetDescription::Regression(_) => "regression",
+            TargetDescription::Classifier(_) => "classifier",
+            TargetDescription::Probability(_) => "probability",
+            TargetDescription::Sum(_) => "sum",
+            TargetDescription::Moments(_) => "moments",
+            TargetDescription::Cells(_) => "cells",
         }
     }
 }
@@ -90,7 +90,7 @@ pub enum Method {
     /// Regularised empirical risk. The kernel's bandwidth is a part of the width of every axis.
     KernelMachine {
         loss: Loss,
-        kernel: Kernel,
+        kernel: CubeKernel,
         c: f64,
         max_records: u32,
         landmarks: Option<u32>,
@@ -101,7 +101,7 @@ pub enum Method {
 
 /// The sum of an expression over the records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sum {
+pub struct ExpressionSum {
     pub expression: String,
     /// Most that counts of a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]

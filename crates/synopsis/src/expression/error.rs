@@ -2,7 +2,7 @@
 
 /// Why an expression cannot be a target.
 #[derive(Clone, Debug, thiserror::Error, PartialEq)]
-pub enum Error {
+pub enum ExpressionError {
     #[error("the expression cannot be read at character {column}: {what}")]
     Syntax { column: usize, what: String },
     #[error("two variables of the expression are called '{0}': rename a column")]

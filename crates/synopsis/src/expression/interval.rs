@@ -443,7 +443,7 @@ mod tests {
     use rand::rngs::ChaCha20Rng;
     use rand::{RngExt, SeedableRng};
 
-    use super::super::parse::Tree;
+    use super::super::parse::ExpressionTree;
     use super::*;
 
     const TEXTS: [&str; 24] = [
@@ -487,7 +487,7 @@ mod tests {
         })
     }
 
-    fn slope(tree: &Tree, cell: &[Interval; 2]) -> Slope {
+    fn slope(tree: &ExpressionTree, cell: &[Interval; 2]) -> Slope {
         tree.evaluate(&[Slope::variable(cell[0], 0), Slope::variable(cell[1], 1)])
     }
 
@@ -496,7 +496,7 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let names = ["x", "y"].map(String::from);
         for text in TEXTS {
-            let tree = Tree::parse(text, &names).unwrap();
+            let tree = ExpressionTree::parse(text, &names).unwrap();
             let mut bounded = 0;
             for _ in 0..400 {
                 let cell = box_of(&mut rng);
@@ -556,7 +556,7 @@ mod tests {
             ("sqrt(x + 0.5)", 0.0, 2.5_f64.sqrt()),
             ("y^0.5", 1.0, 1.5_f64.sqrt()),
         ] {
-            let found = slope(&Tree::parse(text, &names).unwrap(), &cell).value;
+            let found = slope(&ExpressionTree::parse(text, &names).unwrap(), &cell).value;
             let near = |one: f64, other: f64| (one - other).abs() <= 1e-13;
             assert!(
                 near(found.lo, lo) && near(found.hi, hi) && found.fault.is_none(),
@@ -580,7 +580,7 @@ mod tests {
             ("x^y", Unbounded::Power),
             ("exp(1000*x)", Unbounded::TooLarge),
         ] {
-            let tree = Tree::parse(text, &names).unwrap();
+            let tree = ExpressionTree::parse(text, &names).unwrap();
             let found = slope(&tree, &cell).value.fault;
             assert_eq!(found, Some(fault), "{text}");
         }

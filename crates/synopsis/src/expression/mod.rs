@@ -5,6 +5,6 @@ pub mod interval;
 pub mod parse;
 mod pointwise;
 
-pub use self::error::Error;
+pub use self::error::ExpressionError;
 pub use self::error::Unbounded;
-pub use self::pointwise::Pointwise;
+pub use self::pointwise::PointwiseExpression;

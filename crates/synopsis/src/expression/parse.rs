@@ -3,7 +3,7 @@
 //! The parser is our own. Among the kept crates, the one that is generic over its numbers reads `-x^2` as `(-x)^2`, so
 //! that a Gaussian written as on paper would grow where it should fall, and reads `max_delay` as the function `max`.
 
-use super::error::Error;
+use super::error::ExpressionError;
 
 /// A number that an expression can be evaluated on: floats for values, intervals for bounds.
 pub trait Number: Clone {
@@ -38,13 +38,13 @@ pub enum Binary {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Tree {
+pub enum ExpressionTree {
     Constant(f64),
     /// A place in the list of variables.
     Variable(usize),
-    Unary(Unary, Box<Tree>),
-    Binary(Binary, Box<Tree>, Box<Tree>),
-    Power(Box<Tree>, i32),
+    Unary(Unary, Box<ExpressionTree>),
+    Binary(Binary, Box<ExpressionTree>, Box<ExpressionTree>),
+    Power(Box<ExpressionTree>, i32),
 }
 
 const FUNCTIONS: [&str; 9] = [
@@ -52,24 +52,24 @@ const FUNCTIONS: [&str; 9] = [
 ];
 
 #[derive(Clone, Copy)]
-enum Function {
+enum NamedFunction {
     One(Unary),
     Two(Binary),
 }
 
-impl Function {
+impl NamedFunction {
     /// Function of one of the names [`FUNCTIONS`].
     fn named(name: &str) -> Option<Self> {
         Some(match name {
-            "abs" => Function::One(Unary::Abs),
-            "cos" => Function::One(Unary::Cos),
-            "exp" => Function::One(Unary::Exp),
-            "ln" => Function::One(Unary::Ln),
-            "sin" => Function::One(Unary::Sin),
-            "sqrt" => Function::One(Unary::Sqrt),
-            "tanh" => Function::One(Unary::Tanh),
-            "max" => Function::Two(Binary::Max),
-            "min" => Function::Two(Binary::Min),
+            "abs" => NamedFunction::One(Unary::Abs),
+            "cos" => NamedFunction::One(Unary::Cos),
+            "exp" => NamedFunction::One(Unary::Exp),
+            "ln" => NamedFunction::One(Unary::Ln),
+            "sin" => NamedFunction::One(Unary::Sin),
+            "sqrt" => NamedFunction::One(Unary::Sqrt),
+            "tanh" => NamedFunction::One(Unary::Tanh),
+            "max" => NamedFunction::Two(Binary::Max),
+            "min" => NamedFunction::Two(Binary::Min),
             _ => return None,
         })
     }
@@ -80,13 +80,13 @@ const DEEPEST: u32 = 100;
 const LONGEST: usize = 1_000;
 const HIGHEST_POWER: f64 = 64.0;
 
-impl Tree {
+impl ExpressionTree {
     /// Reads `text`; `names` are the variables, in the order of the values that [`Tree::evaluate`] takes.
     ///
     /// # Errors
     ///
     /// If the text is not an expression of these variables.
-    pub fn parse(text: &str, names: &[String]) -> Result<Tree, Error> {
+    pub fn parse(text: &str, names: &[String]) -> Result<ExpressionTree, ExpressionError> {
         let mut parser = Parser {
             text,
             names,
@@ -109,27 +109,27 @@ impl Tree {
 
     pub fn evaluate<T: Number>(&self, variables: &[T]) -> T {
         match self {
-            Tree::Constant(value) => T::constant(*value),
-            Tree::Variable(place) => variables
+            ExpressionTree::Constant(value) => T::constant(*value),
+            ExpressionTree::Variable(place) => variables
                 .get(*place)
                 .cloned()
                 .unwrap_or_else(|| T::constant(0.0)),
-            Tree::Unary(operation, tree) => tree.evaluate(variables).unary(*operation),
-            Tree::Binary(operation, one, other) => one
+            ExpressionTree::Unary(operation, tree) => tree.evaluate(variables).unary(*operation),
+            ExpressionTree::Binary(operation, one, other) => one
                 .evaluate(variables)
                 .binary(*operation, other.evaluate(variables)),
-            Tree::Power(tree, exponent) => tree.evaluate(variables).power(*exponent),
+            ExpressionTree::Power(tree, exponent) => tree.evaluate(variables).power(*exponent),
         }
     }
 
-    fn binary(self, operation: Binary, other: Tree) -> Tree {
-        Tree::Binary(operation, Box::new(self), Box::new(other))
+    fn binary(self, operation: Binary, other: ExpressionTree) -> ExpressionTree {
+        ExpressionTree::Binary(operation, Box::new(self), Box::new(other))
     }
 
-    fn minus(self) -> Tree {
+    fn minus(self) -> ExpressionTree {
         match self {
-            Tree::Constant(value) => Tree::Constant(-value),
-            tree => Tree::Unary(Unary::Minus, Box::new(tree)),
+            ExpressionTree::Constant(value) => ExpressionTree::Constant(-value),
+            tree => ExpressionTree::Unary(Unary::Minus, Box::new(tree)),
         }
     }
 }
@@ -145,7 +145,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn sum(&mut self) -> Result<Tree, Error> {
+    fn sum(&mut self) -> Result<ExpressionTree, ExpressionError> {
         let mut sum = self.product()?;
         while let Some(operation) = self.operator(sum_operator) {
             sum = sum.binary(operation, self.product()?);
@@ -153,7 +153,7 @@ impl Parser<'_> {
         Ok(sum)
     }
 
-    fn product(&mut self) -> Result<Tree, Error> {
+    fn product(&mut self) -> Result<ExpressionTree, ExpressionError> {
         let mut product = self.signed()?;
         while let Some(operation) = self.operator(product_operator) {
             product = product.binary(operation, self.signed()?);
@@ -162,14 +162,14 @@ impl Parser<'_> {
     }
 
     /// Whatever is nested passes through here.
-    fn signed(&mut self) -> Result<Tree, Error> {
+    fn signed(&mut self) -> Result<ExpressionTree, ExpressionError> {
         self.nested += 1;
         if self.nested > DEEPEST {
             let what = format!("more than {DEEPEST} operations inside one another");
             return Err(self.syntax_error(0, what));
         }
         let tree = match self.operator(sum_operator) {
-            Some(Binary::Minus) => self.signed().map(Tree::minus),
+            Some(Binary::Minus) => self.signed().map(ExpressionTree::minus),
             Some(_) => self.signed(),
             None => self.power(),
         };
@@ -177,20 +177,22 @@ impl Parser<'_> {
         tree
     }
 
-    fn power(&mut self) -> Result<Tree, Error> {
+    fn power(&mut self) -> Result<ExpressionTree, ExpressionError> {
         let base = self.atom()?;
         if self.operator(power_operator).is_none() {
             return Ok(base);
         }
         Ok(match self.signed()? {
-            Tree::Constant(value) if value.fract() == 0.0 && value.abs() <= HIGHEST_POWER => {
-                Tree::Power(Box::new(base), value as i32)
+            ExpressionTree::Constant(value)
+                if value.fract() == 0.0 && value.abs() <= HIGHEST_POWER =>
+            {
+                ExpressionTree::Power(Box::new(base), value as i32)
             }
             exponent => base.binary(Binary::Power, exponent),
         })
     }
 
-    fn atom(&mut self) -> Result<Tree, Error> {
+    fn atom(&mut self) -> Result<ExpressionTree, ExpressionError> {
         self.skip_spaces();
         match self.peek() {
             None => Err(self.syntax_error(self.position, "it ends too early".into())),
@@ -209,7 +211,7 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<Tree, Error> {
+    fn number(&mut self) -> Result<ExpressionTree, ExpressionError> {
         let start = self.position;
         let mut last = ' ';
         while let Some(next) = self.peek() {
@@ -222,7 +224,7 @@ impl Parser<'_> {
         }
         let written = &self.text[start..self.position];
         match written.parse::<f64>() {
-            Ok(value) if value.is_finite() => Ok(Tree::Constant(value)),
+            Ok(value) if value.is_finite() => Ok(ExpressionTree::Constant(value)),
             _ => {
                 let what = format!("'{written}' is not a number; products are written with *");
                 Err(self.syntax_error(start, what))
@@ -231,20 +233,20 @@ impl Parser<'_> {
     }
 
     /// A constant, a function with its arguments, or a variable.
-    fn name(&mut self) -> Result<Tree, Error> {
+    fn name(&mut self) -> Result<ExpressionTree, ExpressionError> {
         let start = self.position;
         let name = self.dotted_name()?;
         if let Some(place) = self.names.iter().position(|known| *known == name) {
-            return Ok(Tree::Variable(place));
+            return Ok(ExpressionTree::Variable(place));
         }
-        match Function::named(&name) {
-            Some(Function::One(operation)) => {
+        match NamedFunction::named(&name) {
+            Some(NamedFunction::One(operation)) => {
                 self.expect('(')?;
                 let argument = self.sum()?;
                 self.expect(')')?;
-                Ok(Tree::Unary(operation, Box::new(argument)))
+                Ok(ExpressionTree::Unary(operation, Box::new(argument)))
             }
-            Some(Function::Two(operation)) => {
+            Some(NamedFunction::Two(operation)) => {
                 self.expect('(')?;
                 let one = self.sum()?;
                 self.expect(',')?;
@@ -252,7 +254,7 @@ impl Parser<'_> {
                 self.expect(')')?;
                 Ok(one.binary(operation, other))
             }
-            None if name == "pi" => Ok(Tree::Constant(std::f64::consts::PI)),
+            None if name == "pi" => Ok(ExpressionTree::Constant(std::f64::consts::PI)),
             None => {
                 let functions = FUNCTIONS.join(", ");
                 let variables = self.names.join(", ");
@@ -264,7 +266,7 @@ impl Parser<'_> {
     }
 
     /// Parts joined by dots, each a word or in double quotes.
-    fn dotted_name(&mut self) -> Result<String, Error> {
+    fn dotted_name(&mut self) -> Result<String, ExpressionError> {
         let start = self.position;
         let mut name = String::new();
         loop {
@@ -294,7 +296,7 @@ impl Parser<'_> {
         Some(operation)
     }
 
-    fn expect(&mut self, wanted: char) -> Result<(), Error> {
+    fn expect(&mut self, wanted: char) -> Result<(), ExpressionError> {
         self.skip_spaces();
         match self.peek() {
             Some(found) if found == wanted => {
@@ -330,8 +332,8 @@ impl Parser<'_> {
         self.take_while(char::is_whitespace);
     }
 
-    fn syntax_error(&self, position: usize, what: String) -> Error {
-        Error::Syntax {
+    fn syntax_error(&self, position: usize, what: String) -> ExpressionError {
+        ExpressionError::Syntax {
             column: self
                 .text
                 .get(..position)
@@ -413,7 +415,7 @@ mod tests {
 
     fn value(text: &str) -> f64 {
         let names = ["x", "at.x", "dep delay", "at.dep delay", "max_x"].map(String::from);
-        Tree::parse(text, &names)
+        ExpressionTree::parse(text, &names)
             .unwrap_or_else(|error| panic!("{text}: {error}"))
             .evaluate(&[3.0, 2.0, 5.0, 7.0, 11.0])
     }
@@ -475,10 +477,10 @@ mod tests {
             ("1e999", 1, "is not a number"),
             ("x ; y", 3, "';' does not belong here"),
         ] {
-            let Err(Error::Syntax {
+            let Err(ExpressionError::Syntax {
                 column: found,
                 what,
-            }) = Tree::parse(text, &names)
+            }) = ExpressionTree::parse(text, &names)
             else {
                 panic!("{text} was read")
             };
@@ -492,8 +494,8 @@ mod tests {
     #[test]
     fn no_text_is_too_long_for_the_stack() {
         let names = ["x".to_string()];
-        let words = |text: &str| match Tree::parse(text, &names) {
-            Err(Error::Syntax { what, .. }) => what,
+        let words = |text: &str| match ExpressionTree::parse(text, &names) {
+            Err(ExpressionError::Syntax { what, .. }) => what,
             read => panic!("{read:?}"),
         };
         for text in [
@@ -508,7 +510,7 @@ mod tests {
             words(&vec!["x"; 501].join("+")),
             "it is longer than 1000 bytes"
         );
-        let longest = Tree::parse(&vec!["x"; 500].join("+"), &names).unwrap();
+        let longest = ExpressionTree::parse(&vec!["x"; 500].join("+"), &names).unwrap();
         assert_eq!(longest.evaluate(&[2.0]), 1000.0);
     }
 }

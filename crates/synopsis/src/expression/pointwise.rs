@@ -1,21 +1,21 @@
 //! An expression of a point alone: a question to a synopsis, where an expression elsewhere is what is released of records.
 
-use super::error::Error;
+use super::error::ExpressionError;
 use super::interval::{Interval, SIDES, Slope};
-use super::parse::Tree;
+use super::parse::ExpressionTree;
 
 /// An expression such as `exp(-x^2) * y` of the columns of a domain, in natural units.
 #[derive(Clone, Debug)]
-pub struct Pointwise(Tree);
+pub struct PointwiseExpression(ExpressionTree);
 
-impl Pointwise {
+impl PointwiseExpression {
     /// `names` are the columns, one to three.
     ///
     /// # Errors
     ///
     /// If the text is not an expression of these columns.
-    pub fn parse(text: &str, names: &[String]) -> Result<Self, Error> {
-        Tree::parse(text, names).map(Pointwise)
+    pub fn parse(text: &str, names: &[String]) -> Result<Self, ExpressionError> {
+        ExpressionTree::parse(text, names).map(PointwiseExpression)
     }
 
     pub fn value(&self, point: &[f64]) -> f64 {
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn slopes_hold_everywhere_in_the_box() {
         let names = ["x", "y"].map(String::from);
-        let f = Pointwise::parse("exp(-x^2) * y", &names).unwrap();
+        let f = PointwiseExpression::parse("exp(-x^2) * y", &names).unwrap();
         assert!((f.value(&[1.0, 2.0]) - 2.0 * (-1.0_f64).exp()).abs() < 1e-15);
         let slopes = f.slopes(&[[0.5, 1.0], [2.0, 3.0]]).unwrap();
         for (x, y) in [(0.5, 2.0), (0.7, 2.5), (1.0, 3.0), (0.5, 3.0)] {
@@ -61,7 +61,7 @@ mod tests {
             }
         }
         assert!(
-            Pointwise::parse("ln(x)", &names)
+            PointwiseExpression::parse("ln(x)", &names)
                 .unwrap()
                 .slopes(&[[0.0, 1.0], [0.0, 1.0]])
                 .is_none()

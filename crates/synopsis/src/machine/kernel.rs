@@ -17,7 +17,7 @@ const STEPS: u32 = 2048;
 /// A kernel on the unit cube, `K(x, x) <= 1`. `t = 2 x - 1` lies in `[-1, 1]` on each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kernel {
+pub enum CubeKernel {
     /// `exp(-|x - y|_2^2 / (2 bandwidth^2))`; the bandwidth in units of the cube's width, the same on all axes.
     Gaussian { bandwidth: f64 },
     /// `exp(-|x - y|_1 / bandwidth)`.
@@ -29,7 +29,7 @@ pub enum Kernel {
     Linear,
 }
 
-impl Kernel {
+impl CubeKernel {
     /// The kernel itself, where its parameters are possible.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Kernel {
     /// If a bandwidth is not in `[0.001, 10]`, or a power not 1 to 20.
     pub fn check_parameters(self) -> Result<Self, ShapeError> {
         match self {
-            Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } => {
+            CubeKernel::Gaussian { bandwidth } | CubeKernel::Laplacian { bandwidth } => {
                 let possible = (0.001..=10.0).contains(&bandwidth);
                 if possible {
                     Ok(self)
@@ -45,7 +45,7 @@ impl Kernel {
                     Err(ShapeError::KernelBandwidth { bandwidth })
                 }
             }
-            Kernel::Polynomial { power } => {
+            CubeKernel::Polynomial { power } => {
                 let possible = (1..=HIGHEST_POWER).contains(&power);
                 if possible {
                     Ok(self)
@@ -56,35 +56,35 @@ impl Kernel {
                     })
                 }
             }
-            Kernel::Linear => Ok(self),
+            CubeKernel::Linear => Ok(self),
         }
     }
 
     /// `K(x, y)`, to within [`ERROR`]; `x` and `y` have the same number of axes.
     pub fn value(self, x: &[f64], y: &[f64]) -> f64 {
         match self {
-            Kernel::Gaussian { bandwidth } => {
+            CubeKernel::Gaussian { bandwidth } => {
                 let mut square = 0.0;
                 for (x, y) in x.iter().zip(y) {
                     square += (x - y) * (x - y);
                 }
                 (-square / (2.0 * bandwidth * bandwidth)).exp()
             }
-            Kernel::Laplacian { bandwidth } => {
+            CubeKernel::Laplacian { bandwidth } => {
                 let mut distance = 0.0;
                 for (x, y) in x.iter().zip(y) {
                     distance += f64::abs(x - y);
                 }
                 (-distance / bandwidth).exp()
             }
-            Kernel::Polynomial { power } => affine(x, y).powi(power as i32),
-            Kernel::Linear => affine(x, y),
+            CubeKernel::Polynomial { power } => affine(x, y).powi(power as i32),
+            CubeKernel::Linear => affine(x, y),
         }
     }
 
     /// `K(x, y)` of several `y`, each as [`Kernel::value`] computes it to the last bit. Axes that are not there are 0.
     pub fn write_values(self, axes: usize, x: &[f64; 3], y: &[[f64; 3]], values: &mut [f64]) {
-        let Kernel::Gaussian { bandwidth } = self else {
+        let CubeKernel::Gaussian { bandwidth } = self else {
             for (value, y) in values.iter_mut().zip(y) {
                 *value = self.value(&x[..axes], &y[..axes]);
             }
@@ -100,11 +100,14 @@ impl Kernel {
 
     /// Tests that `K` is the product of its values on the single axes.
     pub fn is_product(self) -> bool {
-        matches!(self, Kernel::Gaussian { .. } | Kernel::Laplacian { .. })
+        matches!(
+            self,
+            CubeKernel::Gaussian { .. } | CubeKernel::Laplacian { .. }
+        )
     }
 
     /// `K(x, p)` for all points of a lattice, row-major, into `row`.
-    pub fn write_lattice_row(self, x: &[f64], lattice: &Lattice, row: &mut Vec<f64>) {
+    pub fn write_lattice_row(self, x: &[f64], lattice: &CubeLattice, row: &mut Vec<f64>) {
         row.clear();
         if !self.is_product() {
             row.extend(lattice.points().map(|p| self.value(x, &p[..x.len()])));
@@ -118,7 +121,7 @@ impl Kernel {
     }
 
     /// At least `sum_{p, q} |K(p, q)|` over the lattice.
-    pub fn pair_sum(self, lattice: &Lattice) -> f64 {
+    pub fn pair_sum(self, lattice: &CubeLattice) -> f64 {
         let sum = if self.is_product() {
             let axis: Vec<f64> = lattice.axis().collect();
             let sum: f64 = axis
@@ -151,9 +154,9 @@ impl Kernel {
     ///
     /// Laplacian: between lattice points the sum is convex, so it is largest on one. Polynomial: convex in `x`, so it is
     /// largest in a corner, and all corners are alike.
-    pub fn column_sum(self, lattice: &Lattice) -> f64 {
+    pub fn column_sum(self, lattice: &CubeLattice) -> f64 {
         let sum = match self {
-            Kernel::Gaussian { bandwidth } => {
+            CubeKernel::Gaussian { bandwidth } => {
                 let step = 0.5 / f64::from(STEPS);
                 let found = (0..=STEPS)
                     .map(|i| self.axis_sum(lattice, f64::from(i) * step))
@@ -164,12 +167,12 @@ impl Kernel {
                     .min(f64::from(lattice.degree) + 1.0)
                     .powi(lattice.axes as i32)
             }
-            Kernel::Laplacian { .. } => lattice
+            CubeKernel::Laplacian { .. } => lattice
                 .axis()
                 .map(|x| self.axis_sum(lattice, x))
                 .fold(0.0, f64::max)
                 .powi(lattice.axes as i32),
-            Kernel::Polynomial { .. } | Kernel::Linear => lattice
+            CubeKernel::Polynomial { .. } | CubeKernel::Linear => lattice
                 .points()
                 .map(|p| {
                     self.value(&[1.0; 3][..lattice.axes], &p[..lattice.axes])
@@ -181,21 +184,21 @@ impl Kernel {
     }
 
     /// `sum_p K(x, p)` along one axis.
-    fn axis_sum(self, lattice: &Lattice, x: f64) -> f64 {
+    fn axis_sum(self, lattice: &CubeLattice, x: f64) -> f64 {
         lattice.axis().map(|p| self.value(&[x], &[p])).sum()
     }
 
     /// At least `sum_p K(x, p)^2` over the lattice, for every `x` in the cube: a square is a kernel of its kind.
-    pub fn square_sum(self, lattice: &Lattice) -> f64 {
+    pub fn square_sum(self, lattice: &CubeLattice) -> f64 {
         let squared = match self {
-            Kernel::Gaussian { bandwidth } => Kernel::Gaussian {
+            CubeKernel::Gaussian { bandwidth } => CubeKernel::Gaussian {
                 bandwidth: bandwidth * std::f64::consts::FRAC_1_SQRT_2,
             },
-            Kernel::Laplacian { bandwidth } => Kernel::Laplacian {
+            CubeKernel::Laplacian { bandwidth } => CubeKernel::Laplacian {
                 bandwidth: bandwidth / 2.0,
             },
-            Kernel::Polynomial { power } => Kernel::Polynomial { power: 2 * power },
-            Kernel::Linear => Kernel::Polynomial { power: 2 },
+            CubeKernel::Polynomial { power } => CubeKernel::Polynomial { power: 2 * power },
+            CubeKernel::Linear => CubeKernel::Polynomial { power: 2 },
         };
         squared.column_sum(lattice)
     }
@@ -218,12 +221,12 @@ pub fn round_up_sum(sum: f64) -> f64 {
 
 /// The lattice `{0, 1/k, ..., 1}^l`.
 #[derive(Clone, Copy, Debug)]
-pub struct Lattice {
+pub struct CubeLattice {
     pub axes: usize,
     pub degree: u32,
 }
 
-impl Lattice {
+impl CubeLattice {
     /// `(k + 1)^l`.
     pub fn count(self) -> usize {
         (self.degree as usize + 1).saturating_pow(self.axes as u32)
@@ -252,21 +255,21 @@ impl Lattice {
 mod tests {
     use super::*;
 
-    const KERNELS: [Kernel; 6] = [
-        Kernel::Gaussian { bandwidth: 0.03 },
-        Kernel::Gaussian { bandwidth: 0.7 },
-        Kernel::Laplacian { bandwidth: 0.2 },
-        Kernel::Polynomial { power: 3 },
-        Kernel::Polynomial { power: 4 },
-        Kernel::Linear,
+    const KERNELS: [CubeKernel; 6] = [
+        CubeKernel::Gaussian { bandwidth: 0.03 },
+        CubeKernel::Gaussian { bandwidth: 0.7 },
+        CubeKernel::Laplacian { bandwidth: 0.2 },
+        CubeKernel::Polynomial { power: 3 },
+        CubeKernel::Polynomial { power: 4 },
+        CubeKernel::Linear,
     ];
 
     #[test]
     fn sums_over_the_lattice_are_bounds_and_tight() {
         for kernel in KERNELS {
             for lattice in [
-                Lattice { axes: 1, degree: 9 },
-                Lattice { axes: 2, degree: 4 },
+                CubeLattice { axes: 1, degree: 9 },
+                CubeLattice { axes: 2, degree: 4 },
             ] {
                 let points: Vec<[f64; 3]> = lattice.points().collect();
                 let column = |x: &[f64]| -> f64 {
@@ -278,7 +281,7 @@ mod tests {
                 let pairs: f64 = points.iter().map(|p| column(&p[..lattice.axes])).sum();
                 let ratio = kernel.pair_sum(&lattice) / pairs;
                 assert!((1.0..1.000_001).contains(&ratio), "{kernel:?} {ratio}");
-                let fine = Lattice {
+                let fine = CubeLattice {
                     axes: lattice.axes,
                     degree: 180,
                 };
@@ -320,8 +323,10 @@ mod tests {
                     if axes > 2 { x[2] } else { 0.0 },
                 ]
             };
-            let places: Vec<[f64; 3]> =
-                Lattice { axes: 3, degree: 7 }.points().map(there).collect();
+            let places: Vec<[f64; 3]> = CubeLattice { axes: 3, degree: 7 }
+                .points()
+                .map(there)
+                .collect();
             let x = there([0.123, 0.987, 0.351]);
             for kernel in KERNELS {
                 let mut values = vec![0.0; places.len()];
@@ -339,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_row_holds_the_values_and_none_is_above_one() {
-        let lattice = Lattice { axes: 3, degree: 3 };
+        let lattice = CubeLattice { axes: 3, degree: 3 };
         let mut row = Vec::new();
         for kernel in KERNELS {
             let x = [0.1, 0.9, 0.35];

@@ -3,5 +3,5 @@
 pub mod kernel;
 pub mod loss;
 
-pub use kernel::Kernel;
+pub use kernel::CubeKernel;
 pub use loss::Loss;

@@ -30,9 +30,9 @@ pub(super) fn quantile(exceeds: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// A symmetric law of variance 1: its characteristic function over `u` at the midpoints of even steps.
-pub(super) struct Symmetric(Vec<f64>);
+pub(super) struct SymmetricLaw(Vec<f64>);
 
-impl Symmetric {
+impl SymmetricLaw {
     const STEP: f64 = PI / DEVIATIONS;
 
     pub fn new(law: impl Fn(f64) -> f64, envelope: impl Fn(f64) -> f64) -> Self {
@@ -45,7 +45,7 @@ impl Symmetric {
                 break;
             }
         }
-        Symmetric(parts)
+        SymmetricLaw(parts)
     }
 
     /// `P[|X| > x] = 1 - (2 / pi) integral_0^inf phi(u) sin(u x) / u du`. Even steps of `h` fold the law into

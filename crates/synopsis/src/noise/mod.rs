@@ -7,9 +7,9 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 
-use self::inversion::{LEVEL, Symmetric, gamma_law, sinc};
+use self::inversion::{LEVEL, SymmetricLaw, gamma_law, sinc};
 use crate::NoiseDistribution;
-use crate::description::Noise;
+use crate::description::NoiseDescription;
 
 const DRAWS: usize = 100_000;
 const SEED: u64 = 0x706f_696e_7477_6973;
@@ -18,7 +18,7 @@ const SMALLEST: f64 = 1e-6;
 
 /// The noise of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct NoiseError {
+pub struct AnswerNoise {
     pub deviation: f64,
     /// With this probability the noise is at most this large, either sign.
     pub level: f64,
@@ -91,10 +91,10 @@ pub(super) fn pointwise_factor(law: NoiseDistribution, count: usize) -> f64 {
 ///
 /// The quantile is that of the continuous law, its characteristic function inverted to better than a part in a thousand,
 /// which is added: the noise itself is on a grid that is billions of times finer.
-pub(super) fn weighted_noise(law: NoiseDistribution, scale: f64, weights: &[f64]) -> NoiseError {
+pub(super) fn weighted_noise(law: NoiseDistribution, scale: f64, weights: &[f64]) -> AnswerNoise {
     let length = weights.iter().map(|w| w * w).sum::<f64>().sqrt();
     if length == 0.0 {
-        return NoiseError {
+        return AnswerNoise {
             deviation: 0.0,
             level: LEVEL,
             half_width: 0.0,
@@ -125,23 +125,23 @@ pub(super) fn weighted_noise(law: NoiseDistribution, scale: f64, weights: &[f64]
             quantile_of_law(|u| (-(count + 1.0) / 2.0 * (u * u / (count + 1.0)).ln_1p()).exp())
         }
     };
-    NoiseError {
+    AnswerNoise {
         deviation: scale * deviation,
         level: LEVEL,
         half_width: scale * deviation * quantile * 1.001,
     }
 }
 
-impl Noise {
+impl NoiseDescription {
     /// Noise of the sum of the values with these weights.
-    pub(super) fn of_weighted_sum(&self, weights: &[f64]) -> NoiseError {
+    pub(super) fn of_weighted_sum(&self, weights: &[f64]) -> AnswerNoise {
         weighted_noise(self.law, self.scale, weights)
     }
 }
 
 /// The quantile of a law whose characteristic function is its own envelope.
 fn quantile_of_law(law: impl Fn(f64) -> f64) -> f64 {
-    let sum = Symmetric::new(&law, &law);
+    let sum = SymmetricLaw::new(&law, &law);
     inversion::quantile(|x| sum.exceeds(x))
 }
 
@@ -156,7 +156,7 @@ fn laplace_quantile(weights: &[f64], deviation: f64) -> f64 {
 /// The quantile of weighted noise that is uniform in a cube whose radius has the Gamma law of `count + 1`, in deviations: `uniform` is
 /// that of the weighted sum at radius 1, `radius` that of the radius.
 fn cube_quantile(weights: &[f64], uniform: f64, radius: f64, count: f64) -> f64 {
-    let sum = Symmetric::new(
+    let sum = SymmetricLaw::new(
         |u| weights.iter().map(|w| sinc(w * u / uniform)).product(),
         |u| {
             weights

@@ -102,7 +102,7 @@ pub(super) fn even_angles(n: usize) -> Vec<f64> {
 
 /// Grid on which the coefficients of a query are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Grid {
+pub enum CoefficientGrid {
     /// On the product of the axes, at two to four nodes a frequency.
     #[default]
     Full,
@@ -115,12 +115,12 @@ pub enum Grid {
 pub(super) fn coefficients(
     dimensions: usize,
     t: usize,
-    grid: Grid,
+    grid: CoefficientGrid,
     f: impl Fn(&[f64]) -> f64,
 ) -> Vec<f64> {
     match grid {
-        Grid::Full => full(dimensions, t, f),
-        Grid::Sparse { level } => sparse(dimensions, t, level, f),
+        CoefficientGrid::Full => full(dimensions, t, f),
+        CoefficientGrid::Sparse { level } => sparse(dimensions, t, level, f),
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn products_of_cosines_have_one_coefficient() {
-        for grid in [Grid::Full, Grid::Sparse { level: 9 }] {
+        for grid in [CoefficientGrid::Full, CoefficientGrid::Sparse { level: 9 }] {
             let f = |x: &[f64]| {
                 3.0 * chebyshev(2, x[0]) * chebyshev(1, x[1]) * chebyshev(3, x[2]) - 0.5
             };
@@ -285,7 +285,7 @@ mod tests {
             0.135_747_669_767_038_3,
             0.022_168_424_924_331_9,
         ];
-        for grid in [Grid::Full, Grid::Sparse { level: 5 }] {
+        for grid in [CoefficientGrid::Full, CoefficientGrid::Sparse { level: 5 }] {
             for (m, (c, i)) in coefficients(1, 4, grid, |x| x[0].exp())
                 .iter()
                 .zip(bessel)
@@ -305,9 +305,9 @@ mod tests {
             count.set(count.get() + 1);
             (0.5 * x[0] - x[1] + 0.3 * x[2]).exp() / (2.0 + x[0] * x[2])
         };
-        let exact = coefficients(3, 8, Grid::Full, f);
+        let exact = coefficients(3, 8, CoefficientGrid::Full, f);
         let points = count.replace(0);
-        let sparse = coefficients(3, 8, Grid::Sparse { level: 7 }, f);
+        let sparse = coefficients(3, 8, CoefficientGrid::Sparse { level: 7 }, f);
         let apart = exact
             .iter()
             .zip(&sparse)

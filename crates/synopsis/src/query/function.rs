@@ -2,26 +2,26 @@
 
 use std::fmt;
 
-use super::coefficients::Grid;
-use crate::description::Axis;
-use crate::error::Error;
-use crate::expression::Pointwise;
+use super::coefficients::CoefficientGrid;
+use crate::description::AxisDescription;
+use crate::error::SynopsisError;
+use crate::expression::PointwiseExpression;
 use crate::query::coefficients;
 use crate::released::Synopsis;
 
 /// A function of a point of the domain, in natural units, and how it is turned into cosines.
 pub struct Query<'a> {
-    function: Function<'a>,
+    function: QueryFunction<'a>,
     approximation: Approximation,
-    grid: Grid,
+    grid: CoefficientGrid,
 }
 
 /// Function of a point in natural units.
-type Closure<'a> = dyn Fn(&[f64]) -> f64 + 'a;
+type QueryClosure<'a> = dyn Fn(&[f64]) -> f64 + 'a;
 
-enum Function<'a> {
-    Closure(Box<Closure<'a>>),
-    Expression(Pointwise),
+enum QueryFunction<'a> {
+    Closure(Box<QueryClosure<'a>>),
+    Expression(PointwiseExpression),
 }
 
 /// Approximation of a function by a sum of cosines.
@@ -41,7 +41,7 @@ pub const MOST_SMOOTHNESS: u32 = 32;
 impl<'a> Query<'a> {
     /// Any function of a point; see [`polynomial`](super::polynomial), [`gaussian_bump`](super::gaussian_bump) and [`half_space`](super::half_space).
     pub fn function(f: impl Fn(&[f64]) -> f64 + 'a) -> Self {
-        Query::new(Function::Closure(Box::new(f)))
+        Query::new(QueryFunction::Closure(Box::new(f)))
     }
 
     /// An expression such as `exp(-x^2) * y`; its variables are the columns of the synopsis. Its truncation error is bounded
@@ -50,23 +50,23 @@ impl<'a> Query<'a> {
     /// # Errors
     ///
     /// If the text is not an expression of the synopsis's columns.
-    pub fn expression(text: &str, of: &Synopsis) -> Result<Self, Error> {
+    pub fn expression(text: &str, of: &Synopsis) -> Result<Self, SynopsisError> {
         let names: Vec<String> = of
             .description()
             .domain
             .iter()
             .map(|axis| axis.column.clone())
             .collect();
-        Ok(Query::new(Function::Expression(Pointwise::parse(
-            text, &names,
-        )?)))
+        Ok(Query::new(QueryFunction::Expression(
+            PointwiseExpression::parse(text, &names)?,
+        )))
     }
 
-    fn new(function: Function<'a>) -> Self {
+    fn new(function: QueryFunction<'a>) -> Self {
         Query {
             function,
             approximation: Approximation::default(),
-            grid: Grid::default(),
+            grid: CoefficientGrid::default(),
         }
     }
 
@@ -79,26 +79,26 @@ impl<'a> Query<'a> {
     }
 
     #[must_use]
-    pub fn with_grid(self, grid: Grid) -> Self {
+    pub fn with_grid(self, grid: CoefficientGrid) -> Self {
         Query { grid, ..self }
     }
 
     pub(super) fn value(&self, point: &[f64]) -> f64 {
         match &self.function {
-            Function::Closure(f) => f(point),
-            Function::Expression(expression) => expression.value(point),
+            QueryFunction::Closure(f) => f(point),
+            QueryFunction::Expression(expression) => expression.value(point),
         }
     }
 
     /// The least and the most of each derivative in a box, where they are proved.
     pub(super) fn slopes(&self, sides: &[[f64; 2]]) -> Option<Vec<[f64; 2]>> {
         match &self.function {
-            Function::Closure(_) => None,
-            Function::Expression(expression) => expression.slopes(sides),
+            QueryFunction::Closure(_) => None,
+            QueryFunction::Expression(expression) => expression.slopes(sides),
         }
     }
 
-    pub(super) fn coefficients(&self, domain: &[Axis], t: usize) -> Vec<f64> {
+    pub(super) fn coefficients(&self, domain: &[AxisDescription], t: usize) -> Vec<f64> {
         let mut found = coefficients::coefficients(domain.len(), t, self.grid, |cosines| {
             let natural: Vec<f64> = domain
                 .iter()
@@ -133,6 +133,6 @@ impl fmt::Debug for Query<'_> {
 }
 
 /// Maps `[-1, 1]` to an axis of the domain.
-pub(super) fn natural_coordinate(axis: &Axis, cosine: f64) -> f64 {
+pub(super) fn natural_coordinate(axis: &AxisDescription, cosine: f64) -> f64 {
     (axis.min + (cosine + 1.0) / 2.0 * (axis.max - axis.min)).clamp(axis.min, axis.max)
 }

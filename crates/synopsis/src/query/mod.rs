@@ -32,22 +32,22 @@ mod truncation;
 use serde::Serialize;
 use serde_json::json;
 
-pub use self::coefficients::Grid;
+pub use self::coefficients::CoefficientGrid;
 pub use self::families::{gaussian_bump, half_space, polynomial};
 pub use self::frequencies::{frequencies, papers_frequencies};
 pub use self::function::{Approximation, MOST_SMOOTHNESS, Query};
 pub use self::truncation::Truncation;
 use crate::cholesky::sequential_dot;
 use crate::description::{Basis, Description};
-use crate::error::Error;
-pub use crate::noise::NoiseError;
+use crate::error::SynopsisError;
+pub use crate::noise::AnswerNoise;
 use crate::released::Synopsis;
 
 /// The sum of a function over the records, and its mean. Noise and truncation are apart, and both bear on both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Answer {
+pub struct QueryAnswer {
     pub sum: f64,
-    pub noise: NoiseError,
+    pub noise: AnswerNoise,
     pub truncation: Truncation,
     /// `None` where the released number of records is not three times its own noise.
     pub mean: Option<Mean>,
@@ -58,10 +58,10 @@ pub struct Answer {
 pub struct Mean {
     pub value: f64,
     /// Noise of sum and number together, to first order.
-    pub noise: NoiseError,
+    pub noise: AnswerNoise,
 }
 
-impl Answer {
+impl QueryAnswer {
     /// The answer, its query and its synopsis, as `bernstream query --json` and the dashboard have it.
     pub fn in_context(&self, function: &str, description: &Description) -> serde_json::Value {
         let window = json!({ "start": description.window.start, "end": description.window.end });
@@ -79,12 +79,12 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the synopsis holds no cosine moments.
-    pub fn weights(&self, query: &Query<'_>) -> Result<Vec<f64>, Error> {
+    pub fn weights(&self, query: &Query<'_>) -> Result<Vec<f64>, SynopsisError> {
         match self.description().basis {
             Basis::Cosine { frequencies } => {
                 Ok(query.coefficients(&self.description().domain, frequencies as usize))
             }
-            _ => Err(Error::NoMoments),
+            _ => Err(SynopsisError::NoMoments),
         }
     }
 
@@ -93,7 +93,7 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the synopsis holds no cosine moments, or the function is not a number somewhere in the domain.
-    pub fn answer(&self, query: &Query<'_>) -> Result<Answer, Error> {
+    pub fn answer(&self, query: &Query<'_>) -> Result<QueryAnswer, SynopsisError> {
         Ok(self.answer_and_weights(query)?.0)
     }
 
@@ -102,11 +102,14 @@ impl Synopsis {
     /// # Errors
     ///
     /// As [`Synopsis::answer`].
-    pub fn answer_and_weights(&self, query: &Query<'_>) -> Result<(Answer, Vec<f64>), Error> {
+    pub fn answer_and_weights(
+        &self,
+        query: &Query<'_>,
+    ) -> Result<(QueryAnswer, Vec<f64>), SynopsisError> {
         let description = self.description();
         let moments = self.values();
         let Basis::Cosine { frequencies } = description.basis else {
-            return Err(Error::NoMoments);
+            return Err(SynopsisError::NoMoments);
         };
         let weights = self.weights(query)?;
         let sum = sequential_dot(&weights, moments);
@@ -118,7 +121,7 @@ impl Synopsis {
             &weights,
             records.max(0.0),
         )?;
-        let answer = Answer {
+        let answer = QueryAnswer {
             sum,
             noise: description.noise.of_weighted_sum(&weights),
             truncation,

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::coefficients::{Tensor, even_angles, nodes_per_axis, unravel_index};
 use super::function::{Query, natural_coordinate};
-use crate::description::Axis;
-use crate::error::Error;
+use crate::description::AxisDescription;
+use crate::error::SynopsisError;
 
 /// The error of an answer because there are finitely many moments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -28,11 +28,11 @@ impl Truncation {
     /// derivative of `f` lies in an interval and that of `p` moves by at most `s sum_j sum_m m_i m_j |c_m|`.
     pub(super) fn bound_error(
         query: &Query<'_>,
-        domain: &[Axis],
+        domain: &[AxisDescription],
         t: usize,
         coefficients: &[f64],
         records: f64,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SynopsisError> {
         let axes = domain.len();
         let angles = even_angles(nodes_per_axis(axes, t));
         let polynomial = Polynomial {
@@ -63,7 +63,7 @@ impl Truncation {
             }
             let exact = query.value(&middle);
             if !exact.is_finite() {
-                return Err(Error::NotANumber { at: middle });
+                return Err(SynopsisError::NotANumber { at: middle });
             }
             let apart = (exact - value).abs();
             seen = seen.max(apart);

@@ -1,12 +1,12 @@
 //! The ratio of the densities of two classes around a point.
 
 use super::ratio::fieller_interval;
-use super::{Interval, Kernel, Reading};
+use super::{ConfidenceInterval, PointEstimate, TableKernel};
 use crate::cholesky::dot_product;
 use crate::domain::unit_point;
-use crate::error::Error;
+use crate::error::SynopsisError;
 
-impl Kernel<'_> {
+impl TableKernel<'_> {
     /// The density of the records of class `of` over that of class `over`, each divided by the number of its records: above 1 where a record is likelier to
     /// be of the first than the classes' shares alone say. The interval is the set of ratios that the noise allows, on all four numbers;
     /// unknown where the noise may be all of a number that is divided by. The value is not a number where one of these is not positive.
@@ -14,13 +14,18 @@ impl Kernel<'_> {
     /// # Errors
     ///
     /// As [`Kernel::density`]; if the label has no classes; if there is no such class, or both are one.
-    pub fn density_ratio(&self, point: &[f64], of: usize, over: usize) -> Result<Reading, Error> {
+    pub fn density_ratio(
+        &self,
+        point: &[f64],
+        of: usize,
+        over: usize,
+    ) -> Result<PointEstimate, SynopsisError> {
         let tables = self.tables;
         tables.check_classes()?;
         let of = tables.check_table(of)?;
         let over = tables.check_table(over)?;
         if of == over {
-            return Err(Error::OneClass);
+            return Err(SynopsisError::OneClass);
         }
         let weights = self.basis.kernel_values(&unit_point(&tables.axes, point)?);
         let nodes = weights.len() as f64;
@@ -49,7 +54,7 @@ impl Kernel<'_> {
         } else {
             f64::NAN
         };
-        Ok(Reading {
+        Ok(PointEstimate {
             value,
             pointwise,
             simultaneous,
@@ -57,8 +62,8 @@ impl Kernel<'_> {
     }
 }
 
-fn nonnegative(ratios: Interval) -> Interval {
-    Interval {
+fn nonnegative(ratios: ConfidenceInterval) -> ConfidenceInterval {
+    ConfidenceInterval {
         lower: ratios.lower.max(0.0),
         upper: ratios.upper.max(0.0),
     }

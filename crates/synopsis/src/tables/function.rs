@@ -1,13 +1,13 @@
 //! The function of a point that tables are taken for where no reading is asked for.
 
-use super::{Fit, Interval, Reading, Tables};
+use super::{ConfidenceInterval, KernelFit, PointEstimate, Tables};
 use crate::description::CellLabel;
 use crate::domain::unit_point;
-use crate::error::Error;
+use crate::error::SynopsisError;
 
 /// The function of a point that tables are taken for, at the smallest bandwidths.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Function {
+pub struct TableFunction {
     tables: Tables,
     kind: FunctionKind,
 }
@@ -15,17 +15,17 @@ pub struct Function {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum FunctionKind {
     Density,
-    Expected { fit: Fit },
-    Probability { table: usize, fit: Fit },
+    Expected { fit: KernelFit },
+    Probability { table: usize, fit: KernelFit },
 }
 
 impl Tables {
     /// The density; of a label that is a number its expected value, by local lines; of classes the probability of being above the
     /// threshold, or of the first of several, by local means.
-    pub fn function(&self) -> Function {
+    pub fn function(&self) -> TableFunction {
         let fit = match self.label {
-            Some(CellLabel::Number { .. }) => Fit::Linear,
-            _ => Fit::Constant,
+            Some(CellLabel::Number { .. }) => KernelFit::Linear,
+            _ => KernelFit::Constant,
         };
         self.function_fitted_by(fit)
     }
@@ -35,38 +35,38 @@ impl Tables {
     /// # Errors
     ///
     /// If it has no label, or naive Bayes is asked for and the label has no classes.
-    pub fn fitted(&self, fit: Fit) -> Result<Function, Error> {
-        self.label.as_ref().ok_or(Error::NoLabel)?;
+    pub fn fitted(&self, fit: KernelFit) -> Result<TableFunction, SynopsisError> {
+        self.label.as_ref().ok_or(SynopsisError::NoLabel)?;
         self.check_fit(fit)?;
         Ok(self.function_fitted_by(fit))
     }
 
-    fn function_fitted_by(&self, fit: Fit) -> Function {
+    fn function_fitted_by(&self, fit: KernelFit) -> TableFunction {
         let kind = match self.label {
             None => FunctionKind::Density,
             Some(CellLabel::Number { .. }) => FunctionKind::Expected { fit },
             Some(CellLabel::Above { .. }) => FunctionKind::Probability { table: 1, fit },
             Some(CellLabel::Classes { .. }) => FunctionKind::Probability { table: 0, fit },
         };
-        Function {
+        TableFunction {
             tables: self.clone(),
             kind,
         }
     }
 }
 
-impl Function {
+impl TableFunction {
     /// Reading at a point of the domain, in natural units.
     ///
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    pub fn read_point(&self, point: &[f64]) -> Result<Reading, Error> {
+    pub fn read_point(&self, point: &[f64]) -> Result<PointEstimate, SynopsisError> {
         Ok(self.reading_in_cube(&unit_point(&self.tables.axes, point)?))
     }
 
     /// Reading at a point of the unit cube.
-    pub(crate) fn reading_in_cube(&self, y: &[f64]) -> Reading {
+    pub(crate) fn reading_in_cube(&self, y: &[f64]) -> PointEstimate {
         let kernel = self.tables.narrowest();
         match self.kind {
             FunctionKind::Density => kernel.density_at(y),
@@ -77,7 +77,7 @@ impl Function {
 
     /// Half the width of a band around the value at all points of the cube at once.
     pub(crate) fn simultaneous_half_width(&self, y: &[f64]) -> f64 {
-        let Reading {
+        let PointEstimate {
             value,
             simultaneous,
             ..
@@ -87,7 +87,7 @@ impl Function {
 
     /// Half the width of the interval at one point alone.
     pub(crate) fn pointwise_half_width(&self, y: &[f64]) -> f64 {
-        let Reading {
+        let PointEstimate {
             value, pointwise, ..
         } = self.reading_in_cube(y);
         self.further_end(value, pointwise)
@@ -108,9 +108,9 @@ impl Function {
     }
 
     /// Largest distance of the interval's ends from the value; the whole range of the label where it is unknown.
-    fn further_end(&self, value: f64, interval: Option<Interval>) -> f64 {
+    fn further_end(&self, value: f64, interval: Option<ConfidenceInterval>) -> f64 {
         match interval {
-            Some(Interval { lower, upper }) => (upper - value).max(value - lower),
+            Some(ConfidenceInterval { lower, upper }) => (upper - value).max(value - lower),
             None => self.tables.label_of_probability(1.0) - self.tables.label_of_probability(0.0),
         }
     }

@@ -4,18 +4,18 @@ use std::f64::consts::TAU;
 
 use serde::{Deserialize, Serialize};
 
-use super::ratio::Parts;
-use super::{Interval, Reading, Tables};
+use super::ratio::RatioParts;
+use super::{ConfidenceInterval, PointEstimate, Tables};
 use crate::CellBasis;
 use crate::cholesky::dot_product;
 use crate::domain::unit_point;
-use crate::error::Error;
+use crate::error::SynopsisError;
 use crate::tensor::grid_points;
 
 /// Fit of a label around a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fit {
+pub enum KernelFit {
     /// Mean, weighted by the kernel: safe where there are few records, and biased where the label has a slope.
     Constant,
     /// Line through the records, weighted by the kernel.
@@ -27,7 +27,7 @@ pub enum Fit {
 
 /// The tables, read by a kernel of some bandwidths.
 #[derive(Clone, Debug)]
-pub struct Kernel<'t> {
+pub struct TableKernel<'t> {
     pub(super) tables: &'t Tables,
     pub(super) basis: CellBasis,
     /// The integral of the kernel, in natural units.
@@ -36,7 +36,7 @@ pub struct Kernel<'t> {
 
 /// The most probable class at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Class {
+pub struct ClassEstimate {
     /// Number of its table.
     pub table: usize,
     pub probability: f64,
@@ -50,12 +50,12 @@ impl Tables {
     /// # Errors
     ///
     /// If there is not one for each axis, or one is smaller than the smallest, or larger than the domain.
-    pub fn kernel(&self, bandwidths: Option<&[f64]>) -> Result<Kernel<'_>, Error> {
+    pub fn kernel(&self, bandwidths: Option<&[f64]>) -> Result<TableKernel<'_>, SynopsisError> {
         let basis = match bandwidths {
             None => self.basis.basis_for_bandwidths(&self.basis.bandwidths),
             Some(bandwidths) => self.basis_of_bandwidths(bandwidths),
         };
-        let basis = basis.ok_or_else(|| Error::Bandwidths {
+        let basis = basis.ok_or_else(|| SynopsisError::Bandwidths {
             least: self.bandwidths(),
         })?;
         Ok(self.kernel_of_basis(basis))
@@ -82,17 +82,17 @@ impl Tables {
     }
 
     /// The reading of the smallest bandwidths.
-    pub(super) fn narrowest(&self) -> Kernel<'_> {
+    pub(super) fn narrowest(&self) -> TableKernel<'_> {
         self.kernel_of_basis(self.narrowest.clone())
     }
 
-    fn kernel_of_basis(&self, basis: CellBasis) -> Kernel<'_> {
+    fn kernel_of_basis(&self, basis: CellBasis) -> TableKernel<'_> {
         let mut integral = 1.0;
         for (axis, row) in self.axes.iter().zip(&basis.precision) {
             let largest = row.iter().copied().fold(0.0, f64::max);
             integral *= (TAU / largest).sqrt() * (axis.max - axis.min);
         }
-        Kernel {
+        TableKernel {
             tables: self,
             basis,
             integral,
@@ -100,13 +100,13 @@ impl Tables {
     }
 }
 
-impl Kernel<'_> {
+impl TableKernel<'_> {
     /// Records per unit of the axes.
     ///
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    pub fn density(&self, point: &[f64]) -> Result<Reading, Error> {
+    pub fn density(&self, point: &[f64]) -> Result<PointEstimate, SynopsisError> {
         Ok(self.density_at(&unit_point(&self.tables.axes, point)?))
     }
 
@@ -115,7 +115,12 @@ impl Kernel<'_> {
     /// # Errors
     ///
     /// As [`Kernel::density`], or if there is no such table, no label, or naive Bayes is asked for and it has no classes.
-    pub fn probability(&self, point: &[f64], table: usize, fit: Fit) -> Result<Reading, Error> {
+    pub fn probability(
+        &self,
+        point: &[f64],
+        table: usize,
+        fit: KernelFit,
+    ) -> Result<PointEstimate, SynopsisError> {
         let table = self.tables.check_table(table)?;
         self.tables.check_fit(fit)?;
         Ok(self.probability_at(&unit_point(&self.tables.axes, point)?, table, fit))
@@ -126,7 +131,7 @@ impl Kernel<'_> {
     /// # Errors
     ///
     /// As [`Kernel::probability`], or if the label is no number.
-    pub fn expected(&self, point: &[f64], fit: Fit) -> Result<Reading, Error> {
+    pub fn expected(&self, point: &[f64], fit: KernelFit) -> Result<PointEstimate, SynopsisError> {
         self.tables.check_number()?;
         self.tables.check_fit(fit)?;
         Ok(self.expected_at(&unit_point(&self.tables.axes, point)?, fit))
@@ -137,7 +142,11 @@ impl Kernel<'_> {
     /// # Errors
     ///
     /// As [`Kernel::probability`].
-    pub fn most_probable_class(&self, point: &[f64], fit: Fit) -> Result<Class, Error> {
+    pub fn most_probable_class(
+        &self,
+        point: &[f64],
+        fit: KernelFit,
+    ) -> Result<ClassEstimate, SynopsisError> {
         let point = unit_point(&self.tables.axes, point)?;
         let tables = self.tables;
         tables.check_table(0)?;
@@ -151,27 +160,30 @@ impl Kernel<'_> {
                 .then(a.cmp(b))
         });
         let [first, second, ..] = order[..] else {
-            return Err(Error::NoSuchTable {
+            return Err(SynopsisError::NoSuchTable {
                 table: 1,
                 tables: 1,
             });
         };
         let is_too_close = parts.is_too_close(first, second, tables.within.pointwise);
-        Ok(Class {
+        Ok(ClassEstimate {
             table: first,
             probability: probabilities[first],
             is_too_close,
         })
     }
 
-    pub(super) fn density_at(&self, y: &[f64]) -> Reading {
+    pub(super) fn density_at(&self, y: &[f64]) -> PointEstimate {
         let value = dot_product(&self.basis.kernel_values(y), &self.tables.counts) / self.integral;
         let length = self.density_length(y);
         let within = self.tables.within;
-        Reading {
+        PointEstimate {
             value,
-            pointwise: Some(Interval::around(value, within.pointwise * length)),
-            simultaneous: Some(Interval::around(value, within.simultaneous * length)),
+            pointwise: Some(ConfidenceInterval::around(value, within.pointwise * length)),
+            simultaneous: Some(ConfidenceInterval::around(
+                value,
+                within.simultaneous * length,
+            )),
         }
     }
 
@@ -181,24 +193,24 @@ impl Kernel<'_> {
     }
 
     /// The standard deviation of a probability's noise in units of that of one value, to first order.
-    pub(super) fn probability_length(&self, y: &[f64], table: usize, fit: Fit) -> f64 {
+    pub(super) fn probability_length(&self, y: &[f64], table: usize, fit: KernelFit) -> f64 {
         let parts = self.parts(y, fit);
         parts.probability_deviation(table, self.tables.probabilities(&parts)[table])
     }
 
-    pub(super) fn probability_at(&self, y: &[f64], table: usize, fit: Fit) -> Reading {
+    pub(super) fn probability_at(&self, y: &[f64], table: usize, fit: KernelFit) -> PointEstimate {
         let parts = self.parts(y, fit);
         let within = self.tables.within;
-        Reading {
+        PointEstimate {
             value: self.tables.probabilities(&parts)[table],
             pointwise: parts.interval(table, within.pointwise),
             simultaneous: parts.interval(table, within.simultaneous),
         }
     }
 
-    pub(super) fn expected_at(&self, y: &[f64], fit: Fit) -> Reading {
+    pub(super) fn expected_at(&self, y: &[f64], fit: KernelFit) -> PointEstimate {
         let probability = self.probability_at(y, 1, fit);
-        Reading {
+        PointEstimate {
             value: self.tables.label_of_probability(probability.value),
             pointwise: self.tables.natural_interval(probability.pointwise),
             simultaneous: self.tables.natural_interval(probability.simultaneous),
@@ -206,16 +218,16 @@ impl Kernel<'_> {
     }
 
     /// Sums of each table at a point.
-    pub(super) fn parts(&self, y: &[f64], fit: Fit) -> Parts {
+    pub(super) fn parts(&self, y: &[f64], fit: KernelFit) -> RatioParts {
         let kernels = self.basis.kernel_values(y);
         let line = match fit {
-            Fit::Naive => return self.tables.naive_parts(&self.axis_kernels(y)),
-            Fit::Linear => self.tables.line_parts(&kernels, &self.node_offsets(y)),
-            Fit::Constant => None,
+            KernelFit::Naive => return self.tables.naive_parts(&self.axis_kernels(y)),
+            KernelFit::Linear => self.tables.line_parts(&kernels, &self.node_offsets(y)),
+            KernelFit::Constant => None,
         };
         match line {
             Some(parts) => parts,
-            None => Parts::of_weights(
+            None => RatioParts::of_weights(
                 self.tables.table_sums(&kernels),
                 dot_product(&kernels, &kernels),
             ),

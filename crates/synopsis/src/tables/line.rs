@@ -1,7 +1,7 @@
 //! A line through the records around a point.
 
 use super::Tables;
-use super::ratio::Parts;
+use super::ratio::RatioParts;
 use crate::cholesky::{cholesky_factor, dot_product, solve_lower, solve_upper};
 
 impl Tables {
@@ -10,7 +10,7 @@ impl Tables {
     ///
     /// The slope depends on the noise as well: a value moves the sum of its own table by `w`, and that of every table `t` by
     /// `-w (g_t . d)`, `g_t` what the slope would be were that table's records the only ones.
-    pub(super) fn line_parts(&self, kernels: &[f64], away: &[Vec<f64>]) -> Option<Parts> {
+    pub(super) fn line_parts(&self, kernels: &[f64], away: &[Vec<f64>]) -> Option<RatioParts> {
         let tables = self.count() as f64;
         let firsts: Vec<Vec<f64>> = self
             .values
@@ -35,7 +35,7 @@ impl Tables {
         let square = squares.iter().sum::<f64>();
         let along = first_moments(&squares, &vec![1.0; squares.len()], away);
         let across = second_moments(&squares, away);
-        let mut parts = Parts::of_weights(self.table_sums(&weights), square);
+        let mut parts = RatioParts::of_weights(self.table_sums(&weights), square);
         for (s, one) in slopes.iter().enumerate() {
             for (t, other) in slopes.iter().enumerate() {
                 let turned: Vec<f64> = across.iter().map(|row| dot_product(row, other)).collect();

@@ -36,23 +36,23 @@ mod tests;
 
 use serde::Serialize;
 
-pub use self::function::Function;
-pub use self::kernel::{Class, Fit, Kernel};
-pub use self::questions::{Answer, Kind, Questions, Sides, in_context};
-pub use self::range::Range;
-use self::ratio::Parts;
-use super::description::{Axis, Basis, CellLabel, Target};
-use super::error::Error;
+pub use self::function::TableFunction;
+pub use self::kernel::{ClassEstimate, KernelFit, TableKernel};
+pub use self::questions::{AnswerKind, Questions, RangeSides, TableAnswer, in_context};
+pub use self::range::TableRange;
+use self::ratio::RatioParts;
+use super::description::{AxisDescription, Basis, CellLabel, TargetDescription};
+use super::error::SynopsisError;
 use super::released::Synopsis;
 use crate::cholesky::sequential_dot;
 use crate::{CellBasis, TableBasis};
 
 /// A value at a point and its 95 % intervals, at this point alone and at all points and bandwidths at once; `None` is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Reading {
+pub struct PointEstimate {
     pub value: f64,
-    pub pointwise: Option<Interval>,
-    pub simultaneous: Option<Interval>,
+    pub pointwise: Option<ConfidenceInterval>,
+    pub simultaneous: Option<ConfidenceInterval>,
 }
 
 /// A value and its 95 % interval; `None` is unknown. Where the number of records may be none, so may be the value: then it is that of
@@ -60,25 +60,25 @@ pub struct Reading {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     pub value: f64,
-    pub interval: Option<Interval>,
+    pub interval: Option<ConfidenceInterval>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     pub lower: f64,
     pub upper: f64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     fn around(value: f64, half_width: f64) -> Self {
-        Interval {
+        ConfidenceInterval {
             lower: value - half_width,
             upper: value + half_width,
         }
     }
 
     fn clamped(self, least: f64, most: f64) -> Self {
-        Interval {
+        ConfidenceInterval {
             lower: self.lower.clamp(least, most),
             upper: self.upper.clamp(least, most),
         }
@@ -88,7 +88,7 @@ impl Interval {
 /// The tables of a synopsis, ready to be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tables {
-    axes: Vec<Axis>,
+    axes: Vec<AxisDescription>,
     basis: TableBasis,
     /// Basis that reads them with their smallest bandwidths.
     narrowest: CellBasis,
@@ -99,12 +99,12 @@ pub struct Tables {
     /// The standard deviation of the noise on one value.
     deviation: f64,
     /// A weighted sum of values is off by at most so many lengths of the weights.
-    within: Within,
+    within: IntervalFactors,
 }
 
 /// Factors of the intervals at one point, and at all points and bandwidths at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Within {
+struct IntervalFactors {
     pointwise: f64,
     simultaneous: f64,
 }
@@ -115,17 +115,17 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the synopsis holds none.
-    pub fn tables(&self) -> Result<Tables, Error> {
+    pub fn tables(&self) -> Result<Tables, SynopsisError> {
         let description = &self.description;
         let Basis::Tables(basis) = &description.basis else {
-            return Err(Error::NoTables);
+            return Err(SynopsisError::NoTables);
         };
-        let Target::Cells(target) = &description.target else {
-            return Err(Error::NoTables);
+        let TargetDescription::Cells(target) = &description.target else {
+            return Err(SynopsisError::NoTables);
         };
         let narrowest = basis
             .basis_for_bandwidths(&basis.bandwidths)
-            .ok_or(Error::NoTables)?;
+            .ok_or(SynopsisError::NoTables)?;
         let mut counts = vec![0.0; basis.count()];
         for table in self.values.chunks(counts.len().max(1)) {
             for (count, value) in counts.iter_mut().zip(table) {
@@ -143,7 +143,7 @@ impl Synopsis {
             values: self.values.clone(),
             counts,
             deviation,
-            within: Within {
+            within: IntervalFactors {
                 pointwise: description.band.pointwise.unwrap_or(simultaneous),
                 simultaneous,
             },
@@ -199,7 +199,7 @@ impl Tables {
     }
 
     /// The probability of each table, from what is counted of it somewhere.
-    fn probabilities(&self, parts: &Parts) -> Vec<f64> {
+    fn probabilities(&self, parts: &RatioParts) -> Vec<f64> {
         parts.probabilities(self.deviation, &self.table_parts())
     }
 
@@ -211,42 +211,42 @@ impl Tables {
         }
     }
 
-    fn natural_interval(&self, interval: Option<Interval>) -> Option<Interval> {
+    fn natural_interval(&self, interval: Option<ConfidenceInterval>) -> Option<ConfidenceInterval> {
         let interval = interval?;
-        Some(Interval {
+        Some(ConfidenceInterval {
             lower: self.label_of_probability(interval.lower),
             upper: self.label_of_probability(interval.upper),
         })
     }
 
     /// Checks that the label is a number.
-    fn check_number(&self) -> Result<(), Error> {
+    fn check_number(&self) -> Result<(), SynopsisError> {
         match self.label {
             Some(CellLabel::Number { .. }) => Ok(()),
-            _ => Err(Error::NoNumber),
+            _ => Err(SynopsisError::NoNumber),
         }
     }
 
     /// Checks that the label has classes.
-    fn check_classes(&self) -> Result<(), Error> {
+    fn check_classes(&self) -> Result<(), SynopsisError> {
         match self.label {
             Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) => Ok(()),
-            _ => Err(Error::NoClasses),
+            _ => Err(SynopsisError::NoClasses),
         }
     }
 
     /// Checks that the label can be read so.
-    fn check_fit(&self, fit: Fit) -> Result<(), Error> {
+    fn check_fit(&self, fit: KernelFit) -> Result<(), SynopsisError> {
         match fit {
-            Fit::Naive => self.check_classes(),
-            Fit::Constant | Fit::Linear => Ok(()),
+            KernelFit::Naive => self.check_classes(),
+            KernelFit::Constant | KernelFit::Linear => Ok(()),
         }
     }
 
     /// Checks that there is a label, and a table of this number.
-    fn check_table(&self, table: usize) -> Result<usize, Error> {
+    fn check_table(&self, table: usize) -> Result<usize, SynopsisError> {
         if self.label.is_none() || table >= self.count() {
-            return Err(Error::NoSuchTable {
+            return Err(SynopsisError::NoSuchTable {
                 table,
                 tables: self.count(),
             });
@@ -280,7 +280,7 @@ pub fn example() -> Synopsis {
         min: -60.0,
         max: 150.0,
     };
-    description.target = Target::Cells(Cells { label: Some(label) });
+    description.target = TargetDescription::Cells(Cells { label: Some(label) });
     let values = (0..11)
         .map(|j| 60.0 - 2.0 * f64::from(j))
         .chain((0..11).map(|j| 20.0 + 2.0 * f64::from(j)));

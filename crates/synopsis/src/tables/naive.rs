@@ -1,7 +1,7 @@
 //! Naive Bayes: each axis for itself, as if they were independent within a class.
 
 use super::Tables;
-use super::ratio::Parts;
+use super::ratio::RatioParts;
 use crate::cholesky::dot_product;
 
 impl Tables {
@@ -10,7 +10,7 @@ impl Tables {
     ///
     /// A product is below 0 where a factor is. Of the noise it is told, to first order, what each factor's does beside the
     /// others, each as large as it and its own noise probably are, so that a factor near 0 does not hide the noise of the others.
-    pub(super) fn naive_parts(&self, along: &[Vec<f64>]) -> Parts {
+    pub(super) fn naive_parts(&self, along: &[Vec<f64>]) -> RatioParts {
         let nodes = self.counts.len() as f64;
         let axes = along.len() as i32;
         let error = self.deviation * nodes.sqrt();
@@ -64,9 +64,9 @@ impl Tables {
         } else {
             f64::INFINITY
         };
-        Parts {
+        RatioParts {
             least_divisor,
-            ..Parts::independent(sums, &squares)
+            ..RatioParts::independent(sums, &squares)
         }
     }
 }

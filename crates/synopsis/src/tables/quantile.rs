@@ -1,9 +1,9 @@
 //! Quantiles of the one axis of a synopsis.
 
-use super::{Estimate, Interval, Tables};
+use super::{ConfidenceInterval, Estimate, Tables};
 use crate::cholesky::dot_product;
-use crate::description::Axis;
-use crate::error::Error;
+use crate::description::AxisDescription;
+use crate::error::SynopsisError;
 use crate::proper::isotonic_regression;
 
 /// Steps that the axis is looked at on.
@@ -17,14 +17,14 @@ impl Tables {
     /// # Errors
     ///
     /// If there is more than one axis, or `part` does not lie between 0 and 1.
-    pub fn quantile(&self, part: f64) -> Result<Estimate, Error> {
+    pub fn quantile(&self, part: f64) -> Result<Estimate, SynopsisError> {
         let [axis] = &self.axes[..] else {
-            return Err(Error::NotOneAxis {
+            return Err(SynopsisError::NotOneAxis {
                 axes: self.axes.len(),
             });
         };
         if !(0.0..=1.0).contains(&part) {
-            return Err(Error::Part { part });
+            return Err(SynopsisError::Part { part });
         }
         let q = self.within.pointwise * (self.count() as f64).sqrt();
         let mut sums = Vec::new();
@@ -59,12 +59,12 @@ impl Tables {
         };
         Ok(Estimate {
             value,
-            interval: Some(Interval { lower, upper }),
+            interval: Some(ConfidenceInterval { lower, upper }),
         })
     }
 }
 
-fn place_of_step(axis: &Axis, step: f64) -> f64 {
+fn place_of_step(axis: &AxisDescription, step: f64) -> f64 {
     axis.min + (axis.max - axis.min) * (step / f64::from(STEPS)).clamp(0.0, 1.0)
 }
 

@@ -5,17 +5,17 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Estimate, Interval, Tables};
+use super::{ConfidenceInterval, Estimate, Tables};
 use crate::Synopsis;
-use crate::description::{CellLabel, Description, Target};
-use crate::error::Error;
+use crate::description::{CellLabel, Description, TargetDescription};
+use crate::error::SynopsisError;
 use crate::integral::Integral;
 
 /// A range as it is written: `10..20`, one for each axis, separated by commas.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sides(pub Vec<[f64; 2]>);
+pub struct RangeSides(pub Vec<[f64; 2]>);
 
-impl FromStr for Sides {
+impl FromStr for RangeSides {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -26,7 +26,7 @@ impl FromStr for Sides {
                 .ok_or_else(|| format!("'{part}' is not a range such as 10..20"))?;
             sides.push([parse_number(low)?, parse_number(high)?]);
         }
-        Ok(Sides(sides))
+        Ok(RangeSides(sides))
     }
 }
 
@@ -39,17 +39,17 @@ fn parse_number(text: &str) -> Result<f64, String> {
 /// Questions to tables of cells, and to other densities as far as their integral answers them.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
-    pub ranges: Vec<Sides>,
+    pub ranges: Vec<RangeSides>,
     /// Parts of the records, from 0 to 1.
     pub quantiles: Vec<f64>,
 }
 
 /// One answer.
 #[derive(Clone, Debug, Serialize)]
-pub struct Answer {
+pub struct TableAnswer {
     /// Description of the answer in words.
     pub of: String,
-    pub kind: Kind,
+    pub kind: AnswerKind,
     #[serde(flatten)]
     pub estimate: Estimate,
     /// Most that the form of a density adds to its interval, on either side: [`crate::integral::Integral::form_error`].
@@ -60,7 +60,7 @@ pub struct Answer {
 /// Kind of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum AnswerKind {
     Count,
     Share,
     Mean,
@@ -74,10 +74,15 @@ impl Synopsis {
     /// # Errors
     ///
     /// If the synopsis holds no tables of cells, nor a density that only ranges are asked of, or if a question does not fit its axes.
-    pub fn answer_questions(&self, questions: &Questions) -> Result<Vec<Answer>, Error> {
+    pub fn answer_questions(
+        &self,
+        questions: &Questions,
+    ) -> Result<Vec<TableAnswer>, SynopsisError> {
         let description = self.description();
         let mut answers = Vec::new();
-        if matches!(description.target, Target::Density(_)) && questions.quantiles.is_empty() {
+        if matches!(description.target, TargetDescription::Density(_))
+            && questions.quantiles.is_empty()
+        {
             for sides in &questions.ranges {
                 answers.push(self.count_in_range(&sides.0)?);
             }
@@ -93,9 +98,9 @@ impl Synopsis {
                 .first()
                 .map_or("", |axis| axis.column.as_str());
             let of = format!("{column} below which {} % of the records lie", 100.0 * part);
-            answers.push(Answer::without_form_error(
+            answers.push(TableAnswer::without_form_error(
                 of,
-                Kind::Quantile,
+                AnswerKind::Quantile,
                 tables.quantile(*part)?,
             ));
         }
@@ -103,23 +108,23 @@ impl Synopsis {
     }
 
     /// The integral of a density over a range.
-    fn count_in_range(&self, sides: &[[f64; 2]]) -> Result<Answer, Error> {
+    fn count_in_range(&self, sides: &[[f64; 2]]) -> Result<TableAnswer, SynopsisError> {
         if sides.len() != self.description().domain.len() {
-            return Err(Error::EmptyRange);
+            return Err(SynopsisError::EmptyRange);
         }
         let Integral {
             value,
             noise,
             form_error,
         } = self.integrate(sides)?;
-        let interval = Some(Interval {
+        let interval = Some(ConfidenceInterval {
             lower: value - noise.half_width,
             upper: value + noise.half_width,
         });
         let of = format!("records with {}", range_in_words(self.description(), sides));
-        Ok(Answer {
+        Ok(TableAnswer {
             of,
-            kind: Kind::Count,
+            kind: AnswerKind::Count,
             estimate: Estimate { value, interval },
             form_error,
         })
@@ -127,16 +132,16 @@ impl Synopsis {
 }
 
 /// The answers and their synopsis, as `bernstream query --json` and the dashboard have them.
-pub fn in_context(answers: &[Answer], description: &Description) -> Value {
+pub fn in_context(answers: &[TableAnswer], description: &Description) -> Value {
     let window = json!({ "start": description.window.start, "end": description.window.end });
     json!({
         "pipeline": description.pipeline, "release": description.release, "key": description.key, "window": window, "answers": answers,
     })
 }
 
-impl Answer {
-    fn without_form_error(of: String, kind: Kind, estimate: Estimate) -> Self {
-        Answer {
+impl TableAnswer {
+    fn without_form_error(of: String, kind: AnswerKind, estimate: Estimate) -> Self {
+        TableAnswer {
             of,
             kind,
             estimate,
@@ -158,29 +163,49 @@ fn answers_in_range(
     tables: &Tables,
     description: &Description,
     sides: &[[f64; 2]],
-) -> Result<Vec<Answer>, Error> {
+) -> Result<Vec<TableAnswer>, SynopsisError> {
     let range = tables.range(sides)?;
     let mut answers = Vec::new();
     let of = format!("records with {}", range_in_words(description, sides));
-    answers.push(Answer::without_form_error(of, Kind::Count, range.count()));
+    answers.push(TableAnswer::without_form_error(
+        of,
+        AnswerKind::Count,
+        range.count(),
+    ));
     let of = "their share of all records".to_owned();
-    answers.push(Answer::without_form_error(of, Kind::Share, range.share()));
+    answers.push(TableAnswer::without_form_error(
+        of,
+        AnswerKind::Share,
+        range.share(),
+    ));
     match tables.label() {
         None => {}
         Some(CellLabel::Number { column, .. }) => {
             let of = format!("their mean {column}");
-            answers.push(Answer::without_form_error(of, Kind::Mean, range.mean()?));
+            answers.push(TableAnswer::without_form_error(
+                of,
+                AnswerKind::Mean,
+                range.mean()?,
+            ));
         }
         Some(CellLabel::Above { column, above }) => {
             let of = format!("the part of them with {column} above {above}");
             let part = range.probability(1)?;
-            answers.push(Answer::without_form_error(of, Kind::Probability, part));
+            answers.push(TableAnswer::without_form_error(
+                of,
+                AnswerKind::Probability,
+                part,
+            ));
         }
         Some(CellLabel::Classes { column, values }) => {
             for (table, value) in values.iter().enumerate() {
                 let of = format!("the part of them with {column} = {value}");
                 let part = range.probability(table)?;
-                answers.push(Answer::without_form_error(of, Kind::Probability, part));
+                answers.push(TableAnswer::without_form_error(
+                    of,
+                    AnswerKind::Probability,
+                    part,
+                ));
             }
         }
     }

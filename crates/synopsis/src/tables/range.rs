@@ -1,16 +1,16 @@
 //! Records of a range: how many lie in it, which part of all they are, and what their label is.
 
-use super::ratio::{Parts, fieller_interval};
-use super::{Estimate, Interval, Tables};
+use super::ratio::{RatioParts, fieller_interval};
+use super::{ConfidenceInterval, Estimate, Tables};
 use crate::cholesky::dot_product;
 use crate::domain::unit_point;
-use crate::error::Error;
+use crate::error::SynopsisError;
 use crate::histogram::Spline;
 use crate::tensor::outer_product;
 
 /// A range of the domain: a product of intervals. Cells that it covers in part count in part, as the spline is spread.
 #[derive(Clone, Debug)]
-pub struct Range<'t> {
+pub struct TableRange<'t> {
     tables: &'t Tables,
     /// Part of each node that lies in it.
     weights: Vec<f64>,
@@ -23,13 +23,13 @@ impl Tables {
     /// # Errors
     ///
     /// If there are not as many intervals as axes, one is empty, or one reaches beyond the domain.
-    pub fn range(&self, sides: &[[f64; 2]]) -> Result<Range<'_>, Error> {
+    pub fn range(&self, sides: &[[f64; 2]]) -> Result<TableRange<'_>, SynopsisError> {
         let [low, high] =
             [0, 1].map(|end| sides.iter().map(|side| side[end]).collect::<Vec<f64>>());
         let low = unit_point(&self.axes, &low)?;
         let high = unit_point(&self.axes, &high)?;
         if low.iter().zip(&high).any(|(low, high)| low >= high) {
-            return Err(Error::EmptyRange);
+            return Err(SynopsisError::EmptyRange);
         }
         let mut weights = Vec::with_capacity(low.len());
         for (axis, (low, high)) in low.iter().zip(&high).enumerate() {
@@ -39,7 +39,7 @@ impl Tables {
             }
             weights.push(along);
         }
-        Ok(Range {
+        Ok(TableRange {
             tables: self,
             weights: outer_product(&weights),
         })
@@ -62,7 +62,7 @@ impl Tables {
     }
 }
 
-impl Range<'_> {
+impl TableRange<'_> {
     /// The number of records.
     pub fn count(&self) -> Estimate {
         let tables = self.tables;
@@ -70,7 +70,10 @@ impl Range<'_> {
         let length = (tables.count() as f64 * dot_product(&self.weights, &self.weights)).sqrt();
         Estimate {
             value,
-            interval: Some(Interval::around(value, tables.within.pointwise * length)),
+            interval: Some(ConfidenceInterval::around(
+                value,
+                tables.within.pointwise * length,
+            )),
         }
     }
 
@@ -103,10 +106,10 @@ impl Range<'_> {
     /// # Errors
     ///
     /// If there is no such table, or no label.
-    pub fn probability(&self, table: usize) -> Result<Estimate, Error> {
+    pub fn probability(&self, table: usize) -> Result<Estimate, SynopsisError> {
         let tables = self.tables;
         let table = tables.check_table(table)?;
-        let parts = Parts::of_weights(
+        let parts = RatioParts::of_weights(
             tables.table_sums(&self.weights),
             dot_product(&self.weights, &self.weights),
         );
@@ -122,7 +125,7 @@ impl Range<'_> {
     /// # Errors
     ///
     /// If the label is no number.
-    pub fn mean(&self) -> Result<Estimate, Error> {
+    pub fn mean(&self) -> Result<Estimate, SynopsisError> {
         self.tables.check_number()?;
         let probability = self.probability(1)?;
         Ok(Estimate {

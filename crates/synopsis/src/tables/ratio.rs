@@ -1,12 +1,12 @@
 //! Parts of a whole, all noisy: the part that is told where there are few records, and the set of parts that the noise allows (Fieller,
 //! J. R. Statist. Soc. B 16, 1954).
 
-use super::Interval;
+use super::ConfidenceInterval;
 use crate::quadratic::diagonal_matrix;
 
 /// A noisy number for each table, whose parts of their sum are probabilities.
 #[derive(Clone, Debug)]
-pub(super) struct Parts {
+pub(super) struct RatioParts {
     pub sums: Vec<f64>,
     /// The products of the gradients of two of the sums by all released values, a row for each table: to first order what noise of
     /// variance 1 on every value does to them.
@@ -18,16 +18,16 @@ pub(super) struct Parts {
     pub least_divisor: f64,
 }
 
-impl Parts {
+impl RatioParts {
     /// Sums with the same weights, of this squared length, in every table.
     pub fn of_weights(sums: Vec<f64>, square: f64) -> Self {
         let squares = vec![square; sums.len()];
-        Parts::independent(sums, &squares)
+        RatioParts::independent(sums, &squares)
     }
 
     /// Numbers that noise moves each for itself, by gradients of these squared lengths.
     pub fn independent(sums: Vec<f64>, squares: &[f64]) -> Self {
-        Parts {
+        RatioParts {
             sums,
             moves: diagonal_matrix(squares),
             drawn_by: squares.iter().sum(),
@@ -46,7 +46,7 @@ impl Parts {
 
     /// Interval of the probability of a table, where any weighted sum of values is off by at most `q` lengths of its weights; `None` is
     /// unknown.
-    pub fn interval(&self, table: usize, q: f64) -> Option<Interval> {
+    pub fn interval(&self, table: usize, q: f64) -> Option<ConfidenceInterval> {
         if self.least_divisor <= q {
             return None;
         }
@@ -92,7 +92,7 @@ pub(super) fn fieller_interval(
     whole: f64,
     q: f64,
     [c, b, a]: [f64; 3],
-) -> Option<Interval> {
+) -> Option<ConfidenceInterval> {
     let square = q * q;
     let of_square = whole * whole - square * a;
     let half = part * whole - square * b;
@@ -103,7 +103,7 @@ pub(super) fn fieller_interval(
     let spread =
         whole * whole * c - 2.0 * part * whole * b + part * part * a - square * (a * c - b * b);
     let root = q * spread.max(0.0).sqrt();
-    Some(Interval {
+    Some(ConfidenceInterval {
         lower: (half - root) / of_square,
         upper: (half + root) / of_square,
     })
@@ -151,10 +151,10 @@ mod tests {
             let part = sums[0];
             let whole = 100.0_f64.min(sums.iter().sum());
             let q = 1.0;
-            let parts = Parts::of_weights(sums.to_vec(), square);
+            let parts = RatioParts::of_weights(sums.to_vec(), square);
             let holds =
                 |p: f64| (part - p * whole).powi(2) <= square * ((1.0 - p).powi(2) + 2.0 * p * p);
-            let Interval { lower, upper } = parts.interval(0, q).unwrap();
+            let ConfidenceInterval { lower, upper } = parts.interval(0, q).unwrap();
             for i in 0..=10_000 {
                 let p = f64::from(i) / 10_000.0;
                 let away = (p - lower).abs().min((p - upper).abs());
@@ -165,16 +165,16 @@ mod tests {
             }
         }
         assert_eq!(
-            Parts::of_weights(vec![3.0, 2.0], 1.0).interval(0, 4.0),
+            RatioParts::of_weights(vec![3.0, 2.0], 1.0).interval(0, 4.0),
             None
         );
         assert_eq!(
-            Parts::of_weights(vec![3.0, -103.0], 1.0).interval(0, 4.0),
+            RatioParts::of_weights(vec![3.0, -103.0], 1.0).interval(0, 4.0),
             None
         );
-        let divided = Parts {
+        let divided = RatioParts {
             least_divisor: 3.0,
-            ..Parts::of_weights(vec![30.0, 20.0], 1.0)
+            ..RatioParts::of_weights(vec![30.0, 20.0], 1.0)
         };
         assert!(divided.interval(0, 4.0).is_none() && divided.is_too_close(0, 1, 4.0));
         assert!(divided.interval(0, 2.0).is_some() && !divided.is_too_close(0, 1, 2.0));

@@ -1,16 +1,18 @@
 //! That what the noise does to a reading is its derivative by the noisy counts.
 
-use super::{Fit, Kernel, Tables};
+use super::{KernelFit, TableKernel, Tables};
 use crate::Synopsis;
 use crate::TableBasis;
 use crate::cholesky::dot_product;
-use crate::description::{Axis, Basis, CellLabel, Cells, Description, Target};
+use crate::description::{
+    AxisDescription, Basis, CellLabel, Cells, Description, TargetDescription,
+};
 use crate::histogram::Spline;
 
 /// Three classes on two axes, unevenly filled, with noise of this scale.
 fn synopsis(scale: f64) -> Synopsis {
     let mut about: Description = serde_json::from_str(crate::EXAMPLE).unwrap();
-    let axis = |column: &str| Axis {
+    let axis = |column: &str| AxisDescription {
         column: column.to_owned(),
         min: 0.0,
         max: 1.0,
@@ -28,7 +30,7 @@ fn synopsis(scale: f64) -> Synopsis {
         column: "z".to_owned(),
         values: vec![1.0, 2.0, 3.0],
     };
-    about.target = Target::Cells(Cells { label: Some(label) });
+    about.target = TargetDescription::Cells(Cells { label: Some(label) });
     (about.noise.scale, about.noise.grid) = (scale, scale * 1e-9);
     let value =
         |i: usize| 20.0 + 15.0 * (1.7 * i as f64).sin() + if i % 20 > 11 { 40.0 } else { 0.0 };
@@ -36,7 +38,7 @@ fn synopsis(scale: f64) -> Synopsis {
 }
 
 /// The derivative of every class's sum by every value.
-fn gradients(tables: &Tables, y: &[f64], fit: Fit) -> Vec<Vec<f64>> {
+fn gradients(tables: &Tables, y: &[f64], fit: KernelFit) -> Vec<Vec<f64>> {
     let step = 1e-4;
     let moved = |value: usize, by: f64| {
         let mut tables = tables.clone();
@@ -62,9 +64,9 @@ fn gradients(tables: &Tables, y: &[f64], fit: Fit) -> Vec<Vec<f64>> {
 fn what_the_noise_does_to_sums_is_their_derivative_by_the_noisy_counts() {
     let synopsis = synopsis(1e-3);
     let tables = synopsis.tables().unwrap();
-    for fit in [Fit::Constant, Fit::Linear, Fit::Naive] {
+    for fit in [KernelFit::Constant, KernelFit::Linear, KernelFit::Naive] {
         for y in [[0.3, 0.6], [0.0, 0.9], [0.52, 0.11]] {
-            let kernel: Kernel<'_> = tables.kernel(None).unwrap();
+            let kernel: TableKernel<'_> = tables.kernel(None).unwrap();
             let parts = kernel.parts(&y, fit);
             let gradients = gradients(&tables, &y, fit);
             for (one, row) in gradients.iter().zip(&parts.moves) {

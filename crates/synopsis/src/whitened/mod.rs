@@ -2,6 +2,6 @@
 
 pub mod points;
 
-pub use points::Counts;
+pub use points::AxisCounts;
 pub use points::Placement;
 pub use points::Points;

@@ -8,7 +8,7 @@
 
 use crate::cholesky::{Pivoted, cholesky_factor, dot_product, lower_inverse};
 use crate::machine::kernel::ERROR;
-use crate::quadratic::Form;
+use crate::quadratic::QuadraticForm;
 use crate::shape::{KernelBasis, PointKernel};
 use crate::shape_error::ShapeError;
 use crate::tensor::{even_coordinates, grid_points};
@@ -34,7 +34,7 @@ pub enum Placement {
     /// One after the other, at most so many ([`Points::choose_greedily`]).
     Greedy(usize),
     /// Evenly spaced ([`Points::evenly_spaced`]).
-    Tensor(Counts),
+    Tensor(AxisCounts),
 }
 
 impl From<usize> for Placement {
@@ -45,15 +45,15 @@ impl From<usize> for Placement {
 
 /// Numbers of points of a grid along its axes: 1 to 3 numbers from 1, with a product of at most [`MOST_POINTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct AxisCounts {
     along: [u32; 3],
     axes: usize,
 }
 
-impl Counts {
+impl AxisCounts {
     /// `None` if there are too few or too many.
     pub fn new(along: &[u32]) -> Option<Self> {
-        let mut counts = Counts {
+        let mut counts = AxisCounts {
             along: [1; 3],
             axes: along.len(),
         };
@@ -128,7 +128,7 @@ impl Points {
     /// # Errors
     ///
     /// If the kernel is invalid on a cube of so many axes.
-    pub fn evenly_spaced(kernel: PointKernel, counts: Counts) -> Result<Self, ShapeError> {
+    pub fn evenly_spaced(kernel: PointKernel, counts: AxisCounts) -> Result<Self, ShapeError> {
         let axes = counts.along().len();
         let kernel = kernel.check_for_cube(axes)?;
         let mut coordinates = Vec::with_capacity(axes);
@@ -357,7 +357,7 @@ impl PointKernel {
                     .map(|row| row.iter().map(|p| p.abs()).sum::<f64>())
                     .fold(0.0, f64::max);
                 let mut trace = 0.0;
-                if let Some(form) = Form::new(precision) {
+                if let Some(form) = QuadraticForm::new(precision) {
                     for (axis, row) in form.inverse().iter().enumerate() {
                         trace += row[axis];
                     }
@@ -382,7 +382,7 @@ impl PointKernel {
             PointKernel::Gaussian { precision } => {
                 let square =
                     precision.len() == axes && precision.iter().all(|row| row.len() == axes);
-                if !square || Form::new(&precision).is_none() {
+                if !square || QuadraticForm::new(&precision).is_none() {
                     return Err(ShapeError::NotPositiveDefinite);
                 }
                 Ok(PointKernel::Gaussian { precision })
@@ -413,7 +413,7 @@ fn roundings(d: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Kernel;
+    use crate::machine::CubeKernel;
 
     fn gaussian(bandwidths: &[f64]) -> PointKernel {
         let row = |i: usize| {
@@ -439,10 +439,10 @@ mod tests {
                 2,
                 12,
             ),
-            (machine(Kernel::Gaussian { bandwidth: 0.4 }), 3, 40),
-            (machine(Kernel::Laplacian { bandwidth: 0.2 }), 1, 50),
-            (machine(Kernel::Polynomial { power: 4 }), 2, 15),
-            (machine(Kernel::Linear), 3, 4),
+            (machine(CubeKernel::Gaussian { bandwidth: 0.4 }), 3, 40),
+            (machine(CubeKernel::Laplacian { bandwidth: 0.2 }), 1, 50),
+            (machine(CubeKernel::Polynomial { power: 4 }), 2, 15),
+            (machine(CubeKernel::Linear), 3, 4),
         ]
     }
 
@@ -484,7 +484,7 @@ mod tests {
     /// Few of them leave half of what as many chosen ones leave.
     #[test]
     fn evenly_spaced_points_are_a_quarter_of_a_step_from_the_border() {
-        let counts = |along: &[u32]| Counts::new(along).unwrap();
+        let counts = |along: &[u32]| AxisCounts::new(along).unwrap();
         let points = Points::evenly_spaced(gaussian(&[0.2]), counts(&[3])).unwrap();
         let mut along: Vec<f64> = points.basis.points.iter().map(|p| p[0]).collect();
         along.sort_by(f64::total_cmp);
@@ -514,11 +514,11 @@ mod tests {
                 < 20
         );
         assert!(
-            Counts::new(&[]).is_none()
-                && Counts::new(&[4, 0]).is_none()
-                && Counts::new(&[64, 64]).is_none()
+            AxisCounts::new(&[]).is_none()
+                && AxisCounts::new(&[4, 0]).is_none()
+                && AxisCounts::new(&[64, 64]).is_none()
         );
-        assert!(Counts::new(&[1; 4]).is_none());
+        assert!(AxisCounts::new(&[1; 4]).is_none());
         let other = Placement::Tensor(counts(&[4]));
         let placed = Points::from_placement(gaussian(&[0.2, 0.2]), 2, other);
         assert!(matches!(
@@ -530,9 +530,9 @@ mod tests {
     #[test]
     fn a_kernel_of_finite_rank_has_no_more_points() {
         for (kernel, axes, rank) in [
-            (Kernel::Linear, 2, 3),
-            (Kernel::Polynomial { power: 3 }, 1, 4),
-            (Kernel::Polynomial { power: 3 }, 2, 10),
+            (CubeKernel::Linear, 2, 3),
+            (CubeKernel::Polynomial { power: 3 }, 1, 4),
+            (CubeKernel::Polynomial { power: 3 }, 2, 10),
         ] {
             let points = Points::choose_greedily(PointKernel::Machine(kernel), axes, 100).unwrap();
             assert_eq!(points.count(), rank, "{kernel:?}");

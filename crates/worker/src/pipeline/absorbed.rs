@@ -14,19 +14,19 @@ use super::alone::LocalPartitions;
 use super::joining::PartialWindow;
 use super::loops::WindowsStart;
 use super::read_here::LocalReaderPool;
-use super::reader::{Reader, ReaderStatus};
+use super::reader::{InputReader, ReaderStatus};
 use super::repeated::RepeatedEvent;
 use crate::metrics::Metrics;
 use crate::scale::{
     self, AddedPiece, CollectedPartials, PartialPiece, ScaleMessage, ScaleTopic, WindowAnnouncement,
 };
 use bernstream_kafka::source;
-use bernstream_kafka::source::Source;
-use bernstream_kafka::source::kafka::Kafka;
-use bernstream_release::window::{VERSION, Windows};
+use bernstream_kafka::source::RecordSource;
+use bernstream_kafka::source::kafka::KafkaSource;
+use bernstream_release::window::{VERSION, WindowStore};
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 use bernstream_synopsis::grid::Span;
-use bernstream_synopsis::{Positions, Recorded};
+use bernstream_synopsis::{Positions, RecordedPositions};
 
 /// The longest wait for what is read here, and so the delay with which a partial or a stop is noticed.
 const POLL: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ const REMEMBERED: usize = 8;
 /// Everything that a worker needs to leave reading to others.
 pub struct AbsorberParams {
     /// The input, for its clock and its end offsets.
-    pub input: Kafka,
+    pub input: KafkaSource,
     pub topic: ScaleTopic,
     /// Readers of the partitions that no absorber sends, each in a thread: one at least.
     pub own: Vec<scale::PartitionAbsorber>,
@@ -65,7 +65,7 @@ pub(super) struct PartialCollector<'a> {
     id: String,
     here: LocalReaderPool,
     /// Those of all partials that are there.
-    windows: Windows,
+    windows: WindowStore,
     first: Timestamp,
     backfill_until: Option<Timestamp>,
     /// The windows to announce before the next one can close: itself, and after a start those that it overlaps.
@@ -78,7 +78,7 @@ pub(super) struct PartialCollector<'a> {
     closed: VecDeque<UnacceptedWindow>,
     accepted: Arc<AtomicI64>,
     absorbers: AbsorberMetrics,
-    recorded: Recorded,
+    recorded: RecordedPositions,
     has_begun: bool,
     /// Partials that could not be unpacked.
     broken: RepeatedEvent,
@@ -135,7 +135,7 @@ impl<'a> PartialCollector<'a> {
     }
 }
 
-impl<'a> Reader<'a> for PartialCollector<'a> {
+impl<'a> InputReader<'a> for PartialCollector<'a> {
     fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
         &mut self.seen
     }
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> for PartialCollector<'a> {
     }
 
     /// Waits for records, partials or the end of a window, and takes what is there.
-    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error> {
+    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::SourceError> {
         self.absorbed.input.still_exists()?;
         if !self.has_begun {
             self.absorbed.input.begin_following(&self.recorded.ends)?;
@@ -219,7 +219,7 @@ impl PartialCollector<'_> {
     }
 
     /// Announces the next window, once its end offsets are known.
-    fn announce_window(&mut self) -> Result<(), source::Error> {
+    fn announce_window(&mut self) -> Result<(), source::SourceError> {
         let AbsorberParams {
             input,
             topic,

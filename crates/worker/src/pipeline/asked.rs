@@ -2,7 +2,7 @@
 
 use super::health::Health;
 use bernstream_kafka::sink;
-use bernstream_kafka::sink::{Sink, Tail};
+use bernstream_kafka::sink::{OutputTail, Sink};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{StrayCounts, Witness, WitnessClaim};
 use bernstream_ledger::{Head, Paid, PublishedMessage};
@@ -23,15 +23,15 @@ impl<T: ?Sized> TimedRequests<'_, T> {
 }
 
 impl<T: Witness + ?Sized> Witness for TimedRequests<'_, T> {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         self.time_request(T::read)
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         self.time_request(T::identity)
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         self.time_request(|witness| witness.append(claim))
     }
 
@@ -53,11 +53,14 @@ impl<T: Sink + ?Sized> Sink for TimedRequests<'_, T> {
         self.time_request(|sink| sink.publish(paid))
     }
 
-    fn confirm_place(&mut self) -> Result<(), sink::Error> {
+    fn confirm_place(&mut self) -> Result<(), sink::SinkError> {
         self.time_request(T::confirm_place)
     }
 
-    fn read_tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
+    fn read_tail(
+        &mut self,
+        newest: &[PublishedMessage],
+    ) -> Result<Option<OutputTail>, sink::SinkError> {
         self.time_request(|sink| sink.read_tail(newest))
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tracing::info;
 
-use bernstream_release::window::Rules;
+use bernstream_release::window::WindowRules;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The pause between two log lines, and between the first late window and the first line.
@@ -32,7 +32,7 @@ impl CatchUp {
     }
 
     /// Every window before `until` was reported, and `left` more are due.
-    pub fn report_progress(&mut self, rules: &Rules, until: Timestamp, left: u64) {
+    pub fn report_progress(&mut self, rules: &WindowRules, until: Timestamp, left: u64) {
         let done = rules.grid.count_spans(self.since, until);
         if left == 0 {
             if self.has_logged {
@@ -52,14 +52,14 @@ impl CatchUp {
 mod tests {
     use super::*;
     use crate::pipeline::publication::Publication;
-    use bernstream_synopsis::grid::Grid;
+    use bernstream_synopsis::grid::SpanGrid;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
     /// Windows of an hour, with an allowed lateness of three hours.
-    fn rules(end: Option<u32>) -> Rules {
-        let grid = Grid::new(at(0), HOUR).unwrap();
-        Rules {
+    fn rules(end: Option<u32>) -> WindowRules {
+        let grid = SpanGrid::new(at(0), HOUR).unwrap();
+        WindowRules {
             grid,
             end: end.map(at),
             allowed_lateness: 3 * HOUR,

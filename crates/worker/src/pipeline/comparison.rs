@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use bernstream_kafka::sink::Tail;
+use bernstream_kafka::sink::OutputTail;
 use bernstream_ledger::{Evidence, Head};
 
 /// For how long the answer holds for a worker that follows another one and is about to take over.
@@ -42,7 +42,7 @@ pub(super) struct ReportedLoss {
 pub(super) struct FoundOutput {
     /// The newest row of which that was known before the output was read.
     pub published: Option<Head>,
-    pub tail: Tail,
+    pub tail: OutputTail,
     pub evidence: Evidence,
 }
 

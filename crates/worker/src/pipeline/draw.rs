@@ -1,13 +1,13 @@
 //! The step from exact to noisy values: fresh noise for every window, or the next step of a noise series.
 
-use super::error::Error;
-use super::plan::{Release, ReleaseVariant};
-use super::series::{NoiseState, Stored};
+use super::error::PipelineError;
+use super::plan::{PlannedRelease, ReleaseVariant};
+use super::series::{NoiseState, StateReader};
 use bernstream_noise::Exact;
 use bernstream_noise::Noisy;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::description::Description;
-use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::grid::{Span, SpanGrid};
 
 /// The noisy values of one window and key, and the next state of its noise series, if it has one.
 pub(super) struct DrawnSynopsis {
@@ -15,7 +15,7 @@ pub(super) struct DrawnSynopsis {
     noise_state: Option<NoiseState>,
 }
 
-impl Release {
+impl PlannedRelease {
     /// The state of a key's noise series before the pane `window`; `None` if every window has noise of its own.
     ///
     /// # Errors
@@ -23,11 +23,11 @@ impl Release {
     /// If the stored state cannot be read or is damaged.
     pub(super) fn noise_state(
         &self,
-        stored: &Stored<'_>,
+        stored: &StateReader<'_>,
         variant: &ReleaseVariant,
         key: Option<&str>,
         window: Span,
-    ) -> Result<Option<NoiseState>, Error> {
+    ) -> Result<Option<NoiseState>, PipelineError> {
         let Some(series) = &self.series else {
             return Ok(None);
         };
@@ -67,9 +67,9 @@ impl DrawnSynopsis {
     /// The description of a synopsis, with the windows that it covers and its noise.
     pub fn describe_synopsis(
         &self,
-        release: &Release,
+        release: &PlannedRelease,
         description: &Description,
-        grid: Grid,
+        grid: SpanGrid,
         window: Span,
     ) -> Description {
         if let Some(noise) = &release.series
@@ -85,14 +85,14 @@ impl DrawnSynopsis {
     }
 
     /// The slot of its noise series and the bytes of its state, for the ledger.
-    pub fn stored_state(&self, release: &Release) -> Option<(String, Vec<u8>)> {
+    pub fn stored_state(&self, release: &PlannedRelease) -> Option<(String, Vec<u8>)> {
         let noise_state = self.noise_state.as_ref()?;
         Some(noise_state.to_stored(&release.series.as_ref()?.series))
     }
 }
 
 /// The last window of the grid in `span`, which ends with one.
-fn newest_window(grid: Grid, span: Span) -> Span {
+fn newest_window(grid: SpanGrid, span: Span) -> Span {
     Span {
         start: span.end.minus(grid.length()),
         end: span.end,

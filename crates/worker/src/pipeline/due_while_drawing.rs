@@ -8,10 +8,10 @@ use std::thread;
 use tracing::Dispatch;
 
 use super::releasing::ReleaseTask;
-use super::{Error, LEAD, SealedWindow, StopRequest, WindowTerms};
+use super::{LEAD, PipelineError, SealedWindow, StopRequest, WindowTerms};
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
-use bernstream_kafka::sink::deliver::{MESSAGES, Published};
+use bernstream_kafka::sink::deliver::{MESSAGES, PublishOutcome};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::Witness;
 use bernstream_ledger::{Head, Paid};
@@ -38,7 +38,7 @@ struct PublishedWhileDrawing {
 
 /// A window that was sealed, or why it was not, and what was published meanwhile.
 struct SealedBesidePublication {
-    sealed: Result<SealedWindow, Error>,
+    sealed: Result<SealedWindow, PipelineError>,
     published: PublishedWhileDrawing,
 }
 
@@ -48,7 +48,7 @@ impl ReleaseTask<'_> {
         &mut self,
         window: &Window,
         terms: &WindowTerms,
-    ) -> Result<SealedWindow, Error> {
+    ) -> Result<SealedWindow, PipelineError> {
         let due = self.due_while_drawing()?;
         let ReleaseTask {
             plan,
@@ -73,7 +73,7 @@ impl ReleaseTask<'_> {
     }
 
     /// The messages that are due next, if this worker publishes them at their moment.
-    fn due_while_drawing(&self) -> Result<Option<DueWhileDrawing>, Error> {
+    fn due_while_drawing(&self) -> Result<Option<DueWhileDrawing>, PipelineError> {
         let now = self.clock.now();
         if self.ledger.publishes_until(now) != now {
             return Ok(None);
@@ -99,7 +99,7 @@ impl ReleaseTask<'_> {
         &mut self,
         due: &DueWhileDrawing,
         published: PublishedWhileDrawing,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PipelineError> {
         if published.has_failed {
             self.comparison.begin_again();
         }
@@ -129,8 +129,8 @@ impl DueWhileDrawing {
         sink: &mut (dyn Sink + Send),
         clock: &ScheduleClock,
         stop: &StopRequest,
-        seal: impl FnOnce() -> Result<SealedWindow, Error>,
-    ) -> Result<SealedBesidePublication, Error> {
+        seal: impl FnOnce() -> Result<SealedWindow, PipelineError>,
+    ) -> Result<SealedBesidePublication, PipelineError> {
         let log = tracing::dispatcher::get_default(Dispatch::clone);
         thread::scope(|scope| {
             let (drawing, ended) = mpsc::channel();
@@ -141,7 +141,7 @@ impl DueWhileDrawing {
             });
             let sealed = seal();
             drop(drawing);
-            let published = publishing.join().map_err(|_| Error::Panicked)?;
+            let published = publishing.join().map_err(|_| PipelineError::Panicked)?;
             Ok(SealedBesidePublication { sealed, published })
         })
     }
@@ -162,7 +162,7 @@ impl DueWhileDrawing {
         }
         match self.is_still_accepted(witness) {
             Ok(true) => {
-                let Published { durable, failure } =
+                let PublishOutcome { durable, failure } =
                     deliver::publish_due(&self.messages, sink, |moment| {
                         stop.wait_until(moment, clock)
                     });
@@ -179,7 +179,7 @@ impl DueWhileDrawing {
         }
     }
 
-    fn is_still_accepted(&self, witness: &mut dyn Witness) -> Result<bool, witness::Error> {
+    fn is_still_accepted(&self, witness: &mut dyn Witness) -> Result<bool, witness::WitnessError> {
         let newest = witness.read()?.map(|claim| claim.head);
         let identity = witness.identity()?;
         Ok(newest == Some(self.accepted)

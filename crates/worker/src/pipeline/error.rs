@@ -8,19 +8,19 @@ use {bernstream_ledger as ledger, bernstream_synopsis as synopsis};
 
 /// The reason why a worker stopped.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum PipelineError {
     #[error(transparent)]
-    Source(#[from] source::Error),
+    Source(#[from] source::SourceError),
     #[error(transparent)]
-    Mechanism(#[from] mechanism::Error),
+    Mechanism(#[from] mechanism::NoiseError),
     #[error(transparent)]
-    Continual(#[from] continual::Error),
+    Continual(#[from] continual::SeriesError),
     #[error(transparent)]
-    Synopsis(#[from] synopsis::Error),
+    Synopsis(#[from] synopsis::SynopsisError),
     #[error(transparent)]
-    Ledger(#[from] ledger::Error),
+    Ledger(#[from] ledger::LedgerError),
     #[error(transparent)]
-    Deliver(#[from] deliver::Error),
+    Deliver(#[from] deliver::DeliveryError),
     #[error(
         "other workers have recorded settings under which a window may not reach as far back as this one has read: reading again, so that \
          no window is withheld"
@@ -32,24 +32,32 @@ pub enum Error {
     Panicked,
 }
 
-impl Error {
+impl PipelineError {
     /// Returns whether the worker goes on once its ledger and its input are opened again.
     pub fn begins_again(&self) -> bool {
-        use ledger::Error::{LostClaims, TwoBranches};
-        let is_lost = matches!(self, Error::Ledger(LostClaims { .. } | TwoBranches { .. }));
-        self.is_overtaken() || is_lost || matches!(self, Error::ReadsTooFar)
+        use ledger::LedgerError::{LostClaims, TwoBranches};
+        let is_lost = matches!(
+            self,
+            PipelineError::Ledger(LostClaims { .. } | TwoBranches { .. })
+        );
+        self.is_overtaken() || is_lost || matches!(self, PipelineError::ReadsTooFar)
     }
 
     /// Returns whether a client of the input hangs, which only another one mends.
     pub fn is_hanging(&self) -> bool {
-        matches!(self, Error::Source(source::Error::Hanging { .. }))
+        matches!(
+            self,
+            PipelineError::Source(source::SourceError::Hanging { .. })
+        )
     }
 
     /// Returns whether the witness follows another copy of the ledger.
     pub fn is_overtaken(&self) -> bool {
         matches!(
             self,
-            Error::Deliver(deliver::Error::Ledger(ledger::Error::ForeignHead { .. }))
+            PipelineError::Deliver(deliver::DeliveryError::Ledger(
+                ledger::LedgerError::ForeignHead { .. }
+            ))
         )
     }
 }

@@ -14,7 +14,7 @@ use bernstream_synopsis::clock::Timestamp;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A window with all its records, and the end of its input.
-pub(super) struct ClosedWindow {
+pub(super) struct JoinedWindow {
     pub window: Window,
     pub ends: Positions,
     pub publish_at: Timestamp,
@@ -75,7 +75,7 @@ impl<'a> PartialMerger<'a> {
     }
 
     /// The next window, once every reader has read its share of it; `None` as soon as one of them has ended.
-    pub fn next_window(&self) -> Option<ClosedWindow> {
+    pub fn next_window(&self) -> Option<JoinedWindow> {
         let (first, others) = self.readers.split_first()?;
         let PartialWindow {
             mut part,
@@ -91,7 +91,7 @@ impl<'a> PartialMerger<'a> {
         }
         let window = part.into_window();
         let publish_at = self.publication.due_time(window.span, cutoff);
-        Some(ClosedWindow {
+        Some(JoinedWindow {
             window,
             ends,
             publish_at,

@@ -12,7 +12,7 @@ use super::absorbed::{AbsorberParams, PartialCollector};
 use super::asked::TimedRequests;
 use super::catch_up::CatchUp;
 use super::comparison::WitnessComparison;
-use super::error::Error;
+use super::error::PipelineError;
 use super::health::Health;
 use super::joining::{PartialMerger, WindowHandover};
 use super::outage::{CommonOutage, Outage};
@@ -26,13 +26,13 @@ use super::terms::LedgerBeginning;
 use crate::metrics::Metrics;
 use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::sink::Sink;
-use bernstream_kafka::source::Source;
+use bernstream_kafka::source::RecordSource;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::witness::{StrayCounts, Witness};
 use bernstream_noise as mechanism;
 use bernstream_noise::noise::Generator;
-use bernstream_release::window::Windows;
-use bernstream_synopsis::Recorded;
+use bernstream_release::window::WindowStore;
+use bernstream_synopsis::RecordedPositions;
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 use bernstream_synopsis::grid::Span;
 
@@ -46,12 +46,12 @@ const WAITING: usize = 4;
 pub struct Worker<'a> {
     pub plan: &'a ReleasePlan,
     /// Shares of one input, each read by a thread of its own: together all of it, and no partition twice.
-    pub readers: Vec<Box<dyn Source + Send + 'a>>,
+    pub readers: Vec<Box<dyn RecordSource + Send + 'a>>,
     pub ledger: Ledger,
     pub witness: Box<dyn Witness + Send + 'a>,
     pub sink: Box<dyn Sink + Send + 'a>,
     /// The source of the noise: a fresh generator for each window.
-    pub generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
+    pub generators: Box<dyn FnMut() -> Result<Generator, mechanism::NoiseError> + Send + 'a>,
     pub metrics: Metrics,
     pub health: &'a Health,
     pub stop: StopRequest,
@@ -63,7 +63,7 @@ impl<'a> Worker<'a> {
     /// # Errors
     ///
     /// The failure of either loop that retrying cannot mend.
-    pub fn run_alone(self) -> Result<(), Error> {
+    pub fn run_alone(self) -> Result<(), PipelineError> {
         self.run_with_absorbers(None)
     }
 
@@ -72,7 +72,7 @@ impl<'a> Worker<'a> {
     /// # Errors
     ///
     /// As for [`Worker::run_alone`].
-    pub fn run_with_absorbers(self, absorbed: Option<AbsorberParams>) -> Result<(), Error> {
+    pub fn run_with_absorbers(self, absorbed: Option<AbsorberParams>) -> Result<(), PipelineError> {
         let stop = self.stop.clone();
         let outage = CommonOutage::default();
         self.health
@@ -89,11 +89,11 @@ pub(super) struct WindowsStart<'a> {
     /// The window that closes next.
     pub next: Span,
     pub backfill_until: Option<Timestamp>,
-    pub recorded: Recorded,
+    pub recorded: RecordedPositions,
 }
 
 impl<'a> WindowsStart<'a> {
-    fn new(plan: &'a ReleasePlan, ledger: &Ledger) -> Result<Self, Error> {
+    fn new(plan: &'a ReleasePlan, ledger: &Ledger) -> Result<Self, PipelineError> {
         // Earlier windows belong to other ledgers, or to settings that paid for no overlap.
         let first = ledger.genesis().first.max(ledger.live_from());
         let next = plan.rules.grid.span_of(ledger.next_window());
@@ -103,7 +103,7 @@ impl<'a> WindowsStart<'a> {
             first,
             next,
             backfill_until,
-            recorded: Recorded::default(),
+            recorded: RecordedPositions::default(),
         };
         let oldest_message = start.open_windows().oldest_message();
         start.recorded = ledger.recorded_positions(oldest_message, |window| {
@@ -113,14 +113,14 @@ impl<'a> WindowsStart<'a> {
     }
 
     /// The windows of one reader, before it has read anything.
-    pub fn open_windows(&self) -> Windows {
+    pub fn open_windows(&self) -> WindowStore {
         let forms = self
             .plan
             .releases
             .iter()
             .map(|release| release.form.clone())
             .collect();
-        Windows::new(
+        WindowStore::new(
             self.plan.rules.clone(),
             forms,
             self.first,
@@ -152,7 +152,7 @@ impl<'a> WorkerLoops<'a> {
         absorbed: Option<AbsorberParams>,
         outage: &'a CommonOutage<UnreadReason>,
         stop: &'a StopRequest,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, PipelineError> {
         let Worker {
             plan,
             readers,
@@ -241,7 +241,7 @@ impl<'a> WorkerLoops<'a> {
     }
 
     /// Runs all loops until they have ended. One that fails stops the others.
-    fn run_all(self, stop: &StopRequest) -> Result<(), Error> {
+    fn run_all(self, stop: &StopRequest) -> Result<(), PipelineError> {
         let WorkerLoops {
             releasing,
             readings,
@@ -274,7 +274,8 @@ impl<'a> WorkerLoops<'a> {
             joining.merge_windows(&sender);
             drop((joining, sender));
             // All have ended before the first failure is returned.
-            let ends: Vec<Result<(), Error>> = threads.into_iter().map(end_of_thread).collect();
+            let ends: Vec<Result<(), PipelineError>> =
+                threads.into_iter().map(end_of_thread).collect();
             ends.into_iter().collect()
         })
     }
@@ -319,7 +320,7 @@ impl<'a> SplitReaders<'a> {
 
 /// The clock by which windows close: that of the input.
 fn clock_of(
-    readers: &[Box<dyn Source + Send + '_>],
+    readers: &[Box<dyn RecordSource + Send + '_>],
     absorbed: Option<&AbsorberParams>,
 ) -> ScheduleClock {
     if let Some(absorbed) = absorbed {
@@ -336,27 +337,29 @@ fn spawn_loop<'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     stop: &StopRequest,
-    work: impl FnOnce() -> Result<(), Error> + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, Result<(), Error>>, Error> {
+    work: impl FnOnce() -> Result<(), PipelineError> + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, Result<(), PipelineError>>, PipelineError> {
     Builder::new()
         .name(name.to_owned())
         .spawn_scoped(scope, work)
         .map_err(|error| {
             stop.request_stop();
-            Error::Thread(error)
+            PipelineError::Thread(error)
         })
 }
 
-fn end_of_thread(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {
-    thread.join().unwrap_or(Err(Error::Panicked))
+fn end_of_thread(
+    thread: ScopedJoinHandle<'_, Result<(), PipelineError>>,
+) -> Result<(), PipelineError> {
+    thread.join().unwrap_or(Err(PipelineError::Panicked))
 }
 
 /// Runs a loop that logs to where the caller does, and that stops the others if it fails or panics.
 fn run_guarded(
     log: &Dispatch,
     stop: &StopRequest,
-    work: impl FnOnce() -> Result<(), Error>,
-) -> Result<(), Error> {
+    work: impl FnOnce() -> Result<(), PipelineError>,
+) -> Result<(), PipelineError> {
     let mut guard = StopGuard::new(stop);
     tracing::dispatcher::with_default(log, work).inspect(|()| guard.disarm())
 }

@@ -3,13 +3,13 @@
 use tracing::{error, info, warn};
 
 use super::comparison::{FoundOutput, ReportedLoss};
-use super::error::Error;
+use super::error::PipelineError;
 use super::releasing::ReleaseTask;
 use bernstream_kafka::sink;
 use bernstream_kafka::sink::{Sink, deliver};
 use bernstream_ledger as ledger;
 use bernstream_ledger::witness::Witness;
-use bernstream_ledger::{Head, OutboxSlot, Standing};
+use bernstream_ledger::{Head, OutboxSlot, WitnessStanding};
 
 /// Number of messages that are sent again at once, which bounds the memory that their bytes take.
 const AT_ONCE: usize = 16;
@@ -20,14 +20,14 @@ impl ReleaseTask<'_> {
     /// # Errors
     ///
     /// If output or log cannot be read.
-    pub(super) fn read_output_tail(&mut self) -> Result<(), deliver::Error> {
+    pub(super) fn read_output_tail(&mut self) -> Result<(), deliver::DeliveryError> {
         if !self.comparison.is_due() {
             return Ok(());
         }
         let published = self.ledger.newest_published()?;
         let tail = self.sink.read_tail(&self.ledger.newest_messages()?);
         let tail = tail
-            .map_err(|error| deliver::Error::Sink {
+            .map_err(|error| deliver::DeliveryError::Sink {
                 published: 0,
                 error,
             })?
@@ -46,7 +46,10 @@ impl ReleaseTask<'_> {
     /// # Errors
     ///
     /// [`ledger::Error::LostClaims`] if a row was published that the ledger does not have.
-    pub(super) fn compare_with_witness(&mut self, accepted: Option<Head>) -> Result<(), Error> {
+    pub(super) fn compare_with_witness(
+        &mut self,
+        accepted: Option<Head>,
+    ) -> Result<(), PipelineError> {
         let Some(found) = &self.comparison.found else {
             return Ok(());
         };
@@ -55,11 +58,11 @@ impl ReleaseTask<'_> {
             .ledger
             .standing_of_witness(accepted.as_ref(), remembered, &found.evidence)?
         {
-            Standing::Agrees => {}
-            Standing::Unknown(shown) => {
-                return Err(ledger::Error::lost_claims(&shown, accepted.as_ref()).into());
+            WitnessStanding::Agrees => {}
+            WitnessStanding::Unknown(shown) => {
+                return Err(ledger::LedgerError::lost_claims(&shown, accepted.as_ref()).into());
             }
-            Standing::Behind(head) => {
+            WitnessStanding::Behind(head) => {
                 self.metrics.witness_lost_claims.set(1);
                 if !std::mem::replace(&mut self.comparison.is_loss_reported, true) {
                     let accepted = match accepted {
@@ -79,7 +82,7 @@ impl ReleaseTask<'_> {
         let published = found.published;
         let lost = match &published {
             Some(published) => found.tail.lost_messages(&self.ledger, published)?,
-            None => sink::Lost::default(),
+            None => sink::LostMessages::default(),
         };
         let now = ReportedLoss {
             gone: lost.gone,
@@ -121,11 +124,11 @@ impl ReleaseTask<'_> {
     }
 
     /// Sends the same bytes again, row by row.
-    fn send_again(&mut self, lost: &[OutboxSlot]) -> Result<(), Error> {
+    fn send_again(&mut self, lost: &[OutboxSlot]) -> Result<(), PipelineError> {
         for row in lost.chunk_by(OutboxSlot::is_of_row_of) {
             for portion in row.chunks(AT_ONCE) {
                 let sent = self.sink.publish(&self.ledger.kept_in_slots(portion)?);
-                sent.map_err(|unpublished| deliver::Error::Sink {
+                sent.map_err(|unpublished| deliver::DeliveryError::Sink {
                     published: 0,
                     error: unpublished.error,
                 })?;

@@ -11,22 +11,22 @@ use bernstream_noise::order::OrderChoice;
 use bernstream_noise::{Mechanism, Noisy};
 use bernstream_release::choice::{Bandwidth, Candidates};
 use bernstream_release::window::accumulator::Accumulator;
-use bernstream_release::window::{ReleaseInput, Rules};
+use bernstream_release::window::{ReleaseInput, WindowRules};
 use bernstream_release::{Dequantized, Target, ValueScaling};
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::description::{Description, Panes, WindowKind};
+use bernstream_synopsis::description::{Description, Panes, PanesKind};
 use bernstream_synopsis::grid::{Blocks, Span};
 use bernstream_synopsis::price::Price;
 
 /// The releases of a worker, and their prices. All of it is public.
 #[derive(Clone, Debug)]
 pub struct ReleasePlan {
-    pub rules: Rules,
+    pub rules: WindowRules,
     /// The privacy blocks: a release charges every block that its window overlaps.
     pub blocks: Blocks,
     /// Never empty. A window pays for all of them or for none.
-    pub releases: Vec<Release>,
+    pub releases: Vec<PlannedRelease>,
     /// The privacy budget of a block.
     pub total: Price,
     /// The part of the budget that ordinary windows may spend: nothing spends the rest.
@@ -36,7 +36,7 @@ pub struct ReleasePlan {
 
 /// One function that is released for every window and key.
 #[derive(Clone, Debug)]
-pub struct Release {
+pub struct PlannedRelease {
     pub form: ReleaseInput,
     /// The private choice of a bandwidth, if any: it selects one of `variants` for each window and key.
     pub bandwidth: Option<Bandwidth>,
@@ -75,7 +75,7 @@ impl ReleasePlan {
     }
 
     /// The span that a release covers when `window` closes, no earlier than `first`.
-    pub(super) fn span_of(&self, release: &Release, window: Span, first: Timestamp) -> Span {
+    pub(super) fn span_of(&self, release: &PlannedRelease, window: Span, first: Timestamp) -> Span {
         let start = self.rules.grid.start_before(window, release.form.panes - 1);
         Span {
             start: start.max(first),
@@ -84,7 +84,7 @@ impl ReleasePlan {
     }
 }
 
-impl Release {
+impl PlannedRelease {
     /// The multiplications of its most expensive variant, for one key.
     fn most_products(&self) -> u64 {
         let products = self
@@ -108,7 +108,7 @@ impl Release {
             return None;
         }
         Some(Panes {
-            over: WindowKind::Hopping(self.form.panes),
+            over: PanesKind::Hopping(self.form.panes),
             newest,
             step: None,
         })

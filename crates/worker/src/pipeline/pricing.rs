@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
-use super::plan::{Release, ReleasePlan, ReleaseVariant};
+use super::plan::{PlannedRelease, ReleasePlan, ReleaseVariant};
 use super::terms::{LedgerBeginning, QuotedRelease};
 use crate::metrics::WithheldReason;
 use bernstream_noise as mechanism;
 use bernstream_noise::Mechanism;
 use bernstream_noise::accountant;
 use bernstream_noise::accountant::ChargedBlock;
-use bernstream_noise::accountant::policy::{Policy, window_number};
+use bernstream_noise::accountant::policy::{PricePolicy, window_number};
 use bernstream_release::choice::Candidates;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
@@ -77,8 +77,8 @@ impl ReleasePlan {
             self.releases
                 .iter()
                 .filter_map(|release| match release.price_schedule.policy {
-                    Policy::Fixed(price) => Some(price),
-                    Policy::Horizon { .. } | Policy::Decaying { .. } => None,
+                    PricePolicy::Fixed(price) => Some(price),
+                    PricePolicy::Horizon { .. } | PricePolicy::Decaying { .. } => None,
                 });
         let is_fixed = self
             .releases
@@ -87,7 +87,7 @@ impl ReleasePlan {
         // Beside a policy the fixed prices are set aside for the whole block.
         let paid = match fixed.reduce(|sum, price| sum.checked_add(price).unwrap_or(self.total)) {
             Some(price) if is_fixed => {
-                Policy::Fixed(price).paid_windows(self.limit, None, |_| true)
+                PricePolicy::Fixed(price).paid_windows(self.limit, None, |_| true)
             }
             _ => self
                 .releases
@@ -106,7 +106,7 @@ impl ReleasePlan {
     }
 }
 
-impl Release {
+impl PlannedRelease {
     /// The variants of a window that costs `price`.
     ///
     /// # Errors
@@ -115,13 +115,15 @@ impl Release {
     pub fn variants_at(
         &self,
         price: Price,
-    ) -> Result<Cow<'_, Candidates<ReleaseVariant>>, mechanism::Error> {
+    ) -> Result<Cow<'_, Candidates<ReleaseVariant>>, mechanism::NoiseError> {
         match self.price_schedule.policy {
-            Policy::Fixed(_) | Policy::Horizon { .. } => Ok(Cow::Borrowed(&self.variants)),
-            Policy::Decaying { .. } => {
+            PricePolicy::Fixed(_) | PricePolicy::Horizon { .. } => {
+                Ok(Cow::Borrowed(&self.variants))
+            }
+            PricePolicy::Decaying { .. } => {
                 let own = price
                     .checked_sub(self.price_schedule.choices)
-                    .ok_or(mechanism::Error::NoPrice)?;
+                    .ok_or(mechanism::NoiseError::NoPrice)?;
                 self.variants
                     .try_map(|variant| variant.at_price(price, own))
                     .map(Cow::Owned)
@@ -136,7 +138,7 @@ impl ReleaseVariant {
         clippy::cast_precision_loss,
         reason = "a scale to show; the noise itself is drawn from the integer"
     )]
-    fn at_price(&self, price: Price, own: Price) -> Result<ReleaseVariant, mechanism::Error> {
+    fn at_price(&self, price: Price, own: Price) -> Result<ReleaseVariant, mechanism::NoiseError> {
         let mechanism = Mechanism::calibrated(
             self.mechanism.distribution(),
             self.change,
@@ -147,7 +149,7 @@ impl ReleaseVariant {
         let descriptions = self.descriptions.try_map(|description| {
             let mut description = description.clone().at_scale(factor);
             description.privacy.price = price;
-            Ok::<_, mechanism::Error>(description)
+            Ok::<_, mechanism::NoiseError>(description)
         })?;
         let order = self.order.as_ref().map(|order| order.at_scale(factor));
         Ok(ReleaseVariant {

@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use tracing::{error, info, warn};
 
-use super::Error;
+use super::PipelineError;
 use super::plan::ReleasePlan;
 use super::releasing::{ComingWindow, ReleaseTask};
 use super::reports::{LedgerStatus, PendingReport, PendingReports, RecalledReports, WindowOutcome};
 use bernstream_kafka::sink::deliver;
-use bernstream_kafka::sink::deliver::Progress;
+use bernstream_kafka::sink::deliver::DeliveryProgress;
 use bernstream_ledger::witness::Witness;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
 impl ReleaseTask<'_> {
     /// A step of delivery has failed, and is tried again.
-    pub(super) fn report_failed_step(&mut self, why: &deliver::Error) {
+    pub(super) fn report_failed_step(&mut self, why: &deliver::DeliveryError) {
         self.metrics.published.inc_by(why.published_before() as u64);
         self.health.publishing.store(false, Relaxed);
         let lost = why.lost_records();
@@ -58,7 +58,7 @@ impl ReleaseTask<'_> {
     }
 
     /// Shows that a step of delivery has worked, and what it did.
-    pub(super) fn report_step(&mut self, progress: &Progress) -> Result<(), Error> {
+    pub(super) fn report_step(&mut self, progress: &DeliveryProgress) -> Result<(), PipelineError> {
         let is_first = !self.health.witnessed.swap(true, Relaxed);
         if is_first {
             info!("the witness agrees with the ledger");
@@ -183,7 +183,7 @@ impl ReleaseTask<'_> {
     }
 
     /// Shows in the metrics what an earlier run left, but nothing before it is due.
-    pub(super) fn recall_reports(&mut self) -> Result<(), Error> {
+    pub(super) fn recall_reports(&mut self) -> Result<(), PipelineError> {
         let genesis = self.ledger.genesis();
         self.metrics
             .show_beginning(&genesis.ledger, self.plan.total, self.plan.limit);

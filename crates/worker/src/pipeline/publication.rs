@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bernstream_release::window::Rules;
+use bernstream_release::window::WindowRules;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
@@ -27,7 +27,7 @@ impl Publication {
     /// The time at which the window that starts at `start` is due. Files have no such schedule, and behind its end a grid has no windows.
     pub(super) fn scheduled_due_time(
         self,
-        rules: &Rules,
+        rules: &WindowRules,
         start: Timestamp,
         backfill_until: Option<Timestamp>,
     ) -> Option<Timestamp> {
@@ -42,7 +42,7 @@ impl Publication {
     /// Number of windows that start at `until` or later and are due by `now`. Files have no such schedule.
     pub(super) fn count_due_windows(
         self,
-        rules: &Rules,
+        rules: &WindowRules,
         until: Timestamp,
         backfill_until: Option<Timestamp>,
         now: Timestamp,

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::joining::PartialWindow;
-use super::reader::{Reader, ReaderStatus};
+use super::reader::{InputReader, ReaderStatus};
 use crate::metrics::Metrics;
 use crate::scale::{self, AbsorbingStep, PartitionPartial, WindowAnnouncement};
 use bernstream_kafka::source;
@@ -152,7 +152,7 @@ impl<'a> LocalReader<'a> {
     }
 }
 
-impl<'a> Reader<'a> for LocalReader<'a> {
+impl<'a> InputReader<'a> for LocalReader<'a> {
     fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
         &mut self.seen
     }
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> for LocalReader<'a> {
         self.is_over
     }
 
-    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error> {
+    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::SourceError> {
         self.take_requests();
         let AbsorbingStep {
             finished,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
-use super::error::Error;
+use super::error::PipelineError;
 use super::health::{Health, ReaderHealth};
 use super::joining::{PartialWindow, WindowHandover};
 use super::outage::CommonOutage;
@@ -16,14 +16,14 @@ use super::stop::StopRequest;
 use bernstream_kafka as kafka;
 use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::source;
-use bernstream_kafka::source::Told;
+use bernstream_kafka::source::RedactedReason;
 use bernstream_synopsis::clock::Reminder;
 
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A thread that reads some of the input.
-pub(super) trait Reader<'a> {
+pub(super) trait InputReader<'a> {
     fn reader_status(&mut self) -> &mut ReaderStatus<'a>;
 
     /// Returns whether nothing is left to read.
@@ -34,7 +34,7 @@ pub(super) trait Reader<'a> {
     /// # Errors
     ///
     /// If the input cannot be read.
-    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error>;
+    fn read_once(&mut self) -> Result<Option<PartialWindow>, source::SourceError>;
 }
 
 /// Reads until nothing is left, or a stop is requested; a transient failure is retried.
@@ -43,10 +43,10 @@ pub(super) trait Reader<'a> {
 ///
 /// A failure that retrying cannot mend.
 pub(super) fn run_reader<'a>(
-    mut reader: impl Reader<'a>,
+    mut reader: impl InputReader<'a>,
     shares: Option<WindowHandover>,
     stop: &StopRequest,
-) -> Result<(), Error> {
+) -> Result<(), PipelineError> {
     let mut unknown = UnknownTopic::default();
     while !stop.is_requested() && !reader.is_over() {
         reader.reader_status().health.record_heartbeat();
@@ -76,7 +76,7 @@ pub(super) fn run_reader<'a>(
     Ok(())
 }
 
-fn why_unread(error: &source::Error) -> String {
+fn why_unread(error: &source::SourceError) -> String {
     if error.is_missing() {
         return "cannot read the input: brokers do not know its topic, as for a moment after an outage; trying again"
             .to_owned();
@@ -88,14 +88,14 @@ fn why_unread(error: &source::Error) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnreadReason {
     Disconnected,
-    Kafka(Discriminant<kafka::Error>),
-    Other(Discriminant<source::Error>),
+    Kafka(Discriminant<kafka::ClusterError>),
+    Other(Discriminant<source::SourceError>),
 }
 
 impl UnreadReason {
-    fn from_error(error: &source::Error) -> Self {
+    fn from_error(error: &source::SourceError) -> Self {
         match error {
-            source::Error::Kafka(error) => UnreadReason::Kafka(discriminant(error)),
+            source::SourceError::Kafka(error) => UnreadReason::Kafka(discriminant(error)),
             error => UnreadReason::Other(discriminant(error)),
         }
     }
@@ -110,7 +110,7 @@ pub(super) struct ReaderStatus<'a> {
     /// The log may tell what follows from records.
     is_for_operators: bool,
     /// The broken message that blocks a partition. The others are still read, but no window can close.
-    stuck: Option<Told>,
+    stuck: Option<RedactedReason>,
     /// The time when that is told again.
     reminder: Reminder,
     /// Broken messages that were skipped.
@@ -170,7 +170,7 @@ impl<'a> ReaderStatus<'a> {
     }
 
     /// A partition has stopped at a broken message; told at once, and once a minute.
-    pub fn report_stuck(&mut self, why: Told) {
+    pub fn report_stuck(&mut self, why: RedactedReason) {
         self.health.reading.store(false, Relaxed);
         if self.stuck.as_ref() != Some(&why) {
             self.reminder.forget_reminder();
@@ -186,7 +186,7 @@ impl<'a> ReaderStatus<'a> {
         self.stuck = None;
     }
 
-    pub fn count_skipped(&mut self, why: Told) {
+    pub fn count_skipped(&mut self, why: RedactedReason) {
         self.skipped
             .add_events(1, why.shown(self.is_for_operators).to_owned());
     }
@@ -239,7 +239,7 @@ mod tests {
         seen: ReaderStatus<'a>,
     }
 
-    impl<'a> Reader<'a> for Late<'a> {
+    impl<'a> InputReader<'a> for Late<'a> {
         fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
             &mut self.seen
         }
@@ -248,11 +248,11 @@ mod tests {
             self.failures == 0
         }
 
-        fn read_once(&mut self) -> Result<Option<PartialWindow>, source::Error> {
+        fn read_once(&mut self) -> Result<Option<PartialWindow>, source::SourceError> {
             self.failures -= 1;
             let topic = "in".to_owned();
             let servers = "a:1".to_owned();
-            Err(kafka::Error::NoTopic { topic, servers }.into())
+            Err(kafka::ClusterError::NoTopic { topic, servers }.into())
         }
     }
 

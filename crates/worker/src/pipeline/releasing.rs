@@ -11,9 +11,9 @@ use tracing::warn;
 use super::asked::TimedRequests;
 use super::catch_up::CatchUp;
 use super::comparison::WitnessComparison;
-use super::error::Error;
+use super::error::PipelineError;
 use super::health::Health;
-use super::joining::ClosedWindow;
+use super::joining::JoinedWindow;
 use super::outage::Outage;
 use super::plan::ReleasePlan;
 use super::reports::PendingReports;
@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
-use bernstream_kafka::sink::deliver::{Ahead, Progress};
+use bernstream_kafka::sink::deliver::{DeliveryProgress, LookAhead};
 use bernstream_ledger as ledger;
 use bernstream_ledger::witness::{StrayCounts, Witness};
 use bernstream_ledger::{Head, Ledger};
@@ -46,8 +46,8 @@ pub(super) struct ReleaseTask<'a> {
     pub(super) ledger: Ledger,
     pub(super) witness: TimedRequests<'a, dyn Witness + Send + 'a>,
     pub(super) sink: TimedRequests<'a, dyn Sink + Send + 'a>,
-    pub(super) generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
-    pub(super) outage: Outage<deliver::Reason>,
+    pub(super) generators: Box<dyn FnMut() -> Result<Generator, mechanism::NoiseError> + Send + 'a>,
+    pub(super) outage: Outage<deliver::OutageReason>,
     /// A topic of ledger or output.
     pub(super) unknown_topic: UnknownTopic,
     pub(super) comparison: WitnessComparison,
@@ -64,7 +64,7 @@ pub(super) struct ReleaseTask<'a> {
     pub(super) health: &'a Health,
     pub(super) stop: &'a StopRequest,
     /// A closed window that waits for this worker's turn; the others wait behind it.
-    pub(super) held: Option<ClosedWindow>,
+    pub(super) held: Option<JoinedWindow>,
     /// Claims are left to another instance for now.
     pub(super) is_waiting: bool,
     /// The log says that this worker acts, or that it follows another one; nothing at first.
@@ -82,7 +82,10 @@ pub(super) struct ComingWindow {
 
 impl ReleaseTask<'_> {
     /// Releases closed windows and publishes what is due; ends when the other loop has ended and nothing is left to publish.
-    pub(super) fn run_release_loop(mut self, closed: Receiver<ClosedWindow>) -> Result<(), Error> {
+    pub(super) fn run_release_loop(
+        mut self,
+        closed: Receiver<JoinedWindow>,
+    ) -> Result<(), PipelineError> {
         let stop = self.stop;
         self.recall_reports()?;
         // An earlier run may have paid for synopses that are not published yet.
@@ -137,7 +140,7 @@ impl ReleaseTask<'_> {
                     };
                     next_step = Instant::now() + pause;
                 }
-                Err(Error::Deliver(error))
+                Err(PipelineError::Deliver(error))
                     if error.is_transient()
                         || error.is_missing() && self.unknown_topic.may_return(Instant::now()) =>
                 {
@@ -157,9 +160,9 @@ impl ReleaseTask<'_> {
     /// Waits for a closed window, unless this worker may not take one now.
     fn receive_window(
         &self,
-        closed: &Receiver<ClosedWindow>,
+        closed: &Receiver<JoinedWindow>,
         pause: Duration,
-    ) -> Result<ClosedWindow, RecvTimeoutError> {
+    ) -> Result<JoinedWindow, RecvTimeoutError> {
         // A ledger that the witness rejects must not pay for windows.
         if self.health.witnessed.load(Relaxed) && self.held.is_none() {
             return closed.recv_timeout(pause);
@@ -170,7 +173,7 @@ impl ReleaseTask<'_> {
 
     /// Publishes and claims what is due, and what is due within [`LEAD`] at its moment; before that compares the witness with what was
     /// published, where that is to be done.
-    pub(super) fn deliver_step(&mut self) -> Result<Progress, Error> {
+    pub(super) fn deliver_step(&mut self) -> Result<DeliveryProgress, PipelineError> {
         self.next_due = None;
         self.read_output_tail()?;
         let now = self.clock.now();
@@ -185,7 +188,7 @@ impl ReleaseTask<'_> {
         self.accepted_head = accepted.head();
         let stop = self.stop;
         let clock = self.clock.clone();
-        let ahead = Ahead {
+        let ahead = LookAhead {
             lead: LEAD,
             wait: &|moment| stop.wait_until(moment, &clock),
         };
@@ -206,7 +209,10 @@ impl ReleaseTask<'_> {
     /// Releases the window that is held and those queued behind it, for a second at most: one claim then covers them all. What is
     /// due soon comes first. Windows that another worker has released are dropped, and others wait for this worker's turn. Returns
     /// whether there was anything to write.
-    pub(super) fn release_all(&mut self, closed: &Receiver<ClosedWindow>) -> Result<bool, Error> {
+    pub(super) fn release_all(
+        &mut self,
+        closed: &Receiver<JoinedWindow>,
+    ) -> Result<bool, PipelineError> {
         let started = Instant::now();
         let mut has_written = false;
         while !self.is_due_soon()
@@ -232,7 +238,7 @@ impl ReleaseTask<'_> {
                 return Ok(true);
             }
             if self.ledger.is_shared() && !self.is_reach_chargeable(next.window.span) {
-                return Err(Error::ReadsTooFar);
+                return Err(PipelineError::ReadsTooFar);
             }
             self.release_window(next)?;
             has_written = true;
@@ -246,8 +252,8 @@ impl ReleaseTask<'_> {
     /// Writes to the ledger, which somebody may hold: the readiness probe sees how long it takes.
     pub(super) fn write_ledger(
         &mut self,
-        write: impl FnOnce(&mut Ledger) -> Result<(), ledger::Error>,
-    ) -> Result<(), ledger::Error> {
+        write: impl FnOnce(&mut Ledger) -> Result<(), ledger::LedgerError>,
+    ) -> Result<(), ledger::LedgerError> {
         self.health.request_begins();
         let written = write(&mut self.ledger);
         self.health.request_ends();

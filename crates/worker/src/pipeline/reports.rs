@@ -65,8 +65,8 @@ pub enum WindowOutcome {
 impl WindowOutcome {
     fn of_closed(closed: &ClosedWindow, why: impl Fn(Span) -> WithheldReason) -> Self {
         match closed.outcome {
-            ledger::Outcome::Released { .. } => WindowOutcome::Released,
-            ledger::Outcome::Withheld => WindowOutcome::Withheld(why(closed.window)),
+            ledger::ReleaseOutcome::Released { .. } => WindowOutcome::Released,
+            ledger::ReleaseOutcome::Withheld => WindowOutcome::Withheld(why(closed.window)),
         }
     }
 
@@ -113,7 +113,7 @@ impl PendingReports {
         now: Timestamp,
         due: impl Fn(Span) -> Timestamp,
         why: impl Fn(Span) -> WithheldReason,
-    ) -> Result<RecalledReports, ledger::Error> {
+    ) -> Result<RecalledReports, ledger::LedgerError> {
         let newest = ledger.newest_windows(|closed| due(closed.window) > now)?;
         let (first_row, first_window) = ledger.complete_from();
         let charges: Vec<_> = newest
@@ -205,8 +205,8 @@ impl PendingReports {
 
 fn charges_of(closed: &ClosedWindow) -> &[(Span, Price)] {
     match &closed.outcome {
-        ledger::Outcome::Released { charges, .. } => charges,
-        ledger::Outcome::Withheld => &[],
+        ledger::ReleaseOutcome::Released { charges, .. } => charges,
+        ledger::ReleaseOutcome::Withheld => &[],
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::metrics::MetricsDetail;
-    use bernstream_functions::density::Density;
+    use bernstream_functions::density::LatticeDensity;
     use bernstream_noise::noise::Generator;
     use bernstream_noise::{Exact, Mechanism};
     use bernstream_release::{Dequantized, Sealed, ValueScaling};
@@ -242,7 +242,7 @@ mod tests {
 
     /// A window whose solver was quick and one whose solver was slow look the same until they are due, and then too.
     fn sealed_message() -> Sealed {
-        let density = Density::new(&[0.1], 2).unwrap();
+        let density = LatticeDensity::new(&[0.1], 2).unwrap();
         let mechanism = Mechanism::laplace(Sensitivity(100), "1".parse().unwrap()).unwrap();
         let noisy =
             mechanism.release_noisy(&Exact::new(vec![1, 2, 3]), &mut Generator::frozen([0; 32]));
@@ -354,7 +354,7 @@ mod tests {
             } else {
                 let sealed = vec![sealed_message()];
                 let charges = vec![(block, tenths(3))];
-                let closing = ledger::Closing {
+                let closing = ledger::ClosingWindow {
                     window: hour(n),
                     publish_at: due_at(now),
                     charges,

@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::Error;
+use super::error::PipelineError;
 use bernstream_ledger as ledger;
 use bernstream_noise::continual;
-use bernstream_noise::continual::{Series, State, WindowKind};
+use bernstream_noise::continual::{CalibratedSeries, SeriesKind, SeriesState};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description;
-use bernstream_synopsis::description::{Description, Sensitivity};
-use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::description::{Description, SensitivityDescription};
+use bernstream_synopsis::grid::{Span, SpanGrid};
 
 /// Reads the state that a series left in the ledger, by its slot; `None` if there is none.
-pub type Stored<'s> = dyn Fn(&str) -> Result<Option<Vec<u8>>, ledger::Error> + 's;
+pub type StateReader<'s> = dyn Fn(&str) -> Result<Option<Vec<u8>>, ledger::LedgerError> + 's;
 
 /// Correlated noise, and what distinguishes its series from those of other settings.
 #[derive(Clone, Debug)]
 pub struct NoiseSeries {
-    pub series: Series,
+    pub series: CalibratedSeries,
     /// The sum restarts where this differs from the identity of the previous pane.
     pub identity: String,
 }
@@ -26,7 +26,7 @@ pub struct NoiseSeries {
 pub(super) struct NoiseState {
     slot: String,
     head: StoredHead,
-    pub state: State,
+    pub state: SeriesState,
 }
 
 /// The line that is stored before the state.
@@ -53,12 +53,12 @@ impl NoiseSeries {
     /// If the stored state cannot be read or is damaged.
     pub(super) fn resume_or_begin(
         &self,
-        stored: &Stored<'_>,
+        stored: &StateReader<'_>,
         release: &str,
         key: Option<&str>,
         window: Span,
         values: usize,
-    ) -> Result<NoiseState, Error> {
+    ) -> Result<NoiseState, PipelineError> {
         let slot = NoiseSeries::slot_name(release, key);
         let mut head = StoredHead {
             identity: self.identity.clone(),
@@ -66,15 +66,15 @@ impl NoiseSeries {
             next: window.end,
         };
         if let Some(bytes) = stored(&slot)? {
-            let before = StoredState::read(&bytes).ok_or(continual::Error::StateDamaged)?;
+            let before = SlotContent::read(&bytes).ok_or(continual::SeriesError::StateDamaged)?;
             if before.head.identity == self.identity && before.head.next == window.start {
-                match State::from_bytes(&self.series, before.state) {
+                match SeriesState::from_bytes(&self.series, before.state) {
                     Ok(state) if state.values() == values => {
                         head.first = before.head.first;
                         return Ok(NoiseState { slot, head, state });
                     }
                     // The price of another release can change how many windows a unit contributes to, and so this noise.
-                    Ok(_) | Err(continual::Error::StateForeign) => {}
+                    Ok(_) | Err(continual::SeriesError::StateForeign) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -93,16 +93,16 @@ impl NoiseState {
         &self,
         noise: &NoiseSeries,
         description: &Description,
-        grid: Grid,
+        grid: SpanGrid,
         window: Span,
     ) -> Description {
         let step = self.state.step().saturating_sub(1);
         let mut start = self.head.first;
         let over = match noise.series.over() {
-            WindowKind::Cumulative => description::WindowKind::Cumulative,
-            WindowKind::Hopping { panes } => {
+            SeriesKind::Cumulative => description::PanesKind::Cumulative,
+            SeriesKind::Hopping { panes } => {
                 start = start.max(grid.start_before(window, panes - 1));
-                description::WindowKind::Hopping(panes)
+                description::PanesKind::Hopping(panes)
             }
         };
         let values = self.state.values();
@@ -118,13 +118,14 @@ impl NoiseState {
             end: window.end,
         };
         let fresh = Some(noise.series.describe_noise(description.noise.grid));
-        let sensitivity = description
-            .sensitivity
-            .clone()
-            .map(|sensitivity| Sensitivity {
-                fresh,
-                ..sensitivity
-            });
+        let sensitivity =
+            description
+                .sensitivity
+                .clone()
+                .map(|sensitivity| SensitivityDescription {
+                    fresh,
+                    ..sensitivity
+                });
         Description {
             window,
             panes,
@@ -134,7 +135,7 @@ impl NoiseState {
     }
 
     /// The slot and its bytes, for the ledger.
-    pub fn to_stored(&self, series: &Series) -> (String, Vec<u8>) {
+    pub fn to_stored(&self, series: &CalibratedSeries) -> (String, Vec<u8>) {
         let mut bytes = serde_json::json!(self.head).to_string().into_bytes();
         bytes.push(b'\n');
         bytes.extend(self.state.to_bytes(series));
@@ -143,15 +144,15 @@ impl NoiseState {
 }
 
 /// The content of a slot of the ledger, taken apart.
-struct StoredState<'a> {
+struct SlotContent<'a> {
     head: StoredHead,
     state: &'a [u8],
 }
 
-impl<'a> StoredState<'a> {
+impl<'a> SlotContent<'a> {
     fn read(bytes: &'a [u8]) -> Option<Self> {
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        Some(StoredState {
+        Some(SlotContent {
             head: serde_json::from_slice(bytes.get(..end)?).ok()?,
             state: bytes.get(end + 1..)?,
         })

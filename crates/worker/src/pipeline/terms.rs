@@ -6,7 +6,7 @@ use bernstream_noise::accountant::ChargedBlock;
 use bernstream_release::Dequantized;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description;
-use bernstream_synopsis::description::{Charge, Description, Entry};
+use bernstream_synopsis::description::{BlockCharge, Description, PaymentRow};
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
@@ -15,7 +15,7 @@ use bernstream_synopsis::price::Price;
 pub struct WindowTerms {
     pub publish_at: Timestamp,
     /// Its place in the ledger.
-    pub entry: Entry,
+    pub entry: PaymentRow,
     pub quoted: WindowQuote,
 }
 
@@ -86,7 +86,7 @@ impl WindowTerms {
         for charged in &self.quoted.charged {
             let mut overlapped = plan.blocks.spans_meeting(paid);
             if overlapped.any(|block| block == charged.block) {
-                blocks.push(Charge {
+                blocks.push(BlockCharge {
                     start: charged.block.start,
                     end: charged.block.end,
                     spent: charged.spent,
@@ -97,7 +97,7 @@ impl WindowTerms {
         Description {
             key: key.map(str::to_owned),
             published: self.publish_at,
-            privacy: description::Privacy {
+            privacy: description::PrivacyDescription {
                 blocks,
                 ..description.privacy
             },

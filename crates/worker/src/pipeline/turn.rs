@@ -6,9 +6,9 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::releasing::ReleaseTask;
-use super::{Error, LEAD};
+use super::{LEAD, PipelineError};
 use bernstream_kafka::sink::deliver;
-use bernstream_kafka::sink::deliver::Progress;
+use bernstream_kafka::sink::deliver::DeliveryProgress;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
@@ -26,7 +26,7 @@ impl ReleaseTask<'_> {
     }
 
     /// The pause before the witness is read again: until something is due, but not longer than [`WITNESS_INTERVAL`].
-    pub(super) fn pause_before_step(&self, progress: &Progress) -> Duration {
+    pub(super) fn pause_before_step(&self, progress: &DeliveryProgress) -> Duration {
         if progress.has_claimed || progress.published > 0 {
             return Duration::ZERO;
         }
@@ -91,7 +91,7 @@ impl ReleaseTask<'_> {
         }
     }
 
-    fn deliver_once_more(&mut self) -> Result<Progress, Error> {
+    fn deliver_once_more(&mut self) -> Result<DeliveryProgress, PipelineError> {
         let now = self.clock.now();
         let progress = deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, now)?;
         self.report_step(&progress)?;

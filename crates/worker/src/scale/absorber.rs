@@ -16,9 +16,9 @@ use super::wire::{ScaleKeys, ScaleMessage};
 use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::source::kafka;
 use bernstream_kafka::source::kafka::PartitionRanges;
-use bernstream_kafka::source::{Error, Told};
+use bernstream_kafka::source::{RedactedReason, SourceError};
 use bernstream_release::source::Columns;
-use bernstream_release::window::{ReleaseInput, Rules, VERSION};
+use bernstream_release::window::{ReleaseInput, VERSION, WindowRules};
 
 /// The longest wait for records or announcements.
 const POLL: Duration = Duration::from_millis(50);
@@ -35,11 +35,11 @@ pub struct AbsorberIdentity {
     /// A name that it keeps over restarts.
     pub member: Option<String>,
     /// The records that it reads for a worker whose ledger keeps these choices of `"auto"`; `None` if its own configuration does not have them.
-    pub reads: Reads,
+    pub reads: ChoiceReader,
 }
 
 /// A function from the choices of `"auto"` that an announcement names to what is read for it.
-pub type Reads = Box<dyn Fn(&str) -> Option<ReadSettings>>;
+pub type ChoiceReader = Box<dyn Fn(&str) -> Option<ReadSettings>>;
 
 /// The settings of what is read of records, and of what windows keep of it.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ pub struct Absorber {
     is_failing: bool,
     is_skip_told: bool,
     is_loss_told: bool,
-    stuck: Option<Told>,
+    stuck: Option<RedactedReason>,
 }
 
 impl Absorber {
@@ -85,9 +85,9 @@ impl Absorber {
         params: &ScaleParams,
         keys: ScaleKeys,
         (identity, pulse): (AbsorberIdentity, Arc<AbsorberPulse>),
-        (input, columns): (&kafka::Params, Columns),
-        (rules, forms): (Rules, Vec<ReleaseInput>),
-    ) -> Result<Self, Error> {
+        (input, columns): (&kafka::KafkaSourceParams, Columns),
+        (rules, forms): (WindowRules, Vec<ReleaseInput>),
+    ) -> Result<Self, SourceError> {
         let stretches = PartitionRanges::open(input.clone(), columns)?;
         let topic = ScaleTopic::of_absorber(params, &input.broker, &input.topic, keys)?;
         let membership = GroupMembership::join_group(
@@ -118,7 +118,7 @@ impl Absorber {
     /// # Errors
     ///
     /// A failure that retrying cannot mend. Nothing is lost by it.
-    pub fn run_until(mut self, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
+    pub fn run_until(mut self, is_over: &dyn Fn() -> bool) -> Result<(), SourceError> {
         let mut unknown = UnknownTopic::default();
         while !is_over() {
             self.pulse.record_heartbeat();
@@ -146,7 +146,7 @@ impl Absorber {
                     self.send_answers(step);
                     self.pulse.set_reading(true);
                 }
-                Err(failure @ Error::Deleted { partition, .. }) => {
+                Err(failure @ SourceError::Deleted { partition, .. }) => {
                     let in_full = failure.in_full().filter(|_| self.is_for_operators);
                     let why = in_full.unwrap_or_else(|| failure.to_string());
                     warn!("{why}; partition {partition} is left to the worker");

@@ -8,9 +8,9 @@ use tracing::warn;
 
 use super::announcement::WindowAnnouncement;
 use bernstream_kafka::source::kafka::PartitionRanges;
-use bernstream_kafka::source::{Error, Event, Told};
+use bernstream_kafka::source::{RedactedReason, SourceError, SourceEvent};
 use bernstream_release::source::Batch;
-use bernstream_release::window::{ReleaseInput, Rules, Windows};
+use bernstream_release::window::{ReleaseInput, WindowRules, WindowStore};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -32,9 +32,9 @@ pub struct PartitionPartial {
 pub struct AbsorbingStep {
     pub finished: Vec<PartitionPartial>,
     /// The reason why a partition has stopped.
-    pub stuck: Option<Told>,
+    pub stuck: Option<RedactedReason>,
     /// The reason why a message was skipped.
-    pub skipped: Option<Told>,
+    pub skipped: Option<RedactedReason>,
     /// Number of records that have turned up behind the end of their window, although they were sent before its cutoff: they are in none.
     pub behind: u64,
 }
@@ -42,7 +42,7 @@ pub struct AbsorbingStep {
 /// Some partitions, and their open windows.
 pub struct PartitionAbsorber {
     stretches: PartitionRanges,
-    rules: Rules,
+    rules: WindowRules,
     /// Those of this process's own settings.
     forms: Arc<[ReleaseInput]>,
     partitions: BTreeMap<i32, AbsorbedPartition>,
@@ -64,7 +64,7 @@ struct AskedWindow {
 
 /// A partition that is being read.
 struct OpenPartition {
-    windows: Windows,
+    windows: WindowStore,
     /// [`Announcement::settings`].
     settings: String,
     first: Timestamp,
@@ -81,7 +81,7 @@ struct OpenPartition {
 }
 
 impl PartitionAbsorber {
-    pub fn new(stretches: PartitionRanges, rules: Rules, forms: Vec<ReleaseInput>) -> Self {
+    pub fn new(stretches: PartitionRanges, rules: WindowRules, forms: Vec<ReleaseInput>) -> Self {
         PartitionAbsorber {
             stretches,
             rules,
@@ -177,7 +177,7 @@ impl PartitionAbsorber {
     /// # Errors
     ///
     /// If a partition cannot be read, or messages that it may need were deleted.
-    pub fn read_step(&mut self, timeout: Duration) -> Result<AbsorbingStep, Error> {
+    pub fn read_step(&mut self, timeout: Duration) -> Result<AbsorbingStep, SourceError> {
         let mut step = AbsorbingStep::default();
         let numbers: Vec<i32> = self.partitions.keys().copied().collect();
         for number in numbers {
@@ -188,11 +188,11 @@ impl PartitionAbsorber {
             return Ok(step);
         }
         match self.stretches.next_event(&self.read_limits(), timeout)? {
-            Event::Batch(batch) => step.behind = self.absorb_batch(&batch),
-            Event::Idle => {}
-            Event::Skipped { why } => step.skipped = Some(why),
-            Event::Stuck { why } => step.stuck = Some(why),
-            Event::Reset { why } => {
+            SourceEvent::Batch(batch) => step.behind = self.absorb_batch(&batch),
+            SourceEvent::Idle => {}
+            SourceEvent::Skipped { why } => step.skipped = Some(why),
+            SourceEvent::Stuck { why } => step.stuck = Some(why),
+            SourceEvent::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
                 for (number, partition) in &mut self.partitions {
                     partition.open = None;
@@ -205,7 +205,7 @@ impl PartitionAbsorber {
 
     /// Begins to read a partition at the first record of the window that is asked for, unless it is being read for that window and
     /// has not come too far.
-    fn begin_partition(&mut self, number: i32) -> Result<(), Error> {
+    fn begin_partition(&mut self, number: i32) -> Result<(), SourceError> {
         let Some(partition) = self.partitions.get_mut(&number) else {
             return Ok(());
         };
@@ -237,7 +237,7 @@ impl PartitionAbsorber {
             backfill_until,
             ..
         } = **asked;
-        let windows = Windows::new(
+        let windows = WindowStore::new(
             self.rules.clone(),
             forms.to_vec(),
             first,
@@ -268,7 +268,7 @@ impl PartitionAbsorber {
     }
 
     /// The partial that was asked for first, if everything before its end was read.
-    fn finished_partial(&mut self, number: i32) -> Result<Option<PartitionPartial>, Error> {
+    fn finished_partial(&mut self, number: i32) -> Result<Option<PartitionPartial>, SourceError> {
         let Some(partition) = self.partitions.get_mut(&number) else {
             return Ok(None);
         };

@@ -8,7 +8,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use bernstream_kafka::broker::close_client;
 use bernstream_kafka::lost_client::LostClientWatch;
-use bernstream_kafka::{Broker, Error, ErrorContext};
+use bernstream_kafka::{Broker, ClusterError, ErrorContext};
 
 /// For how long a member whose partitions were revoked goes on reading them: most come back with the next assignment, and what was
 /// read of them would have to be read again.
@@ -49,7 +49,7 @@ impl GroupMembership {
         topic: &str,
         group: &str,
         member: Option<&str>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClusterError> {
         let mut settings = vec![("group.id", group.to_owned())];
         settings.extend(member.map(|member| ("group.instance.id", member.to_owned())));
         Ok(GroupMembership {
@@ -69,7 +69,7 @@ impl GroupMembership {
     /// # Errors
     ///
     /// If the group refuses the member, or another process has joined under its name.
-    pub fn changed_partitions(&mut self) -> Result<Option<&BTreeSet<i32>>, Error> {
+    pub fn changed_partitions(&mut self) -> Result<Option<&BTreeSet<i32>>, ClusterError> {
         while let Some(polled) = self.consumer.poll(Duration::ZERO) {
             match polled {
                 Err(error @ KafkaError::MessageConsumptionFatal(_)) => {

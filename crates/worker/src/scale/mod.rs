@@ -18,7 +18,7 @@ mod wire;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use self::absorber::{Absorber, AbsorberIdentity, ReadSettings, Reads};
+pub use self::absorber::{Absorber, AbsorberIdentity, ChoiceReader, ReadSettings};
 pub use self::absorbing::{AbsorbingStep, PartitionAbsorber, PartitionPartial};
 pub use self::announcement::WindowAnnouncement;
 pub use self::collected::{AddedPiece, CollectedPartials};

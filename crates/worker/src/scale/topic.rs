@@ -20,10 +20,10 @@ use super::wire::{
 use bernstream_kafka::broker::{REQUEST_TIMEOUT, close_client};
 use bernstream_kafka::check::topic_setting;
 use bernstream_kafka::lost_client::LostClientWatch;
-use bernstream_kafka::producer::{Producer, Record};
+use bernstream_kafka::producer::{Producer, ProducerRecord};
 use bernstream_kafka::topic;
-use bernstream_kafka::topic::Topic;
-use bernstream_kafka::{Broker, Error, ErrorContext};
+use bernstream_kafka::topic::TopicMetadata;
+use bernstream_kafka::{Broker, ClusterError, ErrorContext};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::{Timestamp, format_duration};
 
@@ -95,7 +95,7 @@ impl ScaleTopic {
         broker: &Broker,
         like: &str,
         keys: ScaleKeys,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClusterError> {
         ScaleTopic::open(params, broker, like, keys, TopicSide::Worker)
     }
 
@@ -109,7 +109,7 @@ impl ScaleTopic {
         broker: &Broker,
         like: &str,
         keys: ScaleKeys,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClusterError> {
         ScaleTopic::open(params, broker, like, keys, TopicSide::Absorber)
     }
 
@@ -119,7 +119,7 @@ impl ScaleTopic {
         like: &str,
         keys: ScaleKeys,
         side: TopicSide,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClusterError> {
         let name = &params.topic;
         check_or_create(broker, name, like)?;
         let consumer = broker
@@ -295,7 +295,7 @@ impl ScaleTopic {
 }
 
 /// Warns of settings under which the topic does not work well; creates it if there is none, with as many replicas as topic `like`.
-fn check_or_create(broker: &Broker, name: &str, like: &str) -> Result<(), Error> {
+fn check_or_create(broker: &Broker, name: &str, like: &str) -> Result<(), ClusterError> {
     match topic::describe_topic(broker, name) {
         Ok(topic) => {
             if let Some(most) = message_limit_below(&topic) {
@@ -311,7 +311,7 @@ fn check_or_create(broker: &Broker, name: &str, like: &str) -> Result<(), Error>
                 );
             }
         }
-        Err(Error::NoTopic { .. }) => {
+        Err(ClusterError::NoTopic { .. }) => {
             let replicas = topic::replica_count(broker, like)?;
             let created = topic::create_topic(broker, name, PARTITIONS, replicas, &SETTINGS);
             // Another process may have been faster.
@@ -377,10 +377,10 @@ fn start_sending(params: &ScaleParams, broker: &Broker) -> SyncSender<OutgoingMe
         tracing::dispatcher::with_default(&log, || {
             let mut producer = Producer::sending_once(broker, topic.clone());
             for OutgoingMessage { partition, payload } in queue {
-                let record = Record {
+                let record = ProducerRecord {
                     partition: Some(partition),
                     payload: &payload,
-                    ..Record::default()
+                    ..ProducerRecord::default()
                 };
                 let Err(error) = producer.send(record) else {
                     continue;
@@ -410,7 +410,7 @@ fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
 }
 
 /// Returns whether a topic takes batches that unfold: what sends a small one can then fill the memory of whoever reads.
-pub fn takes_compressed(topic: &Topic) -> bool {
+pub fn takes_compressed(topic: &TopicMetadata) -> bool {
     !matches!(
         topic_setting(topic, "compression.type"),
         "uncompressed" | ""
@@ -418,7 +418,7 @@ pub fn takes_compressed(topic: &Topic) -> bool {
 }
 
 /// The most bytes of a message that a topic takes, where a piece of a partial can be longer.
-pub fn message_limit_below(topic: &Topic) -> Option<u64> {
+pub fn message_limit_below(topic: &TopicMetadata) -> Option<u64> {
     topic_setting(topic, "max.message.bytes")
         .parse()
         .ok()
@@ -432,7 +432,7 @@ mod tests {
     use rdkafka::mocking::MockCluster;
 
     use super::*;
-    use bernstream_ledger::sealing::Secret;
+    use bernstream_ledger::sealing::KeyFileSecret;
 
     #[test]
     fn what_comes_before_a_client_is_replaced_is_read_by_the_next() {
@@ -447,7 +447,7 @@ mod tests {
             most: 0,
             is_for_operators: false,
         };
-        let keys = ScaleKeys::new(&Secret::new([1; 32]));
+        let keys = ScaleKeys::new(&KeyFileSecret::new([1; 32]));
         let mut topic = ScaleTopic::of_worker(&params, &broker, "scale", keys.clone()).unwrap();
         let partial = PartitionPartial {
             name: String::new(),
@@ -462,10 +462,10 @@ mod tests {
         let mut producer = Producer::new(broker, params.topic);
         let mut send = || {
             producer
-                .send(Record {
+                .send(ProducerRecord {
                     partition: Some(1),
                     payload: &piece,
-                    ..Record::default()
+                    ..ProducerRecord::default()
                 })
                 .unwrap()
         };
@@ -490,7 +490,7 @@ mod tests {
     fn that_a_partial_is_too_long_is_told_to_operators_only() {
         let too_long = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
         let refused = KafkaError::MessageProduction(RDKafkaErrorCode::TopicAuthorizationFailed);
-        let keys = ScaleKeys::new(&Secret::new([1; 32]));
+        let keys = ScaleKeys::new(&KeyFileSecret::new([1; 32]));
         let partial = PartitionPartial {
             name: String::new(),
             partition: 0,

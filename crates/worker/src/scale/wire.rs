@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::absorbing::PartitionPartial;
 use super::announcement::{WindowAnnouncement, to_hex};
-use bernstream_ledger::sealing::{Key, Secret};
+use bernstream_ledger::sealing::{KeyFileSecret, SealingKey};
 use bernstream_synopsis::clock::Timestamp;
 
 /// The bytes of a partial that one message holds: with what is around it, less than brokers take by default.
@@ -113,12 +113,12 @@ impl PartialPiece {
 /// One key for each purpose.
 #[derive(Clone, Debug)]
 pub struct ScaleKeys {
-    announcements: Key,
-    partials: Key,
+    announcements: SealingKey,
+    partials: SealingKey,
 }
 
 impl ScaleKeys {
-    pub fn new(secret: &Secret) -> Self {
+    pub fn new(secret: &KeyFileSecret) -> Self {
         ScaleKeys {
             announcements: secret.key("scale announcements"),
             partials: secret.key("scale partials"),
@@ -179,7 +179,7 @@ impl ScaleKeys {
 }
 
 /// The bytes `clear`, and behind them `text`, which is sealed with them.
-fn sealed_behind(clear: &[u8], key: &Key, text: &[u8]) -> Option<Vec<u8>> {
+fn sealed_behind(clear: &[u8], key: &SealingKey, text: &[u8]) -> Option<Vec<u8>> {
     let sealed = key.seal(clear, text)?;
     Some([clear, &sealed].concat())
 }
@@ -233,7 +233,7 @@ mod tests {
         let ScaleKeys {
             announcements,
             partials,
-        } = ScaleKeys::new(&Secret::new([1; 32]));
+        } = ScaleKeys::new(&KeyFileSecret::new([1; 32]));
         let sealed = announcements.seal(b"a", b"text").unwrap();
         assert_eq!(
             announcements.open(b"a", &sealed).as_deref(),

@@ -1,104 +1,104 @@
 //! When an exclusion applies.
 
-use crate::settings::{Input, Period, Settings, Unit};
+use crate::settings::{InputParams, Period, PrivacyUnit, WorkerSettings};
 use bernstream_kafka::ordered::PowerLoss;
-use bernstream_kafka::sink::Output;
+use bernstream_kafka::sink::OutputParams;
 use bernstream_kafka::source;
-use bernstream_kafka::source::kafka::OnBadMessage;
+use bernstream_kafka::source::kafka::BadMessageRule;
 use bernstream_release::window::accumulator::AccumulatorSpec;
 use bernstream_synopsis::Adjacency;
-use bernstream_synopsis::description::Definition;
+use bernstream_synopsis::description::PrivacyDefinition;
 use bernstream_worker::metrics::MetricsDetail;
 
-pub fn always_applies(_: &Settings) -> bool {
+pub fn always_applies(_: &WorkerSettings) -> bool {
     true
 }
 
 /// The settings of the input topic; none for files.
-pub fn kafka_input(settings: &Settings) -> Option<&source::kafka::Params> {
+pub fn kafka_input(settings: &WorkerSettings) -> Option<&source::kafka::KafkaSourceParams> {
     match &settings.input {
-        Input::Kafka(kafka) => Some(kafka),
-        Input::Files(_) => None,
+        InputParams::Kafka(kafka) => Some(kafka),
+        InputParams::Files(_) => None,
     }
 }
 
-pub fn reads_a_topic(settings: &Settings) -> bool {
+pub fn reads_a_topic(settings: &WorkerSettings) -> bool {
     kafka_input(settings).is_some()
 }
 
-pub fn reads_files(settings: &Settings) -> bool {
+pub fn reads_files(settings: &WorkerSettings) -> bool {
     kafka_input(settings).is_none()
 }
 
-pub fn trusts_producers(settings: &Settings) -> bool {
+pub fn trusts_producers(settings: &WorkerSettings) -> bool {
     kafka_input(settings).is_some_and(|kafka| kafka.trust_producer_time)
 }
 
-pub fn relies_on_brokers_clocks(settings: &Settings) -> bool {
+pub fn relies_on_brokers_clocks(settings: &WorkerSettings) -> bool {
     kafka_input(settings).is_some_and(|kafka| !kafka.trust_producer_time)
 }
 
-pub fn skips_messages(settings: &Settings) -> bool {
+pub fn skips_messages(settings: &WorkerSettings) -> bool {
     kafka_input(settings)
-        .is_some_and(|kafka| kafka.on_bad_message == OnBadMessage::Skip || !kafka.skip.is_empty())
+        .is_some_and(|kafka| kafka.on_bad_message == BadMessageRule::Skip || !kafka.skip.is_empty())
 }
 
-pub fn accepts_loss(settings: &Settings) -> bool {
+pub fn accepts_loss(settings: &WorkerSettings) -> bool {
     kafka_input(settings).is_some_and(|kafka| !kafka.lost.is_empty())
 }
 
-pub fn asks_a_registry(settings: &Settings) -> bool {
+pub fn asks_a_registry(settings: &WorkerSettings) -> bool {
     settings.registry.is_some()
 }
 
-pub fn uses_brokers(settings: &Settings) -> bool {
-    reads_a_topic(settings) || matches!(settings.output, Output::Kafka { .. })
+pub fn uses_brokers(settings: &WorkerSettings) -> bool {
+    reads_a_topic(settings) || matches!(settings.output, OutputParams::Kafka { .. })
 }
 
 /// Claims are acknowledged before they are on the disks of brokers.
-pub fn does_not_flush(settings: &Settings) -> bool {
-    matches!(&settings.output, Output::Kafka { witness, .. } if witness.power_loss == PowerLoss::Separately)
+pub fn does_not_flush(settings: &WorkerSettings) -> bool {
+    matches!(&settings.output, OutputParams::Kafka { witness, .. } if witness.power_loss == PowerLoss::Separately)
 }
 
 /// A function of kept records is solved for, which takes a time that depends on them.
-pub fn solves_for_function(settings: &Settings) -> bool {
+pub fn solves_for_function(settings: &WorkerSettings) -> bool {
     settings.releases.iter().any(|release| {
         let accumulator = release.function.target.accumulator();
         matches!(accumulator, AccumulatorSpec::Records { .. })
     })
 }
 
-pub fn protects_records(settings: &Settings) -> bool {
-    settings.privacy.unit == Unit::Record
+pub fn protects_records(settings: &WorkerSettings) -> bool {
+    settings.privacy.unit == PrivacyUnit::Record
 }
 
-pub fn renews_for_users(settings: &Settings) -> bool {
+pub fn renews_for_users(settings: &WorkerSettings) -> bool {
     matches!(
         settings.privacy.unit,
-        Unit::User {
+        PrivacyUnit::User {
             per: Period::Every(_),
             ..
         }
     )
 }
 
-pub fn hides_values_only(settings: &Settings) -> bool {
+pub fn hides_values_only(settings: &WorkerSettings) -> bool {
     matches!(settings.privacy.adjacency, Adjacency::ReplaceOne)
 }
 
-pub fn is_random(settings: &Settings) -> bool {
-    matches!(settings.privacy.definition, Definition::Random(_))
+pub fn is_random(settings: &WorkerSettings) -> bool {
+    matches!(settings.privacy.definition, PrivacyDefinition::Random(_))
 }
 
-pub fn has_no_shared_budget(settings: &Settings) -> bool {
+pub fn has_no_shared_budget(settings: &WorkerSettings) -> bool {
     settings.privacy.budget.is_none()
 }
 
-pub fn shares_a_budget(settings: &Settings) -> bool {
+pub fn shares_a_budget(settings: &WorkerSettings) -> bool {
     settings.privacy.budget.is_some()
 }
 
-pub fn shows_operators(settings: &Settings) -> bool {
+pub fn shows_operators(settings: &WorkerSettings) -> bool {
     settings.detail == MetricsDetail::Operator
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn only_functions_that_are_solved_for_show_how_long_that_took() {
-        let shows = |text: &str| solves_for_function(&Settings::parse(text, "test").unwrap());
+        let shows = |text: &str| solves_for_function(&WorkerSettings::parse(text, "test").unwrap());
         assert!(!shows(USERS));
         let (before, _) = USERS.split_once("[release.density]").unwrap();
         let (_, after) = USERS.split_once("[output.kafka]").unwrap();
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn brokers_that_never_lose_power_together_are_a_condition_that_every_synopsis_states() {
         let says = |text: &str| {
-            let settings = Settings::parse(text, "test").unwrap();
+            let settings = WorkerSettings::parse(text, "test").unwrap();
             not_protected(&settings)
                 .iter()
                 .any(|line| line.contains("losing power at once"))

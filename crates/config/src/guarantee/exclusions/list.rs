@@ -1,7 +1,7 @@
 //! The list itself. An entry is added here and nowhere else: `tests/it/not_protected.rs` says how README and the page are written anew.
 
 use crate::guarantee::exclusions::conditions;
-use crate::settings::Settings;
+use crate::settings::WorkerSettings;
 
 /// One thing that the guarantee does not protect.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub struct Exclusion {
     /// The configurations that it applies to, in words.
     pub applies_to: &'static str,
     /// Returns whether it applies.
-    pub applies: fn(&Settings) -> bool,
+    pub applies: fn(&WorkerSettings) -> bool,
     /// The clause that `check` and synopses print. `{name}` stands for a value of the configuration.
     pub clause: &'static str,
     /// The text of the page, in Markdown.

@@ -1,8 +1,8 @@
 //! A witness that takes claims only while the ledger's share holds.
 
 use super::topic::BudgetTopic;
-use bernstream_ledger::budget::entry::Holder;
-use bernstream_ledger::budget::error::Error;
+use bernstream_ledger::budget::entry::ShareHolder;
+use bernstream_ledger::budget::error::BudgetError;
 use bernstream_ledger::budget::fold::ActiveShare;
 use bernstream_ledger::chain::Head;
 use bernstream_ledger::witness;
@@ -15,11 +15,11 @@ use bernstream_ledger::witness::{StrayCounts, Witness, WitnessClaim};
 pub struct GuardedWitness {
     witness: Box<dyn Witness + Send>,
     topic: BudgetTopic,
-    holder: Holder,
+    holder: ShareHolder,
 }
 
 impl GuardedWitness {
-    pub fn new(witness: Box<dyn Witness + Send>, topic: BudgetTopic, holder: Holder) -> Self {
+    pub fn new(witness: Box<dyn Witness + Send>, topic: BudgetTopic, holder: ShareHolder) -> Self {
         GuardedWitness {
             witness,
             topic,
@@ -29,18 +29,18 @@ impl GuardedWitness {
 }
 
 impl Witness for GuardedWitness {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, witness::WitnessError> {
         self.witness.read()
     }
 
-    fn identity(&mut self) -> Result<String, witness::Error> {
+    fn identity(&mut self) -> Result<String, witness::WitnessError> {
         self.witness.identity()
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), witness::WitnessError> {
         let held = current_share(&mut self.topic, &self.holder)?;
         if let Some(until) = held.until.filter(|until| claim.last_block_end > *until) {
-            return Err(Error::Ended {
+            return Err(BudgetError::Ended {
                 name: self.topic.name().to_owned(),
                 until,
             }
@@ -70,9 +70,12 @@ impl Witness for GuardedWitness {
 /// # Errors
 ///
 /// [`Error::Unheld`] if the topic does not know it, or if it cannot be read.
-pub fn current_share(topic: &mut BudgetTopic, holder: &Holder) -> Result<ActiveShare, Error> {
+pub fn current_share(
+    topic: &mut BudgetTopic,
+    holder: &ShareHolder,
+) -> Result<ActiveShare, BudgetError> {
     let held = topic.read_shares()?.share_of(holder).cloned();
-    held.ok_or_else(|| Error::Unheld {
+    held.ok_or_else(|| BudgetError::Unheld {
         name: topic.name().to_owned(),
     })
 }

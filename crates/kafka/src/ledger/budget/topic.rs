@@ -2,15 +2,15 @@
 
 use crate::ordered;
 use crate::ordered::OrderedTopic;
-use crate::topic::Topic;
-use bernstream_ledger::budget::entry::{End, Holder, Record};
-use bernstream_ledger::budget::error::Error;
-use bernstream_ledger::budget::fold::{Rejection, Shares};
+use crate::topic::TopicMetadata;
+use bernstream_ledger::budget::entry::{BudgetRecord, ShareEnd, ShareHolder};
+use bernstream_ledger::budget::error::BudgetError;
+use bernstream_ledger::budget::fold::{BudgetShares, RecordRejection};
 use bernstream_ledger::budget::join::{JoinStep, WantedShare, next_step};
-use bernstream_ledger::fault::Fault;
+use bernstream_ledger::fault::TopicFault;
 use bernstream_synopsis::clock::Timestamp;
 
-pub use crate::ordered::Params;
+pub use crate::ordered::OrderedTopicParams;
 
 /// Number of times that an entry is tried which others make void.
 const TRIES: usize = 10;
@@ -22,9 +22,9 @@ pub struct BudgetTopic {
     id: String,
     /// Its end when it was last read.
     end: i64,
-    shares: Shares,
+    shares: BudgetShares,
     /// The records that changed nothing: their offsets, and why.
-    void: Vec<(i64, Rejection)>,
+    void: Vec<(i64, RecordRejection)>,
 }
 
 impl BudgetTopic {
@@ -33,17 +33,17 @@ impl BudgetTopic {
     /// # Errors
     ///
     /// If the topic is missing, is not set up as it must be, or cannot be reached.
-    pub fn open(params: &Params) -> Result<Self, Error> {
+    pub fn open(params: &OrderedTopicParams) -> Result<Self, BudgetError> {
         let topic = OrderedTopic::open(params, "bernstream-budget")
-            .map_err(|fault| Error::from_fault(&params.topic, fault))?;
+            .map_err(|fault| BudgetError::from_fault(&params.topic, fault))?;
         let id = topic
             .topic_id()
-            .map_err(|fault| Error::from_fault(&params.topic, fault))?;
+            .map_err(|fault| BudgetError::from_fault(&params.topic, fault))?;
         Ok(BudgetTopic {
             topic,
             id,
             end: 0,
-            shares: Shares::default(),
+            shares: BudgetShares::default(),
             void: Vec::new(),
         })
     }
@@ -53,9 +53,9 @@ impl BudgetTopic {
     /// # Errors
     ///
     /// If the cluster cannot be reached or refuses.
-    pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
+    pub fn create(params: &OrderedTopicParams, replication: i32) -> Result<(), BudgetError> {
         ordered::create_topic(params, replication)
-            .map_err(|fault| Error::from_fault(&params.topic, fault))
+            .map_err(|fault| BudgetError::from_fault(&params.topic, fault))
     }
 
     pub fn name(&self) -> &str {
@@ -67,7 +67,7 @@ impl BudgetTopic {
     }
 
     /// The records that were read and changed nothing.
-    pub fn void_records(&self) -> &[(i64, Rejection)] {
+    pub fn void_records(&self) -> &[(i64, RecordRejection)] {
         &self.void
     }
 
@@ -75,7 +75,7 @@ impl BudgetTopic {
     pub fn count_strays(&self) -> u64 {
         self.void
             .iter()
-            .filter(|(_, void)| *void == Rejection::Stray)
+            .filter(|(_, void)| *void == RecordRejection::Stray)
             .count() as u64
     }
 
@@ -87,7 +87,7 @@ impl BudgetTopic {
     /// # Errors
     ///
     /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one of another version.
-    pub fn read_shares(&mut self) -> Result<&Shares, Error> {
+    pub fn read_shares(&mut self) -> Result<&BudgetShares, BudgetError> {
         let end = self
             .topic
             .end_offset()
@@ -97,33 +97,33 @@ impl BudgetTopic {
             .topic_id()
             .map_err(|fault| self.budget_error(fault))?;
         if id != self.id {
-            return Err(Error::Remade {
+            return Err(BudgetError::Remade {
                 name: self.name().to_owned(),
             });
         }
         if end < self.end {
-            return Err(Error::Shorter {
+            return Err(BudgetError::Shorter {
                 name: self.name().to_owned(),
             });
         }
         self.end = end;
         self.topic.start_at(0);
-        self.shares = Shares::default();
+        self.shares = BudgetShares::default();
         self.void.clear();
         loop {
             let read = self.topic.read_record(end);
             let Some(stored) = read.map_err(|fault| self.budget_error(fault))? else {
                 return Ok(&self.shares);
             };
-            let taken = match Record::decode(&stored.payload) {
+            let taken = match BudgetRecord::decode(&stored.payload) {
                 Some(record) => self.shares.apply_record(record),
                 // It may be a share.
-                None if Record::is_of_another_version(&stored.payload) => {
-                    return Err(Error::OfAnotherVersion {
+                None if BudgetRecord::is_of_another_version(&stored.payload) => {
+                    return Err(BudgetError::OfAnotherVersion {
                         name: self.name().to_owned(),
                     });
                 }
-                None => Err(Rejection::Stray),
+                None => Err(RecordRejection::Stray),
             };
             if let Err(void) = taken {
                 self.void.push((stored.offset, void));
@@ -138,18 +138,18 @@ impl BudgetTopic {
     ///
     /// If the share does not fit, or if the topic cannot be read or written: after a transient error the entry may be there, and the
     /// next call finds it.
-    pub fn join(&mut self, wanted: &WantedShare) -> Result<(Holder, Timestamp), Error> {
+    pub fn join(&mut self, wanted: &WantedShare) -> Result<(ShareHolder, Timestamp), BudgetError> {
         let mut ours = None;
         for _ in 0..TRIES {
             match next_step(self.read_shares()?, wanted, ours.as_ref())? {
                 JoinStep::Begin { holder, from } => return Ok((holder, from)),
                 JoinStep::Write(entry) => {
-                    self.append_record(&Record::Share(entry.clone()))?;
+                    self.append_record(&BudgetRecord::Share(entry.clone()))?;
                     ours = Some(entry.holder);
                 }
             }
         }
-        Err(Error::Busy {
+        Err(BudgetError::Busy {
             name: self.name().to_owned(),
         })
     }
@@ -159,7 +159,7 @@ impl BudgetTopic {
     /// # Errors
     ///
     /// [`Error::TakenOver`] by a newer ledger; or if the topic cannot be read or written, or does not know the share.
-    pub fn end(&mut self, holder: &Holder, from: Timestamp) -> Result<Timestamp, Error> {
+    pub fn end(&mut self, holder: &ShareHolder, from: Timestamp) -> Result<Timestamp, BudgetError> {
         for _ in 0..TRIES {
             let shares = self.read_shares()?;
             let held = shares.share_of(holder).cloned();
@@ -167,12 +167,12 @@ impl BudgetTopic {
                 .newest_of(&holder.owner)
                 .map(|newest| newest.entry.clone());
             let Some(held) = held else {
-                return Err(Error::Unheld {
+                return Err(BudgetError::Unheld {
                     name: self.name().to_owned(),
                 });
             };
             let Some(until) = held.until else {
-                self.append_record(&Record::End(End {
+                self.append_record(&BudgetRecord::End(ShareEnd {
                     holder: holder.clone(),
                     from,
                 }))?;
@@ -182,7 +182,7 @@ impl BudgetTopic {
                 && newest.holder != *holder
                 && newest.from <= until
             {
-                return Err(Error::TakenOver {
+                return Err(BudgetError::TakenOver {
                     name: self.name().to_owned(),
                     generation: newest.holder.generation,
                     from: newest.from,
@@ -190,18 +190,18 @@ impl BudgetTopic {
             }
             return Ok(until);
         }
-        Err(Error::Busy {
+        Err(BudgetError::Busy {
             name: self.name().to_owned(),
         })
     }
 
-    fn append_record(&mut self, record: &Record) -> Result<(), Error> {
+    fn append_record(&mut self, record: &BudgetRecord) -> Result<(), BudgetError> {
         let written = self.topic.append_record(record.encode().as_bytes());
         written.map_err(|fault| self.budget_error(fault))
     }
 
-    fn budget_error(&self, fault: Fault) -> Error {
-        Error::from_fault(self.name(), fault)
+    fn budget_error(&self, fault: TopicFault) -> BudgetError {
+        BudgetError::from_fault(self.name(), fault)
     }
 }
 
@@ -210,6 +210,7 @@ impl BudgetTopic {
 /// # Errors
 ///
 /// If it has not the one partition or not the settings of a budget.
-pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
-    ordered::check_topic(params, topic).map_err(|fault| Error::from_fault(&params.topic, fault))
+pub fn check_topic(params: &OrderedTopicParams, topic: &TopicMetadata) -> Result<(), BudgetError> {
+    ordered::check_topic(params, topic)
+        .map_err(|fault| BudgetError::from_fault(&params.topic, fault))
 }

@@ -3,6 +3,6 @@
 mod topic;
 
 pub use self::topic::KafkaLog;
-pub use self::topic::Params;
+pub use self::topic::KafkaLogParams;
 pub use self::topic::check_topic;
 pub use self::topic::open_log;

@@ -10,13 +10,13 @@ use rdkafka::message::Message;
 
 use crate::broker;
 use crate::broker::{REQUEST_TIMEOUT, close_client};
-use crate::producer::{Producer, Record};
+use crate::producer::{Producer, ProducerRecord};
 use crate::topic;
-use crate::topic::Topic;
+use crate::topic::TopicMetadata;
 use crate::{ErrorContext, MetadataClient, offsets, ordered};
-use bernstream_ledger::log::error::Error;
-use bernstream_ledger::log::key::Key;
-use bernstream_ledger::log::place::{Log, Reader};
+use bernstream_ledger::log::error::LedgerLogError;
+use bernstream_ledger::log::key::LogKey;
+use bernstream_ledger::log::place::{Log, LogReader};
 use bernstream_ledger::log::upkeep::LedgerLog;
 use bernstream_ledger::sealing;
 
@@ -29,13 +29,13 @@ const BATCH: usize = 512;
 const WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
-pub struct Params {
+pub struct KafkaLogParams {
     /// The topic, which loses no record, as a witness.
-    pub records: ordered::Params,
+    pub records: ordered::OrderedTopicParams,
     pub key_file: PathBuf,
 }
 
-impl Params {
+impl KafkaLogParams {
     /// A warning where everyone can read the key.
     pub fn key_warning(&self) -> Option<String> {
         sealing::key_file_warning(&self.key_file, "the ledger log")
@@ -44,7 +44,7 @@ impl Params {
 
 /// A topic, read by an assigned consumer.
 pub struct KafkaLog {
-    records: ordered::Params,
+    records: ordered::OrderedTopicParams,
     /// Asks about the topic on a connection of its own: on that of the consumer, requests wait for new records.
     inspector: MetadataClient,
     producer: Producer,
@@ -71,14 +71,14 @@ impl KafkaLog {
     /// # Errors
     ///
     /// If the topic is missing, cannot be a log, or cannot be reached.
-    pub fn open(params: &Params) -> Result<Self, Error> {
+    pub fn open(params: &KafkaLogParams) -> Result<Self, LedgerLogError> {
         let records = params.records.clone();
-        let ordered::Params { broker, topic, .. } = &params.records;
+        let ordered::OrderedTopicParams { broker, topic, .. } = &params.records;
         let found = topic::describe_topic(broker, topic)
-            .map_err(|error| Error::from_fault(topic, error.into()))?;
+            .map_err(|error| LedgerLogError::from_fault(topic, error.into()))?;
         check_topic(params, &found)?;
         let inspector = MetadataClient::new(broker, topic)
-            .map_err(|error| Error::from_fault(topic, error.into()))?;
+            .map_err(|error| LedgerLogError::from_fault(topic, error.into()))?;
         let limit = found
             .settings
             .get("max.message.bytes")
@@ -100,31 +100,31 @@ impl KafkaLog {
     /// # Errors
     ///
     /// If the cluster cannot be reached or refuses.
-    pub fn create(params: &Params) -> Result<(), Error> {
+    pub fn create(params: &KafkaLogParams) -> Result<(), LedgerLogError> {
         let made = ordered::create_topic(&params.records, params.records.new_replicas());
-        made.map_err(|fault| Error::from_fault(&params.records.topic, fault))
+        made.map_err(|fault| LedgerLogError::from_fault(&params.records.topic, fault))
     }
 
-    fn failed(&self, error: &KafkaError) -> Error {
+    fn failed(&self, error: &KafkaError) -> LedgerLogError {
         failed(&self.records, error)
     }
 
     /// Begins anew, because another topic is read than before.
-    fn rewind_remade(&mut self) -> Error {
+    fn rewind_remade(&mut self) -> LedgerLogError {
         self.rewind();
-        Error::Anew {
+        LedgerLogError::Anew {
             name: self.records.topic.clone(),
         }
     }
 
     /// The id that the topic has now.
-    fn topic_id(&self) -> Result<String, Error> {
+    fn topic_id(&self) -> Result<String, LedgerLogError> {
         let id = ordered::topic_id(&self.records, &self.inspector);
-        id.map_err(|fault| Error::from_fault(&self.records.topic, fault))
+        id.map_err(|fault| LedgerLogError::from_fault(&self.records.topic, fault))
     }
 
     /// Reads on to `end`.
-    fn read_to(&mut self, end: i64, reader: &mut dyn Reader) -> Result<(), Error> {
+    fn read_to(&mut self, end: i64, reader: &mut dyn LogReader) -> Result<(), LedgerLogError> {
         let Some(LogPosition {
             consumer,
             next,
@@ -144,14 +144,16 @@ impl KafkaLog {
                     reader.take(message.offset(), message.payload().unwrap_or_default());
                     asked = Instant::now();
                 }
-                Some(Err(error)) => return Err(Error::from_fault(topic, records.fault_of(&error))),
+                Some(Err(error)) => {
+                    return Err(LedgerLogError::from_fault(topic, records.fault_of(&error)));
+                }
                 None => {
                     // The client passes over transaction markers.
                     let passed = offsets::passed_offset(topic, consumer)
                         .map_err(|error| failed(records, &error))?;
                     *next = passed.unwrap_or(*next).max(*next);
                     if *next < end && asked.elapsed() > *patience {
-                        return Err(Error::Unavailable {
+                        return Err(LedgerLogError::Unavailable {
                             name: topic.clone(),
                             why: ordered::NO_RECORD.to_owned(),
                         });
@@ -163,7 +165,7 @@ impl KafkaLog {
         if self.topic_id()? == self.id {
             Ok(())
         } else {
-            Err(Error::Anew {
+            Err(LedgerLogError::Anew {
                 name: topic.clone(),
             })
         }
@@ -179,7 +181,7 @@ impl Log for KafkaLog {
         self.largest
     }
 
-    fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
+    fn read(&mut self, reader: &mut dyn LogReader) -> Result<(), LedgerLogError> {
         let topic = &self.records.topic;
         let watermarks = self
             .inspector
@@ -216,17 +218,17 @@ impl Log for KafkaLog {
         close_client(reading);
     }
 
-    fn append(&mut self, records: &[Vec<u8>]) -> Result<(), Error> {
-        let records = records.iter().map(|payload| Record {
+    fn append(&mut self, records: &[Vec<u8>]) -> Result<(), LedgerLogError> {
+        let records = records.iter().map(|payload| ProducerRecord {
             partition: Some(PARTITION),
             payload,
-            ..Record::default()
+            ..ProducerRecord::default()
         });
         let sent = self.producer.send_all(records);
         sent.map_err(|undelivered| self.failed(&undelivered.error))
     }
 
-    fn delete_before(&mut self, offset: i64) -> Result<(), Error> {
+    fn delete_before(&mut self, offset: i64) -> Result<(), LedgerLogError> {
         let broker = &self.records.broker;
         let name = &self.records.topic;
         // What was read is of the topic with this id, and offsets of another one say nothing.
@@ -234,12 +236,12 @@ impl Log for KafkaLog {
             return Err(self.rewind_remade());
         }
         topic::delete_before(broker, name, &BTreeMap::from([(PARTITION, offset)]))
-            .map_err(|error| Error::from_fault(name, error.into()))
+            .map_err(|error| LedgerLogError::from_fault(name, error.into()))
     }
 }
 
-fn failed(records: &ordered::Params, error: &KafkaError) -> Error {
-    Error::from_fault(
+fn failed(records: &ordered::OrderedTopicParams, error: &KafkaError) -> LedgerLogError {
+    LedgerLogError::from_fault(
         &records.topic,
         records.broker.error_about(&records.topic, error).into(),
     )
@@ -250,9 +252,9 @@ fn failed(records: &ordered::Params, error: &KafkaError) -> Error {
 /// # Errors
 ///
 /// If it has not the one partition or not the settings of a log.
-pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
+pub fn check_topic(params: &KafkaLogParams, topic: &TopicMetadata) -> Result<(), LedgerLogError> {
     ordered::check_topic(&params.records, topic)
-        .map_err(|fault| Error::from_fault(&params.records.topic, fault))
+        .map_err(|fault| LedgerLogError::from_fault(&params.records.topic, fault))
 }
 
 /// Reads the key, and checks the topic.
@@ -260,7 +262,7 @@ pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
 /// # Errors
 ///
 /// If the key or the topic cannot be used, or the topic cannot be reached.
-pub fn open_log(params: &Params) -> Result<LedgerLog, Error> {
-    let key = Key::load(&params.key_file)?;
+pub fn open_log(params: &KafkaLogParams) -> Result<LedgerLog, LedgerLogError> {
+    let key = LogKey::load(&params.key_file)?;
     Ok(LedgerLog::new(Box::new(KafkaLog::open(params)?), key))
 }

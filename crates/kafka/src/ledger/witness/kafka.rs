@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use crate::ordered;
 use crate::ordered::{OrderedTopic, StoredRecord};
-use crate::topic::Topic;
+use crate::topic::TopicMetadata;
 use bernstream_ledger::chain::Head;
-use bernstream_ledger::fault::Fault;
+use bernstream_ledger::fault::TopicFault;
 use bernstream_ledger::witness::place::{ClaimPlace, PlaceMemory};
-use bernstream_ledger::witness::{Error, Record, StrayCounts, Witness, WitnessClaim, fold_claim};
+use bernstream_ledger::witness::{
+    StrayCounts, Witness, WitnessClaim, WitnessError, WitnessRecord, fold_claim,
+};
 
-pub use crate::ordered::Params;
+pub use crate::ordered::OrderedTopicParams;
 
 /// After so long without a read brokers may have lost power and been started again, as after what has failed: reading begins with the
 /// accepted record.
@@ -43,7 +45,7 @@ impl KafkaWitness {
     /// # Errors
     ///
     /// If the topic is missing, cannot be a witness, or cannot be reached.
-    pub fn open(params: &Params) -> Result<Self, Error> {
+    pub fn open(params: &OrderedTopicParams) -> Result<Self, WitnessError> {
         let topic = OrderedTopic::open(params, "bernstream-witness")
             .map_err(|fault| witness_error(&params.topic, fault))?;
         let mut witness = KafkaWitness {
@@ -66,7 +68,7 @@ impl KafkaWitness {
     /// # Errors
     ///
     /// If it is there and cannot be read.
-    pub fn with_memory(mut self, path: &Path) -> Result<Self, Error> {
+    pub fn with_memory(mut self, path: &Path) -> Result<Self, WitnessError> {
         let (memory, place) = PlaceMemory::load(path.into(), self.topic.name())?;
         self.memory = Some(memory);
         // A place in another topic says nothing of this one.
@@ -113,7 +115,7 @@ impl KafkaWitness {
     }
 
     /// Reads to the end of the topic.
-    fn read_on(&mut self) -> Result<(), Fault> {
+    fn read_on(&mut self) -> Result<(), TopicFault> {
         let end = self.topic.end_offset()?;
         // The accepted record is read again, the others were read.
         let next = self.topic.next_offset();
@@ -123,7 +125,7 @@ impl KafkaWitness {
             next + 1
         };
         if end < read {
-            return Err(Fault::Cut);
+            return Err(TopicFault::Cut);
         }
         while let Some(stored) = self.topic.read_record(end)? {
             self.fold_record(&stored)?;
@@ -132,7 +134,7 @@ impl KafkaWitness {
     }
 
     /// Keeps the accepted record, and what may be lost, in the file.
-    fn save_place(&mut self) -> Result<(), Error> {
+    fn save_place(&mut self) -> Result<(), WitnessError> {
         let Some(memory) = &mut self.memory else {
             return Ok(());
         };
@@ -156,7 +158,7 @@ impl KafkaWitness {
             Err(error) if self.remembered.is_some() => {
                 let why =
                     format!("the file witness-place beside the ledger cannot be written: {error}");
-                Err(Error::Unavailable {
+                Err(WitnessError::Unavailable {
                     name: self.topic.name().to_owned(),
                     why,
                 })
@@ -170,15 +172,15 @@ impl KafkaWitness {
     ///
     /// One that is no claim counts for nothing, here and for everyone else who reads it: a stray byte, an empty record, what an aborted
     /// transaction has left. What fits into the fold is a claim, whether a transaction has written it or not.
-    fn fold_record(&mut self, stored: &StoredRecord) -> Result<(), Fault> {
+    fn fold_record(&mut self, stored: &StoredRecord) -> Result<(), TopicFault> {
         let place = self.place.as_ref().filter(|_| self.accepted.is_none());
         if place.is_some_and(|place| !is_at_place(stored, place)) {
-            return Err(Fault::Cut);
+            return Err(TopicFault::Cut);
         }
-        let claim = match Record::decode(&stored.payload) {
-            Record::Claim(claim) => claim,
-            Record::OfAnotherVersion => return Err(Fault::OfAnotherVersion),
-            Record::Stray => {
+        let claim = match WitnessRecord::decode(&stored.payload) {
+            WitnessRecord::Claim(claim) => claim,
+            WitnessRecord::OfAnotherVersion => return Err(TopicFault::OfAnotherVersion),
+            WitnessRecord::Stray => {
                 self.strays.insert(stored.offset);
                 return Ok(());
             }
@@ -206,12 +208,12 @@ impl KafkaWitness {
     /// # Errors
     ///
     /// If the cluster cannot be reached or refuses.
-    pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
+    pub fn create(params: &OrderedTopicParams, replication: i32) -> Result<(), WitnessError> {
         ordered::create_topic(params, replication)
             .map_err(|fault| witness_error(&params.topic, fault))
     }
 
-    fn own_error(&self, fault: Fault) -> Error {
+    fn own_error(&self, fault: TopicFault) -> WitnessError {
         witness_error(self.topic.name(), fault)
     }
 }
@@ -225,13 +227,13 @@ fn is_at_place(stored: &StoredRecord, place: &ClaimPlace) -> bool {
 }
 
 impl Witness for KafkaWitness {
-    fn read(&mut self) -> Result<Option<WitnessClaim>, Error> {
+    fn read(&mut self) -> Result<Option<WitnessClaim>, WitnessError> {
         match self.answered.take() {
             Some(answered) if answered.elapsed() <= SILENCE => {}
             _ => self.begin_at_place(),
         }
         match self.read_on() {
-            Err(Fault::Cut) => {
+            Err(TopicFault::Cut) => {
                 // Made anew, it is another witness, which the ledger refuses.
                 if self.identity()? != self.identity {
                     return Ok(self.accepted);
@@ -246,11 +248,11 @@ impl Witness for KafkaWitness {
         Ok(self.accepted)
     }
 
-    fn identity(&mut self) -> Result<String, Error> {
+    fn identity(&mut self) -> Result<String, WitnessError> {
         self.topic.topic_id().map_err(|fault| self.own_error(fault))
     }
 
-    fn append(&mut self, claim: &WitnessClaim) -> Result<(), Error> {
+    fn append(&mut self, claim: &WitnessClaim) -> Result<(), WitnessError> {
         let appended = self.topic.append_record(claim.encode().as_bytes());
         self.answered = self.answered.filter(|_| appended.is_ok());
         appended.map_err(|fault| self.own_error(fault))
@@ -278,29 +280,29 @@ impl Witness for KafkaWitness {
 /// # Errors
 ///
 /// If it has not the one partition or not the settings of a witness.
-pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
+pub fn check_topic(params: &OrderedTopicParams, topic: &TopicMetadata) -> Result<(), WitnessError> {
     ordered::check_topic(params, topic).map_err(|fault| witness_error(&params.topic, fault))
 }
 
-fn witness_error(name: &str, fault: Fault) -> Error {
+fn witness_error(name: &str, fault: TopicFault) -> WitnessError {
     let name = name.to_owned();
     match fault {
-        Fault::Unavailable { why } => Error::Unavailable { name, why },
-        Fault::Refused { why } => Error::Refused { name, why },
-        Fault::Missing => Error::Missing { name },
-        Fault::Damaged { what } => Error::Damaged { name, what },
-        Fault::OfAnotherVersion => Error::OfAnotherVersion { name },
-        Fault::Cut => Error::Unavailable {
+        TopicFault::Unavailable { why } => WitnessError::Unavailable { name, why },
+        TopicFault::Refused { why } => WitnessError::Refused { name, why },
+        TopicFault::Missing => WitnessError::Missing { name },
+        TopicFault::Damaged { what } => WitnessError::Damaged { name, what },
+        TopicFault::OfAnotherVersion => WitnessError::OfAnotherVersion { name },
+        TopicFault::Cut => WitnessError::Unavailable {
             name,
             why: "it was cut while it was read".to_owned(),
         },
-        Fault::Partitions { partitions } => Error::Partitions { name, partitions },
-        Fault::Setting {
+        TopicFault::Partitions { partitions } => WitnessError::Partitions { name, partitions },
+        TopicFault::Setting {
             setting,
             found,
             needed,
             remedy,
-        } => Error::Setting {
+        } => WitnessError::Setting {
             name,
             setting,
             found,

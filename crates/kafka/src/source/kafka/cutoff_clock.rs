@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use crate::broker_clock::{BrokerClock, BrokerTime};
-use crate::source::Error;
+use crate::source::SourceError;
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::{Reminder, ScheduleClock, Timestamp};
 
@@ -19,14 +19,14 @@ const DOUBT: Duration = Duration::from_secs(5);
 /// Says whether a cutoff has passed.
 #[expect(clippy::large_enum_variant, reason = "there is one in a worker")]
 pub(super) enum CutoffClock {
-    Brokers(Brokers),
+    Brokers(BrokerCutoffClock),
     /// Producers stamp their records: no clock of the brokers says whether more will come.
     Worker(fn() -> Timestamp),
 }
 
 /// The brokers' clock. It is asked at each cutoff, and when the worker's clock was set; in between this machine's monotonic
 /// clock goes on from the last answer.
-pub(super) struct Brokers {
+pub(super) struct BrokerCutoffClock {
     clock: BrokerClock,
     worker: fn() -> Timestamp,
     schedule: ScheduleClock,
@@ -41,7 +41,7 @@ pub(super) struct Brokers {
     reminder: Reminder,
 }
 
-impl Brokers {
+impl BrokerCutoffClock {
     /// Asks once.
     ///
     /// # Errors
@@ -51,10 +51,10 @@ impl Brokers {
         mut clock: BrokerClock,
         worker: fn() -> Timestamp,
         schedule: ScheduleClock,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SourceError> {
         let before = worker();
         let last = clock.ask_time()?;
-        let mut brokers = Brokers {
+        let mut brokers = BrokerCutoffClock {
             clock,
             worker,
             schedule,
@@ -74,7 +74,7 @@ impl Brokers {
         self.last
     }
 
-    fn ask_brokers(&mut self) -> Result<(), Error> {
+    fn ask_brokers(&mut self) -> Result<(), SourceError> {
         let before = (self.worker)();
         self.last = self.clock.ask_time()?;
         self.compare_clocks(before);
@@ -164,7 +164,7 @@ impl CutoffClock {
     /// # Errors
     ///
     /// If the brokers do not tell their time.
-    pub fn reached_time(&mut self, wanted: Option<Timestamp>) -> Result<Timestamp, Error> {
+    pub fn reached_time(&mut self, wanted: Option<Timestamp>) -> Result<Timestamp, SourceError> {
         match self {
             CutoffClock::Brokers(brokers) => {
                 if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.is_doubtful()

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 
 use super::cutoff_clock::CutoffClock;
-use super::params::Params;
+use super::params::KafkaSourceParams;
 use super::topic_inspector::TopicInspector;
 use crate::replica_lag;
-use crate::right::Right;
-use crate::source::Error;
-use crate::topic::Topic;
+use crate::right::TopicRight;
+use crate::source::SourceError;
+use crate::topic::TopicMetadata;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::{Reminder, Timestamp};
@@ -41,7 +41,7 @@ struct TrackerState {
     /// The partitions of the topic, as far as anybody has seen them.
     partitions: Vec<i32>,
     /// Why reading must stop.
-    fault: Option<Error>,
+    fault: Option<SourceError>,
     connected: bool,
     /// Since when the brokers owe an answer.
     asked: Option<Instant>,
@@ -50,12 +50,12 @@ struct TrackerState {
 
 /// The state, and a notification of a new cutoff or the end.
 #[derive(Default)]
-struct Shared {
+struct SharedTrackerState {
     state: Mutex<TrackerState>,
     changed: Condvar,
 }
 
-impl Shared {
+impl SharedTrackerState {
     fn lock(&self) -> MutexGuard<'_, TrackerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,7 +96,7 @@ struct KnownEnds {
 }
 
 /// The side of the reading threads.
-pub(super) struct EndOffsetTracker(Arc<Shared>);
+pub(super) struct EndOffsetTracker(Arc<SharedTrackerState>);
 
 impl EndOffsetTracker {
     /// Starts the thread. End offsets are taken once `clock` is `clock_slack` past their cutoff.
@@ -106,11 +106,11 @@ impl EndOffsetTracker {
     /// If the thread cannot be started.
     pub fn start(
         inspector: TopicInspector,
-        topic: &Topic,
-        params: Params,
+        topic: &TopicMetadata,
+        params: KafkaSourceParams,
         stamped_by_broker: bool,
         clock: CutoffClock,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SourceError> {
         let servers = inspector.broker.servers.clone();
         let id = topic.id.clone();
         let state = TrackerState {
@@ -118,7 +118,7 @@ impl EndOffsetTracker {
             partitions: topic.partitions.clone(),
             ..TrackerState::default()
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedTrackerState {
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
@@ -137,7 +137,7 @@ impl EndOffsetTracker {
         std::thread::Builder::new()
             .name("end offsets".to_owned())
             .spawn(move || thread.run())
-            .map_err(|e| crate::Error::Unavailable {
+            .map_err(|e| crate::ClusterError::Unavailable {
                 servers,
                 why: e.to_string(),
             })?;
@@ -199,7 +199,7 @@ impl EndOffsetTracker {
     /// # Errors
     ///
     /// If the topic was created again.
-    pub fn changed_partitions(&self, then: &[i32]) -> Result<Option<String>, Error> {
+    pub fn changed_partitions(&self, then: &[i32]) -> Result<Option<String>, SourceError> {
         let mut state = self.state();
         if let Some(fault) = state.fault.take() {
             return Err(fault);
@@ -231,11 +231,11 @@ struct CheckedTopic {
 
 /// The side of the tracker thread.
 struct TrackerThread {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTrackerState>,
     inspector: TopicInspector,
     id: String,
     slack: Duration,
-    params: Params,
+    params: KafkaSourceParams,
     stamped_by_broker: bool,
     clock: CutoffClock,
     /// Somebody reads. What a worker only opens again and again until everything is there tells nothing.
@@ -266,7 +266,7 @@ impl TrackerThread {
                     }
                     let mut state = self.shared.lock();
                     state.connected = false;
-                    if matches!(error, Error::Recreated { .. }) {
+                    if matches!(error, SourceError::Recreated { .. }) {
                         state.fault = Some(error);
                     }
                     pause = RETRY_PAUSE;
@@ -328,7 +328,7 @@ impl TrackerThread {
         }
     }
 
-    fn check_topic(&mut self, due: &[Timestamp]) -> Result<CheckedTopic, Error> {
+    fn check_topic(&mut self, due: &[Timestamp]) -> Result<CheckedTopic, SourceError> {
         let seen = self.shared.lock().partitions.clone();
         let partitions = self.inspector.partitions(&self.id, seen)?;
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
@@ -352,7 +352,7 @@ impl TrackerThread {
     }
 
     /// The end offsets at `cutoff`. Where brokers stamp messages, none before them is stamped later than [`TAKEN`] and twice the slack after it.
-    fn take_ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
+    fn take_ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, SourceError> {
         let time = cutoff.plus(self.slack);
         let was_late = self.is_late(time, LATE);
         let mut ends = self.inspector.end_offsets(partitions)?;
@@ -370,7 +370,7 @@ impl TrackerThread {
                 }
             }
         } else if self.is_late(time, TAKEN) {
-            return Err(Error::Kafka(crate::Error::Unavailable {
+            return Err(SourceError::Kafka(crate::ClusterError::Unavailable {
                 servers: self.inspector.broker.servers.clone(),
                 why: "the end offsets of the input took a minute".to_owned(),
             }));
@@ -385,13 +385,14 @@ impl TrackerThread {
 }
 
 /// Why brokers that answer do not say what is asked; of those that do not answer readers tell, and of a topic that is another one its error.
-fn refusal_reason(error: &Error) -> Option<String> {
+fn refusal_reason(error: &SourceError) -> Option<String> {
     match error {
-        Error::Kafka(crate::Error::Unavailable { .. }) | Error::Recreated { .. } => None,
+        SourceError::Kafka(crate::ClusterError::Unavailable { .. })
+        | SourceError::Recreated { .. } => None,
         // They say so to a user who may not see it.
-        Error::Kafka(crate::Error::NoTopic { topic, servers }) => Some(format!(
+        SourceError::Kafka(crate::ClusterError::NoTopic { topic, servers }) => Some(format!(
             "kafka at {servers} does not show topic '{topic}' any more: it was deleted, or this user has lost the right {} on it",
-            Right::Read
+            TopicRight::Read
         )),
         error => Some(error.to_string()),
     }
@@ -423,12 +424,12 @@ mod tests {
     fn brokers_that_refuse_are_not_brokers_that_cannot_be_reached() {
         let topic = "in".to_owned();
         let servers = "a:1".to_owned();
-        let no_right = crate::Error::NoRight {
+        let no_right = crate::ClusterError::NoRight {
             topic: topic.clone(),
             servers: servers.clone(),
-            right: Right::Read,
+            right: TopicRight::Read,
         };
-        let missing = crate::Error::NoTopic {
+        let missing = crate::ClusterError::NoTopic {
             topic,
             servers: servers.clone(),
         };
@@ -437,7 +438,7 @@ mod tests {
                 refusal_reason(&error.into()).is_some_and(|why| why.contains("the right Read on"))
             );
         }
-        let silent = crate::Error::Unavailable {
+        let silent = crate::ClusterError::Unavailable {
             servers,
             why: String::new(),
         };

@@ -22,14 +22,14 @@ use std::time::Duration;
 
 use rdkafka::error::KafkaError;
 
-use self::cutoff_clock::{Brokers, CutoffClock};
+use self::cutoff_clock::{BrokerCutoffClock, CutoffClock};
 use self::end_offset_tracker::{EndOffsetTracker, TAKEN};
 use self::params::is_stamped_by_broker;
-pub use self::params::{Lost, OnBadMessage, Params, check_topic};
-use self::partition_consumer::{Partition, PartitionConsumer, ReadOutcome};
-use self::records::Records;
-pub use self::sample::{Sample, sample_topic};
-use self::share::Share;
+pub use self::params::{BadMessageRule, KafkaSourceParams, LostOffsets, check_topic};
+use self::partition_consumer::{PartitionConsumer, PartitionProgress, ReadOutcome};
+use self::records::MessageRecords;
+pub use self::sample::{TopicSample, sample_topic};
+use self::share::PartitionShare;
 pub use self::stamps::{OlderStamps, older_stamps};
 use self::start::{PartitionFacts, start_offset};
 pub use self::stretches::PartitionRanges;
@@ -38,11 +38,11 @@ use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 
 use crate::broker::close_client;
 use crate::broker_clock::{BrokerClock, BrokerTime};
-use crate::source::{Error, Event, Source, Told};
+use crate::source::{RecordSource, RedactedReason, SourceError, SourceEvent};
 use crate::topic;
-use crate::topic::Topic;
+use crate::topic::TopicMetadata;
 use bernstream_release::source::Columns;
-use bernstream_synopsis::{Positions, Recorded};
+use bernstream_synopsis::{Positions, RecordedPositions};
 
 /// The wait for records where the end offsets of a window may be known at any moment.
 const ENDS: Duration = Duration::from_millis(5);
@@ -50,10 +50,10 @@ const ENDS: Duration = Duration::from_millis(5);
 const MOST_LISTED: i64 = 1_000;
 
 /// A topic as a source, or the share of its partitions that one of several readers reads.
-pub struct Kafka {
-    params: Params,
+pub struct KafkaSource {
+    params: KafkaSourceParams,
     columns: Columns,
-    topic: Topic,
+    topic: TopicMetadata,
     stamped_by_broker: bool,
     clock: fn() -> Timestamp,
     schedule: ScheduleClock,
@@ -62,7 +62,7 @@ pub struct Kafka {
     /// These two serve all readers.
     inspector: Arc<TopicInspector>,
     tracker: Arc<EndOffsetTracker>,
-    share: Share,
+    share: PartitionShare,
     /// All partitions that the topic had when reading began.
     partitions: Vec<i32>,
     consumer: Option<PartitionConsumer>,
@@ -70,17 +70,21 @@ pub struct Kafka {
     lists_broken: bool,
 }
 
-impl Kafka {
+impl KafkaSource {
     /// Connects and checks the topic. Reading starts with [`Source::rewind`].
     ///
     /// # Errors
     ///
     /// If the topic does not exist, is compacted, has untrusted timestamps, if the clock topic is not one, if a type that records
     /// need is not declared, or if the cluster does not answer or refuses.
-    pub fn open(params: Params, columns: Columns, clock: fn() -> Timestamp) -> Result<Self, Error> {
+    pub fn open(
+        params: KafkaSourceParams,
+        columns: Columns,
+        clock: fn() -> Timestamp,
+    ) -> Result<Self, SourceError> {
         let topic = topic::describe_topic(&params.broker, &params.topic)?;
         check_topic(&params, &topic)?;
-        Records::new(&params.format, &columns)?;
+        MessageRecords::new(&params.format, &columns)?;
         let stamped_by_broker = is_stamped_by_broker(&topic);
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
         let schedule = ScheduleClock::new(clock);
@@ -89,7 +93,7 @@ impl Kafka {
             CutoffClock::Worker(clock)
         } else {
             let brokers = BrokerClock::open(&params.broker, &params.clock, &params.topic)?;
-            let brokers = Brokers::new(brokers, clock, schedule.clone())?;
+            let brokers = BrokerCutoffClock::new(brokers, clock, schedule.clone())?;
             opened = Some(brokers.last());
             CutoffClock::Brokers(brokers)
         };
@@ -101,7 +105,7 @@ impl Kafka {
             cutoffs,
         )?;
         let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
-        Ok(Kafka {
+        Ok(KafkaSource {
             params,
             columns,
             topic,
@@ -111,7 +115,7 @@ impl Kafka {
             opened,
             inspector,
             tracker: Arc::new(tracker),
-            share: Share::ALL,
+            share: PartitionShare::ALL,
             partitions: Vec::new(),
             consumer: None,
             lists_broken: false,
@@ -122,7 +126,7 @@ impl Kafka {
     /// the input: for operators.
     #[must_use]
     pub fn listing_broken(self, lists_broken: bool) -> Self {
-        Kafka {
+        KafkaSource {
             lists_broken,
             ..self
         }
@@ -130,11 +134,11 @@ impl Kafka {
 
     /// This topic for as many readers as the parameters say, but no more than it has partitions now. Together they read all of
     /// it, and partitions that are added later as well.
-    pub fn shared_readers(self) -> Vec<Kafka> {
+    pub fn shared_readers(self) -> Vec<KafkaSource> {
         let readers = self.params.readers_of(self.topic.partitions.len());
         let mut shared = Vec::new();
-        for share in Share::each(readers) {
-            shared.push(Kafka {
+        for share in PartitionShare::each(readers) {
+            shared.push(KafkaSource {
                 params: self.params.clone(),
                 columns: self.columns.clone(),
                 topic: self.topic.clone(),
@@ -151,17 +155,17 @@ impl Kafka {
     }
 
     /// The topic as it was when opened.
-    pub fn topic(&self) -> &Topic {
+    pub fn topic(&self) -> &TopicMetadata {
         &self.topic
     }
 
     /// Adds to why a partition has stopped what else is broken, where it has just done so.
-    fn stuck_event(&mut self, why: Told) -> Event {
+    fn stuck_event(&mut self, why: RedactedReason) -> SourceEvent {
         let Some(consumer) = &mut self.consumer else {
-            return Event::Stuck { why };
+            return SourceEvent::Stuck { why };
         };
         let Some(stopped) = consumer.just_stopped() else {
-            return Event::Stuck { why };
+            return SourceEvent::Stuck { why };
         };
         // Without an answer there is what is known.
         let Ok(found) = sample::sample_following(
@@ -171,10 +175,10 @@ impl Kafka {
             &stopped.going_on,
             MOST_LISTED,
         ) else {
-            return Event::Stuck { why };
+            return SourceEvent::Stuck { why };
         };
         if found.broken.len() < 2 {
-            return Event::Stuck { why };
+            return SourceEvent::Stuck { why };
         }
         let reasons = found.reasons();
         let remedy = found.remedy();
@@ -184,29 +188,29 @@ impl Kafka {
                 "{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {first}"
             );
             let words = format!("{remedy}; if it is only they that are wrong: {why}");
-            Told::new(words, in_full)
+            RedactedReason::new(words, in_full)
         } else {
             let in_full = format!("{first}; of the next messages, {reasons}; {remedy}");
             let words = format!("{why}; others of the next messages are broken too");
-            Told::new(words, in_full)
+            RedactedReason::new(words, in_full)
         };
         consumer.stop(stopped.partition, stopped.offset, why.clone());
-        Event::Stuck { why }
+        SourceEvent::Stuck { why }
     }
 
     /// Finds which partition has the batch that the client failed on, and stops reading it there.
-    fn stop_unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
+    fn stop_unreadable(&mut self, error: &KafkaError) -> Result<SourceEvent, SourceError> {
         let Some(consumer) = &mut self.consumer else {
-            return Ok(Event::Idle);
+            return Ok(SourceEvent::Idle);
         };
         match unreadable::find_unreadable(&self.params, &self.inspector, &consumer.next_offsets()) {
             Ok(Some(found)) => {
                 let why = found.explain(&self.params.topic);
                 consumer.stop(found.partition, found.from, why.clone());
-                Ok(Event::Stuck { why })
+                Ok(SourceEvent::Stuck { why })
             }
             // A connection corrupted it.
-            Ok(None) => Ok(Event::Reset {
+            Ok(None) => Ok(SourceEvent::Reset {
                 why: format!(
                     "messages of topic '{}' were missed: {error}",
                     self.params.topic
@@ -223,7 +227,7 @@ impl Kafka {
     }
 
     /// Offsets before which every message has a timestamp before `since`, as far as is known from windows that have closed.
-    pub fn past_offsets(&self, since: Timestamp, recorded: &Recorded) -> Positions {
+    pub fn past_offsets(&self, since: Timestamp, recorded: &RecordedPositions) -> Positions {
         // What producers stamp need not be in the order of offsets, and not of the time when end offsets were taken.
         if self.params.trust_producer_time {
             return Positions::default();
@@ -244,7 +248,7 @@ impl Kafka {
     /// # Errors
     ///
     /// If it is not, or if the cluster does not answer or refuses.
-    pub fn begin_following(&self, recorded: &Positions) -> Result<(), Error> {
+    pub fn begin_following(&self, recorded: &Positions) -> Result<(), SourceError> {
         let numbers = self.current_partitions(recorded)?;
         for (&partition, &end) in &recorded.0 {
             self.check_follows(partition, end, self.inspector.watermarks(partition)?)?;
@@ -254,7 +258,7 @@ impl Kafka {
     }
 
     /// The partitions of the topic, and among them all that were read before.
-    fn current_partitions(&self, recorded: &Positions) -> Result<Vec<i32>, Error> {
+    fn current_partitions(&self, recorded: &Positions) -> Result<Vec<i32>, SourceError> {
         let mut seen = self.tracker.partitions();
         seen.extend(recorded.0.keys());
         let failure = match self.inspector.partitions(&self.topic.id, seen) {
@@ -262,7 +266,10 @@ impl Kafka {
             Err(failure) => failure,
         };
         // While no worker ran, the topic may have been made anew: then it shows in those that are there.
-        if matches!(failure, Error::Kafka(crate::Error::Lagging { .. })) {
+        if matches!(
+            failure,
+            SourceError::Kafka(crate::ClusterError::Lagging { .. })
+        ) {
             for (&partition, &end) in &recorded.0 {
                 let Ok(watermarks) = self.inspector.watermarks(partition) else {
                     break;
@@ -289,10 +296,10 @@ impl Kafka {
         partition: i32,
         end: i64,
         Watermarks { low, high }: Watermarks,
-    ) -> Result<(), Error> {
+    ) -> Result<(), SourceError> {
         // Brokers without ids do not say whether it is the same topic.
         if end > high && self.topic.id != topic::NO_ID && !self.params.broker.is_mock {
-            return Err(Error::Cut {
+            return Err(SourceError::Cut {
                 topic: self.params.topic.clone(),
                 partition,
                 end: high,
@@ -303,13 +310,13 @@ impl Kafka {
             let words = format!("partition {partition} ends before what was read of it");
             let in_full =
                 format!("partition {partition} ends at offset {high}, but was read up to {end}");
-            return Err(self.recreated_error(Told::new(words, in_full)));
+            return Err(self.recreated_error(RedactedReason::new(words, in_full)));
         }
         // By the times that producers give, an early message may come after what was deleted and not read.
         let is_unread = self.params.lost_until(partition, end).unwrap_or(end) < low;
         if self.params.trust_producer_time && is_unread {
             let from = self.params.lost_until(partition, 0).unwrap_or(0);
-            return Err(Error::Deleted {
+            return Err(SourceError::Deleted {
                 topic: self.params.topic.clone(),
                 partition,
                 from,
@@ -324,14 +331,14 @@ impl Kafka {
     /// # Errors
     ///
     /// If it was not, or if the client that asks for them hangs.
-    pub fn still_exists(&self) -> Result<(), Error> {
+    pub fn still_exists(&self) -> Result<(), SourceError> {
         self.changed_partitions(&[]).map(drop)
     }
 
-    fn changed_partitions(&self, then: &[i32]) -> Result<Option<String>, Error> {
+    fn changed_partitions(&self, then: &[i32]) -> Result<Option<String>, SourceError> {
         if self.tracker.is_hanging() {
-            let Params { topic, broker, .. } = &self.params;
-            return Err(Error::Hanging {
+            let KafkaSourceParams { topic, broker, .. } = &self.params;
+            return Err(SourceError::Hanging {
                 topic: topic.clone(),
                 servers: broker.servers.clone(),
             });
@@ -339,8 +346,8 @@ impl Kafka {
         self.tracker.changed_partitions(then)
     }
 
-    fn recreated_error(&self, why: Told) -> Error {
-        Error::Recreated {
+    fn recreated_error(&self, why: RedactedReason) -> SourceError {
+        SourceError::Recreated {
             topic: self.params.topic.clone(),
             why,
         }
@@ -351,12 +358,16 @@ fn position_of(positions: &Positions, partition: i32) -> i64 {
     positions.0.get(&partition).copied().unwrap_or(0)
 }
 
-impl Source for Kafka {
+impl RecordSource for KafkaSource {
     fn clock(&self) -> ScheduleClock {
         self.schedule.clone()
     }
 
-    fn rewind(&mut self, since: Timestamp, recorded: &Recorded) -> Result<(), Error> {
+    fn rewind(
+        &mut self,
+        since: Timestamp,
+        recorded: &RecordedPositions,
+    ) -> Result<(), SourceError> {
         // A new client each time: messages fetched by the old one cannot appear again.
         if let Some(old) = self.consumer.take() {
             close_client(old);
@@ -392,7 +403,7 @@ impl Source for Kafka {
                 past: position_of(&past, partition),
             };
             let start = start_offset(&self.params, partition, facts)?;
-            partitions.insert(partition, Partition::new(start, since));
+            partitions.insert(partition, PartitionProgress::new(start, since));
         }
         stamps::refuse_producer_stamps(&self.params, &first)?;
         self.consumer = Some(PartitionConsumer::start(
@@ -406,9 +417,13 @@ impl Source for Kafka {
         Ok(())
     }
 
-    fn next_event(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
+    fn next_event(
+        &mut self,
+        until: Option<&Positions>,
+        timeout: Duration,
+    ) -> Result<SourceEvent, SourceError> {
         if let Some(why) = self.changed_partitions(&self.partitions)? {
-            return Ok(Event::Reset { why: why.into() });
+            return Ok(SourceEvent::Reset { why: why.into() });
         }
         // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.
         let mut timeout = timeout;
@@ -417,12 +432,12 @@ impl Source for Kafka {
             timeout = timeout.min(time.since(self.schedule.now()).max(ENDS));
         }
         let Some(consumer) = &mut self.consumer else {
-            return Ok(Event::Reset {
+            return Ok(SourceEvent::Reset {
                 why: "reading has not started".to_owned().into(),
             });
         };
         match consumer.next_event(&self.params, until, timeout)? {
-            ReadOutcome::Event(Event::Stuck { why }) if self.lists_broken => {
+            ReadOutcome::Event(SourceEvent::Stuck { why }) if self.lists_broken => {
                 Ok(self.stuck_event(why))
             }
             ReadOutcome::Event(event) => Ok(event),
@@ -430,7 +445,7 @@ impl Source for Kafka {
         }
     }
 
-    fn end_offsets(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error> {
+    fn end_offsets(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, SourceError> {
         let mut ends = self.tracker.end_offsets(cutoff);
         if let Some(ends) = &mut ends {
             ends.0.retain(|partition, _| self.share.has(*partition));
@@ -438,7 +453,7 @@ impl Source for Kafka {
         Ok(ends)
     }
 
-    fn has_reached(&self, ends: &Positions) -> Result<bool, Error> {
+    fn has_reached(&self, ends: &Positions) -> Result<bool, SourceError> {
         let Some(consumer) = &self.consumer else {
             return Ok(false);
         };
@@ -474,22 +489,22 @@ mod tests {
 
     use super::*;
     use crate::Broker;
-    use crate::source::record::Format;
+    use crate::source::record::TopicFormat;
 
     /// A broker that was asked later than another one, and knows of one partition less.
     #[test]
     fn nothing_is_read_and_no_window_closes_without_a_partition_that_was_seen() {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("input", 2, 1).unwrap();
-        let params = Params {
+        let params = KafkaSourceParams {
             broker: Broker::mock_cluster(cluster.bootstrap_servers()),
             topic: "input".to_owned(),
             clock: String::new(),
             clock_slack: Duration::ZERO,
             readers: Some(1),
             trust_producer_time: true,
-            format: Format::Arrow,
-            on_bad_message: OnBadMessage::Stop,
+            format: TopicFormat::Arrow,
+            on_bad_message: BadMessageRule::Stop,
             skip: BTreeSet::new(),
             lost: vec![],
         };
@@ -497,8 +512,8 @@ mod tests {
             time: "time".to_owned(),
             ..Columns::default()
         };
-        let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
-        let ends = |source: &mut Kafka, cutoff: i64| {
+        let mut source = KafkaSource::open(params, columns, Timestamp::now).unwrap();
+        let ends = |source: &mut KafkaSource, cutoff: i64| {
             source.end_offsets(Timestamp::from_micros(cutoff)).unwrap()
         };
         let started = Instant::now();
@@ -510,7 +525,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(10));
         }
         let cutoff = Timestamp::from_micros(0);
-        let is_waited_for = |failure: &Error| {
+        let is_waited_for = |failure: &SourceError| {
             assert!(failure.is_transient(), "{failure}");
             assert!(
                 failure
@@ -525,7 +540,7 @@ mod tests {
             source.begin_following(&recorded),
             source.rewind(
                 cutoff,
-                &Recorded {
+                &RecordedPositions {
                     ends: recorded,
                     past: None,
                 },
@@ -540,7 +555,7 @@ mod tests {
         source.tracker.add_partitions(vec![0, 1]);
 
         let failures = [
-            source.rewind(cutoff, &Recorded::default()),
+            source.rewind(cutoff, &RecordedPositions::default()),
             source.begin_following(&Positions::default()),
         ];
         failures
@@ -561,6 +576,9 @@ mod tests {
         let made_anew = source
             .begin_following(&Positions([(0, 5), (2, 1)].into()))
             .unwrap_err();
-        assert!(matches!(made_anew, Error::Recreated { .. }), "{made_anew}");
+        assert!(
+            matches!(made_anew, SourceError::Recreated { .. }),
+            "{made_anew}"
+        );
     }
 }

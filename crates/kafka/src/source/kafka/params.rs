@@ -7,13 +7,13 @@ use rdkafka::error::KafkaResult;
 
 use crate::Broker;
 use crate::check::topic_setting;
-use crate::source::Error;
-use crate::source::record::Format;
-use crate::topic::Topic;
+use crate::source::SourceError;
+use crate::source::record::TopicFormat;
+use crate::topic::TopicMetadata;
 
 /// Which topic is read, and how.
 #[derive(Clone, Debug)]
-pub struct Params {
+pub struct KafkaSourceParams {
     pub broker: Broker,
     pub topic: String,
     /// A small topic of the same cluster that tells the brokers' time; not used where producers are trusted.
@@ -23,25 +23,25 @@ pub struct Params {
     pub clock_slack: Duration,
     /// Accept topics with `CreateTime`: producers then decide which window a record belongs to.
     pub trust_producer_time: bool,
-    pub format: Format,
+    pub format: TopicFormat,
     /// Rule for Arrow messages; a record that cannot be read is dropped by itself.
-    pub on_bad_message: OnBadMessage,
+    pub on_bad_message: BadMessageRule,
     /// Broken messages that the operator chose to skip: (partition, offset).
     pub skip: BTreeSet<(i32, i64)>,
     /// Number of threads that read, each its share of the partitions; by default one for each processor.
     pub readers: Option<u32>,
     /// Input that was deleted unread or cannot be read, and whose loss the operator accepted. It is passed even if it is there.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostOffsets>,
 }
 
-impl Params {
+impl KafkaSourceParams {
     /// Largest number of threads that read: no more than there are partitions.
     pub fn most_readers(&self) -> u32 {
         self.readers.unwrap_or_else(processors).max(1)
     }
 
     /// The answer of a client of the topic; an error becomes one about the topic.
-    pub(super) fn checked<T>(&self, answer: KafkaResult<T>) -> Result<T, crate::Error> {
+    pub(super) fn checked<T>(&self, answer: KafkaResult<T>) -> Result<T, crate::ClusterError> {
         answer.map_err(|error| self.broker.error_about(&self.topic, &error))
     }
 
@@ -84,7 +84,7 @@ fn processors() -> u32 {
     }
 }
 
-pub(super) fn is_stamped_by_broker(topic: &Topic) -> bool {
+pub(super) fn is_stamped_by_broker(topic: &TopicMetadata) -> bool {
     topic_setting(topic, "message.timestamp.type") == "LogAppendTime"
 }
 
@@ -93,14 +93,14 @@ pub(super) fn is_stamped_by_broker(topic: &Topic) -> bool {
 /// # Errors
 ///
 /// If it is compacted, or its timestamps are not trusted.
-pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
+pub fn check_topic(params: &KafkaSourceParams, topic: &TopicMetadata) -> Result<(), SourceError> {
     if !is_stamped_by_broker(topic) && !params.trust_producer_time {
-        return Err(Error::ProducerTime {
+        return Err(SourceError::ProducerTime {
             topic: params.topic.clone(),
         });
     }
     if topic_setting(topic, "cleanup.policy").contains("compact") {
-        return Err(Error::Compacted {
+        return Err(SourceError::Compacted {
             topic: params.topic.clone(),
         });
     }
@@ -109,14 +109,14 @@ pub fn check_topic(params: &Params, topic: &Topic) -> Result<(), Error> {
 
 /// Rule for a message that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnBadMessage {
+pub enum BadMessageRule {
     Stop,
     Skip,
 }
 
 /// The offsets `from..to` of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostOffsets {
     pub partition: i32,
     pub from: i64,
     pub to: i64,

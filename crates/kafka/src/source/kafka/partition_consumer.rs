@@ -8,14 +8,14 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
-use super::params::{OnBadMessage, Params, check_topic};
-use super::records::Records;
+use super::params::{BadMessageRule, KafkaSourceParams, check_topic};
+use super::records::MessageRecords;
 use crate::broker::REQUEST_TIMEOUT;
 use crate::lost_client::LostClientWatch;
 use crate::offsets::{assign_partitions, known_offset};
-use crate::right::Right;
-use crate::source::told::{HOW, Told, without_numbers};
-use crate::source::{Error, Event};
+use crate::right::TopicRight;
+use crate::source::told::{HOW, RedactedReason, without_numbers};
+use crate::source::{SourceError, SourceEvent};
 use crate::{ErrorContext, topic};
 use bernstream_release::source::decode::ArrowDecoder;
 use bernstream_release::source::{Batch, Columns};
@@ -49,7 +49,7 @@ const LEAST_QUEUED_KBYTES: u32 = 8192;
 
 /// Outcome of reading.
 pub(super) enum ReadOutcome {
-    Event(Event),
+    Event(SourceEvent),
     /// One of the partitions has a batch that the client cannot unpack; which one it does not say.
     Unreadable(KafkaError),
 }
@@ -58,9 +58,9 @@ pub(super) enum ReadOutcome {
 pub(super) struct PartitionConsumer {
     consumer: BaseConsumer<ErrorContext>,
     watch: LostClientWatch,
-    pub partitions: BTreeMap<i32, Partition>,
+    pub partitions: BTreeMap<i32, PartitionProgress>,
     /// Where messages are single records.
-    records: Option<Records>,
+    records: Option<MessageRecords>,
     /// Where they are not.
     arrow: ArrowDecoder,
     /// The last poll returned nothing.
@@ -69,7 +69,7 @@ pub(super) struct PartitionConsumer {
     has_just_stopped: Option<i32>,
 }
 
-pub(super) struct Partition {
+pub(super) struct PartitionProgress {
     start: i64,
     /// Messages with an earlier time are not needed.
     since: Timestamp,
@@ -77,13 +77,13 @@ pub(super) struct Partition {
     next: i64,
     is_paused: bool,
     /// The broken message at which reading stopped.
-    stuck: Option<Stop>,
+    stuck: Option<PartitionStop>,
 }
 
 /// A message at which reading a partition stops.
-struct Stop {
+struct PartitionStop {
     offset: i64,
-    why: Told,
+    why: RedactedReason,
 }
 
 /// A partition that has just stopped at a broken message.
@@ -100,12 +100,12 @@ impl PartitionConsumer {
     ///
     /// If the client cannot be created, or a type that records need is not declared.
     pub fn start(
-        params: &Params,
+        params: &KafkaSourceParams,
         columns: &Columns,
         readers: u32,
-        partitions: BTreeMap<i32, Partition>,
-    ) -> Result<Self, Error> {
-        let records = Records::new(&params.format, columns)?;
+        partitions: BTreeMap<i32, PartitionProgress>,
+    ) -> Result<Self, SourceError> {
+        let records = MessageRecords::new(&params.format, columns)?;
         // The queues of all readers together hold what that of one would, or a fetch of each partition.
         let queue = (QUEUED_KBYTES / readers)
             .max(LEAST_QUEUED_KBYTES)
@@ -141,7 +141,7 @@ impl PartitionConsumer {
 
     /// The records that have been read and not returned, if there are any.
     pub fn flush(&mut self) -> Option<Batch> {
-        self.records.as_mut().and_then(Records::flush)
+        self.records.as_mut().and_then(MessageRecords::flush)
     }
 
     /// # Errors
@@ -149,10 +149,10 @@ impl PartitionConsumer {
     /// If reading the topic is not allowed, or its messages have untrusted timestamps.
     pub fn next_event(
         &mut self,
-        params: &Params,
+        params: &KafkaSourceParams,
         until: Option<&Positions>,
         timeout: Duration,
-    ) -> Result<ReadOutcome, Error> {
+    ) -> Result<ReadOutcome, SourceError> {
         params.checked(self.pause_and_resume(&params.topic, until))?;
         let deadline = Instant::now() + timeout;
         loop {
@@ -160,7 +160,7 @@ impl PartitionConsumer {
             let Some(found) = self.poll_once(params, until, deadline)? else {
                 continue;
             };
-            if matches!(found, ReadOutcome::Event(Event::Stuck { .. })) {
+            if matches!(found, ReadOutcome::Event(SourceEvent::Stuck { .. })) {
                 params.checked(self.pause_and_resume(&params.topic, until))?;
             }
             return Ok(found);
@@ -170,10 +170,10 @@ impl PartitionConsumer {
     /// Polls the client once; `None` where nothing is to be returned yet.
     fn poll_once(
         &mut self,
-        params: &Params,
+        params: &KafkaSourceParams,
         until: Option<&Positions>,
         deadline: Instant,
-    ) -> Result<Option<ReadOutcome>, Error> {
+    ) -> Result<Option<ReadOutcome>, SourceError> {
         self.has_just_stopped = None;
         // What was gathered waits for no more than is there already.
         let wait = if self.has_gathered() {
@@ -191,8 +191,8 @@ impl PartitionConsumer {
             Some(Err(error)) => return Ok(interpret_error(&error, params)?.map(ReadOutcome::Event)),
             None => {
                 let records = &mut self.records;
-                let event = if let Some(batch) = records.as_mut().and_then(Records::flush) {
-                    Event::Batch(batch)
+                let event = if let Some(batch) = records.as_mut().and_then(MessageRecords::flush) {
+                    SourceEvent::Batch(batch)
                 } else if self
                     .watch
                     .is_lost(&params.broker, &self.consumer, &params.topic)
@@ -200,8 +200,8 @@ impl PartitionConsumer {
                     lost_client_event(&params.topic)
                 } else {
                     let mut partitions = self.partitions.values();
-                    let stuck = partitions.find_map(Partition::stuck_event);
-                    stuck.unwrap_or(Event::Idle)
+                    let stuck = partitions.find_map(PartitionProgress::stuck_event);
+                    stuck.unwrap_or(SourceEvent::Idle)
                 };
                 return Ok(Some(ReadOutcome::Event(event)));
             }
@@ -224,13 +224,13 @@ impl PartitionConsumer {
                 .and_then(|until| until.0.get(&number))
                 .is_some_and(|end| partition.next >= *end)
         {
-            event = records.flush().map(Event::Batch);
+            event = records.flush().map(SourceEvent::Batch);
         }
         Ok(event.map(ReadOutcome::Event))
     }
 
     /// Seeks past what the configuration gives up as lost, where a partition has come to it.
-    fn pass_lost(&mut self, params: &Params) -> Result<(), KafkaError> {
+    fn pass_lost(&mut self, params: &KafkaSourceParams) -> Result<(), KafkaError> {
         for (number, partition) in &mut self.partitions {
             let Some(to) = params.lost_until(*number, partition.next) else {
                 continue;
@@ -278,9 +278,9 @@ impl PartitionConsumer {
     }
 
     /// Stops reading a partition at `offset`, for good.
-    pub fn stop(&mut self, partition: i32, offset: i64, why: Told) {
+    pub fn stop(&mut self, partition: i32, offset: i64, why: RedactedReason) {
         if let Some(partition) = self.partitions.get_mut(&partition) {
-            partition.stuck = Some(Stop { offset, why });
+            partition.stuck = Some(PartitionStop { offset, why });
         }
     }
 
@@ -337,10 +337,10 @@ impl PartitionConsumer {
     }
 }
 
-impl Partition {
+impl PartitionProgress {
     /// Begins at the offset `start` with messages of `since`.
     pub fn new(start: i64, since: Timestamp) -> Self {
-        Partition {
+        PartitionProgress {
             start,
             since,
             next: start,
@@ -351,7 +351,7 @@ impl Partition {
 
     /// This partition for a new client, which begins behind everything that was returned.
     pub fn again(&self) -> Self {
-        Partition::new(self.next_offset(), self.since)
+        PartitionProgress::new(self.next_offset(), self.since)
     }
 
     /// The offset before which everything was returned.
@@ -367,10 +367,10 @@ impl Partition {
     fn take_message(
         &mut self,
         message: &BorrowedMessage<'_>,
-        params: &Params,
+        params: &KafkaSourceParams,
         arrow: &mut ArrowDecoder,
-        records: Option<&mut Records>,
-    ) -> Result<Option<Event>, Error> {
+        records: Option<&mut MessageRecords>,
+    ) -> Result<Option<SourceEvent>, SourceError> {
         let number = message.partition();
         let offset = message.offset();
         if self.stuck.is_some() {
@@ -379,8 +379,8 @@ impl Partition {
         if offset < self.next {
             let why = format!("partition {number} went back");
             let in_full = format!("{why} to offset {offset} from {}", self.next);
-            return Ok(Some(Event::Reset {
-                why: Told::new(why, in_full),
+            return Ok(Some(SourceEvent::Reset {
+                why: RedactedReason::new(why, in_full),
             }));
         }
         self.next = offset + 1;
@@ -404,7 +404,7 @@ impl Partition {
         };
         if let Some(records) = records {
             let before = records.take(number, offset, time, message.payload());
-            return Ok(before.map(Event::Batch));
+            return Ok(before.map(SourceEvent::Batch));
         }
         let batch = stamped_payload(message, time).and_then(|payload| {
             arrow
@@ -412,8 +412,8 @@ impl Partition {
                 .map_err(|broken| broken.to_string())
         });
         match batch {
-            Ok(batch) => Ok(Some(Event::Batch(batch))),
-            Err(why) if params.on_bad_message == OnBadMessage::Skip => {
+            Ok(batch) => Ok(Some(SourceEvent::Batch(batch))),
+            Err(why) if params.on_bad_message == BadMessageRule::Skip => {
                 let words = format!(
                     "a message of partition {number} is broken: {}",
                     without_numbers(&why)
@@ -421,21 +421,21 @@ impl Partition {
                 let in_full = format!(
                     "the message at offset {offset} of partition {number} is broken: {why}"
                 );
-                Ok(Some(Event::Skipped {
-                    why: Told::new(words, in_full),
+                Ok(Some(SourceEvent::Skipped {
+                    why: RedactedReason::new(words, in_full),
                 }))
             }
             Err(broken) => {
                 let why = broken_message(&params.topic, number, offset, &broken);
-                self.stuck = Some(Stop { offset, why });
+                self.stuck = Some(PartitionStop { offset, why });
                 Ok(self.stuck_event())
             }
         }
     }
 
-    fn stuck_event(&self) -> Option<Event> {
+    fn stuck_event(&self) -> Option<SourceEvent> {
         let stop = self.stuck.as_ref()?;
-        Some(Event::Stuck {
+        Some(SourceEvent::Stuck {
             why: stop.why.clone(),
         })
     }
@@ -461,7 +461,7 @@ pub(super) fn stamped_payload(
     message.payload().ok_or_else(|| "it is empty".to_owned())
 }
 
-fn broken_message(topic: &str, partition: i32, offset: i64, broken: &str) -> Told {
+fn broken_message(topic: &str, partition: i32, offset: i64, broken: &str) -> RedactedReason {
     let words = format!(
         "a message of partition {partition} of topic '{topic}' is broken: {}; to continue without it, add it to 'skip' ({HOW})",
         without_numbers(broken)
@@ -470,23 +470,27 @@ fn broken_message(topic: &str, partition: i32, offset: i64, broken: &str) -> Tol
         "the message at offset {offset} of partition {partition} of topic '{topic}' is broken: {broken}; to \
          continue without it, add {{ partition = {partition}, offset = {offset} }} to 'skip'"
     );
-    Told::new(words, in_full)
+    RedactedReason::new(words, in_full)
 }
 
 /// Reading starts again: a client that began where the lost one stood could not tell whether the log had been cut there meanwhile.
-fn lost_client_event(topic: &str) -> Event {
-    Event::Reset {
+fn lost_client_event(topic: &str) -> SourceEvent {
+    SourceEvent::Reset {
         why: format!("a client of topic '{topic}' has lost the brokers, which answer others")
             .into(),
     }
 }
 
 /// Why reading ends at such a message: the topic may have been set back since it was opened.
-pub(super) fn stamped_by_producer(params: &Params, partition: i32, offset: i64) -> Error {
+pub(super) fn stamped_by_producer(
+    params: &KafkaSourceParams,
+    partition: i32,
+    offset: i64,
+) -> SourceError {
     let now = topic::describe_topic(&params.broker, &params.topic)
         .ok()
         .and_then(|topic| check_topic(params, &topic).err());
-    now.unwrap_or_else(|| Error::OlderStamp {
+    now.unwrap_or_else(|| SourceError::OlderStamp {
         topic: params.topic.clone(),
         partition,
         offset,
@@ -514,11 +518,14 @@ pub(super) fn is_unreadable(error: &KafkaError) -> bool {
 }
 
 /// Interprets an error of the client: most are temporary, some mean that messages were missed.
-fn interpret_error(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error> {
+fn interpret_error(
+    error: &KafkaError,
+    params: &KafkaSourceParams,
+) -> Result<Option<SourceEvent>, SourceError> {
     let code = match error {
         KafkaError::MessageConsumption(code) => code,
         KafkaError::MessageConsumptionFatal(_) => {
-            return Ok(Some(Event::Reset {
+            return Ok(Some(SourceEvent::Reset {
                 why: format!("the Kafka client has failed: {error}").into(),
             }));
         }
@@ -527,14 +534,16 @@ fn interpret_error(error: &KafkaError, params: &Params) -> Result<Option<Event>,
     match code {
         RDKafkaErrorCode::AutoOffsetReset
         | RDKafkaErrorCode::OffsetOutOfRange
-        | RDKafkaErrorCode::LogTruncation => Ok(Some(Event::Reset {
+        | RDKafkaErrorCode::LogTruncation => Ok(Some(SourceEvent::Reset {
             why: format!("messages of topic '{}' were missed: {error}", params.topic).into(),
         })),
-        RDKafkaErrorCode::TopicAuthorizationFailed => Err(Error::Kafka(crate::Error::NoRight {
-            topic: params.topic.clone(),
-            servers: params.broker.servers.clone(),
-            right: Right::Read,
-        })),
+        RDKafkaErrorCode::TopicAuthorizationFailed => {
+            Err(SourceError::Kafka(crate::ClusterError::NoRight {
+                topic: params.topic.clone(),
+                servers: params.broker.servers.clone(),
+                right: TopicRight::Read,
+            }))
+        }
         _ => Ok(None),
     }
 }
@@ -547,18 +556,18 @@ mod tests {
 
     use super::*;
     use crate::Broker;
-    use crate::source::record::Format;
+    use crate::source::record::TopicFormat;
 
-    fn params(broker: Broker) -> Params {
-        Params {
+    fn params(broker: Broker) -> KafkaSourceParams {
+        KafkaSourceParams {
             broker,
             topic: "in".to_owned(),
             clock: String::new(),
             clock_slack: Duration::ZERO,
             readers: None,
             trust_producer_time: false,
-            format: Format::Arrow,
-            on_bad_message: OnBadMessage::Stop,
+            format: TopicFormat::Arrow,
+            on_bad_message: BadMessageRule::Stop,
             skip: BTreeSet::new(),
             lost: vec![],
         }
@@ -569,7 +578,7 @@ mod tests {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("in", 1, 1).unwrap();
         let params = params(Broker::mock_cluster(cluster.bootstrap_servers()));
-        let partitions = [(0, Partition::new(0, Timestamp::EARLIEST))].into();
+        let partitions = [(0, PartitionProgress::new(0, Timestamp::EARLIEST))].into();
         let mut reader =
             PartitionConsumer::start(&params, &Columns::default(), 1, partitions).unwrap();
         reader.consumer = Broker::mock_cluster("127.0.0.1:1")
@@ -580,7 +589,7 @@ mod tests {
             reader
                 .next_event(&params, None, Duration::from_millis(100))
                 .unwrap(),
-            ReadOutcome::Event(Event::Reset { .. })
+            ReadOutcome::Event(SourceEvent::Reset { .. })
         ) {
             assert!(
                 begun.elapsed() < Duration::from_secs(60),

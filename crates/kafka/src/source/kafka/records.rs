@@ -1,29 +1,29 @@
 //! Messages that are one record each.
 
-use crate::source::record::{Format, Gather, RecordReader, Undeclared};
+use crate::source::record::{BatchBuilder, RecordReader, TopicFormat, UndeclaredType};
 use bernstream_release::source::{Batch, Columns};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Reads messages that are one record each, and gathers them.
-pub(super) struct Records {
+pub(super) struct MessageRecords {
     reader: RecordReader,
-    gather: Gather,
+    gather: BatchBuilder,
 }
 
-impl Records {
+impl MessageRecords {
     /// `None` where messages are Arrow.
     ///
     /// # Errors
     ///
     /// If the type of a key or a user is not declared.
-    pub fn new(format: &Format, columns: &Columns) -> Result<Option<Self>, Undeclared> {
-        let Format::Records { form, declared } = format else {
+    pub fn new(format: &TopicFormat, columns: &Columns) -> Result<Option<Self>, UndeclaredType> {
+        let TopicFormat::Records { form, declared } = format else {
             return Ok(None);
         };
         let reader = RecordReader::new(form, columns, declared)?;
-        Ok(Some(Records {
+        Ok(Some(MessageRecords {
             reader,
-            gather: Gather::new(columns),
+            gather: BatchBuilder::new(columns),
         }))
     }
 

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 
-use super::params::Params;
+use super::params::KafkaSourceParams;
 use super::partition_consumer::{SETTINGS, is_unreadable, stamped_payload, timestamp_of_millis};
 use super::topic_inspector::{TopicInspector, Watermarks};
 use crate::broker::close_client;
 use crate::offsets::{assign_partitions, known_offset};
-use crate::source::Error;
-use crate::source::record::{Format, Gather, RecordReader};
+use crate::source::SourceError;
+use crate::source::record::{BatchBuilder, RecordReader, TopicFormat};
 use crate::topic;
 use bernstream_release::source::decode::ArrowDecoder;
 use bernstream_release::source::{Batch, Columns};
@@ -26,7 +26,7 @@ const IDLE: Duration = Duration::from_secs(5);
 
 /// Findings in some messages of a topic. Counts and offsets, without noise.
 #[derive(Debug, Default)]
-pub struct Sample {
+pub struct TopicSample {
     /// Number of messages that were tried: what is given up is not.
     pub messages: u64,
     /// Messages that the worker could not read.
@@ -48,7 +48,7 @@ pub struct BrokenMessage {
 }
 
 /// Offsets of each partition.
-type Ranges = BTreeMap<i32, Range<i64>>;
+type OffsetRanges = BTreeMap<i32, Range<i64>>;
 
 /// Reads `most` messages of each partition as the worker would, half of them the oldest and half the newest, and hands their records to
 /// `take`. Of an odd number the one in the middle is new. `told` hears how many are read, of how many at most.
@@ -57,12 +57,12 @@ type Ranges = BTreeMap<i32, Range<i64>>;
 ///
 /// If a type that records need is not declared, or the cluster does not answer or refuses.
 pub fn sample_topic(
-    params: &Params,
+    params: &KafkaSourceParams,
     columns: &Columns,
     most: u32,
     take: &mut dyn FnMut(&Batch),
     told: &mut dyn FnMut(u64, u64),
-) -> Result<Sample, Error> {
+) -> Result<TopicSample, SourceError> {
     let topic = topic::describe_topic(&params.broker, &params.topic)?;
     let inspector = TopicInspector::new(&params.broker, &params.topic)?;
     let mut oldest = BTreeMap::new();
@@ -82,12 +82,12 @@ pub fn sample_topic(
 ///
 /// As [`sample`].
 pub(super) fn sample_following(
-    params: &Params,
+    params: &KafkaSourceParams,
     columns: &Columns,
     inspector: &TopicInspector,
     from: &BTreeMap<i32, i64>,
     most: i64,
-) -> Result<Sample, Error> {
+) -> Result<TopicSample, SourceError> {
     let mut wanted = BTreeMap::new();
     for (&partition, &from) in from {
         let Watermarks { low, high } = inspector.watermarks(partition)?;
@@ -99,21 +99,23 @@ pub(super) fn sample_following(
 
 /// Reads these ranges one after the other, and hands the records to `take`. `told` hears how many messages are read, of how many at most.
 fn try_ranges(
-    params: &Params,
+    params: &KafkaSourceParams,
     columns: &Columns,
-    ranges: &[Ranges],
+    ranges: &[OffsetRanges],
     take: &mut dyn FnMut(&Batch),
     told: &mut dyn FnMut(u64, u64),
-) -> Result<Sample, Error> {
+) -> Result<TopicSample, SourceError> {
     let mut all = 0;
     for range in ranges.iter().flat_map(BTreeMap::values) {
         all += range.end.abs_diff(range.start);
     }
     let reader = match &params.format {
-        Format::Records { form, declared } => Some(RecordReader::new(form, columns, declared)?),
-        Format::Arrow => None,
+        TopicFormat::Records { form, declared } => {
+            Some(RecordReader::new(form, columns, declared)?)
+        }
+        TopicFormat::Arrow => None,
     };
-    let mut trial = Trial {
+    let mut trial = SampleReader {
         params,
         columns,
         arrow: ArrowDecoder::new(columns.clone()),
@@ -121,7 +123,7 @@ fn try_ranges(
         take,
         told,
         all,
-        found: Sample::default(),
+        found: TopicSample::default(),
     };
     for wanted in ranges {
         trial.read_ranges(wanted)?;
@@ -129,7 +131,7 @@ fn try_ranges(
     Ok(trial.found)
 }
 
-impl Sample {
+impl TopicSample {
     /// Broken messages and how many there are, each with the reason: the first of them, if there are many.
     pub fn reasons(&self) -> String {
         format!(
@@ -177,8 +179,8 @@ impl Sample {
     }
 }
 
-struct Trial<'a> {
-    params: &'a Params,
+struct SampleReader<'a> {
+    params: &'a KafkaSourceParams,
     columns: &'a Columns,
     arrow: ArrowDecoder,
     /// Where messages are single records.
@@ -187,12 +189,12 @@ struct Trial<'a> {
     /// Hears how many messages are read, of how many at most.
     told: &'a mut dyn FnMut(u64, u64),
     all: u64,
-    found: Sample,
+    found: TopicSample,
 }
 
-impl Trial<'_> {
+impl SampleReader<'_> {
     /// Reads these offsets of each partition.
-    fn read_ranges(&mut self, wanted: &Ranges) -> Result<(), Error> {
+    fn read_ranges(&mut self, wanted: &OffsetRanges) -> Result<(), SourceError> {
         let params = self.params;
         let mut starts = BTreeMap::new();
         let mut ends = BTreeMap::new();
@@ -283,7 +285,7 @@ impl Trial<'_> {
             return batch.map(Some).map_err(|broken| broken.to_string());
         };
         let row = reader.read(payload).map_err(|broken| broken.to_string())?;
-        let mut gather = Gather::new(self.columns);
+        let mut gather = BatchBuilder::new(self.columns);
         gather.push_row(partition, offset, time, Some(row));
         Ok(gather.take_batch())
     }

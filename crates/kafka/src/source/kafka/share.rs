@@ -2,18 +2,18 @@
 
 /// One of several shares of the partitions of a topic: every partition, new ones too, is in exactly one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct PartitionShare {
     reader: u32,
     of: u32,
 }
 
-impl Share {
+impl PartitionShare {
     /// All partitions.
-    pub const ALL: Share = Share { reader: 0, of: 1 };
+    pub const ALL: PartitionShare = PartitionShare { reader: 0, of: 1 };
 
     /// One share for each of so many readers.
-    pub fn each(of: u32) -> impl Iterator<Item = Share> {
-        (0..of).map(move |reader| Share { reader, of })
+    pub fn each(of: u32) -> impl Iterator<Item = PartitionShare> {
+        (0..of).map(move |reader| PartitionShare { reader, of })
     }
 
     pub fn has(self, partition: i32) -> bool {
@@ -35,16 +35,18 @@ mod tests {
         for of in 1..7 {
             for partition in 0..50 {
                 assert_eq!(
-                    Share::each(of).filter(|share| share.has(partition)).count(),
+                    PartitionShare::each(of)
+                        .filter(|share| share.has(partition))
+                        .count(),
                     1
                 );
             }
             // As many as there are partitions leave none without one.
             assert!(
-                Share::each(of)
+                PartitionShare::each(of)
                     .all(|share| (0..of.cast_signed()).any(|partition| share.has(partition)))
             );
         }
-        assert!((0..50).all(|partition| Share::ALL.has(partition)));
+        assert!((0..50).all(|partition| PartitionShare::ALL.has(partition)));
     }
 }

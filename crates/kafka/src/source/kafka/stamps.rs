@@ -7,12 +7,12 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Message};
 
-use super::params::Params;
+use super::params::KafkaSourceParams;
 use super::partition_consumer::{is_unreadable, stamped_by_producer, timestamp_of_millis};
 use super::topic_inspector::{TopicInspector, Watermarks};
 use crate::broker::close_client;
 use crate::offsets::assign_partitions;
-use crate::source::Error;
+use crate::source::SourceError;
 use crate::{ErrorContext, topic};
 use bernstream_synopsis::clock::Timestamp;
 
@@ -53,7 +53,10 @@ pub struct OlderStamps {
 /// # Errors
 ///
 /// If the cluster does not answer or refuses.
-pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps>, Error> {
+pub fn older_stamps(
+    params: &KafkaSourceParams,
+    since: Timestamp,
+) -> Result<Vec<OlderStamps>, SourceError> {
     if params.trust_producer_time || params.broker.is_mock {
         return Ok(Vec::new());
     }
@@ -93,9 +96,9 @@ pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps
 ///
 /// If it has, or if the cluster does not answer or refuses.
 pub(super) fn refuse_producer_stamps(
-    params: &Params,
+    params: &KafkaSourceParams,
     first: &BTreeMap<i32, Option<i64>>,
-) -> Result<(), Error> {
+) -> Result<(), SourceError> {
     if params.trust_producer_time {
         return Ok(());
     }
@@ -149,7 +152,7 @@ struct FirstOfBrokers {
 
 /// Looks at single messages of a topic.
 struct StampReader<'a> {
-    params: &'a Params,
+    params: &'a KafkaSourceParams,
     client: BaseConsumer<ErrorContext>,
 }
 
@@ -157,7 +160,7 @@ impl<'a> StampReader<'a> {
     /// # Errors
     ///
     /// If the client cannot be created.
-    fn start(params: &'a Params) -> Result<Self, crate::Error> {
+    fn start(params: &'a KafkaSourceParams) -> Result<Self, crate::ClusterError> {
         Ok(StampReader {
             params,
             client: params.checked(params.broker.consumer(&SETTINGS))?,
@@ -176,8 +179,8 @@ impl<'a> StampReader<'a> {
     fn read_stamps(
         &self,
         offsets: &BTreeMap<i32, i64>,
-    ) -> Result<BTreeMap<i32, MessageStamp>, crate::Error> {
-        let Params { broker, topic, .. } = self.params;
+    ) -> Result<BTreeMap<i32, MessageStamp>, crate::ClusterError> {
+        let KafkaSourceParams { broker, topic, .. } = self.params;
         let mut left = offsets.clone();
         let mut found = BTreeMap::new();
         self.params
@@ -207,7 +210,7 @@ impl<'a> StampReader<'a> {
         self.params.checked(self.client.unassign())?;
         match left.keys().next() {
             None => Ok(found),
-            Some(partition) => Err(crate::Error::Unavailable {
+            Some(partition) => Err(crate::ClusterError::Unavailable {
                 servers: broker.servers.clone(),
                 why: format!("partition {partition} of topic '{topic}' could not be read"),
             }),
@@ -225,7 +228,7 @@ impl<'a> StampReader<'a> {
         partition: i32,
         from: i64,
         end: i64,
-    ) -> Result<FirstOfBrokers, crate::Error> {
+    ) -> Result<FirstOfBrokers, crate::ClusterError> {
         let mut from = from;
         let mut end = end;
         let mut time = None;

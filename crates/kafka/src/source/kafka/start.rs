@@ -1,7 +1,7 @@
 //! Where reading a partition begins.
 
-use super::params::Params;
-use crate::source::Error;
+use super::params::KafkaSourceParams;
+use crate::source::SourceError;
 
 /// Facts about a partition that decide where reading it begins.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +26,10 @@ pub(super) struct PartitionFacts {
 ///
 /// If messages that may be needed were deleted.
 pub(super) fn start_offset(
-    params: &Params,
+    params: &KafkaSourceParams,
     partition: i32,
     facts: PartitionFacts,
-) -> Result<i64, Error> {
+) -> Result<i64, SourceError> {
     let PartitionFacts {
         low,
         first,
@@ -46,7 +46,7 @@ pub(super) fn start_offset(
     if low <= past || is_complete || low <= from {
         return Ok(first.unwrap_or(past.min(end)).max(low));
     }
-    Err(Error::Deleted {
+    Err(SourceError::Deleted {
         topic: params.topic.clone(),
         partition,
         from,

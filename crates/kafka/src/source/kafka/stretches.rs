@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::params::{Params, check_topic};
-use super::partition_consumer::{Partition, PartitionConsumer, ReadOutcome};
+use super::params::{KafkaSourceParams, check_topic};
+use super::partition_consumer::{PartitionConsumer, PartitionProgress, ReadOutcome};
 use super::start::{PartitionFacts, start_offset};
 use super::topic_inspector::TopicInspector;
 use super::{stamps, unreadable};
 use crate::broker::close_client;
-use crate::source::{Error, Event};
+use crate::source::{SourceError, SourceEvent};
 use crate::topic;
 use bernstream_release::source::{Batch, Columns};
 use bernstream_synopsis::Positions;
@@ -18,7 +18,7 @@ use bernstream_synopsis::clock::Timestamp;
 
 /// Partitions of a topic, read by one client.
 pub struct PartitionRanges {
-    params: Params,
+    params: KafkaSourceParams,
     columns: Columns,
     id: String,
     /// Serves all that share a topic.
@@ -28,7 +28,7 @@ pub struct PartitionRanges {
     readers: u32,
     consumer: Option<PartitionConsumer>,
     /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
-    changed: Option<BTreeMap<i32, Partition>>,
+    changed: Option<BTreeMap<i32, PartitionProgress>>,
     /// Batches that the old one had read and not returned.
     left: VecDeque<Batch>,
 }
@@ -39,7 +39,7 @@ impl PartitionRanges {
     /// # Errors
     ///
     /// If the topic cannot be an input, or the cluster does not answer or refuses.
-    pub fn open(params: Params, columns: Columns) -> Result<Self, Error> {
+    pub fn open(params: KafkaSourceParams, columns: Columns) -> Result<Self, SourceError> {
         let topic = topic::describe_topic(&params.broker, &params.topic)?;
         check_topic(&params, &topic)?;
         let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
@@ -92,7 +92,7 @@ impl PartitionRanges {
         partition: i32,
         since: Timestamp,
         past: i64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), SourceError> {
         self.inspector.partitions(&self.id, [partition])?;
         // What comes before the first that is late enough is looked for is behind it, and what is deleted until then counts as deleted.
         let end = self.inspector.watermarks(partition)?.high;
@@ -107,7 +107,7 @@ impl PartitionRanges {
         };
         let offset = start_offset(&self.params, partition, facts)?;
         self.next_partitions()
-            .insert(partition, Partition::new(offset, since));
+            .insert(partition, PartitionProgress::new(offset, since));
         self.left.retain(|batch| batch.partition != partition);
         Ok(())
     }
@@ -122,7 +122,7 @@ impl PartitionRanges {
     }
 
     /// A partition that is read, or will be by the next client.
-    fn partition(&self, partition: i32) -> Option<&Partition> {
+    fn partition(&self, partition: i32) -> Option<&PartitionProgress> {
         let partitions = match &self.changed {
             Some(changed) => changed,
             None => &self.consumer.as_ref()?.partitions,
@@ -131,7 +131,7 @@ impl PartitionRanges {
     }
 
     /// The partitions that the next client reads; ends the present one.
-    fn next_partitions(&mut self) -> &mut BTreeMap<i32, Partition> {
+    fn next_partitions(&mut self) -> &mut BTreeMap<i32, PartitionProgress> {
         let consumer = &mut self.consumer;
         let left = &mut self.left;
         self.changed.get_or_insert_with(|| {
@@ -150,9 +150,13 @@ impl PartitionRanges {
     /// # Errors
     ///
     /// If the topic cannot be read on.
-    pub fn next_event(&mut self, until: &Positions, timeout: Duration) -> Result<Event, Error> {
+    pub fn next_event(
+        &mut self,
+        until: &Positions,
+        timeout: Duration,
+    ) -> Result<SourceEvent, SourceError> {
         if let Some(batch) = self.left.pop_front() {
-            return Ok(Event::Batch(batch));
+            return Ok(SourceEvent::Batch(batch));
         }
         if let Some(changed) = &self.changed {
             self.consumer = Some(PartitionConsumer::start(
@@ -169,7 +173,7 @@ impl PartitionRanges {
             .filter(|consumer| !consumer.partitions.is_empty())
         else {
             std::thread::sleep(timeout);
-            return Ok(Event::Idle);
+            return Ok(SourceEvent::Idle);
         };
         let failed = match consumer.next_event(&self.params, Some(until), timeout)? {
             ReadOutcome::Event(event) => return Ok(event),
@@ -180,14 +184,14 @@ impl PartitionRanges {
         if let Ok(Some(found)) = found {
             let why = found.explain(&self.params.topic);
             consumer.stop(found.partition, found.from, why.clone());
-            return Ok(Event::Stuck { why });
+            return Ok(SourceEvent::Stuck { why });
         }
         // The client may have passed messages over: without it reading starts again.
         let old = self.consumer.take();
         close_client(old);
         match found {
             Err(error) if !error.is_transient() => Err(error),
-            _ => Ok(Event::Reset {
+            _ => Ok(SourceEvent::Reset {
                 why: format!(
                     "messages of topic '{}' were missed: {failed}",
                     self.params.topic
@@ -202,12 +206,13 @@ impl PartitionRanges {
         self.changed.is_none()
             && self
                 .partition(partition)
-                .is_some_and(Partition::has_stopped)
+                .is_some_and(PartitionProgress::has_stopped)
     }
 
     /// An offset behind everything of a partition that was returned.
     pub fn returned_offset(&self, partition: i32) -> i64 {
-        self.partition(partition).map_or(0, Partition::next_offset)
+        self.partition(partition)
+            .map_or(0, PartitionProgress::next_offset)
     }
 
     /// Returns whether everything of a partition before `end` was returned.
@@ -215,14 +220,14 @@ impl PartitionRanges {
     /// # Errors
     ///
     /// If the position of the client cannot be read.
-    pub fn has_reached(&self, partition: i32, end: i64) -> Result<bool, Error> {
+    pub fn has_reached(&self, partition: i32, end: i64) -> Result<bool, SourceError> {
         let Some(consumer) = self.consumer.as_ref().filter(|_| self.changed.is_none()) else {
             return Ok(false);
         };
         let Some(at) = consumer
             .partitions
             .get(&partition)
-            .map(Partition::next_offset)
+            .map(PartitionProgress::next_offset)
         else {
             return Ok(false);
         };
@@ -239,7 +244,7 @@ impl PartitionRanges {
 }
 
 /// These partitions for a new client, which begins behind everything that was returned.
-fn continued(partitions: &BTreeMap<i32, Partition>) -> BTreeMap<i32, Partition> {
+fn continued(partitions: &BTreeMap<i32, PartitionProgress>) -> BTreeMap<i32, PartitionProgress> {
     let mut continued = BTreeMap::new();
     for (number, partition) in partitions {
         continued.insert(*number, partition.again());

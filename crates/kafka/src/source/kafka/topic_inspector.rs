@@ -7,7 +7,7 @@ use rdkafka::error::KafkaResult;
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::offsets::known_offset;
-use crate::source::Error;
+use crate::source::SourceError;
 use crate::topic::TopicDescription;
 use crate::{Broker, MetadataClient, topic};
 use bernstream_synopsis::clock::Timestamp;
@@ -32,7 +32,7 @@ impl TopicInspector {
     /// # Errors
     ///
     /// If the client cannot be created.
-    pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
+    pub fn new(broker: &Broker, topic: &str) -> Result<Self, SourceError> {
         Ok(TopicInspector {
             broker: broker.clone(),
             topic: topic.to_owned(),
@@ -50,7 +50,7 @@ impl TopicInspector {
         &self,
         id: &str,
         seen: impl IntoIterator<Item = i32>,
-    ) -> Result<Vec<i32>, Error> {
+    ) -> Result<Vec<i32>, SourceError> {
         // This request first: it finds out why no broker answers.
         let partitions = self.inspector.ask(|client, timeout| {
             topic::partitions_within(&self.broker, client, &self.topic, timeout)
@@ -64,7 +64,7 @@ impl TopicInspector {
         })?;
         if found != id {
             let why = format!("its id was {id} and is {found}");
-            return Err(Error::Recreated {
+            return Err(SourceError::Recreated {
                 topic: self.topic.clone(),
                 why: why.into(),
             });
@@ -80,7 +80,7 @@ impl TopicInspector {
         } else {
             return Ok(partitions);
         };
-        Err(Error::Kafka(crate::Error::Lagging {
+        Err(SourceError::Kafka(crate::ClusterError::Lagging {
             topic: self.topic.clone(),
             servers: self.broker.servers.clone(),
             why,
@@ -92,7 +92,7 @@ impl TopicInspector {
     /// # Errors
     ///
     /// If the cluster does not answer or refuses.
-    pub fn watermarks(&self, partition: i32) -> Result<Watermarks, crate::Error> {
+    pub fn watermarks(&self, partition: i32) -> Result<Watermarks, crate::ClusterError> {
         let answer = self
             .inspector
             .ask(|client, timeout| client.fetch_watermarks(&self.topic, partition, timeout));
@@ -100,7 +100,7 @@ impl TopicInspector {
         Ok(Watermarks { low, high })
     }
 
-    fn checked<T>(&self, answer: KafkaResult<T>) -> Result<T, crate::Error> {
+    fn checked<T>(&self, answer: KafkaResult<T>) -> Result<T, crate::ClusterError> {
         answer.map_err(|error| self.broker.error_about(&self.topic, &error))
     }
 
@@ -109,7 +109,10 @@ impl TopicInspector {
     /// # Errors
     ///
     /// If the cluster does not answer or refuses.
-    pub fn end_offsets(&self, partitions: &[i32]) -> Result<BTreeMap<i32, i64>, crate::Error> {
+    pub fn end_offsets(
+        &self,
+        partitions: &[i32],
+    ) -> Result<BTreeMap<i32, i64>, crate::ClusterError> {
         let mut ends = BTreeMap::new();
         for partition in partitions {
             ends.insert(*partition, self.watermarks(*partition)?.high);
@@ -126,7 +129,7 @@ impl TopicInspector {
         &self,
         time: Timestamp,
         partitions: &[i32],
-    ) -> Result<BTreeMap<i32, Option<i64>>, crate::Error> {
+    ) -> Result<BTreeMap<i32, Option<i64>>, crate::ClusterError> {
         let mut request = TopicPartitionList::with_capacity(partitions.len());
         // Negative timestamps have special meanings in this request.
         let millis = time.micros().div_euclid(1000).max(0);

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::KafkaError;
 
-use super::params::Params;
+use super::params::KafkaSourceParams;
 use super::partition_consumer::{SETTINGS, is_unreadable};
 use super::topic_inspector::{TopicInspector, Watermarks};
 use crate::ErrorContext;
 use crate::broker::{REQUEST_TIMEOUT, close_client};
 use crate::offsets::assign_partitions;
-use crate::source::Error;
-use crate::source::told::{HOW, Told};
+use crate::source::SourceError;
+use crate::source::told::{HOW, RedactedReason};
 
 /// Number of fetches of a batch before it counts as unreadable: a connection can corrupt one, too.
 const TRIES: u32 = 3;
@@ -31,7 +31,7 @@ pub(super) struct UnreadableBatch {
 
 impl UnreadableBatch {
     /// Explains what happened and what to do.
-    pub fn explain(&self, topic: &str) -> Told {
+    pub fn explain(&self, topic: &str) -> RedactedReason {
         let UnreadableBatch {
             partition,
             from,
@@ -48,7 +48,7 @@ impl UnreadableBatch {
              or unfolds to more than the client takes; to continue without it, add {{ partition = {partition}, from = {from}, \
              to = {to} }} to 'lost' (if several batches near one another are corrupt, what lies between them is in there too)"
         );
-        Told::new(words, in_full)
+        RedactedReason::new(words, in_full)
     }
 }
 
@@ -58,10 +58,10 @@ impl UnreadableBatch {
 ///
 /// If the cluster does not answer or refuses.
 pub(super) fn find_unreadable(
-    params: &Params,
+    params: &KafkaSourceParams,
     inspector: &TopicInspector,
     next: &BTreeMap<i32, i64>,
-) -> Result<Option<UnreadableBatch>, Error> {
+) -> Result<Option<UnreadableBatch>, SourceError> {
     for (&partition, &from) in next {
         let Watermarks { low, high } = inspector.watermarks(partition)?;
         // Messages that are gone are no messages that cannot be read.
@@ -90,7 +90,12 @@ pub(super) fn find_unreadable(
 }
 
 /// The offset behind the unreadable batch that has offset `from`: a fetch from anywhere in it gives all of it.
-fn batch_end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i64, Error> {
+fn batch_end(
+    params: &KafkaSourceParams,
+    partition: i32,
+    from: i64,
+    high: i64,
+) -> Result<i64, SourceError> {
     // Batches are mostly short.
     let mut bad = from;
     let mut good = high;
@@ -114,7 +119,11 @@ fn batch_end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i6
 }
 
 /// Reads a partition from `offset` on: the error if what is there cannot be read, `None` if it can or if there is nothing.
-fn probe_offset(params: &Params, partition: i32, offset: i64) -> Result<Option<KafkaError>, Error> {
+fn probe_offset(
+    params: &KafkaSourceParams,
+    partition: i32,
+    offset: i64,
+) -> Result<Option<KafkaError>, SourceError> {
     let settings = [SETTINGS.as_slice(), &[("enable.partition.eof", "true")]].concat();
     let consumer = params.checked(params.broker.consumer(&settings))?;
     let start = BTreeMap::from([(partition, offset)]);
@@ -123,7 +132,7 @@ fn probe_offset(params: &Params, partition: i32, offset: i64) -> Result<Option<K
     close_client(consumer);
     match answer {
         Some(unreadable) => Ok(unreadable),
-        None => Err(Error::Kafka(crate::Error::Unavailable {
+        None => Err(SourceError::Kafka(crate::ClusterError::Unavailable {
             servers: params.broker.servers.clone(),
             why: format!(
                 "partition {partition} of topic '{}' could not be read",

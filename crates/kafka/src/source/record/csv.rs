@@ -2,11 +2,11 @@
 //!
 //! A record is one line, always: were line breaks allowed in quotes, one quote too many would take the records behind it along.
 
-use super::declared::Declared;
-use super::fields::{Row, Scalar};
+use super::declared::DeclaredTypes;
+use super::fields::{RecordRow, Scalar};
 use super::reader::LARGEST_RECORD;
 use super::tree::{FieldTree, whole_name};
-use bernstream_release::source::broken::Broken;
+use bernstream_release::source::broken::DecodeError;
 use bernstream_release::source::columns::Columns;
 
 /// Reads lines of one file.
@@ -14,7 +14,7 @@ pub struct CsvReader {
     /// The node of each column that is needed.
     nodes: Vec<Option<usize>>,
     tree: FieldTree,
-    row: Row,
+    row: RecordRow,
 }
 
 impl CsvReader {
@@ -23,12 +23,16 @@ impl CsvReader {
     /// # Errors
     ///
     /// If the header has a needed column twice, or the type of a key or a user is not declared.
-    pub fn new(header: &[String], columns: &Columns, declared: &Declared) -> Result<Self, Broken> {
-        let tree = FieldTree::new(columns, declared, whole_name).map_err(Broken::new)?;
+    pub fn new(
+        header: &[String],
+        columns: &Columns,
+        declared: &DeclaredTypes,
+    ) -> Result<Self, DecodeError> {
+        let tree = FieldTree::new(columns, declared, whole_name).map_err(DecodeError::new)?;
         let nodes: Vec<Option<usize>> = header.iter().map(|name| tree.child(0, name)).collect();
         for node in tree.children(0) {
             if nodes.iter().filter(|found| **found == Some(node)).count() > 1 {
-                return Err(Broken::new(format_args!(
+                return Err(DecodeError::new(format_args!(
                     "it has two columns '{}'",
                     tree.name(node)
                 )));
@@ -37,7 +41,7 @@ impl CsvReader {
         Ok(CsvReader {
             nodes,
             tree,
-            row: Row::default(),
+            row: RecordRow::default(),
         })
     }
 
@@ -46,12 +50,12 @@ impl CsvReader {
     /// # Errors
     ///
     /// If the line cannot be read. It is then to be dropped, and nothing else.
-    pub fn read(&mut self, line: &[u8]) -> Result<&Row, Broken> {
+    pub fn read(&mut self, line: &[u8]) -> Result<&RecordRow, DecodeError> {
         let fields = split_line(line)?;
         if fields.len() != self.nodes.len() {
             let found = fields.len();
             let wanted = self.nodes.len();
-            return Err(Broken::new(format_args!(
+            return Err(DecodeError::new(format_args!(
                 "it has {found} fields, the header has {wanted}"
             )));
         }
@@ -71,13 +75,13 @@ impl CsvReader {
 /// # Errors
 ///
 /// If it is too long, not UTF-8, or has a quote where none can be.
-pub fn split_line(line: &[u8]) -> Result<Vec<String>, Broken> {
+pub fn split_line(line: &[u8]) -> Result<Vec<String>, DecodeError> {
     if line.len() > LARGEST_RECORD {
-        return Err(Broken::new(format_args!(
+        return Err(DecodeError::new(format_args!(
             "it has more than {LARGEST_RECORD} bytes"
         )));
     }
-    let mut rest = std::str::from_utf8(line).map_err(|_| Broken::new("it is not UTF-8"))?;
+    let mut rest = std::str::from_utf8(line).map_err(|_| DecodeError::new("it is not UTF-8"))?;
     let mut fields = Vec::new();
     loop {
         if let Some(quoted) = rest.strip_prefix('"') {
@@ -87,7 +91,7 @@ pub fn split_line(line: &[u8]) -> Result<Vec<String>, Broken> {
             let length = rest.find(',').unwrap_or(rest.len());
             let (field, after) = rest.split_at(length);
             if field.contains('"') {
-                return Err(Broken::new(
+                return Err(DecodeError::new(
                     "it has a quote within a field that does not begin with one",
                 ));
             }
@@ -97,18 +101,22 @@ pub fn split_line(line: &[u8]) -> Result<Vec<String>, Broken> {
         match rest.strip_prefix(',') {
             Some(next) => rest = next,
             None if rest.is_empty() => return Ok(fields),
-            None => return Err(Broken::new("it has text after the end of a quoted field")),
+            None => {
+                return Err(DecodeError::new(
+                    "it has text after the end of a quoted field",
+                ));
+            }
         }
     }
 }
 
 /// Takes the text up to its closing quote from `rest`, and that quote; two quotes are one in the text.
-fn take_quoted(rest: &mut &str) -> Result<String, Broken> {
+fn take_quoted(rest: &mut &str) -> Result<String, DecodeError> {
     let mut field = String::new();
     loop {
-        let (text, after) = rest
-            .split_once('"')
-            .ok_or_else(|| Broken::new("it has a quoted field that does not end on its line"))?;
+        let (text, after) = rest.split_once('"').ok_or_else(|| {
+            DecodeError::new("it has a quoted field that does not end on its line")
+        })?;
         field.push_str(text);
         let Some(more) = after.strip_prefix('"') else {
             *rest = after;

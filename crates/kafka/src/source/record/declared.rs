@@ -5,7 +5,7 @@ pub use bernstream_synopsis::times::TimeFormat;
 
 /// The declared types of the needed fields; the values of the domain are always numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Declared {
+pub struct DeclaredTypes {
     pub time: TimeFormat,
     /// Needed where there is a key.
     pub key: Option<IdType>,

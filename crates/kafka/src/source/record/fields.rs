@@ -9,7 +9,7 @@ use bernstream_synopsis::times::TimeFormat;
 
 /// Purpose of a field, which decides the types that it may have.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Role {
+pub(super) enum FieldRole {
     Time(TimeFormat),
     Key(IdType),
     Unit(IdType),
@@ -19,7 +19,7 @@ pub(super) enum Role {
 
 /// Content of a field, as a schema says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum FieldContent {
     /// Strings, and the symbols of an enum.
     Text,
     Bytes,
@@ -35,45 +35,48 @@ pub(super) enum Content {
 /// A type that a field can have.
 #[derive(Clone, Debug)]
 pub(super) struct FieldType {
-    pub content: Content,
+    pub content: FieldContent,
     /// For people.
     pub name: String,
 }
 
-impl Role {
+impl FieldRole {
     /// Returns whether a field with this content can have what is needed.
-    pub fn can_take(self, content: Content) -> bool {
+    pub fn can_take(self, content: FieldContent) -> bool {
         match content {
-            Content::Nothing => false,
-            Content::Text => true,
-            Content::Bytes => matches!(self, Role::Key(IdType::Text) | Role::Unit(IdType::Text)),
-            Content::Timestamps => matches!(self, Role::Time(TimeFormat::Rfc3339)),
-            Content::Numbers => match self {
-                Role::Time(declared) => declared != TimeFormat::Rfc3339,
-                Role::Key(kind) | Role::Unit(kind) => kind == IdType::Integer,
-                Role::Value(_) => true,
+            FieldContent::Nothing => false,
+            FieldContent::Text => true,
+            FieldContent::Bytes => matches!(
+                self,
+                FieldRole::Key(IdType::Text) | FieldRole::Unit(IdType::Text)
+            ),
+            FieldContent::Timestamps => matches!(self, FieldRole::Time(TimeFormat::Rfc3339)),
+            FieldContent::Numbers => match self {
+                FieldRole::Time(declared) => declared != TimeFormat::Rfc3339,
+                FieldRole::Key(kind) | FieldRole::Unit(kind) => kind == IdType::Integer,
+                FieldRole::Value(_) => true,
             },
-            Content::Times(format) => match self {
-                Role::Time(declared) => declared == format,
-                Role::Key(kind) | Role::Unit(kind) => kind == IdType::Integer,
-                Role::Value(_) => true,
+            FieldContent::Times(format) => match self {
+                FieldRole::Time(declared) => declared == format,
+                FieldRole::Key(kind) | FieldRole::Unit(kind) => kind == IdType::Integer,
+                FieldRole::Value(_) => true,
             },
         }
     }
 
     pub fn requirement(self) -> &'static str {
         match self {
-            Role::Time(TimeFormat::Rfc3339) => {
+            FieldRole::Time(TimeFormat::Rfc3339) => {
                 "the event time must be text or a Timestamp, unless input.time_format says in which unit it is"
             }
-            Role::Time(_) => {
+            FieldRole::Time(_) => {
                 "the event time must be a number or text, in the unit that input.time_format says"
             }
-            Role::Key(IdType::Text) => "a key must be text or bytes, as its type says",
-            Role::Key(IdType::Integer) => "a key must be a number or text, as its type says",
-            Role::Unit(IdType::Text) => "a user must be text or bytes, as its type says",
-            Role::Unit(IdType::Integer) => "a user must be a number or text, as its type says",
-            Role::Value(_) => "a value must be a number, or text that holds one",
+            FieldRole::Key(IdType::Text) => "a key must be text or bytes, as its type says",
+            FieldRole::Key(IdType::Integer) => "a key must be a number or text, as its type says",
+            FieldRole::Unit(IdType::Text) => "a user must be text or bytes, as its type says",
+            FieldRole::Unit(IdType::Integer) => "a user must be a number or text, as its type says",
+            FieldRole::Value(_) => "a value must be a number, or text that holds one",
         }
     }
 }
@@ -105,10 +108,10 @@ impl Scalar<'_> {
 
 /// The needed fields of one record, as far as they are there and have their types. `Debug` shows none of it.
 #[derive(Default)]
-pub struct Row {
+pub struct RecordRow {
     pub(super) time: Option<i64>,
-    pub(super) key: Id,
-    pub(super) unit: Id,
+    pub(super) key: RecordId,
+    pub(super) unit: RecordId,
     pub(super) values: Vec<Option<f64>>,
     /// The nodes of the tree that have been met.
     seen: Vec<bool>,
@@ -116,12 +119,12 @@ pub struct Row {
 
 /// The text of a key or a user; an integer in decimal.
 #[derive(Default)]
-pub(super) struct Id {
+pub(super) struct RecordId {
     bytes: Vec<u8>,
     is_there: bool,
 }
 
-impl Id {
+impl RecordId {
     pub fn get(&self) -> Option<&[u8]> {
         self.is_there.then_some(self.bytes.as_slice())
     }
@@ -148,7 +151,7 @@ impl Id {
     }
 }
 
-impl Row {
+impl RecordRow {
     /// The event time, if it is there.
     pub fn time(&self) -> Option<Timestamp> {
         self.time.map(Timestamp::from_micros)
@@ -173,12 +176,12 @@ impl Row {
     }
 
     /// Takes a value for a role; one of another type counts as missing.
-    pub(super) fn set_role(&mut self, role: Role, scalar: Scalar<'_>) {
+    pub(super) fn set_role(&mut self, role: FieldRole, scalar: Scalar<'_>) {
         match role {
-            Role::Time(format) => self.time = micros_of(format, scalar),
-            Role::Key(kind) => self.key.set(kind, scalar),
-            Role::Unit(kind) => self.unit.set(kind, scalar),
-            Role::Value(at) => {
+            FieldRole::Time(format) => self.time = micros_of(format, scalar),
+            FieldRole::Key(kind) => self.key.set(kind, scalar),
+            FieldRole::Unit(kind) => self.unit.set(kind, scalar),
+            FieldRole::Value(at) => {
                 if let Some(value) = self.values.get_mut(at) {
                     *value = value_of(scalar);
                 }
@@ -187,7 +190,7 @@ impl Row {
     }
 
     /// Takes a value for all of these roles.
-    pub(super) fn set_all(&mut self, roles: &[Role], scalar: Scalar<'_>) {
+    pub(super) fn set_all(&mut self, roles: &[FieldRole], scalar: Scalar<'_>) {
         for role in roles {
             self.set_role(*role, scalar);
         }
@@ -223,9 +226,9 @@ mod tests {
     use super::*;
 
     /// Whether one of these values is what a role needs.
-    fn takes(role: Role, scalars: &[Scalar<'_>]) -> bool {
+    fn takes(role: FieldRole, scalars: &[Scalar<'_>]) -> bool {
         scalars.iter().any(|scalar| {
-            let mut row = Row::default();
+            let mut row = RecordRow::default();
             row.clear(1, 0);
             row.set_role(role, *scalar);
             row.time.is_some()
@@ -245,26 +248,26 @@ mod tests {
         ];
         let ids = [IdType::Text, IdType::Integer];
         let roles = times
-            .map(Role::Time)
+            .map(FieldRole::Time)
             .into_iter()
-            .chain(ids.map(Role::Key))
-            .chain(ids.map(Role::Unit));
-        let contents: [(Content, &[Scalar<'_>]); 4] = [
+            .chain(ids.map(FieldRole::Key))
+            .chain(ids.map(FieldRole::Unit));
+        let contents: [(FieldContent, &[Scalar<'_>]); 4] = [
             (
-                Content::Text,
+                FieldContent::Text,
                 &[Scalar::Text("7"), Scalar::Text("2026-01-01T00:00:00Z")],
             ),
             (
-                Content::Bytes,
+                FieldContent::Bytes,
                 &[Scalar::Bytes(b"7"), Scalar::Bytes(b"2026-01-01T00:00:00Z")],
             ),
             (
-                Content::Numbers,
+                FieldContent::Numbers,
                 &[Scalar::Integer(7), Scalar::Float(7.0), Scalar::Single(7.0)],
             ),
-            (Content::Nothing, &[]),
+            (FieldContent::Nothing, &[]),
         ];
-        for role in roles.chain([Role::Value(0)]) {
+        for role in roles.chain([FieldRole::Value(0)]) {
             for (content, scalars) in contents {
                 assert_eq!(
                     role.can_take(content),
@@ -273,19 +276,19 @@ mod tests {
                 );
             }
         }
-        let in_millis = Content::Times(TimeFormat::Milliseconds);
+        let in_millis = FieldContent::Times(TimeFormat::Milliseconds);
         assert!(
-            Role::Time(TimeFormat::Milliseconds).can_take(in_millis)
-                && Role::Value(0).can_take(in_millis)
+            FieldRole::Time(TimeFormat::Milliseconds).can_take(in_millis)
+                && FieldRole::Value(0).can_take(in_millis)
         );
         assert!(
-            !Role::Time(TimeFormat::Microseconds).can_take(in_millis)
-                && !Role::Key(IdType::Text).can_take(in_millis)
+            !FieldRole::Time(TimeFormat::Microseconds).can_take(in_millis)
+                && !FieldRole::Key(IdType::Text).can_take(in_millis)
         );
-        assert!(Role::Time(TimeFormat::Rfc3339).can_take(Content::Timestamps));
+        assert!(FieldRole::Time(TimeFormat::Rfc3339).can_take(FieldContent::Timestamps));
         assert!(
-            !Role::Time(TimeFormat::Seconds).can_take(Content::Timestamps)
-                && !Role::Value(0).can_take(Content::Timestamps)
+            !FieldRole::Time(TimeFormat::Seconds).can_take(FieldContent::Timestamps)
+                && !FieldRole::Value(0).can_take(FieldContent::Timestamps)
         );
     }
 

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::avro::Schemas;
-use super::declared::Declared;
+use super::avro::RegistrySchemas;
+use super::declared::DeclaredTypes;
 use super::protobuf::MessageType;
-use super::tree::{NeededField, Undeclared, needed_fields, path_steps};
+use super::tree::{NeededField, UndeclaredType, needed_fields, path_steps};
 use bernstream_release::source::columns::Columns;
 
 /// Format of the messages of a topic.
 #[derive(Clone, Debug)]
-pub enum Format {
+pub enum TopicFormat {
     /// Each message is an Arrow IPC stream of any number of records; its columns have types.
     Arrow,
     /// Each message is one record.
     Records {
         form: RecordForm,
-        declared: Declared,
+        declared: DeclaredTypes,
     },
 }
 
@@ -27,7 +27,7 @@ pub enum RecordForm {
     /// One JSON object.
     Json,
     /// One Avro record of one of these schemas, in the framing of Confluent.
-    Avro(Arc<Schemas>),
+    Avro(Arc<RegistrySchemas>),
     /// One Protobuf message of this type.
     Protobuf(Arc<MessageType>),
 }
@@ -51,8 +51,8 @@ impl RecordForm {
     pub fn impossible_fields(
         &self,
         columns: &Columns,
-        declared: &Declared,
-    ) -> Result<Vec<ImpossibleField>, Undeclared> {
+        declared: &DeclaredTypes,
+    ) -> Result<Vec<ImpossibleField>, UndeclaredType> {
         let mut found = Vec::new();
         for NeededField { path, role } in needed_fields(columns, declared)? {
             let types = match self {

@@ -2,11 +2,11 @@
 
 use arrow_array::builder::{BinaryBuilder, Float64Builder, Int64Builder};
 
-use super::fields::Row;
+use super::fields::RecordRow;
 use bernstream_release::source::batch::Batch;
 use bernstream_release::source::columns::Columns;
 use bernstream_release::source::rows::BatchOrigin;
-use bernstream_release::source::text::Text;
+use bernstream_release::source::text::TextColumn;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The most rows of a batch.
@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 4 << 20;
 ///
 /// Where one batch ends and the next begins depends on when records were fetched, and changes nothing: the order of two records
 /// of a partition, by the offset of the batch and then by the row in it, is that of their own offsets.
-pub struct Gather {
+pub struct BatchBuilder {
     /// Where the first row was.
     origin: Option<BatchOrigin>,
     rows: usize,
@@ -29,9 +29,9 @@ pub struct Gather {
     values: Vec<Float64Builder>,
 }
 
-impl Gather {
+impl BatchBuilder {
     pub fn new(columns: &Columns) -> Self {
-        Gather {
+        BatchBuilder {
             origin: None,
             rows: 0,
             bytes: 0,
@@ -57,7 +57,7 @@ impl Gather {
         partition: i32,
         offset: i64,
         message_time: Option<Timestamp>,
-        row: Option<&Row>,
+        row: Option<&RecordRow>,
     ) -> Option<Batch> {
         let is_full = self.rows >= MOST_ROWS || self.bytes >= MOST_BYTES;
         let goes_on = !is_full
@@ -111,6 +111,6 @@ fn append_id(column: &mut Option<BinaryBuilder>, id: Option<&[u8]>) -> usize {
     id.map_or(0, <[u8]>::len)
 }
 
-fn finish_ids(column: &mut Option<BinaryBuilder>) -> Option<Text> {
-    Some(Text::from(column.as_mut()?.finish()))
+fn finish_ids(column: &mut Option<BinaryBuilder>) -> Option<TextColumn> {
+    Some(TextColumn::from(column.as_mut()?.finish()))
 }

@@ -6,41 +6,45 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::fields::{Row, Scalar};
+use super::fields::{RecordRow, Scalar};
 use super::tree::FieldTree;
-use bernstream_release::source::broken::Broken;
+use bernstream_release::source::broken::DecodeError;
 
 /// Reads the needed fields.
 ///
 /// # Errors
 ///
 /// If it is not one JSON object in UTF-8, or has a needed name twice.
-pub(super) fn read_object(payload: &[u8], tree: &FieldTree, row: &mut Row) -> Result<(), Broken> {
-    let text = std::str::from_utf8(payload).map_err(|_| Broken::new("it is not UTF-8"))?;
+pub(super) fn read_object(
+    payload: &[u8],
+    tree: &FieldTree,
+    row: &mut RecordRow,
+) -> Result<(), DecodeError> {
+    let text = std::str::from_utf8(payload).map_err(|_| DecodeError::new("it is not UTF-8"))?;
     if !text.trim_ascii_start().starts_with('{') {
-        return Err(Broken::new("it is not a JSON object"));
+        return Err(DecodeError::new("it is not a JSON object"));
     }
     let mut json = serde_json::Deserializer::from_str(text);
-    Value { tree, node: 0, row }
+    JsonValue { tree, node: 0, row }
         .deserialize(&mut json)
-        .map_err(Broken::new)?;
-    json.end().map_err(Broken::new)
+        .map_err(DecodeError::new)?;
+    json.end().map_err(DecodeError::new)
 }
 
 /// The value at a node of the tree.
-struct Value<'t> {
+struct JsonValue<'t> {
     tree: &'t FieldTree,
     node: usize,
-    row: &'t mut Row,
+    row: &'t mut RecordRow,
 }
 
-impl Value<'_> {
+impl JsonValue<'_> {
     fn set(self, scalar: Scalar<'_>) {
         self.row.set_all(self.tree.roles(self.node), scalar);
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Value<'_> {
+impl<'de> DeserializeSeed<'de> for JsonValue<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -48,7 +52,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Value<'_> {
+impl<'de> Visitor<'de> for JsonValue<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,8 +93,8 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let Value { tree, node, row } = self;
-        while let Some(child) = fields.next_key_seed(Name { tree, node })? {
+        let JsonValue { tree, node, row } = self;
+        while let Some(child) = fields.next_key_seed(JsonName { tree, node })? {
             match child {
                 None => {
                     fields.next_value::<IgnoredAny>()?;
@@ -98,7 +102,7 @@ impl<'de> Visitor<'de> for Value<'_> {
                 Some(child) if row.meet_node(child) => {
                     return Err(A::Error::custom("a needed name is there twice"));
                 }
-                Some(node) => fields.next_value_seed(Value { tree, node, row })?,
+                Some(node) => fields.next_value_seed(JsonValue { tree, node, row })?,
             }
         }
         Ok(())
@@ -106,12 +110,12 @@ impl<'de> Visitor<'de> for Value<'_> {
 }
 
 /// The name of a field of the object at a node: its own node, if it is needed.
-struct Name<'t> {
+struct JsonName<'t> {
     tree: &'t FieldTree,
     node: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Name<'_> {
+impl<'de> DeserializeSeed<'de> for JsonName<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
@@ -119,7 +123,7 @@ impl<'de> DeserializeSeed<'de> for Name<'_> {
     }
 }
 
-impl Visitor<'_> for Name<'_> {
+impl Visitor<'_> for JsonName<'_> {
     type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

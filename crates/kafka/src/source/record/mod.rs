@@ -16,10 +16,10 @@ mod reader;
 mod tree;
 
 pub use self::csv::{CsvReader, split_line};
-pub use self::declared::{Declared, IdType, TimeFormat};
+pub use self::declared::{DeclaredTypes, IdType, TimeFormat};
 pub use self::fields::is_integer;
-pub use self::form::{Format, ImpossibleField, RecordForm};
-pub use self::gather::Gather;
+pub use self::form::{ImpossibleField, RecordForm, TopicFormat};
+pub use self::gather::BatchBuilder;
 pub use self::protobuf::{MessageType, WireField};
 pub use self::reader::{LARGEST_RECORD, RecordReader};
-pub use self::tree::Undeclared;
+pub use self::tree::UndeclaredType;

@@ -9,9 +9,9 @@ use prost_reflect::{
 };
 use serde::Serialize;
 
-use super::fields::{Content, FieldType, Role, Row, Scalar};
+use super::fields::{FieldContent, FieldRole, FieldType, RecordRow, Scalar};
 use super::tree::{FieldTree, path_steps};
-use bernstream_release::source::broken::Broken;
+use bernstream_release::source::broken::DecodeError;
 use bernstream_release::source::decode::catch_panic;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -106,14 +106,14 @@ fn type_name(kind: &Kind) -> &'static str {
 }
 
 /// Content of a field of this type, unless there are several of it.
-fn content(kind: &Kind) -> Content {
+fn content(kind: &Kind) -> FieldContent {
     match kind {
-        Kind::Bool => Content::Nothing,
-        Kind::String | Kind::Enum(_) => Content::Text,
-        Kind::Bytes => Content::Bytes,
-        Kind::Message(message) if message.full_name() == TIMESTAMP => Content::Timestamps,
-        Kind::Message(_) => Content::Nothing,
-        _ => Content::Numbers,
+        Kind::Bool => FieldContent::Nothing,
+        Kind::String | Kind::Enum(_) => FieldContent::Text,
+        Kind::Bytes => FieldContent::Bytes,
+        Kind::Message(message) if message.full_name() == TIMESTAMP => FieldContent::Timestamps,
+        Kind::Message(_) => FieldContent::Nothing,
+        _ => FieldContent::Numbers,
     }
 }
 
@@ -129,14 +129,14 @@ impl MessageType {
     /// # Errors
     ///
     /// If it is not one, or has no message of this name.
-    pub fn parse(file: Vec<u8>, name: &str) -> Result<Self, Broken> {
+    pub fn parse(file: Vec<u8>, name: &str) -> Result<Self, DecodeError> {
         catch_panic(|| {
             let pool = DescriptorPool::decode(file.as_slice());
-            let pool =
-                pool.map_err(|e| Broken::new(format_args!("it is not a descriptor file: {e}")))?;
+            let pool = pool
+                .map_err(|e| DecodeError::new(format_args!("it is not a descriptor file: {e}")))?;
             let descriptor = pool.get_message_by_name(name);
             let descriptor = descriptor
-                .ok_or_else(|| Broken::new(format_args!("it has no message '{name}'")))?;
+                .ok_or_else(|| DecodeError::new(format_args!("it has no message '{name}'")))?;
             Ok(MessageType {
                 descriptor,
                 file: file.clone(),
@@ -167,7 +167,7 @@ impl MessageType {
         let content = if is_one {
             content(&field.kind())
         } else {
-            Content::Nothing
+            FieldContent::Nothing
         };
         let list = if is_one { "" } else { "repeated " };
         Some(FieldType {
@@ -197,11 +197,11 @@ impl MessageType {
         &self,
         payload: &[u8],
         tree: &FieldTree,
-        row: &mut Row,
-    ) -> Result<(), Broken> {
+        row: &mut RecordRow,
+    ) -> Result<(), DecodeError> {
         catch_panic(|| {
-            let message =
-                DynamicMessage::decode(self.descriptor.clone(), payload).map_err(Broken::new)?;
+            let message = DynamicMessage::decode(self.descriptor.clone(), payload)
+                .map_err(DecodeError::new)?;
             read_fields(&message, 0, tree, row);
             Ok(())
         })
@@ -209,7 +209,7 @@ impl MessageType {
 }
 
 /// Reads the needed fields of the message at a node. The recursion is that of the tree.
-fn read_fields(message: &DynamicMessage, node: usize, tree: &FieldTree, row: &mut Row) {
+fn read_fields(message: &DynamicMessage, node: usize, tree: &FieldTree, row: &mut RecordRow) {
     for child in tree.children(node) {
         let Some(field) = message.descriptor().get_field_by_name(tree.name(child)) else {
             continue;
@@ -239,7 +239,7 @@ fn read_fields(message: &DynamicMessage, node: usize, tree: &FieldTree, row: &mu
             Value::Message(inner) => {
                 if let Some(time) = timestamp(inner) {
                     for role in roles {
-                        if matches!(role, Role::Time(_)) {
+                        if matches!(role, FieldRole::Time(_)) {
                             row.set_role(*role, Scalar::Text(&time));
                         }
                     }

@@ -1,11 +1,11 @@
 //! The needed fields of records, one after another.
 
-use super::declared::Declared;
-use super::fields::Row;
+use super::declared::DeclaredTypes;
+use super::fields::RecordRow;
 use super::form::RecordForm;
 use super::json;
-use super::tree::{FieldTree, Undeclared, path_steps};
-use bernstream_release::source::broken::Broken;
+use super::tree::{FieldTree, UndeclaredType, path_steps};
+use bernstream_release::source::broken::DecodeError;
 use bernstream_release::source::columns::Columns;
 
 /// The longest record that is read, in bytes. A longer one is dropped.
@@ -15,7 +15,7 @@ pub const LARGEST_RECORD: usize = 1 << 20;
 pub struct RecordReader {
     form: RecordForm,
     tree: FieldTree,
-    row: Row,
+    row: RecordRow,
 }
 
 impl RecordReader {
@@ -25,13 +25,13 @@ impl RecordReader {
     pub fn new(
         form: &RecordForm,
         columns: &Columns,
-        declared: &Declared,
-    ) -> Result<Self, Undeclared> {
+        declared: &DeclaredTypes,
+    ) -> Result<Self, UndeclaredType> {
         let tree = FieldTree::new(columns, declared, path_steps)?;
         Ok(RecordReader {
             form: form.clone(),
             tree,
-            row: Row::default(),
+            row: RecordRow::default(),
         })
     }
 
@@ -40,10 +40,10 @@ impl RecordReader {
     /// # Errors
     ///
     /// If the record cannot be read. It is then to be dropped, and nothing else.
-    pub fn read(&mut self, payload: &[u8]) -> Result<&Row, Broken> {
+    pub fn read(&mut self, payload: &[u8]) -> Result<&RecordRow, DecodeError> {
         if payload.len() > LARGEST_RECORD {
             let length = payload.len();
-            return Err(Broken::new(format_args!(
+            return Err(DecodeError::new(format_args!(
                 "it has {length} bytes, a record has at most {LARGEST_RECORD}"
             )));
         }

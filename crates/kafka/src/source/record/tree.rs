@@ -1,26 +1,26 @@
 //! Where the needed fields lie in a record.
 
-use super::declared::Declared;
-use super::fields::Role;
+use super::declared::DeclaredTypes;
+use super::fields::FieldRole;
 use bernstream_release::source::columns::Columns;
 
 /// The names of the needed fields as a tree of objects in objects; the first node is the record.
 pub(super) struct FieldTree {
-    nodes: Vec<Node>,
+    nodes: Vec<FieldNode>,
     /// Number of values of a record.
     pub values: usize,
 }
 
 #[derive(Default)]
-struct Node {
+struct FieldNode {
     name: String,
-    roles: Vec<Role>,
+    roles: Vec<FieldRole>,
     children: Vec<usize>,
 }
 
 /// A key or a user without a declared type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Undeclared {
+pub enum UndeclaredType {
     #[error(
         "the type of the key is not declared: add `type`, \"text\" or \"integer\", to `key` of [input]"
     )]
@@ -45,7 +45,7 @@ pub(super) fn whole_name(name: &str) -> Vec<&str> {
 pub(super) struct NeededField<'a> {
     /// Its name or path.
     pub path: &'a str,
-    pub role: Role,
+    pub role: FieldRole,
 }
 
 /// The needed fields, the event time first.
@@ -55,22 +55,22 @@ pub(super) struct NeededField<'a> {
 /// If the type of a key or a user is not declared.
 pub(super) fn needed_fields<'a>(
     columns: &'a Columns,
-    declared: &Declared,
-) -> Result<Vec<NeededField<'a>>, Undeclared> {
+    declared: &DeclaredTypes,
+) -> Result<Vec<NeededField<'a>>, UndeclaredType> {
     let mut needed = vec![NeededField {
         path: &columns.time,
-        role: Role::Time(declared.time),
+        role: FieldRole::Time(declared.time),
     }];
     if let Some(path) = &columns.key {
-        let role = Role::Key(declared.key.ok_or(Undeclared::Key)?);
+        let role = FieldRole::Key(declared.key.ok_or(UndeclaredType::Key)?);
         needed.push(NeededField { path, role });
     }
     if let Some(path) = &columns.unit {
-        let role = Role::Unit(declared.unit.ok_or(Undeclared::Unit)?);
+        let role = FieldRole::Unit(declared.unit.ok_or(UndeclaredType::Unit)?);
         needed.push(NeededField { path, role });
     }
     for (at, path) in columns.values.iter().enumerate() {
-        let role = Role::Value(at);
+        let role = FieldRole::Value(at);
         needed.push(NeededField { path, role });
     }
     Ok(needed)
@@ -82,11 +82,11 @@ impl FieldTree {
     /// If the type of a key or a user is not declared.
     pub fn new(
         columns: &Columns,
-        declared: &Declared,
+        declared: &DeclaredTypes,
         split: impl Fn(&str) -> Vec<&str>,
-    ) -> Result<Self, Undeclared> {
+    ) -> Result<Self, UndeclaredType> {
         let mut tree = FieldTree {
-            nodes: vec![Node::default()],
+            nodes: vec![FieldNode::default()],
             values: columns.values.len(),
         };
         for field in needed_fields(columns, declared)? {
@@ -95,7 +95,7 @@ impl FieldTree {
         Ok(tree)
     }
 
-    fn add_path(&mut self, path: &[&str], role: Role) {
+    fn add_path(&mut self, path: &[&str], role: FieldRole) {
         let mut at = 0;
         for step in path {
             at = match self.child(at, step) {
@@ -110,9 +110,9 @@ impl FieldTree {
 
     fn add_child(&mut self, node: usize, name: &str) -> usize {
         let child = self.nodes.len();
-        self.nodes.push(Node {
+        self.nodes.push(FieldNode {
             name: name.to_owned(),
-            ..Node::default()
+            ..FieldNode::default()
         });
         if let Some(node) = self.nodes.get_mut(node) {
             node.children.push(child);
@@ -125,7 +125,7 @@ impl FieldTree {
     }
 
     /// Roles that the value at a node is needed for.
-    pub fn roles(&self, node: usize) -> &[Role] {
+    pub fn roles(&self, node: usize) -> &[FieldRole] {
         self.nodes.get(node).map_or(&[], |node| &node.roles)
     }
 

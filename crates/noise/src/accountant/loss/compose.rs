@@ -3,7 +3,7 @@
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
-use super::grid::{Bounds, Grid, MOST_POINTS, Pmf, RELATIVE, TAIL, tilted_bounds};
+use super::grid::{GridStep, MOST_POINTS, Pmf, RELATIVE, SumBounds, TAIL, tilted_bounds};
 use super::privacy_loss::RepeatedLoss;
 
 /// The sum of many losses, its law tilted by `exp(tilt L)`: what matters is then of the size of 1, and rounding too.
@@ -11,7 +11,7 @@ use super::privacy_loss::RepeatedLoss;
 /// Mass at `i h` for `i` in a window of `n` points from `lowest` on, computed modulo `n`. What lies below the window, or comes
 /// around from above it, is found at a larger loss than its own or is counted twice: delta only grows. What lies above is
 /// bounded and added.
-pub(super) struct Composed {
+pub(super) struct ComposedLoss {
     step: f64,
     tilt: f64,
     /// `ln` of the mean of `exp(tilt L)`.
@@ -31,7 +31,7 @@ pub(super) struct Composed {
 /// A unit in the last place, halved.
 const UNIT: f64 = f64::EPSILON / 2.0;
 
-impl Composed {
+impl ComposedLoss {
     /// Good for epsilons from `least` on, and from the bound below the tilted sum if that is less. `None` where the window
     /// would be too large.
     #[expect(
@@ -39,7 +39,7 @@ impl Composed {
         clippy::cast_possible_truncation,
         reason = "counts and points, far below 2^53"
     )]
-    pub fn new(parts: &[RepeatedLoss], grid: Grid, tilt: f64, least: f64) -> Option<Self> {
+    pub fn new(parts: &[RepeatedLoss], grid: GridStep, tilt: f64, least: f64) -> Option<Self> {
         let step = grid.step;
         let mut losses = Vec::with_capacity(parts.len());
         for part in parts {
@@ -62,7 +62,7 @@ impl Composed {
             .iter()
             .map(|loss| i128::from(loss.pmf.highest()) * i128::from(loss.count))
             .sum();
-        let Bounds { low, high } = tilted_bounds(parts, tilt, |shift| {
+        let SumBounds { low, high } = tilted_bounds(parts, tilt, |shift| {
             total_log_moment(&losses, tilt + shift, step) - log_moment
         });
         let highest = last.min(libm::ceil(high / step) as i128);
@@ -80,7 +80,7 @@ impl Composed {
             return None;
         }
         let length = length.next_power_of_two();
-        let Transformed { sum, norm } = transform_losses(&losses, step, tilt, length)?;
+        let TransformedLaw { sum, norm } = transform_losses(&losses, step, tilt, length)?;
         // Index 0 of the transform is the point `first`; the window ends with `highest`.
         let lowest = highest - length as i128 + 1;
         let start = usize::try_from((lowest - first).rem_euclid(length as i128)).ok()?;
@@ -94,7 +94,7 @@ impl Composed {
             .sum();
         let window = (lowest as f64).abs().max((highest as f64).abs()) * step;
         let log_factor = relative + 8.0 * UNIT * (tilt * window + log_moment.abs() + length as f64);
-        Some(Composed {
+        Some(ComposedLoss {
             step,
             tilt,
             log_moment,
@@ -181,7 +181,7 @@ fn error_of_masses(parts: &[RepeatedLoss], length: usize, norm: f64) -> f64 {
 }
 
 /// The tilted law of a sum modulo a length.
-struct Transformed {
+struct TransformedLaw {
     /// Its first point is at index 0.
     sum: Vec<f64>,
     /// The largest norm of a part.
@@ -193,7 +193,7 @@ fn transform_losses(
     step: f64,
     tilt: f64,
     length: usize,
-) -> Option<Transformed> {
+) -> Option<TransformedLaw> {
     let mut planner = RealFftPlanner::<f64>::new();
     let forward = planner.plan_fft_forward(length);
     let inverse = planner.plan_fft_inverse(length);
@@ -220,7 +220,7 @@ fn transform_losses(
         // No true mass is negative.
         *mass = (*mass / length as f64).max(0.0);
     }
-    Some(Transformed { sum, norm: largest })
+    Some(TransformedLaw { sum, norm: largest })
 }
 
 fn complex_power(mut base: Complex<f64>, mut exponent: u64) -> Complex<f64> {
@@ -264,12 +264,12 @@ mod tests {
             (0.015_625, 4096, 5.0),
             (0.1, 100_000, 0.2),
         ] {
-            let grid = Grid { step: t };
+            let grid = GridStep { step: t };
             let parts = [RepeatedLoss {
                 law: PrivacyLoss::Response(t),
                 count: count as u64,
             }];
-            let composed = Composed::new(&parts, grid, tilt, f64::INFINITY).unwrap();
+            let composed = ComposedLoss::new(&parts, grid, tilt, f64::INFINITY).unwrap();
             let chance = 1.0 / (1.0 + (-2.0 * t * (tilt + 0.5)).exp());
             let exact = binomial(count, chance);
             let mass = |i: i64| {

@@ -23,11 +23,11 @@ pub(super) const MOST_POINTS: f64 = (1 << 20) as f64;
 
 /// The distance of the points.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grid {
+pub(super) struct GridStep {
     pub step: f64,
 }
 
-impl Grid {
+impl GridStep {
     /// Fine enough that the grid adds about `10^-5` to `epsilon`, where the memory allows; one of the laws has its largest loss
     /// on a point. Any grid is safe.
     #[expect(clippy::cast_precision_loss, reason = "a guide")]
@@ -71,7 +71,7 @@ impl Grid {
         }
         let mut step = square.sqrt().clamp(1e-7, 0.5).min(finest / 4.0);
         // The steps of the tilted sum that matter, as with the exact bounds later.
-        let Bounds { low, high } = tilted_bounds(parts, tilt, |s| {
+        let SumBounds { low, high } = tilted_bounds(parts, tilt, |s| {
             log_moment(parts, tilt + s) - log_moment(parts, tilt)
         });
         let width = (high - low).max(longest);
@@ -84,7 +84,7 @@ impl Grid {
             // A little more than the quotient, so that rounding keeps the largest loss below its point.
             step = parameter / libm::ceil(parameter / step) * (1.0 + f64::EPSILON);
         }
-        Some(Grid { step })
+        Some(GridStep { step })
     }
 }
 
@@ -96,7 +96,7 @@ fn is_gaussian(law: PrivacyLoss) -> bool {
 pub(super) const TAIL: f64 = 1e-20;
 
 /// An interval with the tilted sum, but for [`TAIL`] on each side.
-pub(super) struct Bounds {
+pub(super) struct SumBounds {
     pub low: f64,
     pub high: f64,
 }
@@ -106,10 +106,10 @@ pub(super) fn tilted_bounds(
     parts: &[RepeatedLoss],
     tilt: f64,
     growth: impl Fn(f64) -> f64,
-) -> Bounds {
+) -> SumBounds {
     let down = best_shift(parts, tilt, -1.0);
     let up = best_shift(parts, tilt, 1.0);
-    Bounds {
+    SumBounds {
         low: (growth(-down) - TAIL.ln()) / -down,
         high: (growth(up) - TAIL.ln()) / up,
     }
@@ -139,8 +139,8 @@ pub(super) struct Pmf {
 }
 
 impl Pmf {
-    pub fn new(law: PrivacyLoss, grid: Grid) -> Pmf {
-        let Grid { step } = grid;
+    pub fn new(law: PrivacyLoss, grid: GridStep) -> Pmf {
+        let GridStep { step } = grid;
         match law {
             PrivacyLoss::Gaussian(mu) => gaussian_masses(mu, step),
             PrivacyLoss::Laplace(t) | PrivacyLoss::Response(t) if t > LARGEST_LOSS => Pmf {
@@ -350,7 +350,7 @@ mod tests {
         for t in [0.003, 0.1, 0.77, 3.0] {
             for step in [t, t / 2.0, t / 7.0, t / 6.3, t / 40.7, t * 1.3] {
                 for (epsilon, found) in
-                    deltas(&Pmf::new(PrivacyLoss::Laplace(t), Grid { step }), step)
+                    deltas(&Pmf::new(PrivacyLoss::Laplace(t), GridStep { step }), step)
                 {
                     let exact = if epsilon.abs() <= t {
                         -((epsilon - t) / 2.0).exp_m1()
@@ -363,7 +363,7 @@ mod tests {
                     );
                 }
                 for (epsilon, found) in
-                    deltas(&Pmf::new(PrivacyLoss::Response(t), Grid { step }), step)
+                    deltas(&Pmf::new(PrivacyLoss::Response(t), GridStep { step }), step)
                 {
                     let yes = 1.0 / (1.0 + (-t).exp());
                     let terms = [(yes, t), (1.0 - yes, -t)]
@@ -377,9 +377,10 @@ mod tests {
         }
         for mu in [0.01, 0.5, 3.0, 40.0] {
             for step in [mu / 8.0, mu / 40.3] {
-                for (epsilon, found) in
-                    deltas(&Pmf::new(PrivacyLoss::Gaussian(mu), Grid { step }), step)
-                {
+                for (epsilon, found) in deltas(
+                    &Pmf::new(PrivacyLoss::Gaussian(mu), GridStep { step }),
+                    step,
+                ) {
                     let tail = |x: f64| libm::erfc(x / 2_f64.sqrt()) / 2.0;
                     let near = epsilon / mu - mu / 2.0;
                     let far = epsilon / mu + mu / 2.0;
@@ -413,7 +414,7 @@ mod tests {
         ];
         for law in laws {
             for step in [0.000_3, 0.001, 0.002_2] {
-                let pmf = Pmf::new(law, Grid { step });
+                let pmf = Pmf::new(law, GridStep { step });
                 let sum = pmf.masses.iter().sum::<f64>() + pmf.beyond;
                 assert!(
                     (1.0 - 1e-13..1.0 + 1e-5).contains(&sum),

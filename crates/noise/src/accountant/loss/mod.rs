@@ -11,14 +11,14 @@ mod compose;
 mod grid;
 mod privacy_loss;
 
-use compose::Composed;
-use grid::Grid;
+use compose::ComposedLoss;
+use grid::GridStep;
 pub use privacy_loss::PrivacyLoss;
 use privacy_loss::{RepeatedLoss, log_moment, spread};
 
 /// The losses of independent releases together.
 #[derive(Clone, Debug, Default)]
-pub struct Losses {
+pub struct PrivacyLosses {
     /// At most one is Gaussian, and none loses nothing.
     parts: Vec<RepeatedLoss>,
     /// A total variation that separates these laws from what is meant.
@@ -28,11 +28,11 @@ pub struct Losses {
 /// More releases of one law than this are not composed: `delta` is 1.
 const MOST: u64 = 1 << 40;
 
-impl Losses {
+impl PrivacyLosses {
     /// `parts` are laws and how many releases have each. Gaussian ones are one: `mu^2` adds up.
     #[expect(clippy::cast_precision_loss, reason = "rounded up")]
     pub fn new(parts: impl IntoIterator<Item = (PrivacyLoss, u64)>) -> Self {
-        let mut losses = Losses::default();
+        let mut losses = PrivacyLosses::default();
         let mut square = 0.0;
         for (law, count) in parts {
             match law {
@@ -58,7 +58,7 @@ impl Losses {
     /// delta.
     #[must_use]
     pub fn with_variation(self, apart: f64) -> Self {
-        Losses { apart, ..self }
+        PrivacyLosses { apart, ..self }
     }
 
     /// Returns true if nothing is lost.
@@ -75,8 +75,8 @@ impl Losses {
             return 1.0;
         }
         let tilt = self.least_tilt(epsilon, |tilt| self.log_moment(tilt) - tilt * epsilon);
-        let delta = Grid::new(&self.parts, tilt, epsilon)
-            .and_then(|grid| Composed::new(&self.parts, grid, tilt, epsilon))
+        let delta = GridStep::new(&self.parts, tilt, epsilon)
+            .and_then(|grid| ComposedLoss::new(&self.parts, grid, tilt, epsilon))
             .map_or(1.0, |composed| composed.delta(epsilon));
         self.with_apart(delta, epsilon)
     }
@@ -97,8 +97,8 @@ impl Losses {
             .min(self.largest_loss())
             .max(self.spread() / 1000.0);
         let tilt = tilt.min(LARGEST_TILT / near);
-        let composed = Grid::new(&self.parts, tilt, near)
-            .and_then(|grid| Composed::new(&self.parts, grid, tilt, near * 0.5));
+        let composed = GridStep::new(&self.parts, tilt, near)
+            .and_then(|grid| ComposedLoss::new(&self.parts, grid, tilt, near * 0.5));
         let Some(composed) = composed else {
             return f64::INFINITY;
         };
@@ -133,7 +133,7 @@ impl Losses {
         (self.log_moment(tilt) - delta.ln() - tilt.ln_1p()) / tilt + (tilt / (1.0 + tilt)).ln()
     }
 
-    fn is_within(&self, composed: &Composed, epsilon: f64, delta: f64) -> bool {
+    fn is_within(&self, composed: &ComposedLoss, epsilon: f64, delta: f64) -> bool {
         self.with_apart(composed.delta(epsilon), epsilon) <= delta
     }
 

@@ -10,17 +10,17 @@ mod schema;
 
 use std::collections::BTreeMap;
 
-use self::binary::Input;
-pub use self::schema::Schema;
-use super::fields::{FieldType, Row};
+use self::binary::AvroInput;
+pub use self::schema::RecordSchema;
+use super::fields::{FieldType, RecordRow};
 use super::tree::FieldTree;
-use bernstream_release::source::broken::Broken;
+use bernstream_release::source::broken::DecodeError;
 
 /// The schemas of a topic by their ids in the registry.
 #[derive(Clone, Debug, Default)]
-pub struct Schemas(pub BTreeMap<u32, Schema>);
+pub struct RegistrySchemas(pub BTreeMap<u32, RecordSchema>);
 
-impl Schemas {
+impl RegistrySchemas {
     /// The types that the field at this path has in some schema; none if no schema has it.
     pub(super) fn field_types(&self, path: &[&str]) -> Vec<FieldType> {
         let schemas = self.0.values();
@@ -38,18 +38,17 @@ impl Schemas {
         &self,
         payload: &[u8],
         tree: &FieldTree,
-        row: &mut Row,
-    ) -> Result<(), Broken> {
+        row: &mut RecordRow,
+    ) -> Result<(), DecodeError> {
         let [0, i0, i1, i2, i3, record @ ..] = payload else {
-            return Err(Broken::new(
+            return Err(DecodeError::new(
                 "it does not begin with a zero and the id of a schema",
             ));
         };
         let id = u32::from_be_bytes([*i0, *i1, *i2, *i3]);
-        let schema = self
-            .0
-            .get(&id)
-            .ok_or_else(|| Broken::new(format_args!("no schema with id {id} is configured")))?;
-        Input::new(record).read_record(schema, tree, row)
+        let schema = self.0.get(&id).ok_or_else(|| {
+            DecodeError::new(format_args!("no schema with id {id} is configured"))
+        })?;
+        AvroInput::new(record).read_record(schema, tree, row)
     }
 }

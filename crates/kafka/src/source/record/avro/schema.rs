@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::source::record::fields::{Content, FieldType};
-use bernstream_release::source::broken::Broken;
+use crate::source::record::fields::{FieldContent, FieldType};
+use bernstream_release::source::broken::DecodeError;
 use bernstream_synopsis::times::TimeFormat;
 
 /// The schema of a record.
 #[derive(Clone, Debug)]
-pub struct Schema {
+pub struct RecordSchema {
     /// As JSON without spaces, its keys in order.
     pub canonical: String,
-    types: Vec<Type>,
+    types: Vec<AvroType>,
     /// The logical types of integers and bytes, by the places of these: nothing that is read depends on them.
     notes: BTreeMap<usize, String>,
     root: usize,
@@ -21,7 +21,7 @@ pub struct Schema {
 
 /// A type; others within it by their places in the schema.
 #[derive(Clone, Debug)]
-pub(super) enum Type {
+pub(super) enum AvroType {
     Null,
     Boolean,
     /// `int` and `long`, which are written alike.
@@ -46,13 +46,13 @@ pub(super) struct RecordField {
     pub kind: usize,
 }
 
-impl Schema {
+impl RecordSchema {
     /// # Errors
     ///
     /// If the text is not the schema of a record.
-    pub fn parse(text: &str) -> Result<Self, Broken> {
+    pub fn parse(text: &str) -> Result<Self, DecodeError> {
         let value: Value = serde_json::from_str(text)
-            .map_err(|e| Broken::new(format_args!("it is not JSON: {e}")))?;
+            .map_err(|e| DecodeError::new(format_args!("it is not JSON: {e}")))?;
         let mut parser = SchemaParser {
             types: Vec::new(),
             notes: BTreeMap::new(),
@@ -60,15 +60,15 @@ impl Schema {
         };
         let root = parser.parse(&value, "")?;
         let SchemaParser { types, notes, .. } = parser;
-        let schema = Schema {
+        let schema = RecordSchema {
             canonical: value.to_string(),
             types,
             notes,
             root,
         };
         match schema.kind(root) {
-            Some(Type::Record(_)) => Ok(schema),
-            _ => Err(Broken::new("it is not the schema of a record")),
+            Some(AvroType::Record(_)) => Ok(schema),
+            _ => Err(DecodeError::new("it is not the schema of a record")),
         }
     }
 
@@ -76,7 +76,7 @@ impl Schema {
         self.root
     }
 
-    pub(super) fn kind(&self, at: usize) -> Option<&Type> {
+    pub(super) fn kind(&self, at: usize) -> Option<&AvroType> {
         self.types.get(at)
     }
 
@@ -90,7 +90,7 @@ impl Schema {
     /// Adds the types to which a path leads from one: a union has the paths of all of its types. Unions are in no unions, so every step of
     /// the recursion but those takes one off the path.
     fn add_field_types(&self, at: usize, path: &[&str], types: &mut Vec<FieldType>) {
-        if let Some(Type::Union(kinds)) = self.kind(at) {
+        if let Some(AvroType::Union(kinds)) = self.kind(at) {
             for kind in kinds {
                 self.add_field_types(*kind, path, types);
             }
@@ -100,7 +100,7 @@ impl Schema {
             types.push(self.field_type(at));
             return;
         };
-        if let Some(Type::Record(fields)) = self.kind(at) {
+        if let Some(AvroType::Record(fields)) = self.kind(at) {
             for field in fields.iter().filter(|field| field.name == *step) {
                 self.add_field_types(field.kind, rest, types);
             }
@@ -110,24 +110,24 @@ impl Schema {
     fn field_type(&self, at: usize) -> FieldType {
         let note = self.notes.get(&at).map(String::as_str);
         let content = match self.kind(at) {
-            Some(Type::Integer) => note
+            Some(AvroType::Integer) => note
                 .and_then(time_format)
-                .map_or(Content::Numbers, Content::Times),
-            Some(Type::Float | Type::Double) => Content::Numbers,
-            Some(Type::Bytes | Type::Fixed(_)) => Content::Bytes,
-            Some(Type::Text | Type::Enum(_)) => Content::Text,
-            _ => Content::Nothing,
+                .map_or(FieldContent::Numbers, FieldContent::Times),
+            Some(AvroType::Float | AvroType::Double) => FieldContent::Numbers,
+            Some(AvroType::Bytes | AvroType::Fixed(_)) => FieldContent::Bytes,
+            Some(AvroType::Text | AvroType::Enum(_)) => FieldContent::Text,
+            _ => FieldContent::Nothing,
         };
         let name = match self.kind(at) {
-            Some(Type::Boolean) => "boolean",
-            Some(Type::Integer) => "an integer",
-            Some(Type::Float | Type::Double) => "a floating-point number",
-            Some(Type::Bytes | Type::Fixed(_)) => "bytes",
-            Some(Type::Text | Type::Enum(_)) => "text",
-            Some(Type::Array(_)) => "an array",
-            Some(Type::Map(_)) => "a map",
-            Some(Type::Record(_)) => "a record",
-            Some(Type::Null | Type::Union(_)) | None => "null",
+            Some(AvroType::Boolean) => "boolean",
+            Some(AvroType::Integer) => "an integer",
+            Some(AvroType::Float | AvroType::Double) => "a floating-point number",
+            Some(AvroType::Bytes | AvroType::Fixed(_)) => "bytes",
+            Some(AvroType::Text | AvroType::Enum(_)) => "text",
+            Some(AvroType::Array(_)) => "an array",
+            Some(AvroType::Map(_)) => "a map",
+            Some(AvroType::Record(_)) => "a record",
+            Some(AvroType::Null | AvroType::Union(_)) | None => "null",
         };
         FieldType {
             content,
@@ -147,20 +147,20 @@ fn time_format(logical: &str) -> Option<TimeFormat> {
 }
 
 struct SchemaParser {
-    types: Vec<Type>,
+    types: Vec<AvroType>,
     notes: BTreeMap<usize, String>,
     /// Named types by their full names.
     names: BTreeMap<String, usize>,
 }
 
 impl SchemaParser {
-    fn add(&mut self, kind: Type) -> usize {
+    fn add(&mut self, kind: AvroType) -> usize {
         self.types.push(kind);
         self.types.len() - 1
     }
 
     /// The type that a schema declares; `space` is the namespace around it.
-    fn parse(&mut self, value: &Value, space: &str) -> Result<usize, Broken> {
+    fn parse(&mut self, value: &Value, space: &str) -> Result<usize, DecodeError> {
         match value {
             Value::String(name) => self.parse_name(name, space),
             Value::Array(branches) => {
@@ -170,53 +170,54 @@ impl SchemaParser {
                 }
                 if kinds
                     .iter()
-                    .any(|kind| matches!(self.types.get(*kind), Some(Type::Union(_))))
+                    .any(|kind| matches!(self.types.get(*kind), Some(AvroType::Union(_))))
                 {
-                    return Err(Broken::new("it has a union in a union"));
+                    return Err(DecodeError::new("it has a union in a union"));
                 }
-                Ok(self.add(Type::Union(kinds)))
+                Ok(self.add(AvroType::Union(kinds)))
             }
             Value::Object(_) => self.parse_object(value, space),
-            other => Err(Broken::new(format_args!("{other} is not a type"))),
+            other => Err(DecodeError::new(format_args!("{other} is not a type"))),
         }
     }
 
-    fn parse_name(&mut self, name: &str, space: &str) -> Result<usize, Broken> {
+    fn parse_name(&mut self, name: &str, space: &str) -> Result<usize, DecodeError> {
         let primitive = match name {
-            "null" => Type::Null,
-            "boolean" => Type::Boolean,
-            "int" | "long" => Type::Integer,
-            "float" => Type::Float,
-            "double" => Type::Double,
-            "bytes" => Type::Bytes,
-            "string" => Type::Text,
+            "null" => AvroType::Null,
+            "boolean" => AvroType::Boolean,
+            "int" | "long" => AvroType::Integer,
+            "float" => AvroType::Float,
+            "double" => AvroType::Double,
+            "bytes" => AvroType::Bytes,
+            "string" => AvroType::Text,
             _ => {
                 let known = self.names.get(&full_name(name, space)).copied();
-                return known.ok_or_else(|| Broken::new(format_args!("it has no type '{name}'")));
+                return known
+                    .ok_or_else(|| DecodeError::new(format_args!("it has no type '{name}'")));
             }
         };
         Ok(self.add(primitive))
     }
 
-    fn parse_object(&mut self, value: &Value, space: &str) -> Result<usize, Broken> {
+    fn parse_object(&mut self, value: &Value, space: &str) -> Result<usize, DecodeError> {
         let Value::String(kind) = attribute(value, "type")? else {
             return self.parse(attribute(value, "type")?, space);
         };
         match kind.as_str() {
             "array" => {
                 let items = self.parse(attribute(value, "items")?, space)?;
-                Ok(self.add(Type::Array(items)))
+                Ok(self.add(AvroType::Array(items)))
             }
             "map" => {
                 let values = self.parse(attribute(value, "values")?, space)?;
-                Ok(self.add(Type::Map(values)))
+                Ok(self.add(AvroType::Map(values)))
             }
             "record" | "error" | "enum" | "fixed" => self.parse_named(kind, value, space),
             // With a logical type, or another note that changes nothing of what is written.
             primitive => {
                 let at = self.parse_name(primitive, space)?;
                 if let Some(logical) = text_attribute(value, "logicalType")
-                    && let Some(Type::Integer | Type::Bytes) = self.types.get(at)
+                    && let Some(AvroType::Integer | AvroType::Bytes) = self.types.get(at)
                 {
                     self.notes.insert(at, logical.to_owned());
                 }
@@ -226,20 +227,25 @@ impl SchemaParser {
     }
 
     /// The type that the schema of a record, an enum or a fixed declares.
-    fn parse_named(&mut self, kind: &str, value: &Value, space: &str) -> Result<usize, Broken> {
+    fn parse_named(
+        &mut self,
+        kind: &str,
+        value: &Value,
+        space: &str,
+    ) -> Result<usize, DecodeError> {
         let name = text_attribute(value, "name")
-            .ok_or_else(|| Broken::new(format_args!("a {kind} has no name")))?;
+            .ok_or_else(|| DecodeError::new(format_args!("a {kind} has no name")))?;
         let name = full_name(name, text_attribute(value, "namespace").unwrap_or(space));
         let space = name.rsplit_once('.').map_or("", |(space, _)| space);
         // A record may have itself in it, so it is known before its fields are.
-        let at = self.add(Type::Null);
+        let at = self.add(AvroType::Null);
         if self.names.insert(name.clone(), at).is_some() {
-            return Err(Broken::new(format_args!("it declares '{name}' twice")));
+            return Err(DecodeError::new(format_args!("it declares '{name}' twice")));
         }
         let declared = match kind {
-            "enum" => Type::Enum(parse_symbols(attribute(value, "symbols")?)?),
-            "fixed" => Type::Fixed(parse_size(attribute(value, "size")?)?),
-            _ => Type::Record(self.parse_fields(attribute(value, "fields")?, space)?),
+            "enum" => AvroType::Enum(parse_symbols(attribute(value, "symbols")?)?),
+            "fixed" => AvroType::Fixed(parse_size(attribute(value, "size")?)?),
+            _ => AvroType::Record(self.parse_fields(attribute(value, "fields")?, space)?),
         };
         if let Some(kind) = self.types.get_mut(at) {
             *kind = declared;
@@ -247,19 +253,23 @@ impl SchemaParser {
         Ok(at)
     }
 
-    fn parse_fields(&mut self, value: &Value, space: &str) -> Result<Vec<RecordField>, Broken> {
+    fn parse_fields(
+        &mut self,
+        value: &Value,
+        space: &str,
+    ) -> Result<Vec<RecordField>, DecodeError> {
         let all = value
             .as_array()
-            .ok_or_else(|| Broken::new("the fields of a record are not a list"))?;
+            .ok_or_else(|| DecodeError::new("the fields of a record are not a list"))?;
         let mut fields: Vec<RecordField> = Vec::with_capacity(all.len());
         for field in all {
-            let name =
-                text_attribute(field, "name").ok_or_else(|| Broken::new("a field has no name"))?;
+            let name = text_attribute(field, "name")
+                .ok_or_else(|| DecodeError::new("a field has no name"))?;
             let kind = field
                 .get("type")
-                .ok_or_else(|| Broken::new(format_args!("field '{name}' has no type")))?;
+                .ok_or_else(|| DecodeError::new(format_args!("field '{name}' has no type")))?;
             if fields.iter().any(|known| known.name == name) {
-                return Err(Broken::new(format_args!(
+                return Err(DecodeError::new(format_args!(
                     "it has two fields '{name}' in one record"
                 )));
             }
@@ -272,10 +282,10 @@ impl SchemaParser {
     }
 }
 
-fn attribute<'v>(value: &'v Value, key: &str) -> Result<&'v Value, Broken> {
+fn attribute<'v>(value: &'v Value, key: &str) -> Result<&'v Value, DecodeError> {
     value
         .get(key)
-        .ok_or_else(|| Broken::new(format_args!("a type has no '{key}'")))
+        .ok_or_else(|| DecodeError::new(format_args!("a type has no '{key}'")))
 }
 
 fn text_attribute<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
@@ -291,17 +301,17 @@ fn full_name(name: &str, space: &str) -> String {
     }
 }
 
-fn parse_symbols(value: &Value) -> Result<Vec<String>, Broken> {
+fn parse_symbols(value: &Value) -> Result<Vec<String>, DecodeError> {
     const WRONG: &str = "the symbols of an enum are not a list of texts";
     let mut symbols = Vec::new();
-    for symbol in value.as_array().ok_or_else(|| Broken::new(WRONG))? {
-        let symbol = symbol.as_str().ok_or_else(|| Broken::new(WRONG))?;
+    for symbol in value.as_array().ok_or_else(|| DecodeError::new(WRONG))? {
+        let symbol = symbol.as_str().ok_or_else(|| DecodeError::new(WRONG))?;
         symbols.push(symbol.to_owned());
     }
     Ok(symbols)
 }
 
-fn parse_size(value: &Value) -> Result<usize, Broken> {
+fn parse_size(value: &Value) -> Result<usize, DecodeError> {
     let size = value.as_u64().and_then(|size| usize::try_from(size).ok());
-    size.ok_or_else(|| Broken::new("the size of a fixed is not a whole number"))
+    size.ok_or_else(|| DecodeError::new("the size of a fixed is not a whole number"))
 }
