@@ -251,7 +251,7 @@ fn variants() -> Found<Vec<Case>> {
         about.privacy.unit = UnitDescription::User {
             column,
             per,
-            max_records_per_window: 2,
+            max_records_per_window: Some(2),
         };
         if let Some(sensitivity) = &mut about.sensitivity {
             (sensitivity.records, sensitivity.units, sensitivity.values) =

@@ -203,7 +203,7 @@ fn integrals(case: &Case) -> Result<Value, Box<dyn Error>> {
     let is_exact = match &about.basis {
         Basis::Bernstein | Basis::Affine => true,
         Basis::Cells(basis) => basis.is_diagonal(),
-        Basis::Kernel(_) | Basis::Tables(_) | Basis::Cosine { .. } => false,
+        Basis::Kernel(_) | Basis::Tables(_) | Basis::Cosine { .. } | Basis::Keys(_) => false,
     };
     if !is_exact {
         return Ok(Value::Null);

@@ -120,7 +120,11 @@ pub fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
                 note("--records-per-user tells nothing: every record is a unit, so there is no cap")
             }
             PrivacyUnit::User {
-                max_records_per_window: cap,
+                max_records_per_window: None,
+                ..
+            } => note("--records-per-user tells nothing: counts by key have caps of their own"),
+            PrivacyUnit::User {
+                max_records_per_window: Some(cap),
                 ..
             } => {
                 let loss = CapLoss::of_mean(u64::from(*cap), mean);

@@ -22,6 +22,7 @@ pub mod failure;
 mod figures;
 mod foreseen;
 mod held;
+mod key_rows;
 pub mod ledger;
 mod left;
 mod missing_topic;

@@ -6,12 +6,14 @@ use crate::cli::cluster::Cluster;
 use crate::cli::evaluate;
 use crate::cli::failure::Failure;
 use crate::cli::figures::{above_noise, ten_digits, two_digits};
+use crate::cli::key_rows;
 use crate::cli::newest::TopicArguments;
 use crate::cli::print::{line, print};
 use crate::cli::progress::show_during;
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::{Basis, Density, Description, Smoothing, TargetDescription};
+use bernstream_synopsis::key_table::{CountedTable, KeyReading};
 use bernstream_synopsis::query::{
     AnswerNoise, Approximation, CoefficientGrid, MOST_SMOOTHNESS, Query, QueryAnswer,
 };
@@ -19,7 +21,7 @@ use bernstream_synopsis::tables;
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate, Questions, RangeSides};
 
 /// Estimates, from one synopsis, sums and means of functions over the records (moments), counts, shares, means and quantiles
-/// (tables of cells), or counts of ranges (other densities).
+/// (tables of cells), or counts of ranges (other densities); of counts by key it prints the table.
 ///
 /// Of moments the question is a function: an expression such as 'exp(-x^2) * y'. Its variables are the columns of the synopsis, in natural units; a
 /// name that is not a single word stands in double quotes. Allowed are + - * / ^, abs cos exp ln max min sin sqrt tanh, pi and
@@ -43,6 +45,15 @@ pub struct QueryArguments {
     /// Of tables of cells on one axis, where this part of the records, from 0 to 1, lies below; can be repeated
     #[arg(long, value_name = "PART")]
     quantile: Vec<f64>,
+    /// Of counts by key, the row of this key only; can be repeated
+    #[arg(long, value_name = "KEY")]
+    row: Vec<String>,
+    /// Of counts by key, only the keys with the largest numbers, so many of them
+    #[arg(long, value_name = "COUNT", conflicts_with = "row")]
+    top: Option<usize>,
+    /// The number that --top sorts by, such as users; by default the first
+    #[arg(long, value_name = "NAME", requires = "top")]
+    by: Option<String>,
     /// Use the coefficients of [WFZW13] for functions of this smoothness, instead of Chebyshev coefficients
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SMOOTHNESS)))]
     jackson: Option<u32>,
@@ -71,9 +82,12 @@ pub fn run(arguments: &QueryArguments) -> Result<(), Failure> {
             "which synopsis? Name a file, or --topic with --brokers".to_owned(),
         ));
     }
-    let function = arguments.asked_function(function.as_deref())?;
     let file = Path::new(arguments.file.as_deref().unwrap_or("-"));
     let synopsis = evaluate::newest_or_read(&arguments.topic, &arguments.cluster, file)?;
+    if matches!(synopsis.description().basis, Basis::Keys(_)) {
+        return print_keys(arguments, function.as_deref(), &synopsis);
+    }
+    let function = arguments.asked_function(function.as_deref())?;
     let Some(function) = function else {
         let questions = Questions {
             ranges: arguments.range.clone(),
@@ -108,7 +122,69 @@ pub fn run(arguments: &QueryArguments) -> Result<(), Failure> {
     }
 }
 
+/// Prints the rows of a table by key that are asked for, all of them by default.
+fn print_keys(
+    arguments: &QueryArguments,
+    function: Option<&str>,
+    synopsis: &Synopsis,
+) -> Result<(), Failure> {
+    if function.is_some() || !arguments.range.is_empty() || !arguments.quantile.is_empty() {
+        return Err(Failure::Configuration(
+            "it holds counts by key, which answer no functions, ranges or quantiles: leave them out, or ask with --row or --top".to_owned(),
+        ));
+    }
+    let about = synopsis.description();
+    let table = synopsis.key_table().map_err(unanswered)?;
+    let mut remark = String::new();
+    let rows = match arguments.top {
+        Some(count) => {
+            let reading = arguments.sorted_reading(&table)?;
+            let top = table.top_keys(reading, count).unwrap_or_default();
+            if top.is_last_unclear {
+                remark = "\nthe last of these and the first that is left out cannot be told apart: noise may make either the larger\n".to_owned();
+            }
+            top.rows
+        }
+        None if arguments.row.is_empty() => table.rows(),
+        None => {
+            let mut rows = Vec::new();
+            for key in &arguments.row {
+                rows.push(table.row_of(key).map_err(unanswered)?);
+            }
+            rows
+        }
+    };
+    if arguments.json {
+        return line(format_args!(
+            "{:#}",
+            key_rows::rows_as_json(&table, &rows, about)
+        ));
+    }
+    print(
+        key_rows::rows_in_words(&table, &rows)
+            + &remark
+            + &key_rows::caps_in_words(about)
+            + &source_and_guarantee(about),
+    )
+}
+
 impl QueryArguments {
+    /// The reading that --top sorts by.
+    fn sorted_reading(&self, table: &CountedTable<'_>) -> Result<KeyReading, Failure> {
+        let names: Vec<&str> = table
+            .readings()
+            .iter()
+            .map(|reading| reading.name())
+            .collect();
+        let name = match &self.by {
+            Some(name) => name.as_str(),
+            None => names.first().copied().unwrap_or_default(),
+        };
+        key_rows::reading_of_name(table, name).ok_or_else(|| {
+            Failure::Configuration(format!("--by {name}: the table has {}", names.join(", ")))
+        })
+    }
+
     /// The function, unless ranges or quantiles are asked for.
     fn asked_function<'a>(&self, function: Option<&'a str>) -> Result<Option<&'a str>, Failure> {
         let asks_tables = !self.range.is_empty() || !self.quantile.is_empty();

@@ -284,6 +284,7 @@ impl WorkerSettings {
                 return Err(Incomparable::Function("the sum of an expression"));
             }
             TargetDescription::Moments(_) => return Err(Incomparable::Function("moments")),
+            TargetDescription::Counts(_) => return Err(Incomparable::Function("counts by key")),
         }
         if release.window_kind != WindowKind::Tumbling {
             return Err(Incomparable::Windows);
@@ -344,7 +345,8 @@ impl WorkerSettings {
             policy: None,
         };
         let written = Spanned::new(place, *written);
-        let mut draft = release::read_release(document, written, Ok(terms), Ok(pricing), None)?;
+        let mut draft =
+            release::read_release(document, written, Ok(terms), Ok(pricing), None, None)?;
         draft.charge_own_rho(&self.privacy, WindowKind::Tumbling);
         validate::can_be_drawn(document, &self.privacy, &draft);
         match document.reported() {

@@ -8,7 +8,9 @@ use crate::read::draft::ReleaseDraft;
 use crate::read::input::InputSettings;
 use crate::read::ledger::LedgerSettings;
 use crate::read::output::{OutputSettings, publishes_to_kafka};
-use crate::read::releases::{PrivateReleases, ROOT, WrittenReleases, privacy_and_releases};
+use crate::read::releases::{
+    CountedInput, PrivateReleases, ROOT, WrittenReleases, privacy_and_releases,
+};
 use crate::read::scale::ScaleContext;
 use crate::read::schedule::Schedule;
 use crate::read::serve::ServeSettings;
@@ -107,6 +109,7 @@ impl Sections {
             releases: file.release,
             grid: windows.as_ref().ok().map(|schedule| schedule.grid),
             to_kafka,
+            input: counted_input(&pipeline, &input),
         };
         let PrivateReleases { privacy, drafts } = privacy_and_releases(document, written, recorded);
         let default_broker = input.as_ref().ok().map(|input| input.from.broker());
@@ -337,6 +340,16 @@ impl Sections {
     }
 }
 
+/// What counts by key follow from.
+fn counted_input<'a>(
+    pipeline: &'a Checked<Spanned<String>>,
+    input: &'a Checked<InputSettings>,
+) -> Option<CountedInput<'a>> {
+    let pipeline = pipeline.as_ref().ok()?.get_ref();
+    let key = input.as_ref().ok()?.key.as_ref();
+    Some(CountedInput { pipeline, key })
+}
+
 /// Returns whether the input is a topic; `None` if the file does not say.
 ///
 /// Known even if the section has faults, so that the keys of `[windows]` are checked in any case.
@@ -368,7 +381,8 @@ fn user_cap(unit: &PrivacyUnit, windows: SpanGrid) -> Option<Cap> {
     };
     Some(Cap {
         period,
-        records: *max_records_per_window,
+        // Nothing keeps records then.
+        records: max_records_per_window.unwrap_or(0),
     })
 }
 

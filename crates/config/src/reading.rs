@@ -11,7 +11,7 @@ use bernstream_kafka::source::kafka;
 use bernstream_kafka::source::kafka::BadMessageRule;
 use bernstream_ledger::Digest;
 use bernstream_release::window::accumulator::{AccumulatorSpec, TableLabel};
-use bernstream_release::window::{Cap, ReleaseInput};
+use bernstream_release::window::{Cap, KeyCounting, ReleaseInput};
 use bernstream_synopsis::histogram::Nodes;
 
 /// Raised whenever a field of the text gets another meaning.
@@ -105,7 +105,14 @@ fn accumulator_text(spec: &AccumulatorSpec) -> Value {
         }
         AccumulatorSpec::Sums(feature) => json!({ "sums": feature.feature_identity() }),
         AccumulatorSpec::Records { most } => json!({ "records": most }),
+        AccumulatorSpec::Keys(counting) => keys_text(counting),
     }
+}
+
+/// The keys themselves, and the pipeline that ranks follow from, stand beside it.
+fn keys_text(counting: &KeyCounting) -> Value {
+    let sum = counting.sum.map(|sum| json!([sum.min, sum.max]));
+    json!({ "max_keys": counting.max_keys, "max_records": counting.max_records, "sum": sum, "ranks": counting.ranks.as_hex() })
 }
 
 fn grid_text(nodes: &Nodes) -> Value {

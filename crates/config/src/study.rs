@@ -31,6 +31,7 @@ fn read_study(document: &mut Document<'_>, file: ConfigFile) -> Checked<SamplerI
         privacy: file.privacy,
         releases: file.release,
         grid: None,
+        input: None,
     };
     let PrivateReleases { privacy, drafts } = privacy_and_releases(document, written, None);
     let privacy = privacy?;

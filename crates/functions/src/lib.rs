@@ -19,6 +19,7 @@ pub mod covariance;
 pub mod density;
 pub mod expression;
 mod kernel;
+pub mod key_counts;
 pub mod logistic;
 pub mod machine;
 pub mod moments;

@@ -60,6 +60,10 @@ pub enum TargetError {
          drawn: lower the number of records a unit may contribute"
     )]
     Contributions { contributions: u32 },
+    #[error(
+        "users and sums of users have no sensitivity under replace_one, which hides values and not presence: use add_remove"
+    )]
+    NotReplaceable,
     #[error("the papers give no sensitivity for this function: leave out scale = \"paper\"")]
     PapersGiveNone,
     #[error(

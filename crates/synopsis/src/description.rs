@@ -20,8 +20,8 @@ pub use self::recommended::Recommended;
 pub use self::sensitivity::{Derivation, FreshNoise, SensitivityDescription};
 pub use self::smoothness::Smoothness;
 pub use self::target::{
-    CellLabel, Cells, Classifier, Clip, Density, ExpressionSum, Method, Moments, Regression,
-    Smoothing, TargetDescription,
+    CellLabel, Cells, Classifier, Clip, CountedValue, Density, ExpressionSum, KeyedCounts, Method,
+    Moments, PricePart, Regression, Smoothing, TargetDescription, ValueBounds,
 };
 use crate::MOST_CLASSES;
 pub use crate::NoiseDistribution;
@@ -33,7 +33,9 @@ use crate::clock::Timestamp;
 use crate::grid::Span;
 use crate::moments::grid::most_frequencies;
 use crate::tensor::{even_coordinates, grid_points};
-pub use crate::{Basis, CellBasis, KernelBasis, PointKernel, TableBasis};
+pub use crate::{
+    Basis, CellBasis, KernelBasis, KeyBasis, KeyColumn, KeyStatistic, PointKernel, TableBasis,
+};
 
 /// The version of the format that this program writes and reads.
 pub const FORMAT: u32 = 1;
@@ -305,8 +307,17 @@ impl Description {
                 self.format
             ));
         }
-        if !(1..=3).contains(&self.domain.len()) {
-            return Err(format!("it has {} axes, not 1 to 3", self.domain.len()));
+        let axes = if matches!(self.basis, Basis::Keys(_)) {
+            0..=0
+        } else {
+            1..=3
+        };
+        if !axes.contains(&self.domain.len()) {
+            let (least, most) = axes.into_inner();
+            return Err(format!(
+                "it has {} axes, not {least} to {most}",
+                self.domain.len()
+            ));
         }
         if !(1..=MAX_DEGREE).contains(&self.degree) || !(1..=MAX_ORDER).contains(&self.order) {
             let k = self.degree;
@@ -320,6 +331,7 @@ impl Description {
         }
         check_basis(&self.basis, self.domain.len())?;
         check_tables(&self.basis, &self.target)?;
+        check_counts(&self.basis, &self.target)?;
         if !self.offset.is_finite() {
             return Err("its offset is not a number".to_owned());
         }
@@ -426,6 +438,37 @@ fn check_tables(basis: &Basis, target: &TargetDescription) -> Result<(), String>
     Ok(())
 }
 
+/// Tables by key and their target belong together.
+fn check_counts(basis: &Basis, target: &TargetDescription) -> Result<(), String> {
+    let has_keys = matches!(basis, Basis::Keys(_));
+    let TargetDescription::Counts(counts) = target else {
+        return match has_keys {
+            true => {
+                Err("a table by key describes counts, and it describes something else".to_owned())
+            }
+            false => Ok(()),
+        };
+    };
+    let Basis::Keys(basis) = basis else {
+        return Err("it describes counts by key, and has no table by key".to_owned());
+    };
+    let needs_value = basis.columns.iter().any(|column| {
+        matches!(
+            column.statistic,
+            KeyStatistic::Low | KeyStatistic::High | KeyStatistic::Sum
+        )
+    });
+    match &counts.value {
+        None if needs_value => Err("it sums values, and does not say which".to_owned()),
+        Some(value)
+            if !(value.min.is_finite() && value.max.is_finite() && value.min < value.max) =>
+        {
+            Err("the bounds of its values are no range".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Kernel points lie in the cube, and there are not too many of anything.
 fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
     match basis {
@@ -476,6 +519,20 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
                 bandwidths.len() == axes && bandwidths.iter().all(|b| *b > 0.0 && *b <= 1.0);
             if !are_parts || basis.basis_for_bandwidths(bandwidths).is_none() {
                 return Err("the bandwidths of its tables cannot be read off its cells".to_owned());
+            }
+            Ok(())
+        }
+        Basis::Keys(basis) => {
+            for (place, column) in basis.columns.iter().enumerate() {
+                let is_first = basis.columns[..place]
+                    .iter()
+                    .all(|before| before.statistic != column.statistic);
+                if !is_first || !is_positive(column.unit) {
+                    return Err("the columns of its table by key are not proper".to_owned());
+                }
+            }
+            if basis.keys.is_empty() || basis.columns.is_empty() {
+                return Err("its table by key is empty".to_owned());
             }
             Ok(())
         }

@@ -39,6 +39,12 @@ pub enum SynopsisError {
         "it holds tables of cells: ask for the count of a range with `range` instead of an integral"
     )]
     AskTables,
+    #[error("it holds counts by key, not a function of a point: read them with `bernstream query`")]
+    AskKeys,
+    #[error("it holds no counts by key, which only [release.counts] makes")]
+    NoKeys,
+    #[error("there is no key '{key}' in this table")]
+    NoSuchKey { key: String },
     #[error("its label is not a number: ask for the probability of a class")]
     NoNumber,
     #[error(

@@ -83,6 +83,7 @@ impl Synopsis {
                 _ => None,
             },
             Basis::Cosine { .. } => return Err(SynopsisError::NoFunction),
+            Basis::Keys(_) => return Err(SynopsisError::AskKeys),
         };
         Ok(Evaluator {
             axes: description.domain.clone(),
@@ -189,8 +190,10 @@ impl Synopsis {
     ///
     /// If the synopsis holds cosine moments, or as [`Evaluator::evaluate`].
     pub fn half_width(&self, point: &[f64]) -> Result<f64, SynopsisError> {
-        if matches!(self.description.basis, Basis::Cosine { .. }) {
-            return Err(SynopsisError::NoFunction);
+        match self.description.basis {
+            Basis::Cosine { .. } => return Err(SynopsisError::NoFunction),
+            Basis::Keys(_) => return Err(SynopsisError::AskKeys),
+            _ => {}
         }
         let point = unit_point(&self.description.domain, point)?;
         Ok(match self.description.basis {

@@ -118,6 +118,7 @@ impl Synopsis {
             }
             Basis::Tables(_) => return Err(SynopsisError::AskTables),
             Basis::Cosine { .. } => return Err(SynopsisError::NoFunction),
+            Basis::Keys(_) => return Err(SynopsisError::AskKeys),
         })
     }
 

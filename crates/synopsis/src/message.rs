@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::description::{Basis, Description, PrivacyDefinition, PrivacyDescription};
+use crate::description::{Basis, Description, KeyBasis, PrivacyDefinition, PrivacyDescription};
 use crate::error::SynopsisError;
 use crate::histogram::Spline;
 use crate::price::Price;
@@ -214,7 +214,7 @@ fn tensor_metadata(description: &Description, values: i32) -> String {
         Basis::Cosine { frequencies } => {
             return serde_json::json!({ "shape": vec![frequencies; axes] }).to_string();
         }
-        Basis::Affine | Basis::Kernel(_) => {
+        Basis::Affine | Basis::Kernel(_) | Basis::Keys(_) => {
             return serde_json::json!({ "shape": [values] }).to_string();
         }
     };
@@ -231,29 +231,57 @@ fn node_counts(spline: Spline, steps: &[u32]) -> Vec<usize> {
 /// The tensor's extension metadata is written by hand: arrow 60 writes a key that the specification does not have.
 fn schema(description: &Description, values: i32) -> Result<Schema, serde_json::Error> {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    let item = Field::new("item", DataType::Float64, false);
-    let fields = vec![
+    let mut fields = vec![
         Field::new("window_start", time.clone(), false),
         Field::new("window_end", time, false),
         Field::new("key", DataType::Utf8, true),
         Field::new("sequence", DataType::UInt64, false),
-        Field::new(
-            "lattice_values",
-            DataType::FixedSizeList(Arc::new(item), values),
-            false,
-        )
-        .with_metadata([
-            (
-                "ARROW:extension:name",
-                "arrow.fixed_shape_tensor".to_owned(),
-            ),
-            (
-                "ARROW:extension:metadata",
-                tensor_metadata(description, values),
-            ),
-        ]),
     ];
-    Ok(Schema::new(fields).with_metadata([(METADATA_KEY, serde_json::to_string(description)?)]))
+    let metadata = match &description.basis {
+        Basis::Keys(basis) => {
+            for column in &basis.columns {
+                fields.push(Field::new(
+                    column.statistic.name(),
+                    DataType::Float64,
+                    false,
+                ));
+            }
+            serde_json::to_string(&without_keys(description))?
+        }
+        _ => {
+            fields.push(lattice_field(description, values));
+            serde_json::to_string(description)?
+        }
+    };
+    Ok(Schema::new(fields).with_metadata([(METADATA_KEY, metadata)]))
+}
+
+fn lattice_field(description: &Description, values: i32) -> Field {
+    let item = Field::new("item", DataType::Float64, false);
+    Field::new(
+        "lattice_values",
+        DataType::FixedSizeList(Arc::new(item), values),
+        false,
+    )
+    .with_metadata([
+        (
+            "ARROW:extension:name",
+            "arrow.fixed_shape_tensor".to_owned(),
+        ),
+        (
+            "ARROW:extension:metadata",
+            tensor_metadata(description, values),
+        ),
+    ])
+}
+
+/// The description of a table by key as its message has it: the keys stand in their column.
+fn without_keys(description: &Description) -> Description {
+    let mut description = description.clone();
+    if let Basis::Keys(basis) = &mut description.basis {
+        basis.keys.clear();
+    }
+    description
 }
 
 fn encode(description: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowError> {
@@ -261,15 +289,10 @@ fn encode(description: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowErr
         i32::try_from(values.len()).map_err(|e| ArrowError::InvalidArgumentError(e.to_string()))?;
     let schema = schema(description, count).map_err(|e| ArrowError::ExternalError(Box::new(e)))?;
     let schema = Arc::new(schema);
-    let item = Arc::new(Field::new("item", DataType::Float64, false));
-    let values = Arc::new(Float64Array::from(values.to_vec()));
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(timestamp_column(description.window.start)),
-        Arc::new(timestamp_column(description.window.end)),
-        Arc::new(StringArray::from(vec![description.key.as_deref()])),
-        Arc::new(UInt64Array::from(vec![description.ledger.sequence])),
-        Arc::new(FixedSizeListArray::try_new(item, count, values, None)?),
-    ];
+    let columns = match &description.basis {
+        Basis::Keys(basis) => key_columns(description, basis, values),
+        _ => lattice_columns(description, values, count)?,
+    };
     let batch = RecordBatch::try_new(schema.clone(), columns)?;
     let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
     writer.write(&batch)?;
@@ -280,8 +303,40 @@ fn encode(description: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowErr
     Ok(bytes)
 }
 
-fn timestamp_column(time: Timestamp) -> TimestampMicrosecondArray {
-    TimestampMicrosecondArray::from(vec![time.micros()]).with_timezone("UTC")
+/// The only row of a function.
+fn lattice_columns(
+    description: &Description,
+    values: &[f64],
+    count: i32,
+) -> Result<Vec<ArrayRef>, ArrowError> {
+    let item = Arc::new(Field::new("item", DataType::Float64, false));
+    let values = Arc::new(Float64Array::from(values.to_vec()));
+    Ok(vec![
+        timestamp_column(description.window.start, 1),
+        timestamp_column(description.window.end, 1),
+        Arc::new(StringArray::from(vec![description.key.as_deref()])),
+        Arc::new(UInt64Array::from(vec![description.ledger.sequence])),
+        Arc::new(FixedSizeListArray::try_new(item, count, values, None)?),
+    ])
+}
+
+/// A row for each key.
+fn key_columns(description: &Description, basis: &KeyBasis, values: &[f64]) -> Vec<ArrayRef> {
+    let rows = basis.keys.len();
+    let mut columns: Vec<ArrayRef> = vec![
+        timestamp_column(description.window.start, rows),
+        timestamp_column(description.window.end, rows),
+        Arc::new(StringArray::from_iter_values(&basis.keys)),
+        Arc::new(UInt64Array::from(vec![description.ledger.sequence; rows])),
+    ];
+    for column in values.chunks(rows.max(1)) {
+        columns.push(Arc::new(Float64Array::from(column.to_vec())));
+    }
+    columns
+}
+
+fn timestamp_column(time: Timestamp, rows: usize) -> ArrayRef {
+    Arc::new(TimestampMicrosecondArray::from(vec![time.micros(); rows]).with_timezone("UTC"))
 }
 
 /// Walks the encapsulated messages before arrow reads them: a schema, one uncompressed batch, the end mark, nothing
@@ -343,7 +398,7 @@ impl<'a> Frame<'a> {
 }
 
 fn decode_stream(bytes: &[u8]) -> Result<Synopsis, SynopsisError> {
-    let mut reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(unreadable_stream)?;
+    let reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(unreadable_stream)?;
     let found = reader.schema();
     let Some(document) = found.metadata().get(METADATA_KEY) else {
         return Err(SynopsisError::Damaged(format!(
@@ -352,6 +407,9 @@ fn decode_stream(bytes: &[u8]) -> Result<Synopsis, SynopsisError> {
     };
     let description: Description = serde_json::from_str(document)
         .map_err(|e| SynopsisError::Damaged(format!("its description cannot be read: {e}")))?;
+    if matches!(description.basis, Basis::Keys(_)) {
+        return decode_key_table(description, reader);
+    }
     description
         .check_consistency()
         .map_err(SynopsisError::Damaged)?;
@@ -363,17 +421,7 @@ fn decode_stream(bytes: &[u8]) -> Result<Synopsis, SynopsisError> {
             "it has fewer values than its lattice".to_owned(),
         ));
     };
-    let expected =
-        schema(&description, count).map_err(|e| SynopsisError::Damaged(e.to_string()))?;
-    if !has_columns(&found, &expected) {
-        return Err(SynopsisError::Damaged(
-            "its columns are not those of a synopsis".to_owned(),
-        ));
-    }
-    let batch = reader
-        .next()
-        .ok_or_else(|| SynopsisError::Damaged("it has no row".to_owned()))?
-        .map_err(unreadable_stream)?;
+    let batch = only_batch(&description, count, reader)?;
     let row = MessageRow::from_batch(&batch)
         .ok_or_else(|| SynopsisError::Damaged("it does not have exactly one row".to_owned()))?;
     if description.window.start.micros() != row.start
@@ -381,11 +429,76 @@ fn decode_stream(bytes: &[u8]) -> Result<Synopsis, SynopsisError> {
         || description.ledger.sequence != row.sequence
         || description.key != row.key
     {
-        return Err(SynopsisError::Damaged(
-            "its columns and its description disagree".to_owned(),
-        ));
+        return Err(columns_disagree());
     }
     Synopsis::new(description, row.values)
+}
+
+/// The batch of a stream, if it has the columns that the description asks for.
+fn only_batch(
+    description: &Description,
+    values: i32,
+    mut reader: StreamReader<Cursor<&[u8]>>,
+) -> Result<RecordBatch, SynopsisError> {
+    let expected =
+        schema(description, values).map_err(|e| SynopsisError::Damaged(e.to_string()))?;
+    if !has_columns(&reader.schema(), &expected) {
+        return Err(SynopsisError::Damaged(
+            "its columns are not those of a synopsis".to_owned(),
+        ));
+    }
+    reader
+        .next()
+        .ok_or_else(|| SynopsisError::Damaged("it has no row".to_owned()))?
+        .map_err(unreadable_stream)
+}
+
+fn columns_disagree() -> SynopsisError {
+    SynopsisError::Damaged("its columns and its description disagree".to_owned())
+}
+
+/// Reads a table by key, whose keys are those of its rows.
+fn decode_key_table(
+    mut description: Description,
+    reader: StreamReader<Cursor<&[u8]>>,
+) -> Result<Synopsis, SynopsisError> {
+    let batch = only_batch(&description, 0, reader)?;
+    let [start, end, keys, sequence, columns @ ..] = batch.columns() else {
+        return Err(columns_disagree());
+    };
+    if batch.columns().iter().any(|column| column.null_count() > 0) {
+        return Err(SynopsisError::Damaged(
+            "a number or a key is missing".to_owned(),
+        ));
+    }
+    let Description { window, ledger, .. } = &description;
+    let is_of_window = is_time_everywhere(start, window.start)
+        && is_time_everywhere(end, window.end)
+        && is_number_everywhere(sequence, ledger.sequence);
+    if !is_of_window || description.key.is_some() {
+        return Err(columns_disagree());
+    }
+    let keys = keys.as_any().downcast_ref::<StringArray>();
+    let keys = keys.ok_or_else(columns_disagree)?.iter().flatten();
+    if let Basis::Keys(basis) = &mut description.basis {
+        basis.keys = keys.map(str::to_owned).collect();
+    }
+    let mut values = Vec::with_capacity(columns.len().saturating_mul(batch.num_rows()));
+    for column in columns {
+        let column = column.as_any().downcast_ref::<Float64Array>();
+        values.extend_from_slice(column.ok_or_else(columns_disagree)?.values());
+    }
+    Synopsis::new(description, values)
+}
+
+fn is_time_everywhere(column: &ArrayRef, time: Timestamp) -> bool {
+    let column = column.as_any().downcast_ref::<TimestampMicrosecondArray>();
+    column.is_some_and(|times| times.values().iter().all(|micros| *micros == time.micros()))
+}
+
+fn is_number_everywhere(column: &ArrayRef, number: u64) -> bool {
+    let column = column.as_any().downcast_ref::<UInt64Array>();
+    column.is_some_and(|numbers| numbers.values().iter().all(|found| *found == number))
 }
 
 fn unreadable_stream(error: ArrowError) -> SynopsisError {

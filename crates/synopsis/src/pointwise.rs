@@ -75,6 +75,7 @@ impl Synopsis {
             Basis::Cells(basis) => Influences::Cells(basis.clone()),
             Basis::Tables(_) => Influences::Tables(Box::new(self.tables()?.function())),
             Basis::Cosine { .. } => return Err(SynopsisError::NoFunction),
+            Basis::Keys(_) => return Err(SynopsisError::AskKeys),
         };
         let factor = match description.band.pointwise {
             Some(factor) => factor,

@@ -145,9 +145,11 @@ impl PosteriorModel {
                 grid_points(&vec![even_coordinates(shape.degree); shape.dimensions])
             }
             Basis::Kernel(basis) => basis.points.clone(),
-            Basis::Affine | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => {
-                return None;
-            }
+            Basis::Affine
+            | Basis::Cells(_)
+            | Basis::Tables(_)
+            | Basis::Cosine { .. }
+            | Basis::Keys(_) => return None,
         };
         let newton = Newton::on_chosen_points(kernel, &points, MOST);
         // Column by column: the values of the basis at the points, whitened as the values are.
@@ -284,9 +286,10 @@ fn prior_kernel(description: &Description) -> Option<PointKernel> {
         TargetDescription::Classifier(classifier) | TargetDescription::Probability(classifier) => {
             &classifier.method
         }
-        TargetDescription::Sum(_) | TargetDescription::Moments(_) | TargetDescription::Cells(_) => {
-            return None;
-        }
+        TargetDescription::Sum(_)
+        | TargetDescription::Moments(_)
+        | TargetDescription::Cells(_)
+        | TargetDescription::Counts(_) => return None,
     };
     match method {
         Method::KernelMachine {

@@ -233,7 +233,11 @@ pub fn reading_errors(
     let points = match &shape.basis {
         Basis::Kernel(basis) => Some(Points::from_basis(basis)),
         Basis::Bernstein => None,
-        Basis::Affine | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => return None,
+        Basis::Affine
+        | Basis::Cells(_)
+        | Basis::Tables(_)
+        | Basis::Cosine { .. }
+        | Basis::Keys(_) => return None,
     };
     if shape.value_count() > MOST_VALUES {
         return None;

@@ -38,6 +38,54 @@ pub enum Basis {
     /// Moments of the records, not a function of a point: `sum_x prod_i cos(m_i arccos t_i)`, `0 <= m_i < frequencies` on
     /// each axis, `t_i` in `[-1, 1]`; row-major in `m`, the last axis fastest. The number of records is the first.
     Cosine { frequencies: u32 },
+    /// A table with a row for each key, not a function of a point ([`crate::key_table`]); one column after the other.
+    Keys(KeyBasis),
+}
+
+/// Rows and columns of a table by key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyBasis {
+    /// The keys, a row each. An Arrow message has them in a column of its own instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    pub columns: Vec<KeyColumn>,
+}
+
+/// One column of a table by key: a noisy number for each key.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyColumn {
+    pub statistic: KeyStatistic,
+    /// Scale of the noise on a number of this column, in units of the scale that the description gives.
+    pub unit: f64,
+}
+
+/// Statistic of one key and window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyStatistic {
+    /// Number of different users.
+    Users,
+    /// Number of records.
+    Records,
+    /// Records at the lower end of the value: of a record the part of the way from its value to the upper end.
+    Low,
+    /// Records at the upper end of the value: the rest of each record.
+    High,
+    /// Sum of the values.
+    Sum,
+}
+
+impl KeyStatistic {
+    /// Name of the column.
+    pub fn name(self) -> &'static str {
+        match self {
+            KeyStatistic::Users => "users",
+            KeyStatistic::Records => "records",
+            KeyStatistic::Low => "low",
+            KeyStatistic::High => "high",
+            KeyStatistic::Sum => "sum",
+        }
+    }
 }
 
 /// A kernel, and the points of the unit cube on which its functions sit.
@@ -341,6 +389,7 @@ impl Shape {
             Basis::Cells(basis) => basis.count(),
             Basis::Tables(basis) => basis.values(),
             Basis::Cosine { frequencies } => (*frequencies as usize).saturating_pow(dimensions),
+            Basis::Keys(basis) => basis.keys.len().saturating_mul(basis.columns.len()),
         }
     }
 }

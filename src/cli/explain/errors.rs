@@ -67,6 +67,8 @@ enum Objects {
     Moments,
     /// Tables of cells: the number of all records.
     Counts,
+    /// Tables by key: each number.
+    Keys,
 }
 
 impl Accuracy {
@@ -82,6 +84,7 @@ impl Accuracy {
         let objects = match &shape.basis {
             Basis::Tables(_) => Objects::Counts,
             Basis::Cosine { .. } => Objects::Moments,
+            Basis::Keys(_) => Objects::Keys,
             _ => match shape.dimensions {
                 1 => Objects::Curves,
                 2 => Objects::Maps,
@@ -119,10 +122,10 @@ impl Accuracy {
         let visibility =
             judged.map(|expected| CurveVisibility::new(plan.settings, release, expected));
         Ok(Accuracy {
-            quantity: if objects == Objects::Counts {
-                units::records_in_plural(release.names.as_ref())
-            } else {
-                units::quantity_of_release(release)
+            quantity: match objects {
+                Objects::Counts => units::records_in_plural(release.names.as_ref()),
+                Objects::Keys => plan.first_key_reading().to_owned(),
+                _ => units::quantity_of_release(release),
             },
             price: own,
             at_prices,
@@ -158,6 +161,7 @@ impl Accuracy {
             Objects::Functions => "95 % of functions are within",
             Objects::Moments => "95 % of windows have every moment within",
             Objects::Counts => "95 % of counts of all records are within",
+            Objects::Keys => "of each key 95 % of windows are within",
         };
         let [middle, ends] = [own.in_the_middle, own.at_the_ends].map(three_digits);
         let ends = if middle == ends {
@@ -168,6 +172,7 @@ impl Accuracy {
         let mut lines = vec![format!(
             "At {price},{of_sums} {many} ± {middle} {quantity}{ends}, counting the noise alone."
         )];
+        lines.extend(plan.key_errors_in_words());
         if let Some(within) = self.noise_and_form {
             let even = match plan
                 .release

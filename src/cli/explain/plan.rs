@@ -9,11 +9,14 @@ use bernstream_noise::continual::CalibratedSeries;
 use bernstream_release as targets;
 use bernstream_synopsis::Norm;
 use bernstream_synopsis::band::Band;
-use bernstream_synopsis::description::{Density, PrivacyDefinition, Smoothing, TargetDescription};
+use bernstream_synopsis::description::{
+    Density, KeyedCounts, PrivacyDefinition, Smoothing, TargetDescription,
+};
 use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::key_table::{KeyNoise, KeyReading};
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::whitened::Points;
-use bernstream_synopsis::{Adjacency, Basis, Sensitivity, Shape};
+use bernstream_synopsis::{Adjacency, Basis, KeyStatistic, Sensitivity, Shape};
 use bernstream_synopsis::{bernstein, cell_error, predict};
 
 /// The most synopses of a running sum that are examined one by one.
@@ -132,6 +135,21 @@ impl<'s> PublicQuantities<'s> {
                 "Kernel points",
                 format!("kernel functions at {count} points, dimensions {dimensions}"),
             ),
+            Basis::Keys(basis) => {
+                let names: Vec<&str> = basis
+                    .columns
+                    .iter()
+                    .map(|column| column.statistic.name())
+                    .collect();
+                one_line(
+                    "Table",
+                    format!(
+                        "{count} numbers: {} of each of {} keys",
+                        names.join(", "),
+                        basis.keys.len()
+                    ),
+                )
+            }
             Basis::Cosine { frequencies } => one_line(
                 "Moments",
                 format!(
@@ -141,7 +159,73 @@ impl<'s> PublicQuantities<'s> {
         }
     }
 
+    /// What a unit can change in a table by key.
+    fn key_change_in_words(&self, counts: &KeyedCounts) -> Vec<String> {
+        let records = match counts.max_records {
+            Some(most) => format!(", with at most {most} records of each"),
+            None => String::new(),
+        };
+        vec![
+            format!(
+                "a unit is in at most {} keys of a window{records}: which keys count is a random choice that depends on the unit alone",
+                counts.max_keys
+            ),
+            "what it has beyond these caps is not counted: results are then too low, and no interval says so".to_owned(),
+        ]
+    }
+
+    /// Name of the first reading of a table by key.
+    pub(super) fn first_key_reading(&self) -> &'static str {
+        match &self.release.shape().basis {
+            Basis::Keys(basis) => {
+                basis
+                    .columns
+                    .first()
+                    .map_or("", |column| match column.statistic {
+                        KeyStatistic::Low => "records",
+                        statistic => statistic.name(),
+                    })
+            }
+            _ => "",
+        }
+    }
+
+    /// The errors of the other readings of a table by key, at the price of the file.
+    pub(super) fn key_errors_in_words(&self) -> Vec<String> {
+        let shape = self.release.shape();
+        let Basis::Keys(basis) = &shape.basis else {
+            return Vec::new();
+        };
+        let TargetDescription::Counts(counts) = &self.release.function.about else {
+            return Vec::new();
+        };
+        let Ok(scale) = self.noise_scale(self.release.payment.mechanism_price()) else {
+            return Vec::new();
+        };
+        let noise = KeyNoise {
+            basis,
+            value: counts.value.as_ref(),
+            law: self.release.noise.noise_distribution(),
+            scale,
+        };
+        let mut lines = Vec::new();
+        for reading in noise.readings().into_iter().skip(1) {
+            let within = three_digits(noise.half_width(reading));
+            lines.push(match reading {
+                KeyReading::Mean => "Its mean has an interval of its own in every window: the more records, the narrower.".to_owned(),
+                KeyReading::Sum => format!("Its sum is within ± {within}, in the unit of the value."),
+                KeyReading::Users | KeyReading::Records => {
+                    format!("Its number of {} is within ± {within}.", reading.name())
+                }
+            });
+        }
+        lines
+    }
+
     pub(super) fn sensitivity_in_words(&self) -> Vec<String> {
+        if let TargetDescription::Counts(counts) = &self.release.function.about {
+            return self.key_change_in_words(counts);
+        }
         let units = float(self.sensitivity.0);
         let together = match self.release.noise.noise_distribution().norm() {
             Norm::One => "all values together",
@@ -197,6 +281,18 @@ impl<'s> PublicQuantities<'s> {
     /// The noise in the units of the release.
     pub(super) fn noise_in_words(&self) -> Result<Vec<String>, Failure> {
         let scale = self.noise_scale(self.release.payment.mechanism_price())?;
+        if let Basis::Keys(basis) = &self.release.shape().basis {
+            let law = self.release.noise.noise_distribution();
+            let mut lines = Vec::new();
+            for column in &basis.columns {
+                lines.push(format!(
+                    "{law} noise of scale {} on {} of every key",
+                    three_digits(scale * column.unit),
+                    column.statistic.name()
+                ));
+            }
+            return Ok(lines);
+        }
         if let Basis::Tables(_) = self.release.shape().basis {
             let records = self.in_natural_units(scale);
             return Ok(vec![
@@ -230,7 +326,7 @@ impl<'s> PublicQuantities<'s> {
 
     /// The noise in grid units, and in the largest effects of a privacy unit on one value.
     pub(super) fn noise_in_units(&self) -> Result<Vec<String>, Failure> {
-        if let Basis::Tables(_) = self.release.shape().basis {
+        if let Basis::Tables(_) | Basis::Keys(_) = self.release.shape().basis {
             return Ok(Vec::new());
         }
         let scale = self.noise_scale(self.release.payment.mechanism_price())?;
@@ -285,6 +381,20 @@ impl<'s> PublicQuantities<'s> {
             return Ok(HalfWidths {
                 middle: of_all,
                 corner: of_all,
+            });
+        }
+        if let Basis::Keys(basis) = &self.release.shape().basis
+            && let Some(column) = basis.columns.first()
+        {
+            // Records of a value are two numbers together.
+            let numbers = match column.statistic {
+                KeyStatistic::Low => 2.0_f64.sqrt(),
+                _ => 1.0,
+            };
+            let of_a_key = numbers * self.band.pointwise * scale * column.unit;
+            return Ok(HalfWidths {
+                middle: of_a_key,
+                corner: of_a_key,
             });
         }
         let band = self.half_widths(scale);

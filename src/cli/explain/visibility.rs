@@ -171,6 +171,9 @@ pub(super) fn reason_without_verdict(release: &ReleaseSettings) -> &'static str 
             "Whether anything will be seen is not told: how large a moment is depends on where the records are. Compare the error above with \
              the number of records that you expect, which is the first moment: others are at most as large, and mostly far smaller."
         }
+        TargetDescription::Counts(_) => {
+            "Compare the errors with the numbers that you expect of a key: what is below them drowns in noise."
+        }
         TargetDescription::Sum(_) => {
             "Whether anything will be seen is not told: how large the sum is depends on the records. Compare the error above with the sum that \
              you expect."

@@ -130,6 +130,7 @@ fn misaligned_periods(settings: &WorkerSettings) -> Vec<String> {
     else {
         return Vec::new();
     };
+    let cap = cap.unwrap_or(1);
     let length = settings.windows.grid.length();
     let window = saturating_micros(length);
     let period = saturating_micros(*per);
@@ -147,7 +148,7 @@ fn misaligned_periods(settings: &WorkerSettings) -> Vec<String> {
     }
     // A window that starts just before a border meets one period more than fit into it.
     let most = most_blocks(length, *per);
-    let most_records = u64::from(*cap).saturating_mul(most);
+    let most_records = u64::from(cap).saturating_mul(most);
     let several = format!(
         "a window is longer than a period: it meets up to {most} periods, a user may count with up to {most_records} \
          records in it, {cap} for each period, and loses its price for each of them"

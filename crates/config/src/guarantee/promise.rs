@@ -5,7 +5,7 @@ use crate::guarantee::price::policy_sentence;
 use crate::guarantee::{definition, windows};
 use crate::settings::{Period, PrivacyUnit, ReleaseSettings, WindowKind, WorkerSettings};
 use bernstream_synopsis::calibrate::Epsilon;
-use bernstream_synopsis::description::PrivacyDefinition;
+use bernstream_synopsis::description::{PrivacyDefinition, TargetDescription};
 use bernstream_synopsis::price::Price;
 
 /// The guarantee, one sentence a line: the unit of privacy, the definition, the prices and how they compose.
@@ -71,28 +71,51 @@ fn composition_lines(settings: &WorkerSettings) -> Vec<String> {
                 None => format!("{total} does not pay for all the releases that cover a window: some are not published."),
             }
         )),
-        PrivacyUnit::User { per: Period::Ever, max_records_per_window, .. } => {
-            lines.push(format!(
-                "All windows add up (sequential composition), forever; a window that would take the sum over {total} is \
-                 not published."
-            ));
-            lines.push(format!(
-                "At most {max_records_per_window} records of a user count in {}, over all keys; which ones depends on that \
-                 user's records alone.",
-                capped_window(settings)
-            ));
+        PrivacyUnit::User { per, max_records_per_window, .. } => {
+            let unit = match per {
+                Period::Ever => {
+                    lines.push(format!(
+                        "All windows add up (sequential composition), forever; a window that would take the sum over {total} is \
+                         not published."
+                    ));
+                    "a user"
+                }
+                Period::Every(_) => {
+                    lines.push(format!(
+                        "The windows of a period add up (sequential composition); a window that would take its period over \
+                         {total} is not published."
+                    ));
+                    "a user and period"
+                }
+            };
+            if let Some(most) = max_records_per_window {
+                lines.push(format!(
+                    "At most {most} records of {unit} count in {}, over all keys; which ones depends on that \
+                     user's records alone.",
+                    capped_window(settings)
+                ));
+            }
+            lines.extend(key_cap_lines(settings, unit));
         }
-        PrivacyUnit::User { per: Period::Every(_), max_records_per_window, .. } => {
-            lines.push(format!(
-                "The windows of a period add up (sequential composition); a window that would take its period over \
-                 {total} is not published."
-            ));
-            lines.push(format!(
-                "At most {max_records_per_window} records of a user and period count in {}, over all keys; which ones \
-                 depends on that user's records alone.",
-                capped_window(settings)
-            ));
-        }
+    }
+    lines
+}
+
+/// Sentences about the caps of releases that count by key.
+fn key_cap_lines(settings: &WorkerSettings, unit: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for release in &settings.releases {
+        let TargetDescription::Counts(counts) = &release.function.about else {
+            continue;
+        };
+        let keys = match counts.max_keys {
+            1 => "one key".to_owned(),
+            most => format!("{most} keys"),
+        };
+        lines.push(format!(
+            "In the release {:?} {unit} counts in at most {keys} of a window; which ones is a random choice that depends on that user alone.",
+            release.name
+        ));
     }
     lines
 }

@@ -11,6 +11,8 @@ use crate::read::private_order::LARGEST_ORDER;
 use crate::select;
 use crate::settings::{CellGrid, Coordinates, NoiseKind, Payment, PrivateOrder};
 use crate::text::{Checked, Document, Field, Spanned, values};
+use bernstream_noise::Mechanism;
+use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::bernstein::MAX_DEGREE;
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::whitened::AxisCounts;
@@ -208,6 +210,36 @@ impl NoiseRequest {
         })
     }
 
+    /// Reads the noise of counts by key, of which a user is in at most `max_keys`.
+    pub fn of_counts(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: NoiseKeys,
+        payment: Option<&Payment>,
+        max_keys: u32,
+    ) -> Checked<NoiseRequest> {
+        let why = "does not apply: [release.counts] publishes a number for each key";
+        no_lattice(document, &keys, why)?;
+        no_key(document, &keys.points, why)?;
+        no_cells(document, &keys.cells, why)?;
+        let kind = match keys.noise {
+            None => NoiseKind::Laplace,
+            Some(noise) => match *noise.get_ref() {
+                Auto::Fixed(kind @ (NoiseKind::Laplace | NoiseKind::Gaussian)) => {
+                    pays_for(document, noise.span(), kind, payment)?;
+                    kind
+                }
+                Auto::Fixed(_) => {
+                    let what = "is not for [release.counts], whose noise is added to each number";
+                    let hint = "use noise = \"laplace\", \"gaussian\" or \"auto\"";
+                    return Err(document.fault(noise.span(), what, hint));
+                }
+                Auto::Auto(_) => smaller_noise(payment, max_keys),
+            },
+        };
+        Ok(NoiseRequest::of_kinds(vec![kind], place.clone()))
+    }
+
     /// Kinds of noise alone.
     fn of_kinds(kinds: Vec<NoiseKind>, place: Range<usize>) -> Self {
         NoiseRequest {
@@ -276,6 +308,35 @@ impl NoiseRequest {
     pub fn fixed_value<T: Copy>(written: &Option<Spanned<Option<T>>>) -> Option<T> {
         written.as_ref().and_then(|written| *written.get_ref())
     }
+}
+
+/// The noise with the smaller deviation where a unit changes as many numbers by 1 each.
+fn smaller_noise(payment: Option<&Payment>, max_keys: u32) -> NoiseKind {
+    let Some(payment) = payment.filter(|payment| payment.pays_for_gaussian()) else {
+        return NoiseKind::Laplace;
+    };
+    let laplace = noise_deviation(NoiseKind::Laplace, payment, f64::from(max_keys));
+    let gaussian = noise_deviation(NoiseKind::Gaussian, payment, f64::from(max_keys).sqrt());
+    match (laplace, gaussian) {
+        (Some(laplace), Some(gaussian)) if laplace <= gaussian => NoiseKind::Laplace,
+        (Some(_), None) => NoiseKind::Laplace,
+        _ => NoiseKind::Gaussian,
+    }
+}
+
+/// The deviation of noise for a change of this norm; `None` if the price does not buy it.
+fn noise_deviation(kind: NoiseKind, payment: &Payment, norm: f64) -> Option<f64> {
+    const UNIT: f64 = (1_u64 << 32) as f64;
+    let law = kind.noise_distribution();
+    let change = Sensitivity((norm * UNIT).ceil() as u64);
+    let price = payment.mechanism_price();
+    let mechanism = Mechanism::calibrated(law, change, 1, price).ok()?;
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "compared with another deviation"
+    )]
+    let scale = mechanism.scale().units() as f64;
+    Some(scale * law.deviation(1))
 }
 
 /// Checks that the price buys this noise.

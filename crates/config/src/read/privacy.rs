@@ -11,10 +11,11 @@ use crate::text::{Checked, Document, Spanned, values};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Fraction;
 
-/// `recorded` is what the ledger says, where it is known.
+/// `has_records` says that a release keeps records, and `recorded` is what the ledger says, where it is known.
 pub fn read_privacy(
     document: &mut Document<'_>,
     table: Spanned<file::PrivacyTable>,
+    has_records: bool,
     recorded: Option<&RecordedSettings>,
 ) -> Checked<PrivacySettings> {
     let place = table.span();
@@ -46,7 +47,7 @@ pub fn read_privacy(
         .is_ok_and(|unit| matches!(unit.get_ref(), file::WrittenUnit::User(_)));
     let unit = unit.and_then(|unit| match unit.into_inner() {
         file::WrittenUnit::Record => Ok(PrivacyUnit::Record),
-        file::WrittenUnit::User(user) => self::read_user(document, user),
+        file::WrittenUnit::User(user) => self::read_user(document, user, has_records),
     });
     let adjacency = document
         .required(&place, "adjacency", written.adjacency, Ok)
@@ -118,20 +119,28 @@ fn read_neighbours(
     }
 }
 
-fn read_user(document: &mut Document<'_>, table: Spanned<file::UserTable>) -> Checked<PrivacyUnit> {
+fn read_user(
+    document: &mut Document<'_>,
+    table: Spanned<file::UserTable>,
+    has_records: bool,
+) -> Checked<PrivacyUnit> {
     let place = table.span();
     let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);
     let per = document.required(&place, "per", written.per, values::period);
-    let cap = document.required(
-        &place,
-        "max_records_per_window",
-        written.max_records_per_window,
-        values::count,
-    );
+    let cap = match written.max_records_per_window {
+        None if !has_records => Ok(None),
+        Some(cap) if !has_records => {
+            let what = "has no effect: counts by key have caps of their own";
+            Err(document.fault(cap.span(), what, "remove it"))
+        }
+        cap => document
+            .required(&place, "max_records_per_window", cap, values::count)
+            .map(|cap| Some(cap.into_inner())),
+    };
     Ok(PrivacyUnit::User {
         column: column?.into_inner(),
         per: per?.into_inner(),
-        max_records_per_window: cap?.into_inner(),
+        max_records_per_window: cap?,
     })
 }

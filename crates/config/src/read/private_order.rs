@@ -47,9 +47,11 @@ pub fn can_be_chosen(
 ) -> Checked<()> {
     let what = match &shape.basis {
         Basis::Affine => "a linear score is exact at order 1: there is nothing to choose",
-        Basis::Kernel(_) | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => {
-            "this form of the function has no order: there is nothing to choose"
-        }
+        Basis::Kernel(_)
+        | Basis::Cells(_)
+        | Basis::Tables(_)
+        | Basis::Cosine { .. }
+        | Basis::Keys(_) => "this form of the function has no order: there is nothing to choose",
         Basis::Bernstein if !orders.get_ref().is_quick(shape) => {
             "the lattice is too large for a private choice: at order 8, degree 290 on one axis and 20 on two is the most"
         }

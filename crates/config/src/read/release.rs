@@ -17,13 +17,13 @@ use crate::settings::{
     AutoChoice, Calibration, Coordinates, NoiseKind, NoiseSelection, Payment, ReleasedFunction,
 };
 use crate::targets::cells as cells_target;
-use crate::targets::{FrequencyPlan, Labelled, ReadTarget, TargetContext, moments};
+use crate::targets::{CountedKeys, FrequencyPlan, Labelled, ReadTarget, TargetContext, moments};
 use crate::text::{Checked, Document, Field, Reported, Spanned, values};
 use bernstream_noise::Mechanism;
 use bernstream_release::window::DomainAxis;
-use bernstream_synopsis::Basis;
 use bernstream_synopsis::description::{PlotNames, Smoothness, TargetDescription};
 use bernstream_synopsis::price::Price;
+use bernstream_synopsis::{Basis, NoiseDistribution};
 
 /// Reads `[release]`. A choice by `"auto"` depends on `terms`; one that is `recorded` is kept.
 pub fn read_release(
@@ -31,6 +31,7 @@ pub fn read_release(
     table: Spanned<file::Release>,
     terms: Checked<ChoiceTerms>,
     pricing: Checked<Pricing>,
+    counted: Option<&CountedKeys<'_>>,
     recorded: Option<&RecordedSettings>,
 ) -> Checked<ReleaseDraft> {
     let payment = pricing
@@ -63,6 +64,13 @@ pub fn read_release(
         columns: &columns,
         label: label.as_ref(),
         planned: parts.planned,
+        counted,
+        law: request
+            .kinds
+            .first()
+            .map_or(NoiseDistribution::DiscreteLaplace, |kind| {
+                kind.noise_distribution()
+            }),
         grid,
         tables,
     };
@@ -206,8 +214,12 @@ impl ReleaseParts {
         ];
         let axes = written.domain.as_mut().map(Spanned::get_mut);
         let names = names::release_names(document, about, axes);
-        let domain = read_domain(document, &place, written.domain.take());
+        let domain = match &written.counts {
+            Some(_) => no_domain(document, written.domain.take()),
+            None => read_domain(document, &place, written.domain.take()),
+        };
         let has_tables = written.cells.is_some();
+        take_counted_value(document, &mut written);
         let label = match written.label.take() {
             Some(written) => read_label(document, written).map(Some),
             None => Ok(None),
@@ -229,6 +241,41 @@ impl ReleaseParts {
             sampled: written.sampled,
         })
     }
+}
+
+/// Checks that counts, which have no axes, are given none.
+fn no_domain(
+    document: &mut Document<'_>,
+    written: Field<Vec<Spanned<file::AxisTable>>>,
+) -> Checked<Domain> {
+    match written {
+        Some(domain) => {
+            let what = "has no effect: counts have no axes";
+            let hint = "remove it; what is summed is written in [release.counts] value";
+            Err(document.fault(domain.span(), what, hint))
+        }
+        None => Ok(Domain {
+            columns: Vec::new(),
+            axes: Vec::new(),
+        }),
+    }
+}
+
+/// Makes what counts sum the label of the release, which they have no other of.
+fn take_counted_value(document: &mut Document<'_>, written: &mut file::Release) {
+    let Some(counts) = &mut written.counts else {
+        return;
+    };
+    if let Some(label) = &written.label {
+        let what = "has no effect: counts have no label";
+        let hint = "remove it; what is summed is written in [release.counts] value";
+        document.fault(label.span(), what, hint);
+    }
+    written.label = counts
+        .get_mut()
+        .value
+        .take()
+        .map(|value| Spanned::new(value.span(), value.into_inner().into_label()));
 }
 
 /// Makes the step of tables of cells, where it is given alone, their smallest bandwidth too: every spline can be read with it.
@@ -265,7 +312,7 @@ fn noise_request(
         },
     };
     // Which other keys belong to it depends on the noise, and on whether it is for moments or tables of cells.
-    for key in ["noise", "moments", "cells"] {
+    for key in ["noise", "moments", "cells", "counts"] {
         if let Some(reported) = document.reported_of(place, key) {
             return Err(reported);
         }
@@ -275,6 +322,10 @@ fn noise_request(
         NoiseRequest::of_moments(document, place, keys, payment)
     } else if written.cells.is_some() {
         NoiseRequest::of_tables(document, place, keys, payment)
+    } else if let Some(counts) = &written.counts {
+        let max_keys = counts.get_ref().max_keys.as_ref();
+        let max_keys = max_keys.map_or(1, |max_keys| *max_keys.get_ref());
+        NoiseRequest::of_counts(document, place, keys, payment, max_keys)
     } else {
         NoiseRequest::read(document, place, keys, payment)
     }
@@ -334,6 +385,8 @@ struct FunctionBuilder<'a> {
     columns: &'a [String],
     label: Option<&'a Spanned<Labelled>>,
     planned: Option<FrequencyPlan>,
+    counted: Option<&'a CountedKeys<'a>>,
+    law: NoiseDistribution,
     grid: GivenGrid,
     /// Number of tables of cells.
     tables: u32,
@@ -347,6 +400,8 @@ impl<'a> FunctionBuilder<'a> {
             label: self.label,
             on,
             planned: self.planned,
+            counted: self.counted,
+            law: self.law,
         };
         (self.reader)(document, &context)
     }

@@ -5,10 +5,12 @@ use std::ops::Range;
 
 use crate::file;
 use crate::read::draft::ReleaseDraft;
+use crate::read::input::KeySettings;
 use crate::read::{as_checked, pricing, privacy, release};
 use crate::recorded::RecordedSettings;
 use crate::select::ChoiceTerms;
-use crate::settings::{PrivacySettings, most_values};
+use crate::settings::{PrivacySettings, PrivacyUnit, most_values};
+use crate::targets::CountedKeys;
 use crate::text::{Checked, Document, Field, Spanned};
 use bernstream_synopsis::grid::SpanGrid;
 
@@ -18,13 +20,25 @@ pub const ROOT: Range<usize> = 0..0;
 /// The largest message that Kafka accepts by default: the smaller of the defaults of producers and brokers.
 pub const MESSAGE_LIMIT: usize = 1_000_000;
 
+/// The only key where none is declared.
+const ALL_RECORDS: &[String] = &[String::new()];
+
 /// The two sections as written, and what else of the file they depend on.
-pub struct WrittenReleases {
+pub struct WrittenReleases<'a> {
     pub privacy: Field<file::PrivacyTable>,
     pub releases: Field<file::Releases>,
     /// `None` if it has a fault.
     pub grid: Option<SpanGrid>,
     pub to_kafka: bool,
+    /// What counts by key follow from; `None` if it has a fault.
+    pub input: Option<CountedInput<'a>>,
+}
+
+/// Other sections that counts by key follow from.
+#[derive(Clone, Copy)]
+pub struct CountedInput<'a> {
+    pub pipeline: &'a str,
+    pub key: Option<&'a KeySettings>,
 }
 
 /// `[privacy]`, and every release under it.
@@ -36,12 +50,13 @@ pub struct PrivateReleases {
 /// Reads `[privacy]`, and every release under it.
 pub fn privacy_and_releases(
     document: &mut Document<'_>,
-    written: WrittenReleases,
+    written: WrittenReleases<'_>,
     recorded: Option<&RecordedSettings>,
 ) -> PrivateReleases {
+    let has_records = written.releases.as_ref().is_none_or(keeps_records);
     let privacy = document
         .required(&ROOT, "privacy", written.privacy, Ok)
-        .and_then(|table| privacy::read_privacy(document, table, recorded));
+        .and_then(|table| privacy::read_privacy(document, table, has_records, recorded));
     let terms = match &privacy {
         Ok(privacy) => Ok(ChoiceTerms {
             adjacency: privacy.adjacency,
@@ -54,6 +69,7 @@ pub fn privacy_and_releases(
         }),
         Err(reported) => Err(*reported),
     };
+    let counted = counted_keys(privacy.as_ref().ok(), written.input);
     let drafts = listed_releases(document, written.releases).and_then(|mut releases| {
         let privacy = as_checked(&privacy);
         let prices = pricing::read_pricing(document, &mut releases, privacy, written.grid);
@@ -61,12 +77,41 @@ pub fn privacy_and_releases(
         let mut drafts = Vec::new();
         for (release, price) in releases.into_iter().zip(prices) {
             drafts.push(release::read_release(
-                document, release, terms, price, recorded,
+                document,
+                release,
+                terms,
+                price,
+                counted.as_ref(),
+                recorded,
             ));
         }
         drafts.into_iter().collect()
     });
     PrivateReleases { privacy, drafts }
+}
+
+/// Returns whether a release keeps records, of which a user has a limited number: counts by key have caps of their own.
+fn keeps_records(releases: &Spanned<file::Releases>) -> bool {
+    match releases.get_ref() {
+        file::Releases::One(release) => release.counts.is_none(),
+        file::Releases::Several(several) => several
+            .iter()
+            .any(|release| release.get_ref().counts.is_none()),
+    }
+}
+
+/// The keys of counts; `None` where what they follow from has a fault.
+fn counted_keys<'a>(
+    privacy: Option<&PrivacySettings>,
+    input: Option<CountedInput<'a>>,
+) -> Option<CountedKeys<'a>> {
+    let CountedInput { pipeline, key } = input?;
+    Some(CountedKeys {
+        pipeline,
+        column: key.map(|key| key.column.as_str()),
+        keys: key.map_or(ALL_RECORDS, |key| &key.values),
+        has_users: matches!(privacy?.unit, PrivacyUnit::User { .. }),
+    })
 }
 
 /// The tables of all releases, each with a name of its own.

@@ -81,7 +81,8 @@ pub enum PrivacyUnit {
     User {
         column: String,
         per: Period,
-        max_records_per_window: u32,
+        /// Absent where no release keeps records: counts by key have caps of their own.
+        max_records_per_window: Option<u32>,
     },
 }
 
@@ -105,14 +106,14 @@ impl fmt::Display for Period {
 }
 
 impl PrivacyUnit {
-    /// The most records of a unit that count in a window, over all keys.
+    /// The most records of a unit that count in a window, over all keys; 1 where releases have caps of their own.
     pub fn most_contributions(&self) -> u32 {
         match self {
             PrivacyUnit::Record => 1,
             PrivacyUnit::User {
                 max_records_per_window,
                 ..
-            } => *max_records_per_window,
+            } => max_records_per_window.unwrap_or(1),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::text::{Checked, Document, Reported, Spanned};
 use bernstream_release as targets;
 use bernstream_release::Target;
 use bernstream_release::window::{DomainAxis, RecordLabel};
+use bernstream_synopsis::NoiseDistribution;
 
 /// The input of every target.
 pub struct TargetContext<'a> {
@@ -17,6 +18,20 @@ pub struct TargetContext<'a> {
     pub on: Coordinates,
     /// For moments with a smoothness in place of a number of frequencies.
     pub planned: Option<FrequencyPlan>,
+    /// For counts by key; `None` where a section that they follow from has a fault.
+    pub counted: Option<&'a CountedKeys<'a>>,
+    /// The law of the noise, or the first of those that are tried.
+    pub law: NoiseDistribution,
+}
+
+/// The keys that counts are told of, and the unit.
+pub struct CountedKeys<'a> {
+    pub pipeline: &'a str,
+    /// The column of the key; none where all records count together.
+    pub column: Option<&'a str>,
+    /// The declared keys, or one empty name for all records.
+    pub keys: &'a [String],
+    pub has_users: bool,
 }
 
 /// The records and the price that a number of frequencies is chosen for.

@@ -7,6 +7,7 @@ mod wording;
 
 pub mod bayes;
 pub mod cells;
+pub mod counts;
 pub mod density;
 pub mod expression;
 pub mod logistic;
@@ -15,13 +16,13 @@ pub mod moments;
 pub mod private_bandwidths;
 pub mod regression;
 
-pub use context::{FrequencyPlan, Labelled, ReadTarget, TargetContext};
+pub use context::{CountedKeys, FrequencyPlan, Labelled, ReadTarget, TargetContext};
 pub use private_bandwidths::several_candidates;
 
 /// Passes the names of all targets to the macro `$list`. A name is that of the table in `[release]` and of the module here.
 macro_rules! with_targets {
     ($list:ident) => {
-        $list! { density, cells, regression, bayes, machine, logistic, expression, moments }
+        $list! { counts, density, cells, regression, bayes, machine, logistic, expression, moments }
     };
 }
 pub(crate) use with_targets;

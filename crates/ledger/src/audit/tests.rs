@@ -266,7 +266,7 @@ fn rows_out_of_order_other_promises_and_blocks_that_overlap_are_found() {
     messages[15].privacy.unit = UnitDescription::User {
         column: "u".into(),
         per: "1d".into(),
-        max_records_per_window: 1,
+        max_records_per_window: Some(1),
     };
     assert_found(&messages, "its guarantee differs");
     // A new ledger that begins within a block of the old one.

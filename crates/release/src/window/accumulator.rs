@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::unit_keys::{KeyCounting, KeyTotals};
 use bernstream_synopsis::histogram::{GridPoint, Histogram, Nodes};
 
 /// The label of a class, and the bound of a number that is a label.
@@ -93,6 +94,8 @@ pub enum AccumulatorSpec {
     Sums(Arc<dyn RecordFeature>),
     /// The first `most` records by event time, and of one event time by [`rank`](super::rank).
     Records { most: u32 },
+    /// Totals of each key, under caps that hold over all keys of a unit: one accumulator for all keys.
+    Keys(Arc<KeyCounting>),
 }
 
 /// Sharing of a record over the tables of its window by its label.
@@ -125,6 +128,8 @@ pub enum Accumulator {
     Sums(Vec<i128>),
     /// Sorted by the records themselves.
     Records(Vec<Record>),
+    /// Totals of each declared key, in their order.
+    Keys(Vec<KeyTotals>),
 }
 
 impl AccumulatorSpec {
@@ -150,7 +155,9 @@ impl AccumulatorSpec {
                     nodes.write_coordinates(0, x, coordinates);
                 }
             }
-            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => {
+            AccumulatorSpec::Sums(_)
+            | AccumulatorSpec::Records { .. }
+            | AccumulatorSpec::Keys(_) => {
                 for (coordinate, x) in coordinates.iter_mut().zip(x) {
                     *coordinate = GridPoint::fine_coordinate(*x);
                 }
@@ -167,7 +174,9 @@ impl AccumulatorSpec {
             AccumulatorSpec::Marginals(axes) => {
                 axes.get(axis).map_or(0, |nodes| nodes.last_coordinate(0))
             }
-            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => GridPoint::FINE,
+            AccumulatorSpec::Sums(_)
+            | AccumulatorSpec::Records { .. }
+            | AccumulatorSpec::Keys(_) => GridPoint::FINE,
         }
     }
 
@@ -181,6 +190,7 @@ impl AccumulatorSpec {
             AccumulatorSpec::Marginals(axes) => 2 * axes.iter().map(histogram_bytes).sum::<u64>(),
             AccumulatorSpec::Sums(feature) => 16 * feature.sum_count() as u64,
             AccumulatorSpec::Records { most } => 64 * u64::from(*most),
+            AccumulatorSpec::Keys(_) => size_of::<KeyTotals>() as u64,
         }
     }
 
@@ -197,6 +207,9 @@ impl AccumulatorSpec {
             }
             AccumulatorSpec::Sums(feature) => Accumulator::Sums(vec![0; feature.sum_count()]),
             AccumulatorSpec::Records { .. } => Accumulator::Records(Vec::new()),
+            AccumulatorSpec::Keys(counting) => {
+                Accumulator::Keys(vec![KeyTotals::default(); counting.keys.len()])
+            }
         }
     }
 
@@ -340,6 +353,15 @@ impl Accumulator {
         }
     }
 
+    /// The totals of each key; none where something else is kept.
+    pub fn key_totals(&self) -> &[KeyTotals] {
+        if let Accumulator::Keys(totals) = self {
+            totals
+        } else {
+            &[]
+        }
+    }
+
     /// The sums; none where something else is kept.
     pub fn sums(&self) -> &[i128] {
         if let Accumulator::Sums(sums) = self {
@@ -367,6 +389,7 @@ impl fmt::Debug for Accumulator {
             Accumulator::Marginals(_) => "Accumulator(histograms of two classes)",
             Accumulator::Sums(_) => "Accumulator(sums)",
             Accumulator::Records(_) => "Accumulator(records)",
+            Accumulator::Keys(_) => "Accumulator(totals by key)",
         })
     }
 }

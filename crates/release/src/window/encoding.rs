@@ -1,15 +1,16 @@
 //! Part of a window that a reader has, as bytes: the same bytes for the same records of a partition, whoever read them and however they
 //! were fetched.
 //!
-//! For each form, in order: the users, the records that are kept one by one, in their order of survival, each with the user that it
+//! For each form, in order: for counts by key the units and their keys, or the totals of the keys (`encode_keys`); for all others the users, the records that are kept one by one, in their order of survival, each with the user that it
 //! waits for, then the sums of each key that has any. Whole numbers are written in groups of seven bits, the lowest first; signed
 //! ones as `2 n` or `-2 n - 1`. Only what is not zero is written.
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
-use super::open::{GroupState, OpenWindow, UnitKey, WaitingRecord};
+use super::open::{GroupState, OpenGroups, OpenWindow, UnitKey, WaitingRecord};
 use super::part::WindowPart;
 use super::router::LONGEST_UNIT;
 use super::rules::{ReleaseInput, WindowRules};
+use super::unit_keys::{KeptKey, KeyCounting, KeyTotals, OpenKeys};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::{GridPoint, Histogram};
@@ -24,7 +25,10 @@ impl WindowPart {
         let mut bytes = Vec::new();
         for (form, open) in self.all.iter().zip(self.forms) {
             match open {
-                Some(open) => encode(&form.accumulator, open, &mut bytes),
+                Some(OpenWindow::Groups(open)) => encode(&form.accumulator, open, &mut bytes),
+                Some(OpenWindow::Keys(open)) => encode_keys(open, &mut bytes),
+                // No units and no totals.
+                None if matches!(form.accumulator, AccumulatorSpec::Keys(_)) => bytes.push(0),
                 // No records, no users, no sums.
                 None => bytes.extend([0, 0, 0]),
             }
@@ -33,14 +37,12 @@ impl WindowPart {
     }
 }
 
-fn encode(spec: &AccumulatorSpec, open: OpenWindow, bytes: &mut Vec<u8>) {
+fn encode(spec: &AccumulatorSpec, open: OpenGroups, bytes: &mut Vec<u8>) {
     let mut units: Vec<&UnitKey> = open.waiting.keys().collect();
     units.sort_unstable();
     write_natural(bytes, units.len() as u64);
     for unit in &units {
-        write_integer(bytes, i128::from(unit.period.micros()));
-        write_natural(bytes, unit.user.len() as u64);
-        bytes.extend(&unit.user);
+        write_unit(bytes, unit);
     }
     let mut kept = Vec::new();
     for group in &open.groups {
@@ -91,6 +93,44 @@ fn encode(spec: &AccumulatorSpec, open: OpenWindow, bytes: &mut Vec<u8>) {
     }
     write_natural(bytes, count);
     bytes.append(&mut sums);
+}
+
+/// The units in the order of their periods and names, each with its keys in the order of their ranks; or the totals of the keys that have
+/// any.
+fn encode_keys(open: OpenKeys, bytes: &mut Vec<u8>) {
+    match open {
+        OpenKeys::Users(units) => {
+            let mut units: Vec<_> = units.into_iter().collect();
+            units.sort_unstable();
+            write_natural(bytes, units.len() as u64);
+            for (unit, kept) in units {
+                write_unit(bytes, &unit);
+                write_natural(bytes, kept.len() as u64);
+                for kept in kept {
+                    write_natural(bytes, u64::from(kept.group));
+                    write_natural(bytes, u64::from(kept.records));
+                    write_integer(bytes, i128::from(kept.labels));
+                }
+            }
+        }
+        OpenKeys::Records(totals) => {
+            let filled = totals.iter().filter(|totals| totals.records != 0);
+            write_natural(bytes, filled.count() as u64);
+            for (group, totals) in totals.iter().enumerate() {
+                if totals.records != 0 {
+                    write_natural(bytes, group as u64);
+                    write_integer(bytes, totals.low);
+                    write_integer(bytes, totals.high);
+                }
+            }
+        }
+    }
+}
+
+fn write_unit(bytes: &mut Vec<u8>, unit: &UnitKey) {
+    write_integer(bytes, i128::from(unit.period.micros()));
+    write_natural(bytes, unit.user.len() as u64);
+    bytes.extend(&unit.user);
 }
 
 /// A record that is kept by itself, and the user that it waits for: 0 for none. Ordered by the record.
@@ -154,9 +194,19 @@ pub(super) fn decode_windows(
     let mut opens = Vec::with_capacity(forms.len());
     for form in forms {
         let mut open = OpenWindow::new(rules, &form.accumulator);
-        let units = decode_units(&mut reader)?;
-        decode_records(&mut open, rules, form, window, &units, &mut reader)?;
-        decode_sums(&mut open, rules, &form.accumulator, &mut reader)?;
+        match &mut open {
+            OpenWindow::Groups(groups) => {
+                let units = decode_units(&mut reader)?;
+                decode_records(groups, rules, form, window, &units, &mut reader)?;
+                decode_sums(groups, rules, &form.accumulator, &mut reader)?;
+            }
+            OpenWindow::Keys(keys) => {
+                let AccumulatorSpec::Keys(counting) = &form.accumulator else {
+                    return None;
+                };
+                decode_keys(keys, rules, counting, window, &mut reader)?;
+            }
+        }
         opens.push(Some(open));
     }
     if reader.0.is_empty() {
@@ -169,18 +219,76 @@ pub(super) fn decode_windows(
 fn decode_units(reader: &mut ByteReader<'_>) -> Option<Vec<UnitKey>> {
     let mut units = Vec::new();
     for _ in 0..reader.read_count()? {
-        let period = Timestamp::from_micros(i64::try_from(reader.read_integer()?).ok()?);
-        let length = reader.read_count_up_to(LONGEST_UNIT)?;
-        units.push(UnitKey {
-            period,
-            user: reader.take(length)?.to_vec(),
-        });
+        units.push(reader.read_unit()?);
     }
     Some(units)
 }
 
+fn decode_keys(
+    open: &mut OpenKeys,
+    rules: &WindowRules,
+    counting: &KeyCounting,
+    window: Span,
+    reader: &mut ByteReader<'_>,
+) -> Option<()> {
+    let count = reader.read_count()?;
+    match open {
+        OpenKeys::Users(units) => {
+            let cap = rules.cap.as_ref()?;
+            for _ in 0..count {
+                let unit = reader.read_unit()?;
+                let period = cap.period.span_of(unit.period);
+                let is_of_window = period.start == unit.period
+                    && period.start < window.end
+                    && window.start < period.end;
+                let kept = decode_kept_keys(counting, &unit, reader)?;
+                if !is_of_window || units.insert(unit, kept).is_some() {
+                    return None;
+                }
+            }
+        }
+        OpenKeys::Records(totals) => {
+            let mut before = None;
+            for _ in 0..count {
+                let group = reader.read_count_up_to(usize::MAX)?;
+                if before.replace(group).is_some_and(|before| before >= group) {
+                    return None;
+                }
+                let low = reader.read_integer()?;
+                let high = reader.read_integer()?;
+                *totals.get_mut(group)? = KeyTotals::of_records(low, high)?;
+            }
+        }
+    }
+    Some(())
+}
+
+/// The keys of a unit, of which each has a record at least, in the order of their ranks.
+fn decode_kept_keys(
+    counting: &KeyCounting,
+    unit: &UnitKey,
+    reader: &mut ByteReader<'_>,
+) -> Option<Vec<KeptKey>> {
+    let count = reader.read_count()?;
+    if count == 0 || count as u64 > u64::from(counting.max_keys) {
+        return None;
+    }
+    let mut kept: Vec<KeptKey> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let group = u32::try_from(reader.read_natural()?).ok()?;
+        let records = u32::try_from(reader.read_natural()?).ok()?;
+        let labels = i64::try_from(reader.read_integer()?).ok()?;
+        let key = KeptKey::of_records(counting, unit, group, records, labels)?;
+        if kept.last().is_some_and(|before| *before >= key) {
+            return None;
+        }
+        kept.push(key);
+    }
+    Some(kept)
+}
+
 fn decode_records(
-    open: &mut OpenWindow,
+    open: &mut OpenGroups,
     rules: &WindowRules,
     form: &ReleaseInput,
     window: Span,
@@ -232,7 +340,7 @@ fn decode_records(
 }
 
 fn decode_sums(
-    open: &mut OpenWindow,
+    open: &mut OpenGroups,
     rules: &WindowRules,
     spec: &AccumulatorSpec,
     reader: &mut ByteReader<'_>,
@@ -269,7 +377,7 @@ fn decode_sums(
                     *sum = reader.read_integer()?;
                 }
             }
-            Accumulator::Records(_) => return None,
+            Accumulator::Records(_) | Accumulator::Keys(_) => return None,
         }
         *state = sum.into();
     }
@@ -306,6 +414,15 @@ impl<'a> ByteReader<'a> {
         usize::try_from(self.read_natural()?)
             .ok()
             .filter(|count| *count <= most)
+    }
+
+    fn read_unit(&mut self) -> Option<UnitKey> {
+        let period = Timestamp::from_micros(i64::try_from(self.read_integer()?).ok()?);
+        let length = self.read_count_up_to(LONGEST_UNIT)?;
+        Some(UnitKey {
+            period,
+            user: self.take(length)?.to_vec(),
+        })
     }
 
     /// Number of things that follow, each of a byte at least.

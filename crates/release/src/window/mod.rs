@@ -11,6 +11,7 @@ mod router;
 mod rules;
 mod state;
 mod sum;
+mod unit_keys;
 
 pub use counts::RecordCounts;
 pub use encoding::VERSION;
@@ -20,3 +21,4 @@ pub use router::LONGEST_UNIT;
 pub use rules::{Cap, DomainAxis, OutsideRule, RecordLabel, ReleaseInput, WindowRules};
 pub use state::WindowStore;
 pub use sum::bytes_held;
+pub use unit_keys::{KeyCounting, KeyTotals, MOST_RECORDS, RankKey, UnitSum};

@@ -1,4 +1,4 @@
-//! State of an open window.
+//! State of an open window for one form.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -7,12 +7,100 @@ use super::chunk::ChunkRecords;
 use super::router::RoutedRow;
 use super::rules::{Cap, ReleaseInput, WindowRules};
 use super::sum::{self, KeySum};
+use super::unit_keys::{KeyCounting, OpenKeys};
 use crate::source::Batch;
 use bernstream_synopsis::clock::Timestamp;
 
 /// State of one open window for one form.
 #[derive(Clone)]
-pub(super) struct OpenWindow {
+pub(super) enum OpenWindow {
+    /// A state for each key.
+    Groups(OpenGroups),
+    /// Counts by key, whose caps hold over all keys of a unit.
+    Keys(OpenKeys),
+}
+
+impl OpenWindow {
+    pub fn new(rules: &WindowRules, spec: &AccumulatorSpec) -> Self {
+        match spec {
+            AccumulatorSpec::Keys(counting) => {
+                OpenWindow::Keys(OpenKeys::new(counting, rules.cap.is_some()))
+            }
+            _ => OpenWindow::Groups(OpenGroups::new(rules, spec)),
+        }
+    }
+
+    /// Adds what another window holds, as if its records had been taken.
+    pub fn join_window(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: OpenWindow) {
+        match (self, other) {
+            (OpenWindow::Groups(ours), OpenWindow::Groups(theirs)) => {
+                ours.join_groups(spec, cap, theirs);
+            }
+            (OpenWindow::Keys(ours), OpenWindow::Keys(theirs)) => {
+                if let AccumulatorSpec::Keys(counting) = spec {
+                    ours.join_keys(counting, theirs);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the rows of a chunk unless the form drops them. All belong to this window, and under a cap each has a user.
+    pub fn take_rows(&mut self, form: &ReleaseInput, cap: Option<&Cap>, chunk: &ChunkRows<'_>) {
+        match self {
+            OpenWindow::Groups(groups) => groups.take_rows(form, cap, chunk),
+            OpenWindow::Keys(keys) => {
+                if let AccumulatorSpec::Keys(counting) = &form.accumulator {
+                    keys.take_rows(counting, cap, chunk);
+                }
+            }
+        }
+    }
+
+    /// The accumulators, the caps decided: one a declared key, or one of all keys.
+    pub fn into_accumulators(self, spec: &AccumulatorSpec) -> Vec<Accumulator> {
+        match self {
+            OpenWindow::Groups(groups) => groups.into_accumulators(spec),
+            OpenWindow::Keys(keys) => match spec {
+                AccumulatorSpec::Keys(counting) => {
+                    vec![Accumulator::Keys(keys.totals(counting))]
+                }
+                _ => Vec::new(),
+            },
+        }
+    }
+}
+
+impl OpenKeys {
+    fn take_rows(&mut self, counting: &KeyCounting, cap: Option<&Cap>, chunk: &ChunkRows<'_>) {
+        let mut unit = UnitKey {
+            period: Timestamp::from_micros(0),
+            user: Vec::new(),
+        };
+        for routed in chunk.rows {
+            let place = routed.row - chunk.start;
+            if chunk.records.refusal_of(place).is_some() {
+                continue;
+            }
+            let label = chunk.records.get(place).label;
+            let Some(cap) = cap else {
+                self.add_record(counting, routed.group, label);
+                continue;
+            };
+            let users = chunk.batch.units.as_ref();
+            if let Some(user) = users.and_then(|users| users.get(routed.row)) {
+                unit.period = cap.period.span_of(time_of(chunk.batch, routed.row)).start;
+                unit.user.clear();
+                unit.user.extend_from_slice(user);
+                self.add_user_record(counting, &unit, routed.group, label);
+            }
+        }
+    }
+}
+
+/// State of one open window for one form, a group for each key.
+#[derive(Clone)]
+pub(super) struct OpenGroups {
     /// Groups, one a declared key, in the order of `Rules::keys`.
     pub groups: Vec<GroupState>,
     /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
@@ -56,31 +144,35 @@ pub(super) struct ChunkRows<'a> {
     pub records: &'a ChunkRecords,
 }
 
-impl OpenWindow {
+impl OpenGroups {
     pub fn new(rules: &WindowRules, spec: &AccumulatorSpec) -> Self {
         let groups = rules.keys.as_ref().map_or(1, Vec::len);
         let group = match spec {
             AccumulatorSpec::Records { .. } => GroupState::First(BinaryHeap::new()),
             _ => GroupState::Sum(KeySum::default()),
         };
-        OpenWindow {
+        OpenGroups {
             groups: vec![group; groups],
             waiting: HashMap::new(),
             room: sum::waiting_room(spec, groups),
         }
     }
 
-    /// The window with every waiting record added: the cap is decided now.
-    pub fn with_cap_decided(mut self, spec: &AccumulatorSpec) -> OpenWindow {
+    /// The accumulators with every waiting record added: the cap is decided now.
+    fn into_accumulators(mut self, spec: &AccumulatorSpec) -> Vec<Accumulator> {
         // Integer sums, and the first of several records, do not depend on the order of the map.
         for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
             self.add_record(spec, waiting.group, waiting.record, || waiting);
         }
-        self
+        let mut accumulators = Vec::with_capacity(self.groups.len());
+        for group in self.groups {
+            accumulators.push(group.accumulator(spec));
+        }
+        accumulators
     }
 
     /// Adds what another window holds; what waits in either waits for the cap of both together.
-    pub fn join_window(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: OpenWindow) {
+    fn join_groups(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: OpenGroups) {
         for (unit, waiting) in other.waiting {
             for waiting in waiting {
                 if let Some(cap) = cap {
@@ -105,7 +197,7 @@ impl OpenWindow {
     }
 
     /// Takes the rows of a chunk unless the form drops them. All belong to this window, and under a cap each has a user.
-    pub fn take_rows(&mut self, form: &ReleaseInput, cap: Option<&Cap>, chunk: &ChunkRows<'_>) {
+    fn take_rows(&mut self, form: &ReleaseInput, cap: Option<&Cap>, chunk: &ChunkRows<'_>) {
         let spec = &form.accumulator;
         let ChunkRows {
             batch,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::accumulator::Accumulator;
+use super::accumulator::{Accumulator, AccumulatorSpec};
 use super::open::OpenWindow;
 use super::rules::{ReleaseInput, WindowRules};
 use bernstream_synopsis::grid::Span;
@@ -20,7 +20,7 @@ pub struct WindowPart {
     pub(super) forms: Vec<Option<OpenWindow>>,
 }
 
-/// A closed window, for each form the groups: one a declared key, in the declared order, empty ones too.
+/// A closed window, for each form the groups: one a declared key, in the declared order, empty ones too; of counts by key one for all.
 #[derive(Debug)]
 pub struct Window {
     pub span: Span,
@@ -64,7 +64,7 @@ impl WindowPart {
     }
 }
 
-/// The groups of one form: one a declared key, in the declared order.
+/// The groups of one form: one a declared key, in the declared order, or one of all keys.
 fn settled_groups(
     rules: &WindowRules,
     form: &ReleaseInput,
@@ -72,12 +72,17 @@ fn settled_groups(
 ) -> Vec<WindowGroup> {
     let spec = &form.accumulator;
     let open = open.unwrap_or_else(|| OpenWindow::new(rules, spec));
-    let mut keys = rules.keys.iter().flatten().cloned();
-    let mut groups = Vec::new();
-    for state in open.with_cap_decided(spec).groups {
+    let accumulators = open.into_accumulators(spec);
+    let keys = match spec {
+        AccumulatorSpec::Keys(_) => &[],
+        _ => rules.keys.as_deref().unwrap_or_default(),
+    };
+    let mut keys = keys.iter().cloned();
+    let mut groups = Vec::with_capacity(accumulators.len());
+    for accumulator in accumulators {
         groups.push(WindowGroup {
             key: keys.next(),
-            accumulator: state.accumulator(spec),
+            accumulator,
         });
     }
     groups

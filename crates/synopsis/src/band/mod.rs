@@ -25,7 +25,7 @@ const SEED: u64 = 0x6265_726e_7374_7265;
 /// point `x` of the unit cube by at most `half_width / prod_i s(x_i)`, where on a lattice the positive polynomial `s`
 /// approximates one over the noise's standard deviation on one axis: a constant width would be set by the corners, where one
 /// lattice value decides, and be several times too wide inside. For other forms `s` is 1. Of moments, the half-width holds
-/// for each of them. Of tables of cells, it holds for every weighted sum of values that is read by a kernel, with weights of length 1.
+/// for each of them, and of a table by key for each number in units of the noise of its column. Of tables of cells, it holds for every weighted sum of values that is read by a kernel, with weights of length 1.
 ///
 /// `half_width` is an order statistic of simulated sups, chosen to exceed the true quantile with confidence 99.9 %. Each sup is
 /// bounded over the whole cube, not only where it is evaluated: on a lattice by `bernstein::nodes`, for kernel functions by
@@ -71,7 +71,9 @@ impl Band {
             Basis::Affine => Band::of_values(law, shape.value_count(), |z| {
                 z.iter().map(|z| z.abs()).sum()
             }),
-            Basis::Cosine { .. } => Band::of_released_values(law, shape.value_count()),
+            Basis::Cosine { .. } | Basis::Keys(_) => {
+                Band::of_released_values(law, shape.value_count())
+            }
             Basis::Bernstein => {
                 let plan =
                     lattice::LatticeBandPlan::new(shape.dimensions, shape.degree, law, order);

@@ -180,7 +180,9 @@ pub enum UnitDescription {
     User {
         column: String,
         per: String,
-        max_records_per_window: u32,
+        /// Absent where no release keeps records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_records_per_window: Option<u32>,
     },
 }
 

@@ -34,6 +34,7 @@ pub enum Derivation {
     Machines,
     Expressions,
     Moments,
+    Counts,
     /// Bound of a paper: larger, to compare with.
     Paper,
     /// Found on a public prior: random differential privacy.
@@ -62,6 +63,7 @@ impl Derivation {
             TargetDescription::Sum(_) => Derivation::Expressions,
             TargetDescription::Moments(_) => Derivation::Moments,
             TargetDescription::Cells(_) => Derivation::Cells,
+            TargetDescription::Counts(_) => Derivation::Counts,
             TargetDescription::Regression(regression) => Derivation::of_method(&regression.method),
             TargetDescription::Classifier(classifier)
             | TargetDescription::Probability(classifier) => {

@@ -19,6 +19,8 @@ pub enum TargetDescription {
     Moments(Moments),
     /// Noisy tables of cells, from which many functions can be read: [`crate::tables`].
     Cells(Cells),
+    /// Counts and sums for each key: [`crate::key_table`].
+    Counts(KeyedCounts),
 }
 
 impl TargetDescription {
@@ -32,6 +34,7 @@ impl TargetDescription {
             TargetDescription::Sum(_) => "sum",
             TargetDescription::Moments(_) => "moments",
             TargetDescription::Cells(_) => "cells",
+            TargetDescription::Counts(_) => "counts",
         }
     }
 }
@@ -142,6 +145,46 @@ impl CellLabel {
         | CellLabel::Classes { column, .. }) = self;
         column
     }
+}
+
+/// Rules by which records and users count for a key (`docs/proofs/counts.md`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyedCounts {
+    /// Most keys of a unit in a window: a random choice that does not depend on what others do.
+    pub max_keys: u32,
+    /// Most records that count of a unit and key, with the mean of all its records; absent where records are not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_records: Option<u32>,
+    /// Bounds of the sum of one user and key; absent where records bound it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_user: Option<ValueBounds>,
+    /// The column that is summed, and the bounds of one value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<CountedValue>,
+    /// Parts of the price, 1 together.
+    pub parts: Vec<PricePart>,
+}
+
+/// Part of a price that is for one statistic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PricePart {
+    pub of: String,
+    pub part: f64,
+}
+
+/// The column whose values are summed for each key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedValue {
+    pub column: String,
+    pub min: f64,
+    pub max: f64,
+}
+
+/// Ends of a range of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ValueBounds {
+    pub min: f64,
+    pub max: f64,
 }
 
 /// Number of frequencies of each axis.

@@ -91,7 +91,7 @@ pub(super) fn pointwise_factor(law: NoiseDistribution, count: usize) -> f64 {
 ///
 /// The quantile is that of the continuous law, its characteristic function inverted to better than a part in a thousand,
 /// which is added: the noise itself is on a grid that is billions of times finer.
-pub(super) fn weighted_noise(law: NoiseDistribution, scale: f64, weights: &[f64]) -> AnswerNoise {
+pub(crate) fn weighted_noise(law: NoiseDistribution, scale: f64, weights: &[f64]) -> AnswerNoise {
     let length = weights.iter().map(|w| w * w).sum::<f64>().sqrt();
     if length == 0.0 {
         return AnswerNoise {

@@ -41,6 +41,7 @@ pub use self::kernel::{ClassEstimate, KernelFit, TableKernel};
 pub use self::questions::{AnswerKind, Questions, RangeSides, TableAnswer, in_context};
 pub use self::range::TableRange;
 use self::ratio::RatioParts;
+pub(crate) use self::ratio::fieller_interval;
 use super::description::{AxisDescription, Basis, CellLabel, TargetDescription};
 use super::error::SynopsisError;
 use super::released::Synopsis;
@@ -70,14 +71,14 @@ pub struct ConfidenceInterval {
 }
 
 impl ConfidenceInterval {
-    fn around(value: f64, half_width: f64) -> Self {
+    pub(crate) fn around(value: f64, half_width: f64) -> Self {
         ConfidenceInterval {
             lower: value - half_width,
             upper: value + half_width,
         }
     }
 
-    fn clamped(self, least: f64, most: f64) -> Self {
+    pub(crate) fn clamped(self, least: f64, most: f64) -> Self {
         ConfidenceInterval {
             lower: self.lower.clamp(least, most),
             upper: self.upper.clamp(least, most),

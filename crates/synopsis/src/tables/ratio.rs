@@ -87,7 +87,7 @@ impl RatioParts {
 
 /// The `p` with `(part - p whole)^2 <= q^2 (c - 2 b p + a p^2)`, where `[c, b, a]` say how the variance of the left side depends on `p`;
 /// `None` where the noise may be all of the whole.
-pub(super) fn fieller_interval(
+pub(crate) fn fieller_interval(
     part: f64,
     whole: f64,
     q: f64,

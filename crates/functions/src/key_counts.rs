@@ -1,0 +1,278 @@
+//! Users, records and sums of values for each of many keys (`docs/proofs/counts.md`).
+//!
+//! # What is released
+//!
+//! For each statistic a whole number of steps for each key: users, records, records at both ends of a value in grains, or bounded
+//! sums of users. All get noise of one scale, and a step of a statistic is as many grid units as its part of the price asks for: under
+//! Laplace noise in proportion to its part, under Gaussian noise to the root of it. That is the same as noise of its own for each statistic
+//! at its part of the price.
+//!
+//! # Why the sensitivities hold
+//!
+//! A unit is in at most `max_keys` keys of the window ([`KeyCounting`]), and what it has there depends on its own records alone. A
+//! unit more or less changes in each of them users by at most 1, records by at most `max_records`, the grains at both ends together
+//! by `2^20` times that, and a bounded sum by [`UnitSum::STEPS`](bernstream_release::window::UnitSum::STEPS). So with `g_i` the grid units
+//! of the largest change of statistic `i`, the 1-norm is at most `max_keys sum_i g_i`, the 2-norm `sqrt(max_keys sum_i g_i^2)`: grains are
+//! not negative, so the 2-norm of both ends is no larger than their sum. Nothing is rounded. A record that is replaced stays in its key: it
+//! may become valid, which changes its records by 1, or move its value, which changes both ends by a record, `2` in the 1-norm and `sqrt
+//! 2` in the 2-norm. Users and bounded sums have no sensitivity then.
+
+use bernstream_noise::Exact;
+use bernstream_release::builtin::Builtin;
+use bernstream_release::error::TargetError;
+use bernstream_release::target::{Target, root_rounded_up};
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
+use bernstream_release::window::{KeyCounting, KeyTotals, UnitSum};
+use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
+use bernstream_synopsis::histogram::GRAINS;
+use bernstream_synopsis::law::Norm;
+use bernstream_synopsis::shape::{Basis, KeyBasis, KeyColumn, KeyStatistic, Shape};
+use std::sync::Arc;
+
+/// Grid units of the whole price: so fine that no statistic is rounded by more than a part in a million of its noise.
+const UNITS: f64 = (1_u64 << 40) as f64;
+
+/// Statistic of each key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedStatistic {
+    Users,
+    Records,
+    /// Records, sum and mean of the values.
+    Values,
+    /// Sum of the values, bounded for each user.
+    Sums,
+}
+
+/// A statistic, and its part of the price.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StatisticShare {
+    pub statistic: CountedStatistic,
+    /// Above 0; of all statistics together 1.
+    pub part: f64,
+}
+
+/// The table by key of one release: all of it is public.
+#[derive(Clone, Debug)]
+pub struct KeyCounts {
+    counting: Arc<KeyCounting>,
+    statistics: Vec<ScaledStatistic>,
+}
+
+/// A statistic on the grid of the noise.
+#[derive(Clone, Copy, Debug)]
+struct ScaledStatistic {
+    statistic: CountedStatistic,
+    /// Grid units of a step.
+    weight: u64,
+    /// Steps of the largest change by a unit in one key.
+    change: u64,
+}
+
+impl KeyCounts {
+    /// Statistics with these parts of the price, for noise that is made for changes in `norm`.
+    ///
+    /// # Errors
+    ///
+    /// If a part is so small that its statistic has more noise than can be drawn.
+    pub fn new(
+        counting: KeyCounting,
+        shares: &[StatisticShare],
+        norm: Norm,
+    ) -> Result<Self, TargetError> {
+        let mut statistics = Vec::with_capacity(shares.len());
+        let mut units = UNITS;
+        for share in shares {
+            units = units
+                .max(largest_change(share.statistic, &counting) as f64 / relative(share, norm));
+        }
+        for share in shares {
+            let change = largest_change(share.statistic, &counting);
+            let weight = (units * relative(share, norm) / change as f64).round();
+            if !(1.0..=UNITS * UNITS.sqrt()).contains(&weight) {
+                return Err(TargetError::Contributions {
+                    contributions: counting.max_records,
+                });
+            }
+            statistics.push(ScaledStatistic {
+                statistic: share.statistic,
+                weight: weight as u64,
+                change,
+            });
+        }
+        Ok(KeyCounts {
+            counting: Arc::new(counting),
+            statistics,
+        })
+    }
+
+    fn columns(&self) -> Vec<KeyColumn> {
+        let mut columns = Vec::new();
+        for scaled in &self.statistics {
+            let unit = self.step(scaled.statistic) / scaled.weight as f64;
+            for statistic in column_statistics(scaled.statistic) {
+                columns.push(KeyColumn {
+                    statistic: *statistic,
+                    unit,
+                });
+            }
+        }
+        columns
+    }
+
+    /// A step of a statistic in natural units.
+    fn step(&self, statistic: CountedStatistic) -> f64 {
+        match statistic {
+            CountedStatistic::Users | CountedStatistic::Records => 1.0,
+            CountedStatistic::Values => 1.0 / GRAINS as f64,
+            CountedStatistic::Sums => self.counting.sum.as_ref().map_or(1.0, UnitSum::step),
+        }
+    }
+}
+
+/// The part of the grid that the largest change in a key gets.
+fn relative(share: &StatisticShare, norm: Norm) -> f64 {
+    match norm {
+        Norm::Two => share.part.sqrt(),
+        Norm::One | Norm::Sup => share.part,
+    }
+}
+
+/// Steps of the largest change of a statistic by a unit in one key.
+fn largest_change(statistic: CountedStatistic, counting: &KeyCounting) -> u64 {
+    let records = u64::from(counting.max_records);
+    match statistic {
+        CountedStatistic::Users => 1,
+        CountedStatistic::Records => records,
+        CountedStatistic::Values => records * u64::from(GRAINS),
+        CountedStatistic::Sums => UnitSum::STEPS.unsigned_abs(),
+    }
+}
+
+fn column_statistics(statistic: CountedStatistic) -> &'static [KeyStatistic] {
+    match statistic {
+        CountedStatistic::Users => &[KeyStatistic::Users],
+        CountedStatistic::Records => &[KeyStatistic::Records],
+        CountedStatistic::Values => &[KeyStatistic::Low, KeyStatistic::High],
+        CountedStatistic::Sums => &[KeyStatistic::Sum],
+    }
+}
+
+/// The exact number of steps of a column and key.
+fn steps_of(statistic: KeyStatistic, totals: &KeyTotals) -> i128 {
+    match statistic {
+        KeyStatistic::Users => totals.users,
+        KeyStatistic::Records => totals.records,
+        KeyStatistic::Low => totals.low,
+        KeyStatistic::High => totals.high,
+        KeyStatistic::Sum => totals.sum,
+    }
+}
+
+impl ScaledStatistic {
+    /// Grid units of the largest change in one key, in the 1-norm and in the sup norm.
+    fn grid_change(&self) -> u128 {
+        u128::from(self.weight) * u128::from(self.change)
+    }
+
+    /// Number of columns that change by as much as that: of a value that is replaced both ends.
+    fn changed_columns(&self, adjacency: Adjacency) -> Result<u128, TargetError> {
+        match (adjacency, self.statistic) {
+            (Adjacency::AddRemove, _) | (Adjacency::ReplaceOne, CountedStatistic::Records) => Ok(1),
+            (Adjacency::ReplaceOne, CountedStatistic::Values) => Ok(2),
+            (Adjacency::ReplaceOne, CountedStatistic::Users | CountedStatistic::Sums) => {
+                Err(TargetError::NotReplaceable)
+            }
+        }
+    }
+}
+
+impl Builtin for KeyCounts {}
+
+impl Target for KeyCounts {
+    fn accumulator(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Keys(Arc::clone(&self.counting))
+    }
+
+    fn shape(&self) -> Shape {
+        Shape {
+            dimensions: 0,
+            degree: 1,
+            basis: Basis::Keys(KeyBasis {
+                keys: self.counting.keys.clone(),
+                columns: self.columns(),
+            }),
+        }
+    }
+
+    /// A grid unit is the unit of the noise: each column has a unit of its own ([`KeyColumn::unit`]).
+    fn unit(&self) -> f64 {
+        1.0
+    }
+
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let totals = accumulator.key_totals();
+        let mut values = Vec::new();
+        for scaled in &self.statistics {
+            for statistic in column_statistics(scaled.statistic) {
+                for totals in totals {
+                    values.push(steps_of(*statistic, totals).saturating_mul(scaled.weight.into()));
+                }
+            }
+        }
+        Exact::new(values)
+    }
+
+    /// Whatever the cap on the records of a unit is: keys and records of a key have caps of their own.
+    fn sensitivity(&self, adjacency: Adjacency, _: u32) -> Result<Sensitivity, TargetError> {
+        let mut units = 0;
+        for scaled in &self.statistics {
+            units += scaled.grid_change() * scaled.changed_columns(adjacency)?;
+        }
+        let units = units * u128::from(self.counting.max_keys);
+        match u64::try_from(units) {
+            Ok(units) => Ok(Sensitivity(units)),
+            Err(_) => Err(self.too_large()),
+        }
+    }
+
+    fn sup_sensitivity(&self, adjacency: Adjacency, _: u32) -> Result<u64, TargetError> {
+        let mut largest = 0;
+        for scaled in &self.statistics {
+            scaled.changed_columns(adjacency)?;
+            largest = largest.max(scaled.grid_change());
+        }
+        u64::try_from(largest).map_err(|_| self.too_large())
+    }
+
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, _: u32) -> Result<u64, TargetError> {
+        let mut squares: u128 = 0;
+        for scaled in &self.statistics {
+            let columns = scaled.changed_columns(adjacency)?;
+            let square = scaled.grid_change().checked_pow(2);
+            let square = square.and_then(|square| square.checked_mul(columns));
+            let sum = square.and_then(|square| squares.checked_add(square));
+            squares = sum.ok_or_else(|| self.too_large())?;
+        }
+        let squares = squares.checked_mul(u128::from(self.counting.max_keys));
+        Ok(root_rounded_up(squares.ok_or_else(|| self.too_large())?))
+    }
+
+    fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
+        let rows = self.counting.keys.len().max(1);
+        let mut published = noisy;
+        for (column, values) in self.columns().iter().zip(published.chunks_mut(rows)) {
+            for value in values {
+                *value *= column.unit;
+            }
+        }
+        published
+    }
+}
+
+impl KeyCounts {
+    fn too_large(&self) -> TargetError {
+        TargetError::Contributions {
+            contributions: self.counting.max_records,
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Keys of each unit in a window, for counts by key (`docs/proofs/counts.md`).
+//!
+//! Of the keys of a unit those of the smallest rank count, and a rank depends on unit and key alone. So which keys count does not depend
+//! on how the records are spread over partitions and readers, nor on the order in which they come.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hasher;
+
+use sha2::{Digest, Sha256};
+use siphasher::sip::SipHasher24;
+
+use super::accumulator::LABEL;
+use super::open::UnitKey;
+use bernstream_synopsis::histogram::GRAINS;
+
+/// Rules of a release that counts by key. All of it is public.
+#[derive(Clone, Debug)]
+pub struct KeyCounting {
+    /// The declared keys, in their order.
+    pub keys: Vec<String>,
+    /// Most keys of a unit in a window.
+    pub max_keys: u32,
+    /// Most records that count of a unit and key, from 1 to [`MOST_RECORDS`].
+    pub max_records: u32,
+    /// Bounds of the sum of one unit and key, where values are summed so.
+    pub sum: Option<UnitSum>,
+    pub ranks: RankKey,
+}
+
+/// Most records of a unit and key that can count.
+pub const MOST_RECORDS: u32 = 1 << 20;
+
+/// Bounds of the sum of the values of one unit and key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnitSum {
+    /// The values at the labels -1 and 1.
+    pub value_min: f64,
+    pub value_max: f64,
+    /// The bounds of the sum, which it is moved to.
+    pub min: f64,
+    pub max: f64,
+}
+
+impl UnitSum {
+    /// Steps of the larger bound: a sum is a whole number of steps.
+    pub const STEPS: i64 = 1 << 20;
+
+    /// One step in natural units.
+    pub fn step(&self) -> f64 {
+        self.min.abs().max(self.max.abs()) / UnitSum::STEPS as f64
+    }
+
+    /// The sum of so many records with labels of this sum, in steps: never more than [`UnitSum::STEPS`] either way.
+    ///
+    /// It is rounded before it is bounded, so that its sensitivity does not rest on floats.
+    fn steps(&self, kept: &KeptKey) -> i64 {
+        let middle = f64::midpoint(self.value_min, self.value_max);
+        let half = (self.value_max - self.value_min) / 2.0;
+        let labels = kept.bounded_labels() as f64 / f64::from(LABEL);
+        let sum = middle * f64::from(kept.records) + half * labels;
+        let steps = (sum.clamp(self.min, self.max) / self.step()) as i64;
+        steps.clamp(-UnitSum::STEPS, UnitSum::STEPS)
+    }
+}
+
+/// Key of the hash that ranks the keys of a unit: public, so that every process of a deployment ranks alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankKey([u8; 16]);
+
+impl RankKey {
+    /// The key of a pipeline: the first half of SHA-256 of its name.
+    pub fn for_pipeline(pipeline: &str) -> Self {
+        let digest = Sha256::new()
+            .chain_update("bernstream keys 1")
+            .chain_update(pipeline)
+            .finalize();
+        let mut key = [0; 16];
+        key.copy_from_slice(&digest[..16]);
+        RankKey(key)
+    }
+
+    /// Hexadecimal digits, to compare keys by.
+    pub fn as_hex(&self) -> String {
+        format!("{:032x}", u128::from_be_bytes(self.0))
+    }
+
+    /// The rank of a key of a unit: another order of the keys for every unit and period.
+    fn rank(&self, unit: &UnitKey, key: &str) -> u64 {
+        let mut hash = SipHasher24::new_with_key(&self.0);
+        hash.write(&unit.period.micros().to_le_bytes());
+        hash.write(&(unit.user.len() as u64).to_le_bytes());
+        hash.write(&unit.user);
+        hash.write(key.as_bytes());
+        hash.finish()
+    }
+}
+
+/// Records of one unit and key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct KeptKey {
+    pub rank: u64,
+    pub group: u32,
+    /// Their number, which stops at its largest.
+    pub records: u32,
+    /// The sum of their labels, modulo 2^64: no sum that a window can hold comes near it.
+    pub labels: i64,
+}
+
+impl KeptKey {
+    /// The sum of the labels, no larger than that of so many records.
+    fn bounded_labels(&self) -> i64 {
+        let most = i64::from(self.records) * i64::from(LABEL);
+        self.labels.clamp(-most, most)
+    }
+}
+
+/// Exact totals of one key in a closed window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyTotals {
+    /// Users with a unit that keeps the key, each once.
+    pub users: i128,
+    /// Records, of each unit at most [`KeyCounting::max_records`].
+    pub records: i128,
+    /// These records in grains, `2^20` a record, divided between the ends of the value: the upper end has the part of the way from the
+    /// lower end to the value, and the lower end the rest.
+    pub low: i128,
+    pub high: i128,
+    /// Sums of the units in steps ([`UnitSum`]).
+    pub sum: i128,
+}
+
+impl KeyTotals {
+    /// Totals of records that are units of their own; `None` where these are no grains of whole records.
+    pub(super) fn of_records(low: i128, high: i128) -> Option<Self> {
+        let records = low.checked_add(high)? / i128::from(GRAINS);
+        let is_whole = low >= 0 && high >= 0 && low + high == records * i128::from(GRAINS);
+        (is_whole && records > 0).then_some(KeyTotals {
+            records,
+            low,
+            high,
+            ..KeyTotals::default()
+        })
+    }
+
+    /// Adds what a unit has of the key. `low` and `high` grow by exactly as many grains as its records have.
+    fn add_unit(&mut self, counting: &KeyCounting, kept: &KeptKey) {
+        let counted = kept.records.min(counting.max_records);
+        let grains = u128::from(counted) * u128::from(GRAINS);
+        let all = i128::from(kept.records) * i128::from(LABEL);
+        let above = (i128::from(kept.bounded_labels()) + all).unsigned_abs();
+        // At most 2^41 grains times 2^63.
+        let high = grains * above / (2 * all.unsigned_abs()).max(1);
+        self.records += i128::from(counted);
+        self.high += high.cast_signed();
+        self.low += (grains - high).cast_signed();
+        if let Some(sum) = &counting.sum {
+            self.sum += i128::from(sum.steps(kept));
+        }
+    }
+
+    fn add_totals(&mut self, other: &KeyTotals) {
+        self.users += other.users;
+        self.records += other.records;
+        self.low += other.low;
+        self.high += other.high;
+        self.sum += other.sum;
+    }
+}
+
+/// State of an open window for a release that counts by key.
+#[derive(Clone)]
+pub(super) enum OpenKeys {
+    /// The keys of each unit that have the smallest ranks so far, in the order of their ranks.
+    Users(HashMap<UnitKey, Vec<KeptKey>>),
+    /// Totals of each key, where every record is a unit.
+    Records(Vec<KeyTotals>),
+}
+
+impl OpenKeys {
+    pub fn new(counting: &KeyCounting, has_users: bool) -> Self {
+        if has_users {
+            OpenKeys::Users(HashMap::new())
+        } else {
+            OpenKeys::Records(vec![KeyTotals::default(); counting.keys.len()])
+        }
+    }
+
+    /// Adds a record that is a unit of its own.
+    pub fn add_record(&mut self, counting: &KeyCounting, group: u32, label: i32) {
+        let OpenKeys::Records(totals) = self else {
+            return;
+        };
+        let kept = KeptKey {
+            rank: 0,
+            group,
+            records: 1,
+            labels: i64::from(label),
+        };
+        if let Some(totals) = totals.get_mut(group as usize) {
+            totals.add_unit(counting, &kept);
+        }
+    }
+
+    /// Adds a record of a user.
+    pub fn add_user_record(
+        &mut self,
+        counting: &KeyCounting,
+        unit: &UnitKey,
+        group: u32,
+        label: i32,
+    ) {
+        let OpenKeys::Users(units) = self else {
+            return;
+        };
+        let Some(kept) = units.get_mut(unit) else {
+            let mut kept = Vec::with_capacity(1);
+            kept.extend(KeptKey::of_records(counting, unit, group, 1, label.into()));
+            units.insert(unit.clone(), kept);
+            return;
+        };
+        // Most records are of a key that the unit has already, which needs no rank.
+        if let Some(known) = kept.iter_mut().find(|known| known.group == group) {
+            known.add(1, i64::from(label));
+        } else if let Some(added) = KeptKey::of_records(counting, unit, group, 1, label.into()) {
+            insert_by_rank(kept, counting, added);
+        }
+    }
+
+    /// Adds what another reader has of other records.
+    pub fn join_keys(&mut self, counting: &KeyCounting, other: OpenKeys) {
+        match (self, other) {
+            (OpenKeys::Users(ours), OpenKeys::Users(theirs)) => {
+                for (unit, kept) in theirs {
+                    let known = ours.entry(unit.clone()).or_default();
+                    for other in kept {
+                        match known.iter_mut().find(|known| known.group == other.group) {
+                            Some(known) => known.add(other.records, other.labels),
+                            None => insert_by_rank(known, counting, other),
+                        }
+                    }
+                }
+            }
+            (OpenKeys::Records(ours), OpenKeys::Records(theirs)) => {
+                for (ours, theirs) in ours.iter_mut().zip(&theirs) {
+                    ours.add_totals(theirs);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Totals of each key, the caps decided.
+    pub fn totals(self, counting: &KeyCounting) -> Vec<KeyTotals> {
+        let units = match self {
+            OpenKeys::Records(totals) => return totals,
+            OpenKeys::Users(units) => units,
+        };
+        let mut totals = vec![KeyTotals::default(); counting.keys.len()];
+        for kept in units.values().flatten() {
+            if let Some(totals) = totals.get_mut(kept.group as usize) {
+                totals.add_unit(counting, kept);
+            }
+        }
+        count_users(&units, &mut totals);
+        totals
+    }
+}
+
+impl KeptKey {
+    /// Records of a user, at least one, with labels of this sum; `None` where there is no such key.
+    pub fn of_records(
+        counting: &KeyCounting,
+        unit: &UnitKey,
+        group: u32,
+        records: u32,
+        labels: i64,
+    ) -> Option<Self> {
+        let key = counting.keys.get(group as usize)?;
+        (records > 0).then(|| KeptKey {
+            rank: counting.ranks.rank(unit, key),
+            group,
+            records,
+            labels,
+        })
+    }
+
+    fn add(&mut self, records: u32, labels: i64) {
+        self.records = self.records.saturating_add(records);
+        self.labels = self.labels.wrapping_add(labels);
+    }
+}
+
+/// Keeps a key in its place by rank, and drops the last one where there are too many.
+fn insert_by_rank(kept: &mut Vec<KeptKey>, counting: &KeyCounting, added: KeptKey) {
+    let place = kept.partition_point(|other| *other < added);
+    let most = usize::try_from(counting.max_keys).unwrap_or(usize::MAX);
+    if place < most {
+        kept.truncate(most - 1);
+        kept.insert(place, added);
+    }
+}
+
+/// Counts each user once for a key, however many of its units keep it.
+fn count_users(units: &HashMap<UnitKey, Vec<KeptKey>>, totals: &mut [KeyTotals]) {
+    let has_one_period = has_one_period(units);
+    let mut counted = HashSet::new();
+    for (unit, kept) in units {
+        for kept in kept {
+            let user_and_key = UserAndKey {
+                user: &unit.user,
+                group: kept.group,
+            };
+            // Within one period a user is one unit.
+            let is_first = has_one_period || counted.insert(user_and_key);
+            if is_first && let Some(totals) = totals.get_mut(kept.group as usize) {
+                totals.users += 1;
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct UserAndKey<'a> {
+    user: &'a [u8],
+    group: u32,
+}
+
+fn has_one_period(units: &HashMap<UnitKey, Vec<KeptKey>>) -> bool {
+    let mut periods = units.keys().map(|unit| unit.period);
+    let first = periods.next();
+    periods.all(|period| Some(period) == first)
+}

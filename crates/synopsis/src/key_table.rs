@@ -1,0 +1,313 @@
+//! Readings of a table by key: users, records, sums and means of each key, each with its interval; all of it is post-processing and
+//! costs no privacy.
+//!
+//! The formulas are those of `clients/FORMAT.md`, "Tables by key". An interval covers the noise. What the caps leave out of a unit is no
+//! part of it: how much that is nobody knows from these numbers.
+
+use serde::Serialize;
+
+use super::description::{CountedValue, TargetDescription};
+use super::error::SynopsisError;
+use super::released::Synopsis;
+use crate::noise::weighted_noise;
+use crate::tables::{ConfidenceInterval, Estimate, fieller_interval};
+use crate::{Basis, KeyBasis, KeyStatistic, NoiseDistribution};
+
+/// Number that can be read for each key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyReading {
+    /// Number of different users.
+    Users,
+    /// Number of records.
+    Records,
+    /// Sum of the values.
+    Sum,
+    /// Mean of the values.
+    Mean,
+}
+
+impl KeyReading {
+    /// Name in tables and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            KeyReading::Users => "users",
+            KeyReading::Records => "records",
+            KeyReading::Sum => "sum",
+            KeyReading::Mean => "mean",
+        }
+    }
+}
+
+/// A table by key, ready to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountedTable<'a> {
+    basis: &'a KeyBasis,
+    /// One column after the other.
+    values: &'a [f64],
+    noise: KeyNoise<'a>,
+    readings: Vec<KeyReading>,
+    /// Half-width of each reading's interval, the same for every key; of a mean that of `low` or `high` alone.
+    half_widths: Vec<f64>,
+}
+
+/// The noise of the readings of a table by key, whatever its numbers are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KeyNoise<'a> {
+    pub basis: &'a KeyBasis,
+    pub value: Option<&'a CountedValue>,
+    pub law: NoiseDistribution,
+    /// Scale of the noise that the description gives, in its units.
+    pub scale: f64,
+}
+
+/// The numbers of one key.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KeyRow<'a> {
+    pub key: &'a str,
+    /// One estimate for each of [`CountedTable::readings`].
+    pub estimates: Vec<Estimate>,
+}
+
+/// The keys with the largest values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TopKeys<'a> {
+    pub rows: Vec<KeyRow<'a>>,
+    /// The noise may make the last of them larger than the first one that is left out.
+    pub is_last_unclear: bool,
+}
+
+impl Synopsis {
+    /// The table by key.
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds none.
+    pub fn key_table(&self) -> Result<CountedTable<'_>, SynopsisError> {
+        let description = &self.description;
+        let Basis::Keys(basis) = &description.basis else {
+            return Err(SynopsisError::NoKeys);
+        };
+        let TargetDescription::Counts(counts) = &description.target else {
+            return Err(SynopsisError::NoKeys);
+        };
+        let noise = KeyNoise {
+            basis,
+            value: counts.value.as_ref(),
+            law: description.noise.law,
+            scale: description.noise.scale,
+        };
+        let readings = noise.readings();
+        let half_widths = readings
+            .iter()
+            .map(|reading| noise.half_width(*reading))
+            .collect();
+        Ok(CountedTable {
+            basis,
+            values: &self.values,
+            noise,
+            readings,
+            half_widths,
+        })
+    }
+}
+
+impl KeyNoise<'_> {
+    /// The readings that the columns allow: `low` and `high` together are records, a sum and a mean.
+    pub fn readings(&self) -> Vec<KeyReading> {
+        let mut readings = Vec::new();
+        for column in &self.basis.columns {
+            match column.statistic {
+                KeyStatistic::Users => readings.push(KeyReading::Users),
+                KeyStatistic::Records => readings.push(KeyReading::Records),
+                KeyStatistic::Sum => readings.push(KeyReading::Sum),
+                KeyStatistic::Low => {
+                    readings.extend([KeyReading::Records, KeyReading::Sum, KeyReading::Mean]);
+                }
+                KeyStatistic::High => {}
+            }
+        }
+        readings
+    }
+
+    /// Half-width of a reading, 95 %: of its own column, or of the numbers at both ends of the value; of a mean that of one of these
+    /// numbers. Infinite without such columns.
+    pub fn half_width(&self, reading: KeyReading) -> f64 {
+        match self.weights_of(reading) {
+            Some(weights) => weighted_noise(self.law, self.scale, &weights).half_width,
+            None => f64::INFINITY,
+        }
+    }
+
+    /// Half-width of the difference of a reading between two keys, 95 %.
+    pub fn difference_half_width(&self, reading: KeyReading) -> f64 {
+        match self.weights_of(reading) {
+            Some(weights) => {
+                let both = [weights.clone(), weights].concat();
+                weighted_noise(self.law, self.scale, &both).half_width
+            }
+            None => f64::INFINITY,
+        }
+    }
+
+    /// Units of noise that a reading adds up: that of its own column, or those of both ends of the value.
+    fn weights_of(&self, reading: KeyReading) -> Option<Vec<f64>> {
+        let own_column = match reading {
+            KeyReading::Users => self.unit_of(KeyStatistic::Users),
+            KeyReading::Records => self.unit_of(KeyStatistic::Records),
+            KeyReading::Sum => self.unit_of(KeyStatistic::Sum),
+            KeyReading::Mean => self.unit_of(KeyStatistic::Low),
+        };
+        if let Some(unit) = own_column {
+            return Some(vec![unit]);
+        }
+        let unit = self.unit_of(KeyStatistic::Low)?;
+        Some(
+            self.weights_of_ends(reading)
+                .map(|weight| weight * unit)
+                .to_vec(),
+        )
+    }
+
+    /// Weights of `low` and `high` in a reading of both.
+    fn weights_of_ends(&self, reading: KeyReading) -> [f64; 2] {
+        match (reading, self.value) {
+            (KeyReading::Sum, Some(value)) => [value.min, value.max],
+            _ => [1.0, 1.0],
+        }
+    }
+
+    /// Unit of the noise of a column; `None` without the column.
+    fn unit_of(&self, statistic: KeyStatistic) -> Option<f64> {
+        let mut columns = self.basis.columns.iter();
+        let column = columns.find(|column| column.statistic == statistic)?;
+        Some(column.unit)
+    }
+}
+
+impl<'a> CountedTable<'a> {
+    /// The readings of each key, in the order of the columns.
+    pub fn readings(&self) -> &[KeyReading] {
+        &self.readings
+    }
+
+    /// The keys, in the order of the rows.
+    pub fn keys(&self) -> &'a [String] {
+        &self.basis.keys
+    }
+
+    /// The numbers of all keys.
+    pub fn rows(&self) -> Vec<KeyRow<'a>> {
+        let mut rows = Vec::with_capacity(self.basis.keys.len());
+        for place in 0..self.basis.keys.len() {
+            rows.push(self.row(place));
+        }
+        rows
+    }
+
+    /// The numbers of one key.
+    ///
+    /// # Errors
+    ///
+    /// If the table does not have the key.
+    pub fn row_of(&self, key: &str) -> Result<KeyRow<'a>, SynopsisError> {
+        match self.basis.keys.iter().position(|known| known == key) {
+            Some(place) => Ok(self.row(place)),
+            None => Err(SynopsisError::NoSuchKey {
+                key: key.to_owned(),
+            }),
+        }
+    }
+
+    /// The keys with the largest values of a reading, the largest first; `None` if the table does not have the reading.
+    pub fn top_keys(&self, reading: KeyReading, count: usize) -> Option<TopKeys<'a>> {
+        let column = self.readings.iter().position(|known| *known == reading)?;
+        let mut rows = self.rows();
+        rows.sort_by(|one, other| {
+            other.estimates[column]
+                .value
+                .total_cmp(&one.estimates[column].value)
+        });
+        let first_left_out = rows.get(count).map(|row| row.estimates[column].value);
+        rows.truncate(count);
+        let last = rows.last().map(|row| row.estimates[column].value);
+        let is_last_unclear = match (last, first_left_out) {
+            (Some(last), Some(next)) => last - next <= self.noise.difference_half_width(reading),
+            _ => false,
+        };
+        Some(TopKeys {
+            rows,
+            is_last_unclear,
+        })
+    }
+
+    fn row(&self, place: usize) -> KeyRow<'a> {
+        let mut estimates = Vec::with_capacity(self.readings.len());
+        for (reading, half_width) in self.readings.iter().zip(&self.half_widths) {
+            estimates.push(self.estimate(*reading, place, *half_width));
+        }
+        KeyRow {
+            key: &self.basis.keys[place],
+            estimates,
+        }
+    }
+
+    fn estimate(&self, reading: KeyReading, place: usize, half_width: f64) -> Estimate {
+        let own_column = match reading {
+            KeyReading::Users => self.number(KeyStatistic::Users, place),
+            KeyReading::Records => self.number(KeyStatistic::Records, place),
+            KeyReading::Sum => self.number(KeyStatistic::Sum, place),
+            KeyReading::Mean => return self.mean(place, half_width),
+        };
+        let value = own_column.unwrap_or_else(|| {
+            let [at_min, at_max] = self.noise.weights_of_ends(reading);
+            let [low, high] = self.ends(place);
+            at_min * low + at_max * high
+        });
+        Estimate {
+            value,
+            interval: Some(ConfidenceInterval::around(value, half_width)),
+        }
+    }
+
+    /// The mean, and the set of means that the noise allows (Fieller); unknown where the noise may be all of the records.
+    fn mean(&self, place: usize, half_width: f64) -> Estimate {
+        let [low, high] = self.ends(place);
+        let records = low + high;
+        // `high` is one of the two numbers that add up to the records.
+        let interval = fieller_interval(high, records, half_width, [1.0, 1.0, 2.0]);
+        let interval = interval.map(|shares| {
+            let shares = shares.clamped(0.0, 1.0);
+            ConfidenceInterval {
+                lower: self.value_at(shares.lower),
+                upper: self.value_at(shares.upper),
+            }
+        });
+        Estimate {
+            value: self.value_at((high / records).clamp(0.0, 1.0)),
+            interval,
+        }
+    }
+
+    /// The value so far on the way from its lower end to its upper one.
+    fn value_at(&self, share: f64) -> f64 {
+        match self.noise.value {
+            Some(CountedValue { min, max, .. }) => min + (max - min) * share,
+            None => share,
+        }
+    }
+
+    fn ends(&self, place: usize) -> [f64; 2] {
+        [KeyStatistic::Low, KeyStatistic::High]
+            .map(|statistic| self.number(statistic, place).unwrap_or(f64::NAN))
+    }
+
+    /// The number of a column and key; `None` without the column.
+    fn number(&self, statistic: KeyStatistic, place: usize) -> Option<f64> {
+        let mut columns = self.basis.columns.iter();
+        let column = columns.position(|column| column.statistic == statistic)?;
+        self.values
+            .get(column * self.basis.keys.len() + place)
+            .copied()
+    }
+}

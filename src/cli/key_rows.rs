@@ -1,0 +1,109 @@
+//! A table by key in words, and as JSON.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::figures::above_noise;
+use bernstream_synopsis::description::{Description, TargetDescription};
+use bernstream_synopsis::key_table::{CountedTable, KeyReading, KeyRow};
+use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
+
+/// Name of the only row where no key is declared.
+const ALL_RECORDS: &str = "(all)";
+
+/// A row for each key, with the interval of each number.
+pub fn rows_in_words(table: &CountedTable<'_>, rows: &[KeyRow<'_>]) -> String {
+    let names = table.readings().iter().map(|reading| reading.name());
+    let mut lines = vec![
+        std::iter::once("key")
+            .chain(names)
+            .map(str::to_owned)
+            .collect(),
+    ];
+    for row in rows {
+        let mut line = vec![shown_key(row.key)];
+        line.extend(row.estimates.iter().map(estimate_in_words));
+        lines.push(line);
+    }
+    aligned_columns(&lines)
+}
+
+/// What caps leave out, which no interval covers.
+pub fn caps_in_words(about: &Description) -> String {
+    let TargetDescription::Counts(counts) = &about.target else {
+        return String::new();
+    };
+    let records = match counts.max_records {
+        Some(most) if most > 1 => format!(", with at most {most} records of each"),
+        _ => String::new(),
+    };
+    format!(
+        "\nintervals cover the noise, with 95 % probability. A unit counts in at most {} keys of a window{records}: what it has beyond \
+         that is left out\n",
+        counts.max_keys
+    )
+}
+
+/// The rows and their synopsis.
+pub fn rows_as_json(table: &CountedTable<'_>, rows: &[KeyRow<'_>], about: &Description) -> Value {
+    let mut keys = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut object = Map::new();
+        object.insert("key".to_owned(), json!(row.key));
+        for (reading, estimate) in table.readings().iter().zip(&row.estimates) {
+            object.insert(reading.name().to_owned(), json!(estimate));
+        }
+        keys.push(Value::Object(object));
+    }
+    let window = json!({ "start": about.window.start, "end": about.window.end });
+    json!({
+        "pipeline": about.pipeline, "release": about.release, "window": window, "keys": keys,
+    })
+}
+
+/// The reading of this name; `None` if the table does not have it.
+pub fn reading_of_name(table: &CountedTable<'_>, name: &str) -> Option<KeyReading> {
+    let mut readings = table.readings().iter().copied();
+    readings.find(|reading| reading.name() == name)
+}
+
+/// A key as it is shown: what a terminal would not print is escaped.
+fn shown_key(key: &str) -> String {
+    match key {
+        "" => ALL_RECORDS.to_owned(),
+        key => key.escape_debug().to_string(),
+    }
+}
+
+fn estimate_in_words(estimate: &Estimate) -> String {
+    match estimate.interval {
+        Some(ConfidenceInterval { lower, upper }) => {
+            let half = (upper - lower) / 2.0;
+            let [value, lower, upper] =
+                [estimate.value, lower, upper].map(|x| above_noise(x, half));
+            format!("{value} ({lower} to {upper})")
+        }
+        None => "unknown".to_owned(),
+    }
+}
+
+fn aligned_columns(lines: &[Vec<String>]) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
+    let mut widths = vec![0; columns];
+    for line in lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let mut text = String::new();
+    for line in lines {
+        let mut shown = String::new();
+        for (width, cell) in widths.iter().zip(line) {
+            let _infallible = write!(shown, "{cell:<width$}  ");
+        }
+        text.push_str(shown.trim_end());
+        text.push('\n');
+    }
+    text
+}
