@@ -71,6 +71,9 @@ impl Band {
             Basis::Affine => Band::of_values(law, shape.value_count(), |z| {
                 z.iter().map(|z| z.abs()).sum()
             }),
+            Basis::Keys(_) if law == NoiseDistribution::DiscreteLaplace => {
+                Band::of_independent_laplace(shape.value_count())
+            }
             Basis::Cosine { .. } | Basis::Keys(_) => {
                 Band::of_released_values(law, shape.value_count())
             }
@@ -202,6 +205,22 @@ impl Band {
             draws,
             expected_sup,
             norm,
+        }
+    }
+
+    /// The band of so many values under Laplace noise, which is independent on each: all are within `x` with probability
+    /// `(1 - exp(-x))^n`, and the largest is a harmonic number on average.
+    fn of_independent_laplace(count: usize) -> Band {
+        let all_within = LEVEL.ln() / count.max(1) as f64;
+        let expected_sup = (1..=count).map(|n| 1.0 / n as f64).sum();
+        Band {
+            level: LEVEL,
+            half_width: -(-all_within.exp_m1()).ln(),
+            weights: vec![1.0],
+            pointwise: f64::NAN,
+            draws: 0,
+            expected_sup,
+            norm: 1.0,
         }
     }
 
