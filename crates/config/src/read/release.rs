@@ -271,6 +271,10 @@ fn take_counted_value(document: &mut Document<'_>, written: &mut file::Release) 
         let hint = "remove it; what is summed is written in [release.counts] value";
         document.fault(label.span(), what, hint);
     }
+    if let Some(sampled) = &written.sampled {
+        let what = "has no effect: the sensitivity of counts is that of their caps";
+        document.fault(sampled.span(), what, "remove [release.sampled]");
+    }
     written.label = counts
         .get_mut()
         .value
