@@ -30,7 +30,7 @@ const REFUSED: [(&str, &[&str]); 6] = [
 ];
 
 /// Who may use what; a package that is not listed is free.
-const PACKAGES: [(&str, &[&str]); 9] = [
+const PACKAGES: [(&str, &[&str]); 10] = [
     ("rdkafka", &["kafka", "worker", "server", PROGRAM]),
     ("rusqlite", &["ledger"]),
     ("prometheus", &["worker", "audit"]),
@@ -39,6 +39,7 @@ const PACKAGES: [(&str, &[&str]); 9] = [
     ("parquet", &["kafka", PROGRAM]),
     ("ureq", &["kafka"]),
     ("schemars", &["config"]),
+    ("siphasher", &["release"]),
     ("tokio", &["kafka", "worker", "server", PROGRAM]),
 ];
 

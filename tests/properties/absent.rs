@@ -10,6 +10,7 @@ use bernstream_functions::cells::CellDensity;
 use bernstream_functions::covariance::CovarianceDensity;
 use bernstream_functions::density::LatticeDensity;
 use bernstream_functions::expression::{Expression, Formula, Variable};
+use bernstream_functions::key_counts::{CountedStatistic, KeyCounts, StatisticShare};
 use bernstream_functions::logistic::{Logistic, LogisticScore};
 use bernstream_functions::machine::{KernelMachine, Machine, MachineSettings};
 use bernstream_functions::moments::CosineMoments;
@@ -23,11 +24,11 @@ use bernstream_noise::Exact;
 use bernstream_release::Target;
 use bernstream_release::marginals::Marginals;
 use bernstream_release::window::accumulator::Record;
-use bernstream_release::window::{DomainAxis, OutsideRule};
+use bernstream_release::window::{DomainAxis, KeyCounting, OutsideRule, RankKey, UnitSum};
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::sampler::PriorDistribution;
-use bernstream_synopsis::{Adjacency, PointKernel};
+use bernstream_synopsis::{Adjacency, Norm, PointKernel};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -104,6 +105,35 @@ pub fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
         ("black box", Box::new(lattice)),
         ("black box on points", Box::new(points)),
     ]
+}
+
+/// Equal parts for these statistics, of two keys of which a record has one.
+fn counts(statistics: &[CountedStatistic]) -> KeyCounts {
+    let counting = KeyCounting {
+        keys: vec!["a".to_owned(), "b".to_owned()],
+        max_keys: 1,
+        max_records: 1,
+        sum: Some(UnitSum {
+            value_min: -1.0,
+            value_max: 1.0,
+            min: -0.8,
+            max: 1.0,
+        }),
+        ranks: RankKey::for_pipeline("absent"),
+    };
+    let mut shares = Vec::new();
+    for statistic in statistics {
+        shares.push(StatisticShare {
+            statistic: *statistic,
+            part: 1.0 / statistics.len() as f64,
+        });
+    }
+    KeyCounts::new(counting, &shares, Norm::One).unwrap()
+}
+
+/// Counts that no record of a user can be replaced in.
+pub fn counts_of_users() -> KeyCounts {
+    counts(&[CountedStatistic::Users, CountedStatistic::Sums])
 }
 
 pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
@@ -198,6 +228,14 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
             Box::new(logistic(LogisticScore::Sigmoid { degree: 4 })),
         ),
         ("moments", Box::new(CosineMoments::new(1, 6).unwrap())),
+        (
+            "records by key",
+            Box::new(counts(&[CountedStatistic::Records])),
+        ),
+        (
+            "values by key",
+            Box::new(counts(&[CountedStatistic::Values])),
+        ),
         (
             "moments in the plane",
             Box::new(CosineMoments::new(2, 4).unwrap()),

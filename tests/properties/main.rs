@@ -28,6 +28,7 @@ mod fuzz;
 mod inferred;
 mod kept;
 mod kernel_form;
+mod key_counts;
 mod ledger_log;
 mod machine;
 mod memory;

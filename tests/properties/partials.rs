@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bernstream_ledger::sealing::KeyFileSecret;
 use bernstream_release::source::Batch;
-use bernstream_release::window::accumulator::Accumulator;
-use bernstream_release::window::{LONGEST_UNIT, Window, WindowRules, WindowStore};
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
+use bernstream_release::window::{
+    DomainAxis, KeyCounting, LONGEST_UNIT, OutsideRule, RankKey, RecordLabel, ReleaseInput, Window,
+    WindowRules, WindowStore,
+};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::scale::{
@@ -167,6 +170,60 @@ fn the_bytes_of_a_partial_are_those_of_their_version() {
         (bernstream_release::window::VERSION, digest.as_str()),
         (2, "e2de800055fb5d48")
     );
+}
+
+/// The same of counts by key, of users and of records.
+#[test]
+fn the_bytes_of_counts_by_key_are_those_of_their_version() {
+    let mut digest = Sha256::new();
+    for cap in [None, Some(0)] {
+        let rules = rules(true, cap);
+        let messages = tied(7);
+        for partition in 0..2 {
+            let first = rules.grid.span_of(seconds(0));
+            let form = vec![counted_form(&rules)];
+            let mut windows = WindowStore::new(rules.clone(), form, first.start, first, None);
+            messages
+                .iter()
+                .filter(|batch| batch.partition == partition)
+                .for_each(|batch| _ = windows.absorb_batch(batch));
+            while windows.next().is_some() {
+                digest.update(windows.close_part().canonical_bytes());
+            }
+        }
+    }
+    let digest: String = digest
+        .finalize()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(
+        (bernstream_release::window::VERSION, digest.as_str()),
+        (2, "4766a358637ad49a")
+    );
+}
+
+/// Two keys of a user, with the label as the value.
+fn counted_form(rules: &WindowRules) -> ReleaseInput {
+    let counting = KeyCounting {
+        keys: rules.keys.clone().expect("keys"),
+        max_keys: 2,
+        max_records: 3,
+        sum: None,
+        ranks: RankKey::for_pipeline("golden"),
+    };
+    ReleaseInput {
+        axes: Vec::new(),
+        label: Some(RecordLabel::Number(DomainAxis {
+            min: -1.0,
+            max: 2.0,
+            outside: OutsideRule::Clamp,
+        })),
+        columns: vec![2],
+        accumulator: AccumulatorSpec::Keys(counting.into()),
+        panes: 1,
+    }
 }
 
 #[test]

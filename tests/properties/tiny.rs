@@ -8,7 +8,7 @@ use bernstream_release::Target;
 use bernstream_release::window::accumulator::{AccumulatorSpec, Record};
 use bernstream_synopsis::Adjacency;
 
-use crate::absent::{RECORDS, norms, targets};
+use crate::absent::{RECORDS, counts_of_users, norms, targets};
 
 /// How many records vary in a window.
 const VARIED: usize = 3;
@@ -120,7 +120,9 @@ fn no_pair_of_neighbours_differs_by_more_than_claimed_whatever_the_target_and_th
     for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
         let mut judged = 0;
         let mut near = 0;
-        for (name, target) in targets() {
+        let mut all = targets();
+        all.push(("users by key", Box::new(counts_of_users())));
+        for (name, target) in all {
             let found = nearest(&*target, adjacency);
             if found.is_empty() {
                 println!("{adjacency:?} {name}: no claim");

@@ -12,15 +12,18 @@ use super::scene::WindowFixture;
 use super::stage::BackgroundStream;
 use super::way::InjectionStrategy;
 use crate::odd;
-use bernstream_release::window::Cap;
+use bernstream_release::window::accumulator::AccumulatorSpec;
+use bernstream_release::window::{Cap, KeyCounting};
 use bernstream_synopsis::grid::Span;
 
 /// At most so many copies of a row are written in every way: more than count, where not many do.
 const COPIES: usize = 65;
+/// At most so many rows are in one key: of larger caps a part of the claim is not seen.
+const MOST_OF_KEY: usize = 200;
 
 /// Rooms of pairs, each with its most telling one first.
 pub(super) fn user_families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<NeighbouringPair>> {
-    let most = cap.records as usize;
+    let most = counted_rows(stage, cap);
     let beside = InjectionStrategy::beside_others(stage);
     let movers = WindowFixture::all_kinds(stage).map(|scenes| {
         scenes
@@ -40,10 +43,11 @@ pub(super) fn user_families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<
     families.push(
         movers
             .iter()
-            .filter_map(|rows| in_every_window(stage, cap, rows.first()?))
+            .filter_map(|rows| in_every_window(stage, cap, most, rows.first()?))
             .collect(),
     );
-    families.push(spread_over_windows(stage, cap));
+    families.push(spread_over_windows(stage, cap, most));
+    families.push(counted_key_pairs(stage, cap));
     let (named_oddly, texts): (Vec<_>, Vec<_>) = rows_with_odd_texts(stage, &plain)
         .into_iter()
         .partition(|text| text.row.unit != plain.unit);
@@ -84,10 +88,100 @@ fn repeated_row(row: &InputRow, count: usize) -> Vec<InputRow> {
     (0..count).map(|ticks| row_later(row, ticks)).collect()
 }
 
+/// The most rows of a unit that count in a window: of records, and of those that count by key in one key.
+fn counted_rows(stage: &BackgroundStream<'_>, cap: &Cap) -> usize {
+    let mut most = cap.records as usize;
+    for counting in countings(stage) {
+        most = most.max(rows_of_key(&counting));
+    }
+    most
+}
+
+/// The rules of the releases that count by key.
+fn countings(stage: &BackgroundStream<'_>) -> Vec<Arc<KeyCounting>> {
+    let mut countings = Vec::new();
+    for release in &stage.subject.plan.releases {
+        if let AccumulatorSpec::Keys(counting) = &release.form.accumulator {
+            countings.push(Arc::clone(counting));
+        }
+    }
+    countings
+}
+
+/// So many rows of a unit in a key, at the end of the values that is further from 0, count as much as any number can.
+fn rows_of_key(counting: &KeyCounting) -> usize {
+    let mut rows = counting.max_records as usize;
+    if let Some(sum) = &counting.sum {
+        let bound = sum.min.abs().max(sum.max.abs());
+        let largest = sum.value_min.abs().max(sum.value_max.abs());
+        rows = rows.max((bound / largest).ceil() as usize);
+    }
+    rows.min(MOST_OF_KEY)
+}
+
+/// A unit that has more keys than count, with as many rows of each as count; and a day of such a unit, whose other days stay.
+fn counted_key_pairs(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<NeighbouringPair> {
+    let countings = countings(stage);
+    let counts = countings.iter().map(|counting| rows_of_key(counting));
+    let most_keys = countings.iter().map(|counting| counting.max_keys);
+    let (Some(count), Some(most_keys)) = (counts.max(), most_keys.max()) else {
+        return Vec::new();
+    };
+    let beside = InjectionStrategy::beside_others(stage);
+    let period = cap.period.span_of(stage.full_window().start);
+    let mut pairs = Vec::new();
+    for (corner, name) in [(usize::MAX, "largest values"), (0, "least values")] {
+        let mut rows = Vec::new();
+        for window in &stage.windows {
+            let time = BackgroundStream::time_in_window(*window, 0.3);
+            for key in stage.keys().into_iter().take(most_keys as usize + 2) {
+                let row = stage.neighbour_row(time, key, domain_corner(&stage.ends, corner));
+                rows.extend(repeated_row(&row, count));
+            }
+        }
+        let later = rows_in_later_periods(&rows, stage, cap);
+        rows.retain(|row| row.time.is_some_and(|time| period.contains(time)));
+        pairs.push(beside.pair_added(&format!("in every key as often as counts, {name}"), &rows));
+        pairs.push(NeighbouringPair {
+            name: format!("a day of a user whose other days stay, {name}"),
+            with: Arc::new(stage.with_rows(&[rows.as_slice(), &later].concat())),
+            without: Arc::new(stage.with_rows(&later)),
+            times: rows.iter().filter_map(|row| row.time).collect(),
+        });
+    }
+    pairs
+}
+
+/// The rows, moved to the last part of their windows, of those where this is another period than the first one.
+fn rows_in_later_periods(
+    rows: &[InputRow],
+    stage: &BackgroundStream<'_>,
+    cap: &Cap,
+) -> Vec<InputRow> {
+    let first = cap.period.span_of(stage.full_window().start);
+    let mut later = Vec::new();
+    for window in &stage.windows {
+        let time = BackgroundStream::time_in_window(*window, 0.9);
+        if first.contains(time) {
+            continue;
+        }
+        for row in rows {
+            if row.time.is_some_and(|time| window.contains(time)) {
+                later.push(InputRow {
+                    time: Some(time),
+                    ..row.clone()
+                });
+            }
+        }
+    }
+    later
+}
+
 /// One row, in each window of its period as often as counts: where windows overlap the cap is one of all of them together.
 fn in_every_window(
     stage: &BackgroundStream<'_>,
     cap: &Cap,
+    most: usize,
     mover: &NamedRow,
 ) -> Option<NeighbouringPair> {
     let NamedRow { name, row } = mover;
@@ -99,7 +193,7 @@ fn in_every_window(
                 time: Some(BackgroundStream::time_in_window(*window, 0.3)),
                 ..row.clone()
             };
-            rows.extend(repeated_row(&in_window, cap.records as usize));
+            rows.extend(repeated_row(&in_window, most));
         }
     }
     Some(InjectionStrategy::beside_others(stage).pair_added(
@@ -109,8 +203,12 @@ fn in_every_window(
 }
 
 /// Over keys, corners of the domain, and all windows of a period: of the one in which the first window begins, and of the second's.
-fn spread_over_windows(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<NeighbouringPair> {
-    let count = 2 * cap.records as usize + 3;
+fn spread_over_windows(
+    stage: &BackgroundStream<'_>,
+    cap: &Cap,
+    most: usize,
+) -> Vec<NeighbouringPair> {
+    let count = 2 * most + 3;
     let keys = stage.keys();
     let mut all_rows = Vec::new();
     for window in &stage.windows {

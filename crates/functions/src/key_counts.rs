@@ -29,7 +29,8 @@ use bernstream_synopsis::law::Norm;
 use bernstream_synopsis::shape::{Basis, KeyBasis, KeyColumn, KeyStatistic, Shape};
 use std::sync::Arc;
 
-/// Grid units of the whole price: so fine that no statistic is rounded by more than a part in a million of its noise.
+/// Grid units of the whole price, or more: so fine that no statistic with a tenth of the price or more is rounded by more than 5 parts in a
+/// million of its noise.
 const UNITS: f64 = (1_u64 << 40) as f64;
 
 /// Statistic of each key.
@@ -80,11 +81,13 @@ impl KeyCounts {
         norm: Norm,
     ) -> Result<Self, TargetError> {
         let mut statistics = Vec::with_capacity(shares.len());
-        let mut units = UNITS;
+        // The statistic with the largest steps has a whole number of units for each: only those with smaller ones are rounded.
+        let mut coarsest = 1.0_f64;
         for share in shares {
-            units = units
+            coarsest = coarsest
                 .max(largest_change(share.statistic, &counting) as f64 / relative(share, norm));
         }
+        let units = coarsest * (UNITS / coarsest).max(1.0).ceil();
         for share in shares {
             let change = largest_change(share.statistic, &counting);
             let weight = (units * relative(share, norm) / change as f64).round();

@@ -139,7 +139,8 @@ impl KeyNoise<'_> {
         }
     }
 
-    /// Half-width of the difference of a reading between two keys, 95 %.
+    /// Half-width of the difference of a reading between two keys, 95 %; of a mean that of the difference of the numbers at one end of the
+    /// value.
     pub fn difference_half_width(&self, reading: KeyReading) -> f64 {
         match self.weights_of(reading) {
             Some(weights) => {
@@ -228,17 +229,29 @@ impl<'a> CountedTable<'a> {
                 .value
                 .total_cmp(&one.estimates[column].value)
         });
-        let first_left_out = rows.get(count).map(|row| row.estimates[column].value);
+        let first_left_out = rows.get(count).map(|row| row.estimates[column]);
         rows.truncate(count);
-        let last = rows.last().map(|row| row.estimates[column].value);
+        let last = rows.last().map(|row| row.estimates[column]);
         let is_last_unclear = match (last, first_left_out) {
-            (Some(last), Some(next)) => last - next <= self.noise.difference_half_width(reading),
+            (Some(last), Some(next)) => self.may_change_places(reading, &last, &next),
             _ => false,
         };
         Some(TopKeys {
             rows,
             is_last_unclear,
         })
+    }
+
+    /// Returns whether the noise may make the next key larger than the last one before it. Means differ by as much as their own intervals
+    /// say, each key's by another number of records.
+    fn may_change_places(&self, reading: KeyReading, last: &Estimate, next: &Estimate) -> bool {
+        if reading != KeyReading::Mean {
+            return last.value - next.value <= self.noise.difference_half_width(reading);
+        }
+        match (last.interval, next.interval) {
+            (Some(last), Some(next)) => last.lower <= next.upper,
+            _ => true,
+        }
     }
 
     fn row(&self, place: usize) -> KeyRow<'a> {

@@ -213,7 +213,8 @@ impl AccumulatorSpec {
         }
     }
 
-    /// The accumulator of a window with these records, all of them: `most` is for whoever knows their order of survival.
+    /// The accumulator of a window with these records, all of them: `most` is for whoever knows their order of survival. Of counts by
+    /// key each of them is another unit, in the first key.
     pub fn filled_accumulator(&self, records: impl IntoIterator<Item = Record>) -> Accumulator {
         let mut accumulator = self.empty();
         for record in records {
@@ -286,6 +287,12 @@ impl AccumulatorSpec {
             (AccumulatorSpec::Sums(feature), Accumulator::Sums(sums)) => feature.add(&record, sums),
             (AccumulatorSpec::Records { .. }, Accumulator::Records(records)) => {
                 records.push(record)
+            }
+            // A record does not know its key, nor its unit.
+            (AccumulatorSpec::Keys(counting), Accumulator::Keys(totals)) => {
+                if let Some(totals) = totals.first_mut() {
+                    totals.add_lone_record(counting, record.label);
+                }
             }
             _ => {}
         }

@@ -279,7 +279,9 @@ fn decode_kept_keys(
         let records = u32::try_from(reader.read_natural()?).ok()?;
         let labels = i64::try_from(reader.read_integer()?).ok()?;
         let key = KeptKey::of_records(counting, unit, group, records, labels)?;
-        if kept.last().is_some_and(|before| *before >= key) {
+        // A key that is there twice would count for more than a unit may in it.
+        let is_in_order = kept.last().is_none_or(|before| before.precedes(&key));
+        if !is_in_order || !key.are_labels_possible() {
             return None;
         }
         kept.push(key);

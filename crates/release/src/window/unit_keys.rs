@@ -95,7 +95,7 @@ impl RankKey {
     }
 }
 
-/// Records of one unit and key.
+/// Records of one unit and key. The derived order is that of the ranks, and of the keys where these are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeptKey {
     pub rank: u64,
@@ -109,8 +109,22 @@ pub(super) struct KeptKey {
 impl KeptKey {
     /// The sum of the labels, no larger than that of so many records.
     fn bounded_labels(&self) -> i64 {
-        let most = i64::from(self.records) * i64::from(LABEL);
+        let most = self.largest_labels();
         self.labels.clamp(-most, most)
+    }
+
+    fn largest_labels(&self) -> i64 {
+        i64::from(self.records) * i64::from(LABEL)
+    }
+
+    /// Returns whether so many records can have labels of this sum: any once their number has stopped.
+    pub fn are_labels_possible(&self) -> bool {
+        self.records == u32::MAX || self.labels == self.bounded_labels()
+    }
+
+    /// Returns whether it comes before another key of its unit.
+    pub fn precedes(&self, other: &KeptKey) -> bool {
+        (self.rank, self.group) < (other.rank, other.group)
     }
 }
 
@@ -130,16 +144,24 @@ pub struct KeyTotals {
 }
 
 impl KeyTotals {
-    /// Totals of records that are units of their own; `None` where these are no grains of whole records.
+    /// Totals of records that are units of their own; `None` where these are no grains of whole records, or of more than a partition
+    /// can have: sums of those that are taken never overflow.
     pub(super) fn of_records(low: i128, high: i128) -> Option<Self> {
         let records = low.checked_add(high)? / i128::from(GRAINS);
         let is_whole = low >= 0 && high >= 0 && low + high == records * i128::from(GRAINS);
-        (is_whole && records > 0).then_some(KeyTotals {
+        let can_be_read = (1..=i128::from(i64::MAX)).contains(&records);
+        (is_whole && can_be_read).then_some(KeyTotals {
             records,
             low,
             high,
             ..KeyTotals::default()
         })
+    }
+
+    /// Adds a record that is all that its unit has, a user where there are users.
+    pub(super) fn add_lone_record(&mut self, counting: &KeyCounting, label: i32) {
+        self.users += 1;
+        self.add_unit(counting, &KeptKey::of_one_record(0, label));
     }
 
     /// Adds what a unit has of the key. `low` and `high` grow by exactly as many grains as its records have.
@@ -190,12 +212,7 @@ impl OpenKeys {
         let OpenKeys::Records(totals) = self else {
             return;
         };
-        let kept = KeptKey {
-            rank: 0,
-            group,
-            records: 1,
-            labels: i64::from(label),
-        };
+        let kept = KeptKey::of_one_record(group, label);
         if let Some(totals) = totals.get_mut(group as usize) {
             totals.add_unit(counting, &kept);
         }
@@ -267,6 +284,16 @@ impl OpenKeys {
 }
 
 impl KeptKey {
+    /// A record that is a unit of its own, which needs no rank.
+    fn of_one_record(group: u32, label: i32) -> Self {
+        KeptKey {
+            rank: 0,
+            group,
+            records: 1,
+            labels: i64::from(label),
+        }
+    }
+
     /// Records of a user, at least one, with labels of this sum; `None` where there is no such key.
     pub fn of_records(
         counting: &KeyCounting,
@@ -292,7 +319,7 @@ impl KeptKey {
 
 /// Keeps a key in its place by rank, and drops the last one where there are too many.
 fn insert_by_rank(kept: &mut Vec<KeptKey>, counting: &KeyCounting, added: KeptKey) {
-    let place = kept.partition_point(|other| *other < added);
+    let place = kept.partition_point(|other| other.precedes(&added));
     let most = usize::try_from(counting.max_keys).unwrap_or(usize::MAX);
     if place < most {
         kept.truncate(most - 1);
