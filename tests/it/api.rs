@@ -1253,3 +1253,131 @@ fn what_was_spent_is_told_by_release_by_day_and_by_block_as_the_ledger_has_it() 
         "a block is spent by all releases"
     );
 }
+
+/// Carriers, and the delays of their flights, by airport.
+const COUNTS: &str = r#"
+pipeline = "flights"
+input = { time = "time", key = { column = "origin", type = "text", values = ["EWR", "JFK", "=1+1"] }, files = { path = "tests/data/flights.parquet" } }
+windows = { origin = "2013-01-01T05:00:00Z", length = "28d", end = "2013-04-23T05:00:00Z" }
+privacy = { unit = { user = { column = "carrier", type = "text", per = "28d" } }, adjacency = "add_remove", epsilon = 4.0 }
+output = { files = { path = "FOLDER/out" } }
+ledger = { path = "FOLDER/ledger" }
+[release]
+name = "carriers"
+epsilon = 4.0
+[release.counts]
+of = ["users", "sum", "mean"]
+max_keys = 2
+max_records = 50
+value = { column = "dep_delay", min = -30, max = 180, outside = "clamp" }
+"#;
+
+#[test]
+fn counts_by_key_are_rows_with_intervals_and_no_endpoint_fails_on_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = release_of(folder.path(), COUNTS);
+    let mut files: Vec<PathBuf> = fs::read_dir(out.join("flights/carriers"))
+        .expect("its folder")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
+    files.sort();
+    let newest = open(&files[WINDOWS - 1]);
+    let table = newest.key_table().expect("a table");
+    let dashboard = Dashboard::start(&[&out.display().to_string(), "--history", "all"]);
+    let mut events = dashboard.events(None);
+    (0..WINDOWS).for_each(|_| drop(events.next_of("synopsis")));
+
+    let all = dashboard.get("/api/v1/keys");
+    let rows = all.as_array().expect("rows");
+    assert_eq!(rows.len(), table.keys().len());
+    for (row, own) in rows.iter().zip(table.rows()) {
+        assert_eq!(row["key"], own.key);
+        for (reading, estimate) in table.readings().iter().zip(&own.estimates) {
+            let name = reading.name();
+            let ends = [&row[format!("{name}_lower")], &row[format!("{name}_upper")]];
+            match estimate.interval {
+                Some(interval) => {
+                    assert_eq!(number(&row[name]), estimate.value);
+                    assert_eq!(ends.map(number), [interval.lower, interval.upper]);
+                }
+                None => assert!(row[name].is_null() && ends.iter().all(|end| end.is_null())),
+            }
+        }
+    }
+
+    let top = dashboard.get("/api/v1/keys?top=1&by=users");
+    let most = rows
+        .iter()
+        .max_by(|one, other| number(&one["users"]).total_cmp(&number(&other["users"])));
+    assert_eq!(
+        top.as_array().expect("rows").iter().collect::<Vec<_>>(),
+        [most.expect("one")]
+    );
+    assert_eq!(dashboard.get("/api/v1/keys?row=JFK")[0], rows[1]);
+    let csv = dashboard.ask("GET", "/api/v1/keys?format=csv").body;
+    let (head, lines) = csv.split_once("\r\n").expect("a head");
+    assert_eq!(
+        head,
+        "key,users,users_lower,users_upper,records,records_lower,records_upper,sum,sum_lower,sum_upper,mean,mean_lower,mean_upper"
+    );
+    assert!(lines.starts_with("EWR,") && !csv.contains("NaN"), "{csv}");
+
+    let history = dashboard.get("/api/v1/history?row=JFK&by=records");
+    let history = history.as_array().expect("rows");
+    assert_eq!(history.len(), WINDOWS);
+    assert_eq!(history[WINDOWS - 1]["value"], rows[1]["records"]);
+    assert_eq!(history[WINDOWS - 1]["upper"], rows[1]["records_upper"]);
+    let csv = dashboard
+        .ask("GET", "/api/v1/history?row=JFK&format=csv")
+        .body;
+    assert!(
+        csv.starts_with("time,window_start,published,value,lower,upper\r\n2013-01-29T05:00:00Z,"),
+        "{csv}"
+    );
+
+    for (path, words) in [
+        ("curve", "counts by key"),
+        ("history?at=15", "counts by key"),
+        ("history", "'row' is missing"),
+        ("history?row=LGA", "no key 'LGA'"),
+        (
+            "history?row=JFK&by=median",
+            "the table has users, records, sum, mean",
+        ),
+        (
+            "keys?top=1&by=median",
+            "the table has users, records, sum, mean",
+        ),
+        ("keys?by=users", "add top=10"),
+        ("keys?row=LGA", "no key 'LGA'"),
+        ("keys?top=-1", "top"),
+        ("query", "counts by key"),
+        ("query?ask=1", "counts by key"),
+        ("query?range=0..10", "counts by key"),
+        ("query?quantile=0.5", "counts by key"),
+        ("spending?by=users", "release, day or block"),
+    ] {
+        let (status, why) = dashboard.refusal(&format!("/api/v1/{path}"));
+        assert!(
+            status == 400 && why.contains(words),
+            "{path}: {status} {why}"
+        );
+    }
+    assert_eq!(dashboard.get("/api/v1/synopses")[0]["target"], "counts");
+    dashboard.get("/api/v1/synopses/latest");
+    assert_eq!(
+        dashboard.get("/api/v1/spending")["releases"][0]["windows"],
+        WINDOWS
+    );
+    let (status, why) = {
+        let curves = tempfile::tempdir().expect("a folder");
+        let of_curves = Dashboard::start(&[&release(curves.path()).display().to_string()]);
+        let mut events = of_curves.events(None);
+        (0..6 * WINDOWS).for_each(|_| drop(events.next_of("synopsis")));
+        of_curves.refusal("/api/v1/keys?release=delay&key=JFK")
+    };
+    assert!(
+        status == 400 && why.contains("no counts by key"),
+        "{status} {why}"
+    );
+}

@@ -51,7 +51,7 @@ const CONFIGURATION = (folder) => `
 pipeline = "flights"
 input = { time = "time", key = { column = "origin", values = ["EWR", "JFK"] }, files = { path = "tests/data/flights.parquet" } }
 windows = { origin = "2013-01-01T05:00:00Z", length = "28d", end = "2013-04-23T05:00:00Z" }
-privacy = { unit = "record", adjacency = "add_remove", epsilon = 4.0 }
+privacy = { unit = "record", adjacency = "add_remove", epsilon = 5.0 }
 output = { files = { path = "${folder}/out" } }
 ledger = { path = "${folder}/ledger" }
 [[release]]
@@ -84,6 +84,10 @@ epsilon = 1.0
 noise = "cube"
 domain = [{ column = "dep_delay", min = -30, max = 180, outside = "clamp" }]
 moments = { frequencies = 12 }
+[[release]]
+name = "counts"
+epsilon = 1.0
+counts = { of = ["records", "sum", "mean"], value = { column = "dep_delay", min = -30, max = 180, outside = "clamp" } }
 `;
 
 /** A folder of released flights, and how to be rid of it. */

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::api_error::ApiError;
+use super::key_rows;
 use super::parameters::{QueryParameters, ResponseFormat};
 use super::spending::SpendingResponse;
 use super::state::ServerState;
@@ -24,6 +25,9 @@ use bernstream_synopsis::{Evaluator, Synopsis};
 const MAX_ROWS: u64 = 20_000;
 /// Points on each axis unless the request says otherwise, for one to three axes.
 const DEFAULT_POINTS: [u32; 3] = [100, 50, 20];
+/// Answer to those who ask counts by key for a function.
+const BY_KEY: &str = "it holds counts by key, not a function of a point: ask /api/v1/keys for its rows, or /api/v1/history?row= for one key \
+                      over windows";
 /// Bytes of an expression.
 const MAX_EXPRESSION: usize = 300;
 
@@ -57,6 +61,7 @@ pub async fn answer_curve(State(state): State<ServerState>, request: ApiRequest)
         ));
     }
     let cached = parameters.selected_synopsis(&state.feed)?;
+    refuse_by_key(&cached.synopsis)?;
     let table =
         compute_blocking(&state, move || on_grid(&cached.synopsis, parameters.points)).await?;
     table_response(&table, parameters.format)
@@ -65,14 +70,36 @@ pub async fn answer_curve(State(state): State<ServerState>, request: ApiRequest)
 pub async fn answer_history(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     let parameters = parse_parameters(request)?;
     let synopses = parameters.matching_synopses(&state.feed)?;
+    if synopses
+        .last()
+        .is_some_and(|newest| key_rows::is_by_key(&newest.synopsis))
+    {
+        let wanted = parameters.key_rows();
+        if parameters.at.is_some() {
+            return Err(ApiError::bad_request(BY_KEY));
+        }
+        let table = compute_blocking(&state, move || key_rows::row_over_time(&synopses, &wanted));
+        return table_response(&table.await?, parameters.format);
+    }
     let point = parameters.parse_point()?;
     let table = compute_blocking(&state, move || over_time(&synopses, &point)).await?;
     table_response(&table, parameters.format)
 }
 
+pub async fn answer_keys(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
+    let parameters = parse_parameters(request)?;
+    let cached = parameters.selected_synopsis(&state.feed)?;
+    let wanted = parameters.key_rows();
+    let table = compute_blocking(&state, move || {
+        key_rows::rows_of_window(&cached.synopsis, &wanted)
+    });
+    table_response(&table.await?, parameters.format)
+}
+
 pub async fn answer_query(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     let parameters = as_json(request)?;
     let cached = parameters.selected_synopsis(&state.feed)?;
+    refuse_by_key(&cached.synopsis)?;
     if parameters.range.is_some() || parameters.quantile.is_some() {
         let range = parameters
             .range
@@ -120,11 +147,12 @@ pub async fn answer_query(State(state): State<ServerState>, request: ApiRequest)
 
 pub async fn answer_spending(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     let parameters = as_json(request)?;
+    let part = parameters.spending_part()?;
     let synopses = state.feed.synopses();
     let about = synopses.iter().map(|cached| cached.synopsis.description());
     serialized_response(
         &SpendingResponse::from_descriptions(about.filter(|about| parameters.matches(about)))
-            .filtered_by(parameters.by),
+            .filtered_by(part),
     )
 }
 
@@ -139,7 +167,7 @@ fn as_json(request: ApiRequest) -> Result<QueryParameters, ApiError> {
     let parameters = parse_parameters(request)?;
     match parameters.format {
         Some(ResponseFormat::Csv) => Err(ApiError::bad_request(
-            "this is not available as CSV: leave format=csv out, or ask /api/v1/curve or /api/v1/history, which have rows",
+            "this is not available as CSV: leave format=csv out, or ask /api/v1/curve, /api/v1/history or /api/v1/keys, which have rows",
         )),
         _ => Ok(parameters),
     }
@@ -253,6 +281,14 @@ fn at_point(
         total_lower,
         total_upper,
     ])
+}
+
+/// Refuses to read counts by key as a function.
+fn refuse_by_key(synopsis: &Synopsis) -> Result<(), ApiError> {
+    match key_rows::is_by_key(synopsis) {
+        true => Err(ApiError::bad_request(BY_KEY)),
+        false => Ok(()),
+    }
 }
 
 fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<ResponseTable, ApiError> {

@@ -7,6 +7,7 @@ pub mod dashboard;
 mod descriptors;
 mod events;
 mod hosts;
+mod key_rows;
 mod page;
 mod parameters;
 pub mod probes;

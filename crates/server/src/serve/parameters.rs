@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::api_error::ApiError;
+use super::key_rows::KeyRowRequest;
 use crate::feed::{CachedSynopsis, Feed, SynopsisSeries};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
@@ -28,12 +29,15 @@ pub struct QueryParameters {
     pub range: Option<String>,
     pub quantile: Option<f64>,
     pub format: Option<ResponseFormat>,
-    pub by: Option<SpendingPart>,
+    /// Part of the spending, or the number of a table by key.
+    by: Option<String>,
+    /// Key of a table by key.
+    row: Option<String>,
+    top: Option<u32>,
 }
 
 /// Selects by what it is told where the budget went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpendingPart {
     Release,
     Day,
@@ -115,6 +119,32 @@ impl QueryParameters {
                 "no cached window starts then; see /api/v1/synopses",
             )
         })
+    }
+
+    /// Part of the spending that `by` names; all of it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such part.
+    pub fn spending_part(&self) -> Result<Option<SpendingPart>, ApiError> {
+        match non_empty(&self.by) {
+            None => Ok(None),
+            Some("release") => Ok(Some(SpendingPart::Release)),
+            Some("day") => Ok(Some(SpendingPart::Day)),
+            Some("block") => Ok(Some(SpendingPart::Block)),
+            Some(other) => Err(ApiError::bad_request(format!(
+                "by={other}: spending is told by release, day or block"
+            ))),
+        }
+    }
+
+    /// Rows of a table by key that are asked for.
+    pub fn key_rows(&self) -> KeyRowRequest {
+        KeyRowRequest {
+            top: self.top,
+            by: non_empty(&self.by).map(str::to_owned),
+            row: non_empty(&self.row).map(str::to_owned),
+        }
     }
 
     /// # Errors

@@ -57,6 +57,15 @@ fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
 }
 
 impl TableCell {
+    /// A number, unknown if it is not finite.
+    pub fn finite_number(number: f64) -> Self {
+        if number.is_finite() {
+            TableCell::Number(number)
+        } else {
+            TableCell::Unknown
+        }
+    }
+
     fn to_csv(&self) -> String {
         match self {
             TableCell::Number(number) => number.to_string(),

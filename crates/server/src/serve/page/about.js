@@ -1,6 +1,8 @@
 // The guarantee behind a number: the badge, the gauge, and the drawer "How this is protected".
 
 import { byId, element, say } from "./dom.js";
+import { capsInWords } from "./keyrows.js";
+import { isByKey } from "./kinds.js";
 import { odds, ofPerson } from "./odds.js";
 import { adjacency, atMost, definition, exhausted, inSymbols, isPerWindow, shownBlock, spentInWords, spentPart, unit, untilInWords } from "./price.js";
 import { duration, instant, plural, short, span } from "./words.js";
@@ -99,9 +101,12 @@ export function drawAbout(meta) {
     const { epsilon, delta } = privacy.implies;
     fact("Total, at most", `\u03b5 = ${epsilon} at \u03b4 = ${Number(delta).toExponential()}, for everything ever charged to a block.`);
   }
-  fact("Noise", `${NOISE[noise.law] ?? noise.law}; scale ${short(noise.scale)} in the units of the values.`);
-  fact("Band", `The simultaneous band contains the noise at all points${meta.basis.tables ? " and bandwidths" : ""} at once with ${Math.round(band.level * 100)} % probability, the pointwise band at any single point.`,
-    `It covers ${band.covers}${band.draws > 0 ? `; estimated from ${plural(band.draws, "simulated draw")}` : "; exact"}.`);
+  fact("Noise", `${NOISE[noise.law] ?? noise.law}${isByKey(meta) ? "" : `; scale ${short(noise.scale)} in the units of the values`}.`);
+  if (isByKey(meta)) fact("Intervals", capsInWords(meta));
+  else {
+    fact("Band", `The simultaneous band contains the noise at all points${meta.basis.tables ? " and bandwidths" : ""} at once with ${Math.round(band.level * 100)} % probability, the pointwise band at any single point.`,
+      `It covers ${band.covers}${band.draws > 0 ? `; estimated from ${plural(band.draws, "simulated draw")}` : "; exact"}.`);
+  }
   fact("Read as", ...readAs(meta));
   if (meta.choices?.length > 0) fact("Chosen from the records, privately", ...meta.choices.map(choice));
   fact("Origin", `Pipeline ${meta.pipeline}, release ${meta.release}${meta.key === null || meta.key === undefined ? "" : `, key ${meta.key}`}.`,
@@ -115,7 +120,7 @@ export function drawAbout(meta) {
     element("ul", {}, ...meta.not_protected.map((text) => element("li", { text }))),
     element("h3", { text: "How to read it" }),
     element("p", { text: "Noise was added on purpose; differences smaller than the band are not evidence. The width of the band depends on the public settings and not on the records, except for private choices, if any. A clearer plot does not mean weaker protection: more records stand out more clearly from the same noise. The price states the strength of the guarantee: all else being equal, a higher price makes the band narrower and the guarantee weaker." }),
-    element("p", { text: "To see the effect of the noise, show the plausible curves: the noise could have turned each of them into the published one." }),
+    isByKey(meta) ? "" : element("p", { text: "To see the effect of the noise, show the plausible curves: the noise could have turned each of them into the published one." }),
   );
 }
 
@@ -167,6 +172,9 @@ function readAs(meta) {
     const { steps, tables } = meta.basis.tables;
     const grid = steps.length === 1 ? `a grid of ${plural(steps[0], "step")}` : `a grid of ${steps.join(" \u00d7 ")} steps`;
     return [`Counts of records on ${grid}${tables > 1 ? `, in ${tables} tables by their label` : ""}, each with its own noise. Every function, count and quantile on this page is read from them, at no further price.`];
+  }
+  if (isByKey(meta)) {
+    return [`${plural(meta.basis.keys.keys.length, "key")}, each with ${plural(meta.basis.keys.columns.length, "published number")} with its own noise. The number of users or records, a sum and a mean are read from them, at no further price.`];
   }
   return [`${meta.target.moments?.frequencies} frequencies of each axis: it answers queries, and has no value at a point.`];
 }

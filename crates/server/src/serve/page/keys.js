@@ -2,7 +2,7 @@
 
 import { byId, element, say } from "./dom.js";
 import { point } from "./grid.js";
-import { kindOf } from "./kinds.js";
+import { hasPlot } from "./kinds.js";
 import { drawSmall } from "./time.js";
 import { giveOrTake, plural } from "./words.js";
 
@@ -39,7 +39,7 @@ export class Keys {
   draw(look) {
     const { keys, key, entry, at, entryOf, others } = look;
     const home = byId("keys");
-    home.hidden = keys.length < 2 || kindOf(entry.meta) === "moments";
+    home.hidden = keys.length < 2 || !hasPlot(entry.meta);
     if (home.hidden) return;
     byId("keys-find").hidden = keys.length <= MANY;
     const wanted = byId("keys-find").value.trim().toLowerCase();

@@ -5,6 +5,12 @@ import { either, short } from "./words.js";
 
 export const kindOf = (meta) => Object.keys(meta.target)[0];
 
+/** Whether it holds counts by key, which are no function of a point. */
+export const isByKey = (meta) => meta.target.counts !== undefined;
+
+/** Whether it is a function of a point, which can be drawn; counts by key and moments are none. */
+export const hasPlot = (meta) => !isByKey(meta) && kindOf(meta) !== "moments";
+
 const aboveOf = ({ label, above }) => `${label} > ${short(above)}`;
 
 /** The axis label of the values. */
@@ -47,6 +53,8 @@ function usualTitle(meta) {
       return `Probability of ${of.label} = ${of.value}, by ${columns}`;
     case "moments":
       return `Queries on ${columns}`;
+    case "counts":
+      return meta.meaning.charAt(0).toUpperCase() + meta.meaning.slice(1);
     default:
       return `Sum over the records, by ${columns}`;
   }

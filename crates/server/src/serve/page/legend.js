@@ -4,20 +4,20 @@ import { byId, element, say } from "./dom.js";
 import { isFlat, line, plane } from "./grid.js";
 import { isUnclear } from "./heat.js";
 import { nameOf } from "./keys.js";
-import { border, kindOf } from "./kinds.js";
+import { border, hasPlot, kindOf } from "./kinds.js";
 import { percent } from "./sentence.js";
 import { mapScale, SIDE } from "./stage.js";
 
 /** Draws both for a look; a choice of regions or values that is not made is made by the kind of function. */
 export function drawLegend(now, regions) {
   const { meta } = now.entry;
-  const isQuestions = kindOf(meta) === "moments";
+  const isDrawn = hasPlot(meta);
   byId("regions").value = regions ?? usualRegions(meta);
-  for (const id of ["ghost", "plausible"]) byId(id).closest("label").hidden = isQuestions;
+  for (const id of ["ghost", "plausible"]) byId(id).closest("label").hidden = !isDrawn;
   byId("ghost").disabled = now.others.length > 0;
   byId("regions").closest("label").hidden = !border(meta) || meta.domain.length === 1;
-  byId("legend").hidden = isQuestions;
-  const isMap = !isQuestions && meta.domain.length > 1;
+  byId("legend").hidden = !isDrawn;
+  const isMap = isDrawn && meta.domain.length > 1;
   const sided = border(meta);
   say(byId("wide-words"), `${percent(meta)} simultaneous band (all points at once)`);
   say(byId("narrow-words"), `${percent(meta)} pointwise band (a single point)`);
@@ -25,7 +25,7 @@ export function drawLegend(now, regions) {
   say(byId("below-words"), sided?.below ?? "");
   say(byId("curve-words"), now.others.length > 0 ? nameOf(meta.key) : meta.reading ? `curve read by "${meta.reading}", closer than the published one` : "published curve");
   const scale = isMap ? mapScale(now) : undefined;
-  const drawn = isQuestions ? undefined : isMap ? plane(now.entry.synopsis, now.at, SIDE) : line(now.entry.synopsis, 0, now.at);
+  const drawn = !isDrawn ? undefined : isMap ? plane(now.entry.synopsis, now.at, SIDE) : line(now.entry.synopsis, 0, now.at);
   const isBlind = scale && (scale.steps === 1 || isFlat(drawn));
   const isShown = {
     map: scale?.tellsApart && !isBlind,

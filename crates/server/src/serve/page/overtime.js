@@ -4,7 +4,7 @@ import { drawAxes, fitted, frame, roundOut, rule, sheet, theme } from "./axes.js
 import { byId, say } from "./dom.js";
 import { point } from "./grid.js";
 import { over } from "./integral.js";
-import { border, kindOf, rangeOf, valueLabel } from "./kinds.js";
+import { border, hasPlot, kindOf, rangeOf, valueLabel } from "./kinds.js";
 import { isCounted } from "./range.js";
 import { records } from "./names.js";
 import { capital, placeOn } from "./sentence.js";
@@ -30,14 +30,8 @@ export class OverTime {
   constructor(choose, changed) {
     const canvas = byId("overtime-chart");
     canvas.addEventListener("click", (event) => {
-      if (!this.#room) return;
-      const at = this.#room.toX(event.clientX - canvas.getBoundingClientRect().left);
-      const far = ({ entry: { meta } }) => {
-        const { start, end } = placeOf(meta);
-        return Math.max(time(start) - at, at - time(end), 0);
-      };
-      const nearest = this.#shown.reduce((best, one) => (best === undefined || far(one) < far(best) ? one : best), undefined);
-      if (nearest) choose(nearest.entry);
+      const found = shownWindow(this.#room, this.#shown, event);
+      if (found) choose(found.entry);
     });
     byId("overtime-of").addEventListener("change", (event) => {
       this.#of = event.target.value;
@@ -58,7 +52,7 @@ export class OverTime {
     const { series, entry, range, at } = look;
     const { meta } = entry;
     const home = byId("overtime");
-    home.hidden = kindOf(meta) === "moments" || series.length < 2;
+    home.hidden = !hasPlot(meta) || series.length < 2;
     if (home.hidden) return;
     const isRange = this.#of === "range" && range !== undefined;
     const select = byId("overtime-of");
@@ -74,7 +68,7 @@ export class OverTime {
     const label = isRange ? (isCounted(sourceMeta(entry)) ? records(meta) : `mean ${valueLabel(meta)}`) : valueLabel(meta);
     const own = this.#shown.find((one) => one.entry === entry);
     const canvas = byId("overtime-chart");
-    this.#room = drawChart(canvas, this.#shown, entry, label, isRange ? undefined : look);
+    this.#room = drawChart(canvas, this.#shown, entry, label, scaleOf(this.#shown, meta, !isRange));
     canvas.setAttribute("aria-label", `${capital(label)} at ${places} in ${this.#shown.length} windows, each with its band. In this window: ${giveOrTake(own.value, own.wide ?? own.narrow)}${withForm(own.wide ?? own.narrow, own.form)}.`);
     say(byId("overtime-hint"), hintOf(meta, this.#shown.length, own));
   }
@@ -115,15 +109,24 @@ function scaleOf(shown, meta, isPoint) {
   return roundOut(low, high > low ? high : low + 1);
 }
 
-/** Windows where they lie in time: where one was withheld there is a gap. */
-function drawChart(canvas, shown, entry, label, look) {
+/** The window of a chart that was clicked, or the nearest one. */
+export function shownWindow(room, shown, event) {
+  if (!room) return undefined;
+  const at = room.toX(event.clientX - event.target.getBoundingClientRect().left);
+  const far = ({ entry: { meta } }) => {
+    const { start, end } = placeOf(meta);
+    return Math.max(time(start) - at, at - time(end), 0);
+  };
+  return shown.reduce((best, one) => (best === undefined || far(one) < far(best) ? one : best), undefined);
+}
+
+/** Windows where they lie in time, on a scale of [min, max]: where one was withheld there is a gap. */
+export function drawChart(canvas, shown, entry, label, [min, max]) {
   const { context, width, height } = sheet(canvas);
   if (width < 20 || height < 20) return null;
   const colours = theme();
-  const { meta } = entry;
   const places = shown.map((one) => placeOf(one.entry.meta));
   const x = { min: Math.min(...places.map(({ start }) => time(start))), max: Math.max(...places.map(({ end }) => time(end))), label: "" };
-  const [min, max] = scaleOf(shown, meta, look !== undefined);
   const y = { min, max, label };
   const room = frame(context, width, height, x, y, colours);
   room.xTicks.values = [];
@@ -149,7 +152,7 @@ function drawChart(canvas, shown, entry, label, look) {
     if (one.wide < Infinity) box(one.outer, colours.wide);
     box(one.inner, colours.narrow, colours.rim);
     context.lineWidth = one.entry === entry ? 3.5 : 2;
-    rule(context, left, room.y(one.value), right, room.y(one.value), colours.curve);
+    rule(context, left, room.y(one.value), right, room.y(one.value), one.isFaint ? colours.ghost : colours.curve);
   });
   context.restore();
   drawTimes(context, room, shown, edges, entry, colours);

@@ -4,12 +4,14 @@ import { Ask } from "./ask.js";
 import { drawAbout, drawBadge, drawFlags, drawGauge } from "./about.js";
 import { parse } from "./bernstream.js";
 import { drawChoices, drawHeading, drawMissing } from "./choices.js";
+import { Counts, countsCsv } from "./counts.js";
 import { byId, say } from "./dom.js";
 import { fileName, png, save, saveFrom } from "./download.js";
 import { listen } from "./feed.js";
 import { line as lineOf, plane } from "./grid.js";
 import { Keys, MOST_OTHERS } from "./keys.js";
-import { kindOf } from "./kinds.js";
+import { hasPlot, isByKey, kindOf } from "./kinds.js";
+import { countedSynopsis } from "./keytable.js";
 import { drawLegend } from "./legend.js";
 import { Address, isUntil, read as readAddress } from "./link.js";
 import { titleOf } from "./names.js";
@@ -56,13 +58,8 @@ const time = new Time((index) => {
   chosen.until = undefined;
   adjust();
 });
-const overTime = new OverTime((entry) => {
-  time.stop();
-  const { series } = look();
-  chosen.window = entry === series[series.length - 1] ? null : sourceOf(entry).synopsis;
-  chosen.until = undefined;
-  step();
-}, adjust);
+const overTime = new OverTime(chooseWindow, adjust);
+const counts = new Counts(chooseWindow, adjust);
 const keyList = new Keys((key) => {
   const { pipeline, release } = look();
   choose(pipeline, release, key);
@@ -121,7 +118,7 @@ function look() {
   const seriesOf = (one) => store.series(pipeline, release, one).map((own) => views.of(own)).filter(({ meta }) => isOfOneScale(meta, entry.meta));
   // The same window of another key.
   const entryOf = (one) => (one === key ? entry : views.of(store.series(pipeline, release, one).findLast(({ meta }) => isUntil(entry.meta.window.end, meta))));
-  const laid = domain.length > 1 || kindOf(entry.meta) === "moments" ? [] : chosen.others.filter((one) => one !== key && keys.includes(one)).slice(0, MOST_OTHERS);
+  const laid = domain.length > 1 || !hasPlot(entry.meta) ? [] : chosen.others.filter((one) => one !== key && keys.includes(one)).slice(0, MOST_OTHERS);
   const others = laid.map((one) => ({ key: one, entry: entryOf(one) })).filter((one) => one.entry && isOfOneScale(one.entry.meta, entry.meta));
   return {
     entryOf, others, scaleWith: others.flatMap((one) => seriesOf(one.key)),
@@ -170,7 +167,7 @@ function drawPage() {
   if (byId("about").open) drawAbout(sourceOf(now.entry).meta);
   drawHeading(meta);
   const isQuestions = kindOf(meta) === "moments";
-  byId("stage").hidden = isQuestions;
+  byId("stage").hidden = !hasPlot(meta);
   byId("questions").hidden = !isQuestions;
   try {
     if (isQuestions) {
@@ -178,8 +175,10 @@ function drawPage() {
       ask.draw(now);
     } else {
       ask.forget();
-      stage.draw(now);
+      if (hasPlot(meta)) stage.draw(now);
+      else stage.forget();
     }
+    counts.draw(now);
     smoothing.draw(now);
     range.draw(now);
     quantiles.draw(now);
@@ -210,17 +209,18 @@ function drawNumbers(now) {
   if (!now) return;
   const { meta, synopsis } = now.entry;
   const isQuestions = kindOf(meta) === "moments";
-  if (!isQuestions) {
-    say(byId("sentence"), sentence(now));
-  } else say(byId("sentence"), "Each answer has two errors: that of the noise, which is known in advance, and the truncation error, what these frequencies cannot represent of the query.");
+  if (!isQuestions) say(byId("sentence"), sentence(now));
+  else say(byId("sentence"), "Each answer has two errors: that of the noise, which is known in advance, and the truncation error, what these frequencies cannot represent of the query.");
   byId("table-home").hidden = !byId("table-switch").checked;
   if (byId("table-home").hidden) return;
   if (isQuestions) drawAnswerTable(ask);
+  else if (isByKey(meta)) counts.drawTable(now);
   else drawTable({ entry: { meta, synopsis }, at: now.at });
 }
 
 function sentence({ entry, before, apart, at, isGhost }) {
   const { meta, synopsis } = entry;
+  if (isByKey(meta)) return counts.sentence(entry);
   if (meta.domain.length > 1) return ofPlane(meta, plane(synopsis, at, SIDE), at, before && isGhost ? plane(before.synopsis, at, SIDE) : undefined);
   return ofLine(meta, lineOf(synopsis, 0, at), before && isGhost ? lineOf(before.synopsis, 0, at) : undefined,
     isGhost ? apart : undefined);
@@ -271,7 +271,8 @@ const handlers = {
   }),
   synopsis: (text) => {
     try {
-      const synopsis = parse(text);
+      const document = read(text, (one) => one) ?? text;
+      const synopsis = countedSynopsis(document) ?? parse(document);
       refuseFuture(synopsis.meta);
       if (store.add(synopsis, text)) spending.age();
     } catch (error) {
@@ -291,6 +292,15 @@ listen("/api/v1/events", (kind, text) => {
 });
 
 // ---- User input -----------------------------------------------------------------------------------------------------
+
+/** Shows the window of an entry that was clicked. */
+function chooseWindow(entry) {
+  time.stop();
+  const { series } = look();
+  chosen.window = entry === series[series.length - 1] ? null : sourceOf(entry).synopsis;
+  chosen.until = undefined;
+  step();
+}
 
 function choose(pipeline, release, key) {
   time.stop();
@@ -315,7 +325,7 @@ function view() {
   return {
     release: chosen.release, key: chosen.key, pipeline: store.pipelines().length > 1 ? chosen.pipeline : undefined,
     until: chosen.until ?? (chosen.window ? chosen.window.meta.window.end : undefined), at: chosen.isMoved ? chosen.at : undefined,
-    others: chosen.others, range: own?.isOwn ? own : undefined, overtime: overTime.of, function: index || undefined,
+    ...(isByKey(meta) ? counts.chosen : {}), others: chosen.others, range: own?.isOwn ? own : undefined, overtime: overTime.of, function: index || undefined,
     smoothing: places.some((place) => place > 0) ? places : undefined, regions: chosen.regions,
     switches: { previous: byId("ghost").checked, plausible: byId("plausible").checked, table: byId("table-switch").checked },
   };
@@ -343,6 +353,7 @@ function follow(wanted) {
   });
   range.want(wanted.range);
   overTime.want(wanted.overtime);
+  counts.want(wanted.by, wanted.row);
   views.want(wanted.function, wanted.smoothing);
   byId("ghost").checked = wanted.switches.previous;
   byId("plausible").checked = wanted.switches.plausible;
@@ -411,7 +422,8 @@ byId("about").addEventListener("click", (event) => event.target === byId("about"
 byId("save-csv").addEventListener("click", () => {
   const now = look();
   const { meta } = now.entry;
-  save(fileName(meta, "csv"), "text/csv", kindOf(meta) === "moments" ? answersCsv(ask) : csv(now));
+  const text = isByKey(meta) ? countsCsv(now.entry) : kindOf(meta) === "moments" ? answersCsv(ask) : csv(now);
+  save(fileName(meta, "csv"), "text/csv", text);
 });
 byId("save-json").addEventListener("click", () => {
   const { entry } = look();
@@ -420,8 +432,9 @@ byId("save-json").addEventListener("click", () => {
 byId("save-png").addEventListener("click", () => {
   const now = look();
   const { meta } = now.entry;
+  if (isByKey(meta)) return saveFrom(fileName(meta, "png"), counts.picture(now));
   const isAsked = kindOf(meta) === "moments";
-  saveFrom(fileName(meta, "png"), png(byId(isAsked ? "questions" : "stage"), meta, isAsked ? "" : noiseAndForm(now)));
+  return saveFrom(fileName(meta, "png"), png(byId(isAsked ? "questions" : "stage"), meta, isAsked ? "" : noiseAndForm(now)));
 });
 
 const KEYS = {

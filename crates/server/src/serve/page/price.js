@@ -130,7 +130,7 @@ export function unit(meta) {
   const { column, per, max_records_per_window: most } = of.user ?? {};
   const period = per === "ever" ? "forever" : `in ${per}`;
   return {
-    name: `all records of one user (${column}) ${period}, at most ${plural(most, "record")} of them a window`,
+    name: `all records of one user (${column}) ${period}${most === undefined || most === null ? "" : `, at most ${plural(most, "record")} of them a window`}`,
     short: per === "ever" ? "per user, forever" : `per user and ${per}`,
   };
 }

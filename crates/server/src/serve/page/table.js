@@ -34,7 +34,8 @@ function* gridRows(synopsis, axes) {
 
 const withThird = (meta, axes, at) => meta.domain.map((axis, i) => (i < 2 ? axes(axis, i) : [at[i]]));
 
-function fill(caption, heads, rows) {
+/** Fills the table of the page. */
+export function fill(caption, heads, rows) {
   const cell = (name) => (text) => element(name, name === "th" ? { scope: "col", text } : { text });
   byId("table").replaceChildren(
     element("caption", { text: caption }),
@@ -67,7 +68,7 @@ export function drawAnswerTable(ask) {
 }
 
 /** A text as a CSV cell: quoted if necessary, and never a formula. */
-function csvText(text) {
+export function csvText(text) {
   const plain = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
 }

@@ -3,7 +3,7 @@
 import { byId, element, say } from "./dom.js";
 import { plane } from "./grid.js";
 import { drawHeat } from "./heat.js";
-import { kindOf } from "./kinds.js";
+import { hasPlot } from "./kinds.js";
 import { drawPlot } from "./plot.js";
 import { curvePicture, mapPicture } from "./stage.js";
 import { stepOf } from "./store.js";
@@ -102,7 +102,7 @@ export class Time {
   drawMultiples(look) {
     const { series, entry, index } = look;
     const home = byId("multiples-list");
-    byId("multiples").hidden = series.length < 2 || kindOf(entry.meta) === "moments";
+    byId("multiples").hidden = series.length < 2 || !hasPlot(entry.meta);
     if (byId("multiples").hidden) return home.replaceChildren();
     const end = Math.max(index + 1, Math.min(series.length, MULTIPLES));
     const shown = series.slice(Math.max(0, end - MULTIPLES), end);

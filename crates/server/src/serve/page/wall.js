@@ -1,10 +1,12 @@
 // The wall: releases and keys in large type, as many as the screen holds, that turn by themselves.
 
+import { drawBars, sizeFor } from "./bars.js";
 import { byId, element, say } from "./dom.js";
 import { plane } from "./grid.js";
 import { drawHeat } from "./heat.js";
+import { ofKeys, readingOf, shownReading, shownRows } from "./keyrows.js";
 import { nameOf } from "./keys.js";
-import { kindOf, title } from "./kinds.js";
+import { isByKey, kindOf, title } from "./kinds.js";
 import { drawPlot } from "./plot.js";
 import { inSymbols, unit } from "./price.js";
 import { curvePicture, mapPicture } from "./stage.js";
@@ -106,7 +108,7 @@ function tell(tile, { release, key, entry }, state) {
   const { meta } = entry.source ?? entry;
   const judged = judge({ ...state, connection: "open", source: { connected: true }, meta, isEmpty: false });
   say(tile.name, key === null || key === undefined ? release : nameOf(key));
-  say(tile.what, title(entry.meta));
+  say(tile.what, isByKey(meta) ? `${title(meta)}: here ${shownReading(entry)}` : title(entry.meta));
   tile.tile.dataset.state = judged.state;
   say(tile.age, judged.state === "live" ? `${roughly(Math.max(0, state.now - new Date(meta.window.end)))} old` : judged.pill);
   say(tile.about, `${span(meta.window.start, meta.window.end)} \u00b7 ${inSymbols(meta.privacy.price)} a window, ${unit(meta).short}`);
@@ -119,9 +121,16 @@ function drawTile(tile, { key, entry, series }, state) {
   // Where nothing has changed nothing is drawn.
   if (tile.state === drawn) return;
   tile.state = drawn;
+  const size = Math.max(12, Math.min(40, clientWidth / 36));
+  if (isByKey(meta)) {
+    const reading = readingOf(synopsis);
+    const rows = shownRows(synopsis, reading);
+    drawBars(tile.canvas, rows, reading, Math.max(12, Math.min(size, sizeFor(rows.length, clientHeight))));
+    tile.canvas.setAttribute("aria-label", `${title(meta)}. ${ofKeys(meta, rows, reading)}`);
+    return;
+  }
   const at = meta.domain.map(({ min, max }) => (min + max) / 2);
   const look = { series, entry, at, isRegions: kindOf(meta) !== "probability" };
-  const size = Math.max(12, Math.min(40, clientWidth / 36));
   if (meta.domain.length === 1) drawPlot(tile.canvas, { ...curvePicture(look, 0), size });
   else drawHeat(tile.canvas, { ...mapPicture(look, plane(synopsis, at, SIDE)), size });
   tile.canvas.setAttribute("aria-label", `${title(meta)}, ${nameOf(key)}, ${span(meta.window.start, meta.window.end)}`);

@@ -1,0 +1,163 @@
+//! The rows of a table by key with their intervals, and one number of one key over windows.
+
+use std::sync::Arc;
+
+use super::api_error::ApiError;
+use super::table::{ResponseTable, TableCell};
+use crate::feed::CachedSynopsis;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::description::Basis;
+use bernstream_synopsis::key_table::{CountedTable, KeyReading, KeyRow};
+use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
+
+/// Rows that a request asks for.
+#[derive(Debug, Default)]
+pub struct KeyRowRequest {
+    /// Number of rows with the largest numbers; all rows, in the order of the configuration, if there is none.
+    pub top: Option<u32>,
+    /// Name of the number that `top` sorts by; the first one of the table if there is none.
+    pub by: Option<String>,
+    /// The only key that is wanted.
+    pub row: Option<String>,
+}
+
+/// Returns whether a synopsis holds counts by key, and is no function of a point.
+pub fn is_by_key(synopsis: &Synopsis) -> bool {
+    matches!(synopsis.description().basis, Basis::Keys(_))
+}
+
+/// A row for each key that is asked for: each number, and the ends of its interval.
+///
+/// # Errors
+///
+/// If the synopsis holds no counts by key, or lacks the key or the number that is asked for.
+pub fn rows_of_window(
+    synopsis: &Synopsis,
+    wanted: &KeyRowRequest,
+) -> Result<ResponseTable, ApiError> {
+    let table = synopsis.key_table()?;
+    let rows = match wanted.top {
+        Some(count) => {
+            let reading = reading_of_name(&table, wanted.by.as_deref())?;
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            table.top_keys(reading, count).unwrap_or_default().rows
+        }
+        None if wanted.by.is_some() => {
+            return Err(ApiError::bad_request(
+                "by= names the number that top= sorts by: add top=10",
+            ));
+        }
+        None => match &wanted.row {
+            Some(key) => vec![table.row_of(key)?],
+            None => table.rows(),
+        },
+    };
+    let mut columns = vec!["key".to_owned()];
+    for reading in table.readings() {
+        let name = reading.name();
+        columns.extend([
+            name.to_owned(),
+            format!("{name}_lower"),
+            format!("{name}_upper"),
+        ]);
+    }
+    Ok(ResponseTable {
+        columns,
+        rows: rows.iter().map(cells_of_row).collect(),
+    })
+}
+
+/// A number of one key, window by window, with the ends of its interval. The key may be left out where a table has only one.
+///
+/// Windows whose tables lack the key or the number are left out: the configuration may have changed.
+///
+/// # Errors
+///
+/// If the newest synopsis holds no counts by key, or lacks the key or the number that is asked for.
+pub fn row_over_time(
+    synopses: &[Arc<CachedSynopsis>],
+    wanted: &KeyRowRequest,
+) -> Result<ResponseTable, ApiError> {
+    let mut rows = Vec::with_capacity(synopses.len());
+    for (place, cached) in synopses.iter().enumerate() {
+        match window_row(&cached.synopsis, wanted) {
+            Ok(row) => rows.push(row),
+            Err(error) if place + 1 == synopses.len() => return Err(error),
+            Err(_) => {}
+        }
+    }
+    let columns = [
+        "time",
+        "window_start",
+        "published",
+        "value",
+        "lower",
+        "upper",
+    ];
+    Ok(ResponseTable {
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    })
+}
+
+/// The times of a window, and the number of the key in it.
+fn window_row(synopsis: &Synopsis, wanted: &KeyRowRequest) -> Result<Vec<TableCell>, ApiError> {
+    let table = synopsis.key_table()?;
+    let reading = reading_of_name(&table, wanted.by.as_deref())?;
+    let row = match (&wanted.row, table.keys()) {
+        (Some(key), _) => table.row_of(key)?,
+        (None, [only]) => table.row_of(only)?,
+        (None, _) => {
+            return Err(ApiError::bad_request(
+                "the parameter 'row' is missing: the key whose history is wanted, for example row=DE; /api/v1/keys lists them",
+            ));
+        }
+    };
+    let about = synopsis.description();
+    // Windows that were published late, all at once, stand where they ended.
+    let times = [about.window.end, about.window.start, about.published];
+    let mut cells: Vec<TableCell> = times
+        .iter()
+        .map(|time| TableCell::Text(time.to_string()))
+        .collect();
+    let mut estimates = table.readings().iter().zip(&row.estimates);
+    if let Some((_, estimate)) = estimates.find(|(known, _)| **known == reading) {
+        cells.extend(cells_of_estimate(estimate));
+    }
+    Ok(cells)
+}
+
+/// The reading of this name, the first one of the table if there is no name.
+fn reading_of_name(table: &CountedTable<'_>, name: Option<&str>) -> Result<KeyReading, ApiError> {
+    let readings = table.readings();
+    let found = match name {
+        Some(name) => readings.iter().find(|reading| reading.name() == name),
+        None => readings.first(),
+    };
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = readings.iter().map(|reading| reading.name()).collect();
+        ApiError::bad_request(format!(
+            "by={}: the table has {}",
+            name.unwrap_or_default(),
+            names.join(", ")
+        ))
+    })
+}
+
+fn cells_of_row(row: &KeyRow<'_>) -> Vec<TableCell> {
+    let mut cells = vec![TableCell::Text(row.key.to_owned())];
+    for estimate in &row.estimates {
+        cells.extend(cells_of_estimate(estimate));
+    }
+    cells
+}
+
+/// The value and the ends of its interval; nothing of a mean whose records may all be noise.
+fn cells_of_estimate(estimate: &Estimate) -> [TableCell; 3] {
+    match estimate.interval {
+        Some(ConfidenceInterval { lower, upper }) => {
+            [estimate.value, lower, upper].map(TableCell::finite_number)
+        }
+        None => [const { TableCell::Unknown }; 3],
+    }
+}

@@ -1,0 +1,92 @@
+// A table by key in words, for the rows of the page, the bars of the wall and files.
+
+import { records } from "./names.js";
+import { either, plural, plusMinus, rounded, span } from "./words.js";
+
+/** The only row where no key is declared. */
+const ALL = "(all)";
+/** Characters that have no shape of their own, or change that of others: control, format and bidirectional ones, and separators of lines. */
+const SHAPELESS = /[\p{C}\p{Zl}\p{Zp}\\]/gu;
+/** Escapes that have a letter. */
+const LETTERS = new Map([["\t", "\\t"], ["\n", "\\n"], ["\r", "\\r"], ["\\", "\\\\"]]);
+
+/** A key as it is shown: what cannot be seen is escaped, as on the command line. */
+export const shownKey = (key) => (key === "" ? ALL : key.replace(SHAPELESS, (c) => LETTERS.get(c) ?? `\\u{${c.codePointAt(0).toString(16)}}`));
+
+/** What is counted or summed: "users", "sum of amount". */
+export function readingName(meta, reading) {
+  if (reading === "users") return "users";
+  if (reading === "records") return records(meta);
+  return `${reading} of ${meta.target.counts.value?.column ?? "values"}`;
+}
+
+/**
+ * A row as it is shown: { key, place, name, words, interval, value, ends, isFaint }. A count cannot be negative: what the noise may have
+ * made of nothing is said to be below the noise, and its interval begins at 0.
+ */
+export function shownRow(table, reading, { key, place, found }) {
+  const row = { key, place, name: shownKey(key) };
+  if (!found) return { ...row, words: "unknown", interval: "may have no records", value: null, ends: null, isFaint: true };
+  const isCount = table.isCount(reading);
+  const value = isCount ? Math.max(found.value, 0) : found.value;
+  // Around what is shown: below 0 the interval would shrink to nothing, as if there were no noise.
+  const ends = isCount ? [Math.max(found.lower, 0), value + found.upper - found.value] : [found.lower, found.upper];
+  const isFaint = reading !== "mean" && found.lower <= 0 && (isCount || found.upper >= 0);
+  const half = digitsOf(reading, (found.upper - found.lower) / 2);
+  return {
+    ...row, value, ends, isFaint, words: isFaint ? "below the noise" : rounded(value, half),
+    interval: `${rounded(ends[0], half)} to ${rounded(ends[1], half)}`,
+  };
+}
+
+/** The noise to which a number is rounded: people and records are whole. */
+const digitsOf = (reading, half) => (half >= 1 && (reading === "users" || reading === "records") ? Math.max(half, 10) : half);
+
+/** All rows of a synopsis as they are shown, the largest first. */
+export const shownRows = (synopsis, reading) => synopsis.table.sorted(reading).map((one) => shownRow(synopsis.table, reading, one));
+
+/** The ends of the axis of bars: amounts begin at 0, means do not. */
+export function barScale(rows, reading) {
+  const ends = rows.flatMap((row) => row.ends ?? []);
+  if (reading !== "mean") ends.push(0);
+  const [min, max] = [Math.min(...ends), Math.max(...ends)];
+  if (!Number.isFinite(min)) return { min: 0, max: 1 };
+  return max > min ? { min, max } : { min, max: min + 1 };
+}
+
+/** Which key has most, as far as the noise allows to say so. */
+export function ofKeys(meta, rows, reading) {
+  const name = readingName(meta, reading);
+  const [first, ...others] = rows;
+  const window = `window ${span(meta.window.start, meta.window.end)}`;
+  if (others.length === 0) return `${first.name}, ${name}: ${first.words}, ${first.interval}; ${window}.`;
+  if (first.isFaint) return `${plural(rows.length, "key")}, ${name}: all are ${first.ends ? "below the noise" : "unknown"}; ${window}.`;
+  const rivals = others.filter(({ ends }) => ends && ends[1] >= first.ends[0]);
+  const doubt = rivals.length === 0 ? "" : rivals.length < 3
+    ? `; with this noise it may also be ${either(rivals.map((row) => row.name))}`
+    : `; with this noise it may also be one of ${rivals.length} others`;
+  const faint = others.filter(({ ends, isFaint }) => isFaint && ends).length;
+  const unknown = others.filter(({ ends }) => !ends).length;
+  const few = [faint > 0 && `${faint} of ${rows.length} keys ${faint === 1 ? "is" : "are"} below the noise`, unknown > 0 && `${unknown} of ${rows.length} keys ${unknown === 1 ? "is" : "are"} unknown`].filter(Boolean);
+  return `Largest ${name}: ${first.name} with ${first.words}, ${first.interval}${doubt}. ${few.length > 0 ? `${few.join(", ")}; ` : ""}${window}.`;
+}
+
+/** What the caps leave out, which no interval covers. */
+export function capsInWords(meta) {
+  const { max_keys: keys, max_records: records_ } = meta.target.counts;
+  const isRecord = meta.privacy.unit === "record";
+  const most = records_ > 1 ? `, with at most ${plural(records_, "record")} of each` : "";
+  const counts = isRecord ? "A record counts once"
+    : `A user counts in at most ${plural(keys, "key")} of a window${most}: what a user has beyond that is left out of these numbers, and no interval tells how much that is`;
+  return `Intervals cover the noise, each with 95\u00a0% probability; keys whose intervals overlap may stand in another order. ${counts}.`;
+}
+
+/** The first number of a synopsis and its noise, which is the same for all keys: "users, each ± 12". */
+export function shownReading({ meta, synopsis: { table } }) {
+  const reading = readingOf({ table });
+  const found = table.estimate(reading, 0);
+  return `${readingName(meta, reading)}${found ? `, each ${plusMinus((found.upper - found.lower) / 2)}` : ""}`;
+}
+
+/** The number that is shown of a synopsis: the one that was chosen if it has it, or its first. */
+export const readingOf = ({ table }, chosen) => (table.readings.includes(chosen) ? chosen : table.readings[0]);
