@@ -55,7 +55,7 @@ pub struct RunArguments {
 ///
 /// # Errors
 ///
-/// Those of [`work`].
+/// Those of [`run_worker`].
 pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     telemetry::start_logging();
     let settings = settings::load_settings(&arguments.configuration)?;

@@ -13,7 +13,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::ForeignWitness`] and [`Error::ForeignHead`]: permanently, this ledger may not publish.
+    /// [`LedgerError::ForeignWitness`] and [`LedgerError::ForeignHead`]: permanently, this ledger may not publish.
     pub fn check_accepted(
         &self,
         identity: &str,
@@ -60,7 +60,7 @@ impl Ledger {
     /// Until when to leave the next claim to others, or to wait for its moment; now or before, if it may be made. `accepted` is the newest
     /// accepted claim.
     ///
-    /// Without a [standby](super::Standby) it is left to the instance that made that for some seconds: if that is the original and this a
+    /// Without a [standby](super::StandbyRule) it is left to the instance that made that for some seconds: if that is the original and this a
     /// copy, the original wins. An instance that goes on alone loses these seconds, once.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Replaced`] if the file was changed since it was opened, or if it cannot be read; [`Error::Log`] if the log does not
+    /// [`LedgerError::Replaced`] if the file was changed since it was opened, or if it cannot be read; [`LedgerError::Log`] if the log does not
     /// hold the rows.
     pub fn make_claim(
         &mut self,

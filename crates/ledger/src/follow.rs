@@ -65,7 +65,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As for [`reconfigure`](Self::reconfigure).
+    /// As for [`record_settings`](Self::record_settings).
     pub fn record_postponed_settings(&mut self) -> Result<Option<Timestamp>, LedgerError> {
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_postponed) else {
             return Ok(None);
@@ -133,11 +133,11 @@ impl Ledger {
     }
 
     /// Appends the rows that others have claimed up to `accepted`, the newest accepted claim of the witness `identity`, and learns what they have
-    /// published. Returns true if there was anything. What cannot be appended is left to [`recognise`](Self::recognise).
+    /// published. Returns true if there was anything. What cannot be appended is left to [`check_accepted`](Self::check_accepted).
     ///
     /// # Errors
     ///
-    /// If the log cannot be read or lacks a row for now, [`Error::OtherSettings`], or if a row is damaged.
+    /// If the log cannot be read or lacks a row for now, [`LedgerError::OtherSettings`], or if a row is damaged.
     pub fn follow_accepted(
         &mut self,
         identity: &str,

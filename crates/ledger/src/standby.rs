@@ -3,10 +3,10 @@
 //! Safety is the fold of the witness, and nothing here: whatever a worker believes, one draw of a window is accepted. What is here
 //! keeps workers out of each other's way, and keeps the length of a draw from deciding which of two draws that is:
 //!
-//! - Whoever made the newest accepted claim acts: it draws at once, and claims at once for as long as half of [`Standby::patience`] has not
+//! - Whoever made the newest accepted claim acts: it draws at once, and claims at once for as long as half of [`StandbyRule::patience`] has not
 //!   passed since the window was due to be claimed, or since its last accepted claim.
 //! - Every other worker draws a window when that has been due, it has read it, and nothing was accepted, for the whole of
-//!   [`Standby::patience`]; at once if the one that acted has handed over. While brokers do not answer nobody can claim: after that it waits
+//!   [`StandbyRule::patience`]; at once if the one that acted has handed over. While brokers do not answer nobody can claim: after that it waits
 //!   anew, once for a window. Whoever drew in vain waits twice as long, and so on, until it has seen some claims of others: where a claim takes longer
 //!   than the patience, it would draw every window in vain.
 //! - Every other claim on a draw is made a fixed time after the draw began, or that and some whole patiences.

@@ -45,7 +45,7 @@ impl ReleaseTask<'_> {
     ///
     /// # Errors
     ///
-    /// [`ledger::Error::LostClaims`] if a row was published that the ledger does not have.
+    /// [`ledger::LedgerError::LostClaims`] if a row was published that the ledger does not have.
     pub(super) fn compare_with_witness(
         &mut self,
         accepted: Option<Head>,
