@@ -32,7 +32,7 @@ impl MissingTopic {
         }
         match self {
             MissingTopic::AtStart { has_missed } => !std::mem::replace(has_missed, true),
-            MissingTopic::Later(unknown) => unknown.may_return(Instant::now()),
+            MissingTopic::Later(unknown) => unknown.note_unknown(Instant::now()),
         }
     }
 }

@@ -112,7 +112,7 @@ fn tail_of_output(
 ///
 /// # Errors
 ///
-/// [`Error::LostClaims`] if it does, or if witness or output cannot be read.
+/// [`LedgerError::LostClaims`] if it does, or if witness or output cannot be read.
 pub fn refuse_behind(
     ledger: &Ledger,
     witness: &mut dyn Witness,

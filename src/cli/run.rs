@@ -55,7 +55,7 @@ pub struct RunArguments {
 ///
 /// # Errors
 ///
-/// Those of [`work`].
+/// Those of [`run_worker`].
 pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     telemetry::start_logging();
     let settings = settings::load_settings(&arguments.configuration)?;
@@ -313,7 +313,7 @@ impl WorkerRun<'_> {
             let why = error.failure.to_string();
             // The client says after how many milliseconds a connection has failed.
             let reason = why.replace(|c: char| c.is_ascii_digit(), "");
-            if outage.should_report_failure(reason, Instant::now()) {
+            if outage.record_failure(reason, Instant::now()) {
                 match is_awaited {
                     true => error!("{why}; waiting for such a worker for a minute"),
                     false => warn!("{why}; trying again"),

@@ -20,11 +20,11 @@ pub fn load_settings(path: &Path) -> Result<WorkerSettings, Faults> {
     WorkerSettings::load_keeping(path, |params| Ledger::newest_settings(params).ok())
 }
 
-/// Reads the file, like [`load`], while a terminal shows that this may take its time.
+/// Reads the file, like [`load_settings`], while a terminal shows that this may take its time.
 ///
 /// # Errors
 ///
-/// Those of [`load`].
+/// Those of [`load_settings`].
 pub fn load_visibly(path: &Path) -> Result<WorkerSettings, Faults> {
     show_during(READING, || load_settings(path))
 }
@@ -34,7 +34,7 @@ pub fn load_visibly(path: &Path) -> Result<WorkerSettings, Faults> {
 ///
 /// # Errors
 ///
-/// Those of [`load`].
+/// Those of [`load_settings`].
 pub fn load_only_looking(path: &Path) -> Result<WorkerSettings, Faults> {
     show_during(READING, || {
         WorkerSettings::load_keeping(path, |params| match Ledger::pending_write(params) {

@@ -48,7 +48,7 @@ pub fn create_budget_topic(params: &OrderedTopicParams) -> Result<bool, OpenErro
 ///
 /// # Errors
 ///
-/// Those of [`begin`].
+/// Those of [`begin_share`].
 pub fn foresee_share(
     settings: &WorkerSettings,
     input: &str,
@@ -144,7 +144,7 @@ pub struct HeldShare {
 ///
 /// # Errors
 ///
-/// Those of [`guarded`].
+/// Those of [`guard_witness`].
 pub fn held_share(
     settings: &WorkerSettings,
     ledger: &Ledger,

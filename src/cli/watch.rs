@@ -250,12 +250,12 @@ impl WatchedTopic {
     ) -> Result<(), Failure> {
         let topic = match found {
             Ok(topic) => topic,
-            Err(error) if error.is_missing() && !self.unknown.may_return(now) => {
+            Err(error) if error.is_missing() && !self.unknown.note_unknown(now) => {
                 return Err((self.gone)(TopicChange::Deleted));
             }
             Err(_) => return Ok(()),
         };
-        self.unknown.is_known();
+        self.unknown.note_known();
         if self.last.as_ref().is_some_and(|last| last.id != topic.id) {
             return Err((self.gone)(TopicChange::Recreated));
         }

@@ -909,7 +909,7 @@ fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_onc
         let mut ledger = Ledger::open(&params(here.path())).unwrap();
         ledger.pay_window(closing(&ledger, &["EWR"], 1, 1)).unwrap();
         let accepted = world.topic.borrow().accepted().unwrap();
-        assert!(ledger.claims_at(Some(&accepted), at(1000)).unwrap() <= at(1000));
+        assert!(ledger.schedule_claim(Some(&accepted), at(1000)).unwrap() <= at(1000));
         assert!(ledger.make_claim(Some(&accepted.head)).unwrap().is_some());
     }
     let mut ledger = Ledger::open(&params(here.path())).unwrap();

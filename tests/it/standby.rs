@@ -149,16 +149,16 @@ fn is_overtaken_by(more: usize) {
         assert!(
             !following
                 .ledger
-                .may_draw(due, due.plus(seconds(early)))
+                .try_begin_draw(due, due.plus(seconds(early)))
                 .unwrap(),
             "{early}"
         );
     }
     // The one that acts draws, and is frozen before it claims.
-    assert!(acting.ledger.may_draw(due, due).unwrap());
+    assert!(acting.ledger.try_begin_draw(due, due).unwrap());
     acting.pay();
     let late = due.plus(RULE.patience + APART);
-    assert!(following.ledger.may_draw(due, late).unwrap());
+    assert!(following.ledger.try_begin_draw(due, late).unwrap());
     following.pay();
     assert!(
         following.step(late, Fate::Lands).unwrap().is_waiting,
@@ -168,7 +168,7 @@ fn is_overtaken_by(more: usize) {
     assert!(
         !following
             .ledger
-            .may_draw(next, next.plus(seconds(3600.0)))
+            .try_begin_draw(next, next.plus(seconds(3600.0)))
             .unwrap(),
         "and nothing else meanwhile"
     );
@@ -199,11 +199,11 @@ fn who_hands_over_is_not_waited_for_and_does_not_act_before_it_claims_again() {
     assert!(
         !following
             .ledger
-            .may_draw(due, due.minus(seconds(1.0)))
+            .try_begin_draw(due, due.minus(seconds(1.0)))
             .unwrap(),
         "it is not due"
     );
-    assert!(following.ledger.may_draw(due, due.plus(APART)).unwrap());
+    assert!(following.ledger.try_begin_draw(due, due.plus(APART)).unwrap());
     // The same disk, started again.
     acting.ledger.fill_log().unwrap();
     stand_by(&mut acting, "{}", handed);
@@ -224,7 +224,7 @@ fn who_hands_over_is_not_waited_for_and_does_not_act_before_it_claims_again() {
     assert!(
         !acting
             .ledger
-            .may_draw(next, next.plus(seconds(5.0)))
+            .try_begin_draw(next, next.plus(seconds(5.0)))
             .unwrap()
     );
 }
@@ -239,8 +239,8 @@ fn a_worker_that_draws_in_vain_backs_off_until_others_are_in_time() {
         let due = acting.ledger.next_window().plus(seconds(3600.0));
         acting.pay();
         let late = due.plus(RULE.patience + APART);
-        assert!(!following.ledger.may_draw(due, due).unwrap());
-        let is_hasty = is_slow && following.ledger.may_draw(due, late).unwrap();
+        assert!(!following.ledger.try_begin_draw(due, due).unwrap());
+        let is_hasty = is_slow && following.ledger.try_begin_draw(due, late).unwrap();
         if is_hasty {
             following.pay();
         }
@@ -263,11 +263,11 @@ fn a_worker_that_draws_in_vain_backs_off_until_others_are_in_time() {
     // It acts in time again.
     assert_eq!(own.losses.load(Relaxed), 0);
     let due = acting.ledger.next_window().plus(seconds(3600.0));
-    assert!(!following.ledger.may_draw(due, due).unwrap());
+    assert!(!following.ledger.try_begin_draw(due, due).unwrap());
     assert!(
         following
             .ledger
-            .may_draw(due, due.plus(RULE.patience + APART))
+            .try_begin_draw(due, due.plus(RULE.patience + APART))
             .unwrap()
     );
 }
@@ -295,7 +295,7 @@ fn a_worker_waits_anew_after_brokers_have_not_answered_once_for_a_window() {
             // An answer takes some time.
             let is_turn = following
                 .ledger
-                .may_draw(due, due.plus(seconds(at + 0.1)))
+                .try_begin_draw(due, due.plus(seconds(at + 0.1)))
                 .unwrap();
             assert_eq!(is_turn, at > from + 0.5, "{at} {from}");
         }
@@ -319,17 +319,17 @@ fn a_worker_that_follows_waits_from_when_it_has_the_window() {
     following.step(now, Fate::Lands).unwrap();
     let due = now.plus(seconds(3600.0));
     let read = due.plus(seconds(25.0));
-    assert!(!following.ledger.may_draw(due, read).unwrap());
+    assert!(!following.ledger.try_begin_draw(due, read).unwrap());
     assert!(
         !following
             .ledger
-            .may_draw(due, read.plus(seconds(9.9)))
+            .try_begin_draw(due, read.plus(seconds(9.9)))
             .unwrap()
     );
     assert!(
         following
             .ledger
-            .may_draw(due, read.plus(RULE.patience + APART))
+            .try_begin_draw(due, read.plus(RULE.patience + APART))
             .unwrap()
     );
 }
@@ -359,18 +359,18 @@ fn a_clone_of_a_disk_follows_once_the_other_one_has_claimed() {
             assert!(slower.step(now, Fate::Lands).unwrap().has_followed);
             assert!(faster.ledger.is_acting() && !slower.ledger.is_acting());
             let due = slower.ledger.next_window().plus(seconds(3600.0));
-            assert!(!slower.ledger.may_draw(due, due.plus(seconds(5.0))).unwrap());
+            assert!(!slower.ledger.try_begin_draw(due, due.plus(seconds(5.0))).unwrap());
         }
     }
 }
 
 /// When a worker claims a window that is due at `due`, whose draw begins at `begun` and takes `draw`.
 fn claims_at(worker: &mut Pipeline, due: Timestamp, begun: Timestamp, draw: Duration) -> Timestamp {
-    assert_eq!(worker.ledger.may_draw(due, due).unwrap(), begun == due);
-    assert!(worker.ledger.may_draw(due, begun).unwrap());
+    assert_eq!(worker.ledger.try_begin_draw(due, due).unwrap(), begun == due);
+    assert!(worker.ledger.try_begin_draw(due, begun).unwrap());
     let ready = begun.plus(draw);
     worker.pay();
-    worker.ledger.claims_at(None, ready).unwrap().max(ready)
+    worker.ledger.schedule_claim(None, ready).unwrap().max(ready)
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn who_ends_right_after_a_claim_hands_over_what_it_claimed_and_nothing_that_it_d
         assert!(following.step(row, Fate::Lands).unwrap().has_followed);
         let due = row.plus(seconds(3600.0));
         assert_eq!(
-            following.ledger.may_draw(due, due.plus(APART)).unwrap(),
+            following.ledger.try_begin_draw(due, due.plus(APART)).unwrap(),
             is_at_once
         );
     }
@@ -449,15 +449,15 @@ fn a_claim_is_as_new_as_the_answer_that_shows_it() {
     following.witness.borrow_mut().slow = Duration::from_millis(500);
     assert!(following.step(row, Fate::Lands).unwrap().has_followed);
     let patient = row.plus(RULE.patience);
-    assert!(!following.ledger.may_draw(row, row).unwrap());
+    assert!(!following.ledger.try_begin_draw(row, row).unwrap());
     assert!(
-        !following.ledger.may_draw(row, patient.plus(APART)).unwrap(),
+        !following.ledger.try_begin_draw(row, patient.plus(APART)).unwrap(),
         "as if it were as old as the question"
     );
     assert!(
         following
             .ledger
-            .may_draw(row, patient.plus(APART + seconds(2.0)))
+            .try_begin_draw(row, patient.plus(APART + seconds(2.0)))
             .unwrap()
     );
 }
@@ -504,7 +504,7 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
     acting.ledger.resign_turn(false, row).unwrap();
     following.step(row, Fate::Lands).unwrap();
     let due = row.plus(seconds(3600.0));
-    assert!(following.ledger.may_draw(due, due.plus(APART)).unwrap());
+    assert!(following.ledger.try_begin_draw(due, due.plus(APART)).unwrap());
     assert_eq!(
         following.ledger.record_postponed_settings().unwrap(),
         Some(row)

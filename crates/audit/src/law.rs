@@ -18,7 +18,7 @@ impl NoiseLaw {
     /// The size of a draw, of which the density is a function: the norm of the distribution over the scale; half its square for
     /// Gaussian noise.
     ///
-    /// Its law is the Gamma law of [`Law::gamma_shape`]: the density `exp(-||z||)` of `N` values has spheres of area proportional to
+    /// Its law is the Gamma law of [`NoiseLaw::gamma_shape`]: the density `exp(-||z||)` of `N` values has spheres of area proportional to
     /// `r^(N-1)`, whatever the norm, and half a sum of `N` squares of normal variates is half a chi squared variate.
     #[expect(
         clippy::cast_precision_loss,
@@ -35,7 +35,7 @@ impl NoiseLaw {
         }
     }
 
-    /// The shape of the Gamma law of [`Law::size_of_draw`].
+    /// The shape of the Gamma law of [`NoiseLaw::size_of_draw`].
     #[expect(clippy::cast_precision_loss, reason = "at most 2^20 values")]
     pub fn gamma_shape(&self) -> f64 {
         match self.noise {
@@ -44,7 +44,7 @@ impl NoiseLaw {
         }
     }
 
-    /// The distance that the law of [`Law::size_of_draw`] on whole numbers can have from that on the reals: rounding moves each value by half a unit
+    /// The distance that the law of [`NoiseLaw::size_of_draw`] on whole numbers can have from that on the reals: rounding moves each value by half a unit
     /// at most, the size by `N / 2s`, and the density of a Gamma law is at most 1. Half a square moves by `N^(1/2) / s` times its root.
     #[expect(clippy::cast_precision_loss, reason = "an allowance, rounded up")]
     pub fn rounding_distance(&self) -> f64 {
@@ -52,7 +52,7 @@ impl NoiseLaw {
     }
 
     /// `ln` of the density at `noise` over that at `noise + change`: what an output betrays of which of two neighbours it came from,
-    /// whose exact values are `change` apart. [`Law::size_of_draw`] at the one place less that at the other, without cancellation.
+    /// whose exact values are `change` apart. [`NoiseLaw::size_of_draw`] at the one place less that at the other, without cancellation.
     #[expect(
         clippy::cast_precision_loss,
         reason = "the differences are exact in whole numbers, or small beside the rest"

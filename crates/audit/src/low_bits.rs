@@ -6,7 +6,7 @@ use super::tally::ThresholdCounts;
 /// The scale, in grid units, from which on the lowest eight bits are even but for a part of 10^-6.
 const LARGE: f64 = 262_144.0;
 
-/// Counts what [`of`] gives.
+/// Counts what [`low_bits_of`] gives.
 pub(super) fn low_bits_tally() -> ThresholdCounts {
     ThresholdCounts::new((0..u8::MAX).map(|below| f64::from(below) + 0.5).collect())
 }

@@ -90,7 +90,7 @@ impl PromisedGuarantees {
     /// The cost of a change at the declared scale, and the price: the largest epsilon or rho, or the delta at the promised epsilon. `None`
     /// where the price says nothing about one window, or nothing that holds for every pair.
     ///
-    /// `found` is [`Law::norm_in_scales`], of all keys, and `declared` the same of the declared change; the larger one is held against the
+    /// `found` is [`NoiseLaw::norm_in_scales`], of all keys, and `declared` the same of the declared change; the larger one is held against the
     /// price, but for pure noise at a price in rho, whose calibration may know more of the declared change than its norm. Noise of pure differential privacy has that epsilon; its rho is that of
     /// [`bernstream_noise::concentrated`] for Laplace and ball noise, and `epsilon tanh(epsilon / 2)` of any other. Gaussian noise has `distance^2 / 2`
     /// (`[BS16]`), and the delta of `[BW18]`, theorem 8.

@@ -8,7 +8,7 @@ use super::encode::encode_message;
 use super::error::ReplayError;
 use super::log::CapturedLog;
 use super::messages::InputMessage;
-use super::observed::{DrawnWindow, ReplayObservations};
+use super::observed::{DrawnWindow, Evaluation, ReplayObservations};
 use super::rows::public_rows;
 use super::stream::{ReplayedStream, SentMessage};
 use super::subject::AuditSubject;
@@ -16,6 +16,7 @@ use super::watch::{MemorySink, MemoryWitness, SharedNotes};
 use crate::watch;
 use bernstream_ledger as ledger;
 use bernstream_ledger::{Genesis, Ledger};
+use bernstream_noise::NoiseError;
 use bernstream_noise::noise::Generator;
 use bernstream_worker::metrics::{Metrics, MetricsDetail};
 use bernstream_worker::pipeline;
@@ -60,30 +61,68 @@ fn scratch_folder() -> std::io::Result<tempfile::TempDir> {
     }
 }
 
+/// Notes on what a worker draws.
+#[derive(Clone, Debug, Default)]
+struct DrawNotes {
+    evaluations: SharedNotes<Evaluation>,
+    /// For each window how many evaluations there were before it, and the metrics then.
+    windows: SharedNotes<(usize, String)>,
+    /// For each window how many words of randomness it used.
+    words: SharedNotes<u128>,
+}
+
+impl DrawNotes {
+    /// The source of the noise of a worker with these `metrics`: for each window a generator that `seed` determines, noted here.
+    fn replayed_generators(
+        &self,
+        seed: u64,
+        metrics: &Metrics,
+    ) -> impl FnMut() -> Result<Generator, NoiseError> + Send + 'static {
+        let notes = self.clone();
+        let metrics = metrics.clone();
+        let mut window: u64 = 0;
+        move || {
+            let before = (notes.evaluations.len(), steady_metrics(&metrics));
+            notes.windows.push(before);
+            window += 1;
+            let mut key = [0; 32];
+            let numbers = seed.to_be_bytes().into_iter().chain(window.to_be_bytes());
+            key.iter_mut()
+                .zip(numbers)
+                .for_each(|(key, byte)| *key = byte);
+            let words = notes.words.clone();
+            Ok(Generator::replayed(key, move |used| words.push(used)))
+        }
+    }
+
+    /// Takes what was noted of each window.
+    fn take_windows(&self) -> Vec<DrawnWindow> {
+        let drawn = self.windows.take().into_iter().zip(self.words.take());
+        drawn
+            .map(|((evaluations, metrics), words)| DrawnWindow {
+                evaluations,
+                words,
+                metrics,
+            })
+            .collect()
+    }
+}
+
 fn observe_worker(
     subject: &AuditSubject<'_>,
     messages: Vec<SentMessage>,
     seed: u64,
     folder: &Path,
 ) -> Result<ReplayObservations, ReplayError> {
-    let evaluations = SharedNotes::default();
-    let mut plan = watch::watched_plan(subject.plan, &evaluations);
+    let notes = DrawNotes::default();
+    let mut plan = watch::watched_plan(subject.plan, &notes.evaluations);
     plan.rules.end = Some(subject.end_of_replay());
-    let description = subject
-        .plan
-        .releases
-        .first()
-        .map(|release| release.description());
-    let pipeline = description.map_or("", |about| &about.pipeline);
-    let digest = description.map_or("", |about| &about.digests.configuration);
-    let metrics = Metrics::new(MetricsDetail::Safe, pipeline, "audit", digest)?;
+    let metrics = audit_metrics(subject)?;
     let params = ledger::LedgerParams {
         path: folder.join("ledger"),
         keep_published: Duration::from_secs(1),
     };
     let asked = Arc::default();
-    let windows = SharedNotes::default();
-    let words = SharedNotes::default();
     let witness = MemoryWitness::default();
     let published = SharedNotes::default();
     let claims = witness.claims.clone();
@@ -98,24 +137,7 @@ fn observe_worker(
         ledger: new_ledger(subject, &params)?,
         witness: Box::new(witness),
         sink: Box::new(MemorySink(published.clone())),
-        generators: Box::new({
-            let evaluations = evaluations.clone();
-            let windows = windows.clone();
-            let words = words.clone();
-            let metrics = metrics.clone();
-            let mut window: u64 = 0;
-            move || {
-                windows.push((evaluations.len(), steady_metrics(&metrics)));
-                window += 1;
-                let mut key = [0; 32];
-                let numbers = seed.to_be_bytes().into_iter().chain(window.to_be_bytes());
-                key.iter_mut()
-                    .zip(numbers)
-                    .for_each(|(key, byte)| *key = byte);
-                let words: SharedNotes<u128> = words.clone();
-                Ok(Generator::replayed(key, move |used| words.push(used)))
-            }
-        }),
+        generators: Box::new(notes.replayed_generators(seed, &metrics)),
         metrics: metrics.clone(),
         health: &Health::default(),
         stop: StopRequest::default(),
@@ -126,17 +148,10 @@ fn observe_worker(
         Err(pipeline::PipelineError::Source(error)) => Some(error.to_string()),
         Err(error) => return Err(error.into()),
     };
-    let drawn = windows.take().into_iter().zip(words.take());
     let asked = std::mem::take(&mut *asked.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(ReplayObservations {
-        windows: drawn
-            .map(|((evaluations, metrics), words)| DrawnWindow {
-                evaluations,
-                words,
-                metrics,
-            })
-            .collect(),
-        evaluations: evaluations.take(),
+        windows: notes.take_windows(),
+        evaluations: notes.evaluations.take(),
         published: published.take(),
         metrics: steady_metrics(&metrics),
         log: Vec::new(),
@@ -148,6 +163,23 @@ fn observe_worker(
             .map(|claim| (claim.head.sequence, claim.last_block_end)),
         stopped,
     })
+}
+
+/// The metrics of a worker that replays a stream of `subject`.
+fn audit_metrics(subject: &AuditSubject<'_>) -> Result<Metrics, ReplayError> {
+    let description = subject
+        .plan
+        .releases
+        .first()
+        .map(|release| release.description());
+    let pipeline = description.map_or("", |about| &about.pipeline);
+    let digest = description.map_or("", |about| &about.digests.configuration);
+    Ok(Metrics::new(
+        MetricsDetail::Safe,
+        pipeline,
+        "audit",
+        digest,
+    )?)
 }
 
 /// The metrics without how many messages have left so far: how many windows wait for one claim is a matter of time.

@@ -5,7 +5,7 @@
 //! tested: no point of it may be better for the attacker than the promise allows, and it must be the curve of the
 //! declared noise for the change that was found, neither better nor worse.
 //!
-//! Every run is a whole window: its records are absorbed and it closes, then [`Plan::release_window`], as in the worker. Only the
+//! Every run is a whole window: its records are absorbed and it closes, then [`ReleasePlan::release_window`], as in the worker. Only the
 //! disk is missing: nothing is sealed, paid or published.
 
 use std::time::{Duration, Instant};

@@ -76,7 +76,7 @@ pub(crate) fn canonical_json(settings: &WorkerSettings) -> String {
     normalised.to_string()
 }
 
-/// The input that a ledger is bound to; [`declared`] adds the form of its records.
+/// The input that a ledger is bound to; [`add_declared_types`] adds the form of its records.
 fn ledger_input(input: &InputParams) -> Value {
     match input {
         InputParams::Kafka(kafka) => json!({
@@ -177,7 +177,7 @@ fn add_record_schemas(columns: &Columns, form: &RecordForm, normalised: &mut Val
     }
 }
 
-/// The part of one release that [`choice`] reads.
+/// The part of one release that [`recorded_choice`] reads.
 pub(crate) fn chosen_keys(settings: &WorkerSettings, one: &ReleaseSettings) -> Value {
     let Value::Object(mut about) = release_text(settings, one) else {
         return Value::Null;

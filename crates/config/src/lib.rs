@@ -1,4 +1,4 @@
-//! The configuration: the file as written ([`file`](mod@file)) becomes the settings as used ([`Settings`]), which cannot be wrong.
+//! The configuration: the file as written ([`file`](mod@file)) becomes the settings as used ([`WorkerSettings`]), which cannot be wrong.
 //!
 //! In layers, each of which imports only those before it:
 //!
@@ -115,11 +115,11 @@ impl WorkerSettings {
         }
     }
 
-    /// Reads the file at `path` with these [`choices`](Settings::auto_choices) of `"auto"`.
+    /// Reads the file at `path` with these [`choices`](WorkerSettings::auto_choices) of `"auto"`.
     ///
     /// # Errors
     ///
-    /// Those of [`Settings::load`]. Choices that the file does not allow are none.
+    /// Those of [`WorkerSettings::load`]. Choices that the file does not allow are none.
     pub fn load_choosing(path: &Path, choices: &str) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = read_text(path)?;

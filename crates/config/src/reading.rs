@@ -32,7 +32,7 @@ impl WorkerSettings {
         self.reading_digest_of(&self.release_inputs())
     }
 
-    /// [`Settings::reading_digest`], if windows kept what `forms` say.
+    /// [`WorkerSettings::reading_digest`], if windows kept what `forms` say.
     pub fn reading_digest_of(&self, forms: &[ReleaseInput]) -> String {
         Digest::of_bytes(self.reading_text(forms).as_bytes()).to_string()
     }
@@ -58,7 +58,7 @@ impl WorkerSettings {
         about.to_string()
     }
 
-    /// The choices that were left to `"auto"`, and what is in use for them: [`Recorded`](super::recorded::Recorded) reads it, as it reads what a ledger
+    /// The choices that were left to `"auto"`, and what is in use for them: [`RecordedSettings`](super::recorded::RecordedSettings) reads it, as it reads what a ledger
     /// has recorded.
     pub fn auto_choices(&self) -> String {
         let mut chosen = Map::new();

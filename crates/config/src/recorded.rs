@@ -10,7 +10,7 @@ use crate::{canonical, diff, schemas};
 use bernstream_synopsis::calibrate::Rho;
 use bernstream_synopsis::description::ImpliedPrivacy;
 
-/// The newest settings of a ledger, as recorded ([`canonical::recorded`]).
+/// The newest settings of a ledger, as recorded ([`canonical::recorded_text`]).
 #[derive(Clone, Debug)]
 pub struct RecordedSettings {
     pub settings: String,

@@ -71,7 +71,7 @@ impl LatticeDensity {
     ///
     /// # Errors
     ///
-    /// As [`Density::new`], for any of the bandwidths.
+    /// As [`LatticeDensity::new`], for any of the bandwidths.
     pub fn family_on_one_grid(
         bandwidths: &[Vec<f64>],
         degree: u32,
@@ -151,7 +151,7 @@ impl LatticeDensity {
 
     /// Lattice values of the intensity, exact: whatever the order of the deposits, these integers. Sums saturate.
     ///
-    /// `histogram` must be one on [`Density::nodes`].
+    /// `histogram` must be one on [`LatticeDensity::nodes`].
     pub fn exact_intensity(&self, histogram: &Histogram) -> Exact {
         let mut values: Vec<i128> = histogram
             .cells

@@ -7,7 +7,7 @@
 //!
 //! Values are clipped to a public range before they are compared or released, so no record, likely or not, changes one by
 //! more than the range is wide. Clipping brings no two values further apart, so a bound that is proved for the target still
-//! holds as well; the noise is only not made for it ([`Clipped::worst_change`]).
+//! holds as well; the noise is only not made for it ([`ClippedTarget::worst_change`]).
 
 use std::sync::Arc;
 

@@ -38,8 +38,9 @@ impl LostClientWatch {
         self.has_heard = true;
     }
 
-    /// Returns whether `client` is lost. To be asked where nothing has come from it; during an outage this takes up to twenty seconds.
-    pub fn is_lost(
+    /// Asks brokers from time to time, and returns whether `client` is lost. To be called where nothing has come from it; during an outage
+    /// this takes up to twenty seconds.
+    pub fn check_lost(
         &mut self,
         broker: &Broker,
         client: &BaseConsumer<ErrorContext>,
@@ -92,7 +93,7 @@ mod tests {
         let mut watch = LostClientWatch::start();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(45) {
-            if watch.is_lost(&Broker::mock_cluster(others), client, "input") {
+            if watch.check_lost(&Broker::mock_cluster(others), client, "input") {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(100));

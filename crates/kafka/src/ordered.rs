@@ -446,7 +446,7 @@ pub fn check_topic(params: &OrderedTopicParams, topic: &TopicMetadata) -> Result
     })
 }
 
-/// Checks what [`check`] does, one condition after the other, for whoever looks before anything runs.
+/// Checks what [`check_topic`] does, one condition after the other, for whoever looks before anything runs.
 pub fn topic_checks(params: &OrderedTopicParams, topic: &TopicMetadata) -> Vec<TopicCheck> {
     let name = &params.topic;
     let partitions = topic.partitions.len();

@@ -58,13 +58,10 @@ pub(crate) fn describe_partitions<C: rdkafka::ClientContext>(
     let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     // SAFETY. `client` is borrowed for the whole call, so its handle is alive. `name` outlives `names`, and librdkafka
     // copies it. The queue, the collection, the options and the event are made here, freed here, once each, on the one
-    // path through this block, and never shared. `rd_kafka_queue_poll` gives null (handled) or an event that we own.
-    // `rd_kafka_event_DescribeTopics_result` gives null (handled) for any other kind of event. Results and strings
-    // belong to the event: they are read, and copied, before it is freed. `found` has `count` valid elements, of which
-    // the first is read only if there is one; a description's id and error pointers are valid as long as it is, and a
-    // null error is handled. Of its partitions only the number is read. Its operations are `count` C enums, which are read as integers, for a
-    // newer broker may list one that has no name here; of none the pointer is not used. That of an option that is not set is null. An event that comes after the poll gave up is freed with the queue.
-    unsafe {
+    // path through this block, and never shared. `rd_kafka_queue_poll` gives null (handled by `read_event` and below) or an event that
+    // we own, which `read_event` reads before it is freed. That of an option that is not set is null. An event that comes after
+    // the poll gave up is freed with the queue.
+    let answer = unsafe {
         let handle = client.native_ptr();
         let queue = c::rd_kafka_queue_new(handle);
         let mut names = [name.as_ptr()];
@@ -81,56 +78,86 @@ pub(crate) fn describe_partitions<C: rdkafka::ClientContext>(
         c::rd_kafka_DescribeTopics(handle, topics, options, queue);
         // Longer than the timeout of the request, so that its own error arrives first.
         let event = c::rd_kafka_queue_poll(queue, timeout.saturating_add(1000));
-        let answer = if event.is_null() {
-            Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__TIMED_OUT)
-        } else if c::rd_kafka_event_error(event)
-            != c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR
-        {
-            Err(c::rd_kafka_event_error(event))
-        } else {
-            let result = c::rd_kafka_event_DescribeTopics_result(event);
-            let mut count = 0;
-            let found = if result.is_null() {
-                std::ptr::null_mut()
-            } else {
-                c::rd_kafka_DescribeTopics_result_topics(result, &mut count)
-            };
-            if found.is_null() || count == 0 {
-                Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
-            } else {
-                let error = c::rd_kafka_TopicDescription_error(*found);
-                if error.is_null() {
-                    let uuid = c::rd_kafka_TopicDescription_topic_id(*found);
-                    let high = c::rd_kafka_Uuid_most_significant_bits(uuid);
-                    let low = c::rd_kafka_Uuid_least_significant_bits(uuid);
-                    let mut partitions = 0;
-                    c::rd_kafka_TopicDescription_partitions(*found, &mut partitions);
-                    let mut allowed = 0;
-                    let operations =
-                        c::rd_kafka_TopicDescription_authorized_operations(*found, &mut allowed);
-                    let rights = match operations.is_null() {
-                        true => TopicRight::from_operations(&[]),
-                        false => TopicRight::from_operations(std::slice::from_raw_parts(
-                            operations.cast::<u32>(),
-                            allowed,
-                        )),
-                    };
-                    Ok(TopicDescription {
-                        id: format!("{high:016x}{low:016x}"),
-                        partitions,
-                        rights,
-                    })
-                } else {
-                    Err(c::rd_kafka_error_code(error))
-                }
-            }
-        };
+        let answer = read_event(event);
         if !event.is_null() {
             c::rd_kafka_event_destroy(event);
         }
         c::rd_kafka_AdminOptions_destroy(options);
         c::rd_kafka_TopicCollection_destroy(topics);
         c::rd_kafka_queue_destroy(queue);
-        answer.map_err(|code| broker.error_about(topic, &KafkaError::AdminOp(code.into())))
+        answer
+    };
+    answer.map_err(|code| broker.error_about(topic, &KafkaError::AdminOp(code.into())))
+}
+
+/// Reads the answer to a DescribeTopics request for one topic.
+///
+/// # Safety
+///
+/// `event` is null, if no answer has come, or an event that is alive and not shared.
+#[allow(unsafe_code)]
+unsafe fn read_event(
+    event: *mut c::rd_kafka_event_t,
+) -> Result<TopicDescription, c::rd_kafka_resp_err_t> {
+    if event.is_null() {
+        return Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__TIMED_OUT);
+    }
+    // SAFETY. The event is alive. `rd_kafka_event_DescribeTopics_result` gives null (handled) for any other kind of event. The
+    // result belongs to the event. `found` has `count` valid elements, of which the first is read only if there is one.
+    unsafe {
+        let error = c::rd_kafka_event_error(event);
+        if error != c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR {
+            return Err(error);
+        }
+        let result = c::rd_kafka_event_DescribeTopics_result(event);
+        let mut count = 0;
+        let found = if result.is_null() {
+            std::ptr::null_mut()
+        } else {
+            c::rd_kafka_DescribeTopics_result_topics(result, &mut count)
+        };
+        if found.is_null() || count == 0 {
+            return Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+        }
+        read_description(*found)
+    }
+}
+
+/// Copies what is needed of a description of librdkafka.
+///
+/// # Safety
+///
+/// `found` is a description whose event is alive.
+#[allow(unsafe_code)]
+unsafe fn read_description(
+    found: *const c::rd_kafka_TopicDescription_t,
+) -> Result<TopicDescription, c::rd_kafka_resp_err_t> {
+    // SAFETY. The description's id and error pointers are valid as long as its event is, and a null error is handled. Of its
+    // partitions only the number is read. Its operations are `allowed` C enums, which are read as integers, for a newer broker may
+    // list one that has no name here; of none the pointer is not used.
+    unsafe {
+        let error = c::rd_kafka_TopicDescription_error(found);
+        if !error.is_null() {
+            return Err(c::rd_kafka_error_code(error));
+        }
+        let uuid = c::rd_kafka_TopicDescription_topic_id(found);
+        let high = c::rd_kafka_Uuid_most_significant_bits(uuid);
+        let low = c::rd_kafka_Uuid_least_significant_bits(uuid);
+        let mut partitions = 0;
+        c::rd_kafka_TopicDescription_partitions(found, &mut partitions);
+        let mut allowed = 0;
+        let operations = c::rd_kafka_TopicDescription_authorized_operations(found, &mut allowed);
+        let rights = match operations.is_null() {
+            true => TopicRight::from_operations(&[]),
+            false => TopicRight::from_operations(std::slice::from_raw_parts(
+                operations.cast::<u32>(),
+                allowed,
+            )),
+        };
+        Ok(TopicDescription {
+            id: format!("{high:016x}{low:016x}"),
+            partitions,
+            rights,
+        })
     }
 }

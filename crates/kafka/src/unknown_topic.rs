@@ -16,8 +16,8 @@ pub struct UnknownTopic {
 }
 
 impl UnknownTopic {
-    /// Notes that brokers did not know the topic at `now`; whether it may come back.
-    pub fn may_return(&mut self, now: Instant) -> bool {
+    /// Notes that brokers did not know the topic at `now`. Returns whether it may come back.
+    pub fn note_unknown(&mut self, now: Instant) -> bool {
         if let Some(latest) = self.latest.replace(now) {
             let gap = now.saturating_duration_since(latest);
             if gap < LONGEST_GAP {
@@ -28,7 +28,7 @@ impl UnknownTopic {
     }
 
     /// Notes that brokers know the topic.
-    pub fn is_known(&mut self) {
+    pub fn note_known(&mut self) {
         *self = UnknownTopic::default();
     }
 }
@@ -41,11 +41,11 @@ mod tests {
     fn a_topic_that_is_not_known_again_soon_is_gone() {
         let start = Instant::now();
         let mut unknown = UnknownTopic::default();
-        let mut may_return = |second| unknown.may_return(start + Duration::from_secs(second));
+        let mut may_return = |second| unknown.note_unknown(start + Duration::from_secs(second));
         assert!(may_return(0) && may_return(15) && may_return(29));
         assert!(may_return(60) && may_return(60), "an outage in between");
         assert!(!may_return(61), "thirty seconds in all");
-        unknown.is_known();
-        assert!(unknown.may_return(start + Duration::from_secs(62)));
+        unknown.note_known();
+        assert!(unknown.note_unknown(start + Duration::from_secs(62)));
     }
 }

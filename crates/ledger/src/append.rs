@@ -32,7 +32,7 @@ pub struct ClosingWindow {
     /// One message for each release and key: what was read from somewhere, or made by hand, is no such message.
     ///
     /// ```compile_fail,E0308
-    /// # fn unsealed(found: bernstream_synopsis::Encoded, closing: &mut bernstream_ledger::Closing) {
+    /// # fn unsealed(found: bernstream_synopsis::Encoded, closing: &mut bernstream_ledger::ClosingWindow) {
     /// closing.sealed = vec![found];
     /// # }
     /// ```
@@ -49,8 +49,8 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if it does not: a fault of the caller, and nothing has changed; nor has it after [`Error::Locked`] and
-    /// [`Error::Randomness`]. After any other error the ledger accepts no more writes.
+    /// [`LedgerError::Refused`] if it does not: a fault of the caller, and nothing has changed; nor has it after [`LedgerError::Locked`] and
+    /// [`LedgerError::Randomness`]. After any other error the ledger accepts no more writes.
     pub fn pay_window(&mut self, closing: ClosingWindow) -> Result<(), LedgerError> {
         let ClosingWindow {
             window,
@@ -90,7 +90,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As for [`pay`](Self::pay).
+    /// As for [`pay_window`](Self::pay_window).
     pub fn withhold_window(&mut self, window: Span, ends: Positions) -> Result<(), LedgerError> {
         self.append_row(
             &LedgerRow::Window(ClosedWindow {
@@ -109,7 +109,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As for [`pay`](Self::pay).
+    /// As for [`pay_window`](Self::pay_window).
     pub fn record_settings(&mut self, configuration: Configuration) -> Result<(), LedgerError> {
         self.append_row(&LedgerRow::Configuration(configuration), &[], &[])
     }
@@ -118,7 +118,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As for [`pay`](Self::pay); [`Error::Refused`] if such a block was charged already.
+    /// As for [`pay_window`](Self::pay_window); [`LedgerError::Refused`] if such a block was charged already.
     pub fn end_share(&mut self, until: Timestamp) -> Result<(), LedgerError> {
         let account = &self.state.account;
         let settings = account.settings.clone();
@@ -191,7 +191,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`] without the lock, [`Error::Replaced`] if the stored head differs. After any error of the database the ledger
+    /// [`LedgerError::Locked`] without the lock, [`LedgerError::Replaced`] if the stored head differs. After any error of the database the ledger
     /// accepts no more writes.
     pub(super) fn write_transaction(
         &mut self,

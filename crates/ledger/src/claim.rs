@@ -13,7 +13,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::ForeignWitness`] and [`Error::ForeignHead`]: permanently, this ledger may not publish.
+    /// [`LedgerError::ForeignWitness`] and [`LedgerError::ForeignHead`]: permanently, this ledger may not publish.
     pub fn check_accepted(
         &self,
         identity: &str,
@@ -57,16 +57,15 @@ impl Ledger {
         })
     }
 
-    /// Until when to leave the next claim to others, or to wait for its moment; now or before, if it may be made. `accepted` is the newest
-    /// accepted claim.
+    /// Schedules the next claim. Returns its earliest time: not after `now` if it may be made. `accepted` is the newest accepted claim.
     ///
-    /// Without a [standby](super::Standby) it is left to the instance that made that for some seconds: if that is the original and this a
+    /// Without a [standby](super::StandbyRule) it is left to the instance that made that for some seconds: if that is the original and this a
     /// copy, the original wins. An instance that goes on alone loses these seconds, once.
     ///
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn claims_at(
+    pub fn schedule_claim(
         &mut self,
         accepted: Option<&WitnessClaim>,
         now: Timestamp,
@@ -77,7 +76,10 @@ impl Ledger {
             return Ok(self
                 .turn
                 .as_mut()
-                .map_or(now, |turn| turn.claims_at(head, first, now)));
+                .map_or(now, |turn| turn.schedule_claim(head, first, now)));
+        }
+        if let Some(claim) = accepted {
+            self.note_first_claim(claim);
         }
         let other = accepted.filter(|claim| !self.is_ours(claim));
         let Some(claim) = other else {
@@ -94,7 +96,7 @@ impl Ledger {
         Ok(waiting.since.plus(PRECEDENCE))
     }
 
-    /// Its rows are about to be claimed.
+    /// Notes that its rows are about to be claimed.
     pub fn note_claim(&mut self, now: Timestamp) {
         let head = self.state.head;
         if let Some(turn) = &mut self.turn {
@@ -107,7 +109,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Replaced`] if the file was changed since it was opened, or if it cannot be read; [`Error::Log`] if the log does not
+    /// [`LedgerError::Replaced`] if the file was changed since it was opened, or if it cannot be read; [`LedgerError::Log`] if the log does not
     /// hold the rows.
     pub fn make_claim(
         &mut self,

@@ -55,7 +55,7 @@ impl LedgerEntry {
     ///
     /// # Errors
     ///
-    /// [`Error::Randomness`], or [`Error::Refused`] if the row could not be read again.
+    /// [`LedgerError::Randomness`], or [`LedgerError::Refused`] if the row could not be read again.
     pub fn new(
         before: Option<Link>,
         sequence: u64,
@@ -281,7 +281,7 @@ impl LedgerEntry {
         )
     }
 
-    /// Reads a [`secret_line`](Self::secret_line); whether it is genuine is what [`follows`](Self::follows) says.
+    /// Reads a [`secret_line`](Self::secret_line); whether it is genuine is what [`is_successor_of`](Self::is_successor_of) says.
     pub fn parse(line: &str) -> Option<Self> {
         let (about, row) = line.split_once(ROW)?;
         let row = row.strip_suffix('}')?.to_owned();

@@ -118,7 +118,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::TwoBranches`] if they do, or if the ledger cannot be read.
+    /// [`LedgerError::TwoBranches`] if they do, or if the ledger cannot be read.
     pub fn check_gives_way(
         &self,
         log: &LedgerLog,
@@ -145,7 +145,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::LostClaims`] if the log does not have them either, [`Error::TwoBranches`] if they are not rows of one ledger.
+    /// [`LedgerError::LostClaims`] if the log does not have them either, [`LedgerError::TwoBranches`] if they are not rows of one ledger.
     pub fn row_to_take(
         &self,
         log: &mut LedgerLog,

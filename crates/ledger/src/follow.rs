@@ -65,7 +65,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As for [`reconfigure`](Self::reconfigure).
+    /// As for [`record_settings`](Self::record_settings).
     pub fn record_postponed_settings(&mut self) -> Result<Option<Timestamp>, LedgerError> {
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_postponed) else {
             return Ok(None);
@@ -89,19 +89,20 @@ impl Ledger {
         turn.map(|turn| turn.draws_from(self.state.account.next_window, publish_at))
     }
 
-    /// Returns true if this worker, which has read the next window, may draw it now: then its draw has begun. The window is due on the output at
-    /// `publish_at`.
+    /// Begins the draw of the next window, which this worker has read and which is due on the output at `publish_at`, if it may draw it now.
+    /// Returns true if it may.
     ///
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn may_draw(&mut self, publish_at: Timestamp, now: Timestamp) -> Result<bool, LedgerError> {
+    pub fn try_begin_draw(&mut self, publish_at: Timestamp, now: Timestamp) -> Result<bool, LedgerError> {
         let head = self.state.head;
         let first = self.first_unaccepted()?;
         let start = self.state.account.next_window;
         let Some(turn) = &mut self.turn else {
             return Ok(true);
         };
+        turn.note_read_window(start, now);
         let may_draw = turn.may_draw(start, publish_at, head, first, now);
         if may_draw {
             turn.begin_draw(now);
@@ -133,18 +134,20 @@ impl Ledger {
     }
 
     /// Appends the rows that others have claimed up to `accepted`, the newest accepted claim of the witness `identity`, and learns what they have
-    /// published. Returns true if there was anything. What cannot be appended is left to [`recognise`](Self::recognise).
+    /// published. Returns true if there was anything. What cannot be appended is left to [`check_accepted`](Self::check_accepted).
     ///
     /// # Errors
     ///
-    /// If the log cannot be read or lacks a row for now, [`Error::OtherSettings`], or if a row is damaged.
+    /// If the log cannot be read or lacks a row for now, [`LedgerError::OtherSettings`], or if a row is damaged.
     pub fn follow_accepted(
         &mut self,
         identity: &str,
         accepted: Option<&WitnessClaim>,
         now: Timestamp,
     ) -> Result<bool, LedgerError> {
-        // The first one that is seen says whether this process goes on in the stead of another one.
+        if let Some(claim) = accepted {
+            self.note_first_claim(claim);
+        }
         let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
         if self.turn.is_none() || identity != self.state.genesis.witness {
             return Ok(false);
@@ -232,7 +235,7 @@ impl Ledger {
     }
 
     /// Returns true if this worker made the newest accepted claim, or the process in whose stead it goes on, or nobody in particular.
-    pub(super) fn is_ours(&mut self, claim: &WitnessClaim) -> bool {
+    pub(super) fn is_ours(&self, claim: &WitnessClaim) -> bool {
         // A new ledger takes the place of another one, and leaves it nothing.
         if self.state.genesis.previous == Some(claim.head) {
             return true;
@@ -241,13 +244,25 @@ impl Ledger {
             return true;
         };
         self.maker
-            .as_mut()
+            .as_ref()
             .is_some_and(|own| own.is_own(claim.head, maker))
+    }
+
+    /// Notes the newest accepted claim that this process sees first: it says whether this process goes on in the stead of another one.
+    pub(super) fn note_first_claim(&mut self, claim: &WitnessClaim) {
+        if self.state.genesis.previous != Some(claim.head)
+            && let (Some(own), Some(maker)) = (&mut self.maker, claim.maker)
+        {
+            own.note_first_claim(claim.head, maker);
+        }
     }
 
     /// Notes that the newest accepted claim is `accepted`, which this ledger has.
     fn note_accepted(&mut self, accepted: Option<&WitnessClaim>, now: Timestamp) {
         let head = accepted.map(|claim| claim.head);
+        if let Some(claim) = accepted {
+            self.note_first_claim(claim);
+        }
         let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
         let handed_over = match (&head, &self.log) {
             (Some(head), Some(log)) => log.handed_over(head),

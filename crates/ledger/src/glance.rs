@@ -33,7 +33,7 @@ impl LedgerSummary {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    /// [`LedgerError::Missing`], [`LedgerError::Older`] or [`LedgerError::Newer`], or if the ledger is damaged or cannot be read.
     pub fn read_from(params: &LedgerParams) -> Result<Self, LedgerError> {
         let connection = Ledger::connect_read_only(params)?;
         let file = store::file_in(&params.path);

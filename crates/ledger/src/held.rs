@@ -33,7 +33,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As [`hold`](Self::hold).
+    /// As [`fill_log`](Self::fill_log).
     pub(super) fn watch_log(&mut self) -> Result<(), LedgerError> {
         if self.log.as_ref().is_some_and(LedgerLog::is_unwatched) {
             self.fill_log()
@@ -47,7 +47,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As [`hold`](Self::hold).
+    /// As [`fill_log`](Self::fill_log).
     pub fn hand_over(&self, log: &mut LedgerLog, accepted: &Head) -> Result<(), LedgerError> {
         log.read()?;
         if log.can_build(accepted) {

@@ -165,13 +165,20 @@ impl ClaimMaker {
         self.own
     }
 
-    /// Returns true if the newest accepted claim, made by `maker`, is its own, or that of the process in whose stead it goes on.
-    pub fn is_own(&mut self, claim: Head, maker: Instance) -> bool {
-        let first = *self.first.get_or_insert_with(|| FirstClaim {
+    /// Notes the newest accepted claim, made by `maker`, if it is the first one that this process sees.
+    pub fn note_first_claim(&mut self, claim: Head, maker: Instance) {
+        self.first.get_or_insert_with(|| FirstClaim {
             head: claim,
             maker: self.before.contains(&maker).then_some(maker),
         });
-        maker == self.own || (first.head == claim && first.maker == Some(maker))
+    }
+
+    /// Returns true if the newest accepted claim, made by `maker`, is its own, or that of the process in whose stead it goes on.
+    pub fn is_own(&self, claim: Head, maker: Instance) -> bool {
+        let goes_on = self
+            .first
+            .is_some_and(|first| first.head == claim && first.maker == Some(maker));
+        maker == self.own || goes_on
     }
 
     /// Keeps its name beside the ledger in `folder`, before it claims.

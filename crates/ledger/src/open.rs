@@ -75,7 +75,7 @@ pub fn ledger_exists(params: &LedgerParams) -> Result<bool, LedgerError> {
 ///
 /// # Errors
 ///
-/// [`Error::Randomness`] if the operating system provides no randomness.
+/// [`LedgerError::Randomness`] if the operating system provides no randomness.
 pub fn new_id() -> Result<String, LedgerError> {
     let bytes = random_bytes().ok_or(LedgerError::Randomness)?;
     Ok(Digest::from(bytes).to_string().chars().take(32).collect())
@@ -95,7 +95,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`], or if the folder cannot be created or written.
+    /// [`LedgerError::Locked`], or if the folder cannot be created or written.
     pub fn prepare(params: &LedgerParams) -> Result<(), LedgerError> {
         store::make_folder(&params.path)?;
         store::lock_folder(&params.path).map(drop)
@@ -105,7 +105,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] or [`Error::Locked`], or if the folder cannot be written.
+    /// [`LedgerError::Exists`] or [`LedgerError::Locked`], or if the folder cannot be written.
     pub fn create(params: &LedgerParams, genesis: Genesis) -> Result<Ledger, LedgerError> {
         store::make_folder(&params.path)?;
         let lock = store::lock_folder(&params.path)?;
@@ -126,7 +126,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::Locked`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    /// [`LedgerError::Missing`], [`LedgerError::Locked`], [`LedgerError::Older`] or [`LedgerError::Newer`], or if the ledger is damaged or cannot be read.
     pub fn open(params: &LedgerParams) -> Result<Ledger, LedgerError> {
         if !ledger_exists(params)? {
             return Err(LedgerError::Missing {
@@ -141,7 +141,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    /// [`LedgerError::Missing`], [`LedgerError::Older`] or [`LedgerError::Newer`], or if the ledger is damaged or cannot be read.
     pub fn newest_settings(params: &LedgerParams) -> Result<String, LedgerError> {
         let connection = Ledger::connect_read_only(params)?;
         let file = store::file_in(&params.path);
@@ -167,7 +167,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], or if the ledger is damaged or cannot be read.
+    /// [`LedgerError::Missing`], or if the ledger is damaged or cannot be read.
     pub fn pending_write(params: &LedgerParams) -> Result<Option<PendingWrite>, LedgerError> {
         if !ledger_exists(params)? {
             return Err(LedgerError::Missing {
@@ -219,7 +219,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`], and [`Error::Replaced`] if the file was changed since it was opened.
+    /// [`LedgerError::Damaged`], and [`LedgerError::Replaced`] if the file was changed since it was opened.
     pub fn verify_all(&mut self) -> Result<(), LedgerError> {
         self.check_usable()?;
         let state = verify::verify_all_rows(&self.connection, &self.file, &mut |_, _| {})?;
@@ -394,7 +394,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Broken`] if one has.
+    /// [`LedgerError::Broken`] if one has.
     pub(super) fn check_usable(&self) -> Result<(), LedgerError> {
         if self.is_broken {
             Err(LedgerError::Broken {

@@ -205,7 +205,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As for [`deliverable`](Self::deliverable).
+    /// As for [`due_messages`](Self::due_messages).
     pub fn next_due(&self, accepted: &Head) -> Result<Option<Timestamp>, LedgerError> {
         let mut next = None;
         self.each_message(UNPUBLISHED, accepted, None, |paid| {
@@ -221,7 +221,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As for [`deliverable`](Self::deliverable).
+    /// As for [`due_messages`](Self::due_messages).
     pub fn kept_messages(
         &self,
         accepted: &Head,
@@ -317,7 +317,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] if they differ, or if the ledger cannot be read.
+    /// [`LedgerError::Damaged`] if they differ, or if the ledger cannot be read.
     fn check_paid(&self, message: OutboxMessage) -> Result<Paid, LedgerError> {
         let sequence = message.sequence;
         let place = message.place;

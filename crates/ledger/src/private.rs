@@ -70,7 +70,7 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes all access from others. Only the owner can, and whoever else cannot is warned by [`warning`].
+/// Takes all access from others. Only the owner can, and whoever else cannot is warned by [`access_warning`].
 fn close_folder(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         close_to_others(&entry.path());

@@ -210,7 +210,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] if it is missing, or not the one that the newest row with a state of this slot wrote.
+    /// [`LedgerError::Damaged`] if it is missing, or not the one that the newest row with a state of this slot wrote.
     pub fn noise_state(&self, slot: &str) -> Result<Option<Vec<u8>>, LedgerError> {
         self.check_usable()?;
         states::read_state(&self.connection, &self.file, &self.state.account, slot)

@@ -1,6 +1,6 @@
 //! Replaying a ledger: everything that is acted on is verified first.
 //!
-//! There are two ways. [`newest`] is for a worker, and takes no longer for a million rows than for a thousand: it starts from
+//! There are two ways. [`replay_newest`] is for a worker, and takes no longer for a million rows than for a thousand: it starts from
 //! the newest valid checkpoint before the first unpublished message. It verifies all later rows, by the rules of an appended
 //! row, with their messages; the blocks in `spent` that can still be charged; and every state of noise. `verify` verifies
 //! everything from the first row. So damage in an old row always stops `ledger verify`, and a worker only if it bears on what

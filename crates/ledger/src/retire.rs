@@ -41,7 +41,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Archiving`] if another process does, or if the ledger is damaged, or cannot be read or written. Nothing is lost
+    /// [`LedgerError::Archiving`] if another process does, or if the ledger is damaged, or cannot be read or written. Nothing is lost
     /// at any point, and the next call goes on.
     pub fn archive_rows(
         &self,
@@ -91,7 +91,7 @@ impl Ledger {
 ///
 /// # Errors
 ///
-/// [`Error::Archiving`] if another process archives its rows.
+/// [`LedgerError::Archiving`] if another process archives its rows.
 fn lock_archives(ledger: &Path) -> Result<File, LedgerError> {
     let path = ledger.with_file_name("archive.lock");
     let open = private::private_options()

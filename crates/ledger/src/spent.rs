@@ -33,7 +33,7 @@ pub(super) struct StoredBlock {
 ///
 /// # Errors
 ///
-/// [`Error::Damaged`] if they differ.
+/// [`LedgerError::Damaged`] if they differ.
 pub(super) fn same_as_spent(
     file: &Path,
     mut stored: Vec<StoredBlock>,

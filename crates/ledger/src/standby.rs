@@ -3,10 +3,10 @@
 //! Safety is the fold of the witness, and nothing here: whatever a worker believes, one draw of a window is accepted. What is here
 //! keeps workers out of each other's way, and keeps the length of a draw from deciding which of two draws that is:
 //!
-//! - Whoever made the newest accepted claim acts: it draws at once, and claims at once for as long as half of [`Standby::patience`] has not
+//! - Whoever made the newest accepted claim acts: it draws at once, and claims at once for as long as half of [`StandbyRule::patience`] has not
 //!   passed since the window was due to be claimed, or since its last accepted claim.
 //! - Every other worker draws a window when that has been due, it has read it, and nothing was accepted, for the whole of
-//!   [`Standby::patience`]; at once if the one that acted has handed over. While brokers do not answer nobody can claim: after that it waits
+//!   [`StandbyRule::patience`]; at once if the one that acted has handed over. While brokers do not answer nobody can claim: after that it waits
 //!   anew, once for a window. Whoever drew in vain waits twice as long, and so on, until it has seen some claims of others: where a claim takes longer
 //!   than the patience, it would draw every window in vain.
 //! - Every other claim on a draw is made a fixed time after the draw began, or that and some whole patiences.
@@ -28,9 +28,9 @@ use bernstream_synopsis::grid::SpanGrid;
 const JITTER: u64 = 250;
 /// Longest interval at which a worker that follows looks what was accepted.
 const LOOK: Duration = Duration::from_millis(500);
-/// A worker that has drawn in vain so often in a row waits no longer than one that has once less: 16 times as long.
+/// Most draws in vain in a row that count: the wait is doubled for each, up to 16 times.
 const MOST_LOSSES: u32 = 4;
-/// Number of claims of others, while it drew nothing, after which a worker waits half as long again.
+/// Number of claims of others, while it drew nothing, after which the time that a worker waits is halved.
 const CALM: u32 = 8;
 
 /// Times for which workers wait for each other.
@@ -202,7 +202,7 @@ impl Leadership {
         now: Timestamp,
     ) {
         if head.is_some() && self.seen.is_some_and(|seen| Some(seen.head) != head) {
-            self.calms_down(is_ours);
+            self.note_newer_claim(is_ours);
         }
         let before = self.answered.replace(now);
         let was_silent = before.is_some_and(|before| now.since(before) > self.rule.patience / 2);
@@ -228,8 +228,8 @@ impl Leadership {
         });
     }
 
-    /// Notes that a claim was accepted.
-    fn calms_down(&mut self, is_ours: bool) {
+    /// Notes that a claim was accepted after those that it has seen.
+    fn note_newer_claim(&mut self, is_ours: bool) {
         self.calm = if self.began.is_none() {
             self.calm + 1
         } else {
@@ -294,16 +294,8 @@ impl Leadership {
         from.plus(self.jitter)
     }
 
-    /// Returns true if the worker, which has read the next window, from `start` on, may draw it, with the newest row `head`. `first` is when the
-    /// first row that is not accepted is due on the output, if such a row has messages.
-    pub fn may_draw(
-        &mut self,
-        start: Timestamp,
-        publish_at: Timestamp,
-        head: Head,
-        first: Option<Timestamp>,
-        now: Timestamp,
-    ) -> bool {
+    /// Notes that the worker has read the next window, from `start` on.
+    pub fn note_read_window(&mut self, start: Timestamp, now: Timestamp) {
         let known = self
             .waiting
             .filter(|waiting| waiting.start == start && waiting.since <= now);
@@ -312,6 +304,18 @@ impl Leadership {
             since: now,
             is_renewed: false,
         }));
+    }
+
+    /// Returns true if the worker, which has read the next window, from `start` on, may draw it, with the newest row `head`. `first` is when the
+    /// first row that is not accepted is due on the output, if such a row has messages.
+    pub fn may_draw(
+        &self,
+        start: Timestamp,
+        publish_at: Timestamp,
+        head: Head,
+        first: Option<Timestamp>,
+        now: Timestamp,
+    ) -> bool {
         // The first row of a new pipeline is accepted before it draws.
         let Some(seen) = self.seen else { return false };
         let is_accepted = seen.head == head;
@@ -339,9 +343,9 @@ impl Leadership {
         self.is_acting() && now < since.plus(self.rule.patience / 2)
     }
 
-    /// Time at which the worker may claim its rows up to `head`, of which the first with messages is due on the output at `first`; now or before, if
-    /// it may.
-    pub fn claims_at(&mut self, head: Head, first: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    /// Schedules the claim on its rows up to `head`, of which the first with messages is due on the output at `first`. Returns its earliest time;
+    /// not after `now` if it may be made.
+    pub fn schedule_claim(&mut self, head: Head, first: Option<Timestamp>, now: Timestamp) -> Timestamp {
         // What was not drawn may be claimed at any time.
         let Some(first) = first else { return now };
         let began = self.began.filter(|began| *began <= now).unwrap_or(now);

@@ -25,7 +25,7 @@ impl FreshState {
     ///
     /// # Errors
     ///
-    /// [`Error::Randomness`] if the operating system provides no randomness.
+    /// [`LedgerError::Randomness`] if the operating system provides no randomness.
     pub fn new(slot: &str, bytes: Vec<u8>) -> Result<Self, LedgerError> {
         let salt = random_bytes().ok_or(LedgerError::Randomness)?;
         Ok(FreshState {
@@ -96,7 +96,7 @@ pub(super) fn read_states(connection: &Connection) -> rusqlite::Result<Vec<Store
 ///
 /// # Errors
 ///
-/// [`Error::Damaged`] if not.
+/// [`LedgerError::Damaged`] if not.
 pub(super) fn check_states(
     stored: &[StoredState],
     file: &Path,

@@ -53,7 +53,7 @@ const READERS: Duration = Duration::from_secs(60);
 const KEPT: &str = "INSERT INTO kept SELECT sequence FROM rows WHERE NOT EXISTS (SELECT * FROM kept) ORDER BY sequence LIMIT 1";
 
 /// The table that format 4 lacked. Its one row, if it has one, is the row that the rows go on with after the first, the form and the
-/// digest of the row before that, and the account after it ([`Gap`](super::gap::Gap)). Rows of format 5 may say what the account is.
+/// digest of the row before that, and the account after it ([`RowGap`](super::gap::RowGap)). Rows of format 5 may say what the account is.
 pub(super) const TABLE_OF_5: &str = "
     CREATE TABLE gap (sequence INTEGER PRIMARY KEY, form INTEGER NOT NULL, digest BLOB NOT NULL, account TEXT NOT NULL) STRICT;
 ";
@@ -80,7 +80,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), LedgerError> {
 ///
 /// # Errors
 ///
-/// [`Error::Locked`] if another process holds the lock, or if the folder cannot be written.
+/// [`LedgerError::Locked`] if another process holds the lock, or if the folder cannot be written.
 pub(super) fn lock_folder(folder: &Path) -> Result<File, LedgerError> {
     let path = folder.join("lock");
     let open = private::private_options()
@@ -226,7 +226,7 @@ pub(super) fn pruned_to(connection: &Connection) -> rusqlite::Result<i64> {
 ///
 /// # Errors
 ///
-/// [`Error::Older`] or [`Error::Newer`] for another one, or if the ledger is damaged or cannot be read.
+/// [`LedgerError::Older`] or [`LedgerError::Newer`] for another one, or if the ledger is damaged or cannot be read.
 pub(super) fn file_format(connection: &Connection, file: &Path) -> Result<i64, LedgerError> {
     let format = connection.pragma_query_value(None, "user_version", |row| row.get(0));
     match format.map_err(LedgerError::sqlite(file))? {

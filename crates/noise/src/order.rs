@@ -97,7 +97,7 @@ impl OrderRemainder {
         largest
     }
 
-    /// Largest change of a unit to [`Remainder::undone_error`]; `None` for a table that no operator has. Rounding down turns a
+    /// Largest change of a unit to [`OrderRemainder::undone_error`]; `None` for a table that no operator has. Rounding down turns a
     /// difference of at most `d` into one of at most `ceil(d)`.
     pub fn sensitivity(&self, change: &TargetChange) -> Option<u128> {
         let mut norm = 0;

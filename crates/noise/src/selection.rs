@@ -46,7 +46,7 @@ impl PermuteAndFlip {
 ///
 /// A candidate's utility is less the further it is from the exact values where it is furthest (`[HRW13]`,
 /// section 3.2, with the distance of the sup norm). Neighbours whose values differ by at most `S` at each point are at most that
-/// much nearer or further, so one choice is `price`-differentially private with delta 0, as with [`Selection`].
+/// much nearer or further, so one choice is `price`-differentially private with delta 0, as with [`PermuteAndFlip`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCandidates {
     functions: Vec<Vec<i128>>,

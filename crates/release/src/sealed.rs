@@ -11,7 +11,7 @@ use bernstream_synopsis::{Encoded, Synopsis, SynopsisError};
 /// # use bernstream_noise::Noisy;
 /// # use bernstream_release::{Dequantized, Sealed, Target, ValueScaling};
 /// # use bernstream_synopsis::description::Description;
-/// # fn seal(description: Description, target: &dyn Target, noisy: &Noisy) -> Result<(), bernstream_synopsis::Error> {
+/// # fn seal(description: Description, target: &dyn Target, noisy: &Noisy) -> Result<(), bernstream_synopsis::SynopsisError> {
 /// let sealed = Sealed::new(description, Dequantized::from_noisy(noisy, target, ValueScaling::of_target(target)))?;
 /// # Ok(())
 /// # }

@@ -19,7 +19,7 @@ use bernstream_synopsis::shape::Shape;
 ///
 /// ```compile_fail,E0277
 /// use bernstream_synopsis::{Adjacency, Sensitivity, Shape};
-/// use bernstream_release::{Error, Target};
+/// use bernstream_release::{TargetError, Target};
 /// use bernstream_noise::Exact;
 /// use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 ///
@@ -39,10 +39,10 @@ use bernstream_synopsis::shape::Shape;
 ///     fn evaluate(&self, _: &Accumulator) -> Exact {
 ///         Exact::new(vec![])
 ///     }
-///     fn sensitivity(&self, _: Adjacency, _: u32) -> Result<Sensitivity, Error> {
+///     fn sensitivity(&self, _: Adjacency, _: u32) -> Result<Sensitivity, TargetError> {
 ///         Ok(Sensitivity(0))
 ///     }
-///     fn sup_sensitivity(&self, _: Adjacency, _: u32) -> Result<u64, Error> {
+///     fn sup_sensitivity(&self, _: Adjacency, _: u32) -> Result<u64, TargetError> {
 ///         Ok(0)
 ///     }
 ///     fn publish(&self, _: Vec<f64>) -> Vec<f64> {

@@ -15,7 +15,7 @@ pub enum SynopsisReading {
     /// The mean of a Gaussian process, given the noise that is known to be on the values; of cells, the counts are smoothed so, and
     /// read as they were published.
     Posterior,
-    /// [`By::Posterior`] of cells, with no count below 0.
+    /// [`SynopsisReading::Posterior`] of cells, with no count below 0.
     Nonnegative,
 }
 

@@ -130,7 +130,7 @@ pub fn dot_product(a: &[f64], b: &[f64]) -> f64 {
     lanes.iter().sum::<f64>() + sequential_dot(a_rest, b_rest)
 }
 
-/// The inner product, summed from the first entry to the last: [`dot`] rounds differently.
+/// The inner product, summed from the first entry to the last: [`dot_product`] rounds differently.
 pub(crate) fn sequential_dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

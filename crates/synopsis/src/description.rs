@@ -115,7 +115,7 @@ pub struct Panes {
     /// The newest pane.
     pub newest: Span,
     /// Number of synopses of a sum that came before this one. Their noise is not independent: each has that of the panes that it
-    /// shares with others, and `Noise::scale` is such that the deviation of every value is right. Only the newest pane was
+    /// shares with others, and `NoiseDescription::scale` is such that the deviation of every value is right. Only the newest pane was
     /// paid for. Absent where the function was evaluated anew, with noise of its own, and every pane paid again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
@@ -160,7 +160,7 @@ pub enum CalibrationBound {
     Tight,
     /// The bound of the paper, to compare with: the scale is so many times what is needed.
     Paper { times_needed: f64 },
-    /// A bound that was sampled on a public prior; see [`Definition::Random`].
+    /// A bound that was sampled on a public prior; see [`PrivacyDefinition::Random`].
     Sampled,
 }
 

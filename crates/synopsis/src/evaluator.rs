@@ -225,7 +225,7 @@ impl Evaluator {
     }
 
     /// The posterior standard deviation at a point of the domain, of noise and approximation as the prior has it; `None` but
-    /// for [`By::Posterior`].
+    /// for [`SynopsisReading::Posterior`].
     ///
     /// # Errors
     ///

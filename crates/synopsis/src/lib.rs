@@ -5,9 +5,9 @@
 //! any order, forever: that costs no privacy.
 //!
 //! ```
-//! use bernstream_synopsis::{By, Synopsis};
+//! use bernstream_synopsis::{Synopsis, SynopsisReading};
 //!
-//! # fn main() -> Result<(), bernstream_synopsis::Error> {
+//! # fn main() -> Result<(), bernstream_synopsis::SynopsisError> {
 //! # use bernstream_synopsis::band::Band;
 //! # use bernstream_synopsis::description::*;
 //! # let description = serde_json::from_str::<Description>(bernstream_synopsis::EXAMPLE).expect("a description");
@@ -26,7 +26,7 @@
 //! # assert!((density - 1.0 / 210.0).abs() < 1e-12);
 //!
 //! // Smoothed by the known distribution of its noise, with the uncertainty that remains:
-//! let smooth = synopsis.evaluator(By::Posterior)?;
+//! let smooth = synopsis.evaluator(SynopsisReading::Posterior)?;
 //! let (mean, deviation) = (smooth.evaluate(&delay)?, smooth.deviation(&delay)?);
 //! # assert!(mean.is_finite() && deviation.is_some_and(|deviation| deviation > 0.0));
 //! # Ok(())

@@ -44,7 +44,7 @@ impl Synopsis {
     ///
     /// # Errors
     ///
-    /// As [`Synopsis::pointwise_band`] and [`Pointwise::half_width`].
+    /// As [`Synopsis::pointwise_band`] and [`PointwiseBand::half_width`].
     pub fn pointwise_half_width(&self, point: &[f64]) -> Result<f64, SynopsisError> {
         self.pointwise_band(self.description.order)?
             .half_width(point)

@@ -65,7 +65,7 @@ pub struct Metrics {
     newest_schema: IntGaugeVec,
     /// By subject.
     registry_answers: IntGaugeVec,
-    /// Only with [`Detail::Operator`].
+    /// Only with [`MetricsDetail::Operator`].
     pub operator: Option<OperatorMetrics>,
 }
 

@@ -162,7 +162,7 @@ impl PartialMerger<'_> {
 }
 
 impl ReleaseTask<'_> {
-    /// Turns a closed window into a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a
+    /// Turns a closed window into a paid one. After a crash before `pay_window` nothing has left, and the noise is drawn again; after a
     /// crash behind it the same bytes are published.
     fn release_window(&mut self, closed: JoinedWindow) -> Result<(), PipelineError> {
         let started = Instant::now();

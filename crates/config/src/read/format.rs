@@ -99,7 +99,7 @@ pub fn read_format(
     })
 }
 
-/// The form of a column of event times, where the file says it of Arrow or of files; records have it among what is [`Declared`].
+/// The form of a column of event times, where the file says it of Arrow or of files; records have it among what is [`DeclaredTypes`].
 pub fn column_time_format(
     file: &file::ConfigFile,
     form: &Checked<MessageForm>,

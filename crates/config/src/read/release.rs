@@ -43,12 +43,7 @@ pub fn read_release(
     let label = parts.label?;
     let request = parts.request?;
     let reader = parts.reader?;
-    if let Some(label) = &label
-        && columns.contains(&label.get_ref().column)
-    {
-        let what = format!("{} is already an axis", label.get_ref().column);
-        return Err(document.fault(label.span(), what, "the label cannot be an axis"));
-    }
+    check_label_is_no_axis(document, label.as_ref(), &columns)?;
     let grid = match &request.cells {
         Some(keys) => keys.read_grid(document, &axes)?,
         None => GivenGrid::default(),
@@ -65,12 +60,7 @@ pub fn read_release(
         label: label.as_ref(),
         planned: parts.planned,
         counted,
-        law: request
-            .kinds
-            .first()
-            .map_or(NoiseDistribution::DiscreteLaplace, |kind| {
-                kind.noise_distribution()
-            }),
+        law: first_law(&request),
         grid,
         tables,
     };
@@ -134,6 +124,31 @@ pub fn read_release(
         function,
         sampled: parts.sampled,
     })
+}
+
+/// Checks that the label of a release is none of its axes, which are these columns.
+fn check_label_is_no_axis(
+    document: &mut Document<'_>,
+    label: Option<&Spanned<Labelled>>,
+    columns: &[String],
+) -> Checked<()> {
+    match label {
+        Some(label) if columns.contains(&label.get_ref().column) => {
+            let what = format!("{} is already an axis", label.get_ref().column);
+            Err(document.fault(label.span(), what, "the label cannot be an axis"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The law of the first kind of noise that the release may have.
+fn first_law(request: &NoiseRequest) -> NoiseDistribution {
+    request
+        .kinds
+        .first()
+        .map_or(NoiseDistribution::DiscreteLaplace, |kind| {
+            kind.noise_distribution()
+        })
 }
 
 /// The choice that is in use: that of the search, if there was one, with the order that the file gives.

@@ -71,7 +71,7 @@ pub struct WorkerSettings {
 }
 
 impl WorkerSettings {
-    /// SHA-256 of [`Settings::normalised`]: changes with what affects privacy, and with nothing else.
+    /// SHA-256 of [`WorkerSettings::normalised`]: changes with what affects privacy, and with nothing else.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(&self.normalised).into()
     }

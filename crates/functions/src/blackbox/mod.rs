@@ -58,7 +58,7 @@
 //! assert!(target.sensitivity(Adjacency::AddRemove, 1).is_err(), "it was not declared");
 //! # let cannot_be_shown = format!("{exact:?}");
 //! # assert_eq!(cannot_be_shown, "Exact(2 values)");
-//! # Ok::<(), bernstream_release::Error>(())
+//! # Ok::<(), bernstream_release::TargetError>(())
 //! ```
 
 use std::fmt::Debug;

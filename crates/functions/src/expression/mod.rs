@@ -181,7 +181,7 @@ impl RecordSummand {
         }
     }
 
-    /// Whole numbers in their ranges, of a 1-norm of at most [`Summand::norm`] and a 2-norm of at most [`Summand::length`].
+    /// Whole numbers in their ranges, of a 1-norm of at most [`RecordSummand::norm`] and a 2-norm of at most [`RecordSummand::length`].
     fn whole_vector(&self, record: &Record) -> Vec<i64> {
         let natural = self.formula.natural(record);
         let mut vector = Vec::with_capacity(self.points.len());

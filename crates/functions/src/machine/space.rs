@@ -1,5 +1,5 @@
 //! Spaces in which a minimiser is looked for: sums `f = sum_i b_i K(x_i, .)`, by their Gram matrix or by explicit features. What needs few
-//! values of the kernel does without that matrix ([`Pairs`](super::pairs::Pairs)).
+//! values of the kernel does without that matrix ([`RecordPairs`](super::pairs::RecordPairs)).
 
 use std::thread;
 
@@ -16,10 +16,10 @@ pub const ROUNDING: f64 = f64::EPSILON / 2.0;
 
 /// Sums over the records of one window, and what the floats may have lost in them.
 pub trait RecordSpace {
-    /// `f(x_i)` at every record, each off by at most [`Space::error`] times `sum |b_i|`.
+    /// `f(x_i)` at every record, each off by at most [`RecordSpace::error`] times `sum |b_i|`.
     fn scores(&self, b: &[f64]) -> Vec<f64>;
 
-    /// `||f||^2`, off by at most [`Space::error`] times `(sum |b_i|)^2`.
+    /// `||f||^2`, off by at most [`RecordSpace::error`] times `(sum |b_i|)^2`.
     fn square(&self, b: &[f64]) -> f64;
 
     /// Bound that the implementations prove.

@@ -120,7 +120,7 @@ impl CosineMoments {
 
     /// The moments, exact: whatever the order of the deposits, these integers.
     ///
-    /// `histogram` must be one on [`Moments::nodes`].
+    /// `histogram` must be one on [`CosineMoments::nodes`].
     pub fn exact_moments(&self, histogram: &Histogram) -> Exact {
         let mut values: Vec<i128> = histogram
             .cells

@@ -216,7 +216,7 @@ fn sorted_with(common: &[Record], record: Option<Record>) -> Vec<Record> {
     records
 }
 
-/// The statistic of [`sample`] for a sum over records, whose change under add-remove is what one record adds, whatever the others are.
+/// The statistic of [`sample_sensitivity`] for a sum over records, whose change under add-remove is what one record adds, whatever the others are.
 ///
 /// For [`super::expression::Formula::with_clipped_ranges`]: a record is then clipped with probability at most `gamma`, and since no
 /// record adds more, the release is (epsilon, 0)-differentially private without any word on the prior.

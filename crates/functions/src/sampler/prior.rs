@@ -108,7 +108,7 @@ fn check_inside(axis: &DomainAxis, law: &PriorDistribution) -> Result<(), Sample
 
 /// Place of a value in `[0, 1]`. Columns are independent, so one that a window would drop is drawn again alone.
 fn draw_place<R: Rng + ?Sized>(axis: &DomainAxis, law: &PriorDistribution, rng: &mut R) -> f64 {
-    // One in a hundred is inside ([`Prior::new`]), or nearly: this ends long before.
+    // One in a hundred is inside ([`RecordPrior::new`]), or nearly: this ends long before.
     (0..TRIALS)
         .find_map(|_| axis.unit_place(draw_value(law, rng)))
         .unwrap_or(0.5)

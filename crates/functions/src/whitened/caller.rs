@@ -2,7 +2,7 @@
 //! kernel ball add noise to.
 //!
 //! **The guarantee rests on what the caller declares**: how much one record can change the function in the norm of the kernel's
-//! space. Nothing here can check it. For the Ornstein-Uhlenbeck kernel on one axis [`sobolev`] makes that norm of bounds on
+//! space. Nothing here can check it. For the Ornstein-Uhlenbeck kernel on one axis [`sobolev_norm`] makes that norm of bounds on
 //! the change and its slope. That a change is small everywhere is not enough: a step of any height has no norm at all.
 //!
 //! # What is done with the declaration
@@ -73,8 +73,8 @@ pub struct KernelBlackBox<F> {
     added: Option<u128>,
 }
 
-/// A closure that takes the records and a point of the unit cube, as a [`Function`]. It runs once a point: a function that
-/// prepares something of the records once should be a [`Function`] of its own.
+/// A closure that takes the records and a point of the unit cube, as a [`RecordFunction`]. It runs once a point: a function that
+/// prepares something of the records once should be a [`RecordFunction`] of its own.
 #[derive(Clone)]
 pub struct ClosureFunction<F>(pub F);
 
@@ -99,8 +99,8 @@ impl<F: RecordFunction> KernelBlackBox<F> {
     /// The share of `n` records near a point, by triangles of half-width 0.2: a record more is a triangle of height `1/n`.
     ///
     /// ```
-    /// use bernstream_synopsis::machine::Kernel;
-    /// use bernstream_functions::whitened::caller::{Closure, KernelBlackBox, KernelDeclaration, sobolev_norm};
+    /// use bernstream_synopsis::machine::CubeKernel;
+    /// use bernstream_functions::whitened::caller::{ClosureFunction, KernelBlackBox, KernelDeclaration, sobolev_norm};
     /// use bernstream_synopsis::{Adjacency, PointKernel};
     /// use bernstream_release::Target;
     /// use bernstream_release::window::accumulator::Record;
@@ -112,11 +112,11 @@ impl<F: RecordFunction> KernelBlackBox<F> {
     /// // is a record less and one more.
     /// let added = sobolev_norm(0.2, 0.01, 0.4_f64.sqrt() * 0.05);
     /// let declared = KernelDeclaration { replaced: 2.0 * added, added: Some(added), error: 1e-14, longest: 3.0 };
-    /// let kernel = PointKernel::Machine(Kernel::Laplacian { bandwidth: 0.2 });
-    /// let target = KernelBlackBox::with_declaration(Closure(near), kernel, 1, 40, 100, declared)?;
+    /// let kernel = PointKernel::Machine(CubeKernel::Laplacian { bandwidth: 0.2 });
+    /// let target = KernelBlackBox::with_declaration(ClosureFunction(near), kernel, 1, 40, 100, declared)?;
     /// let change = target.euclidean_sensitivity(Adjacency::AddRemove, 1)? as f64 * target.unit();
     /// assert!((change / (2.0 * added) - 1.0).abs() < 1e-3, "a full window may exchange one for another");
-    /// # Ok::<(), bernstream_release::Error>(())
+    /// # Ok::<(), bernstream_release::TargetError>(())
     /// ```
     ///
     /// # Errors

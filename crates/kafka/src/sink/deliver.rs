@@ -183,7 +183,7 @@ pub fn publish_and_claim(
     if let Some(claim) = ledger.make_claim(accepted.as_ref())? {
         // To have the log hold the rows takes time.
         let now = now.plus(begun.elapsed());
-        let moment = ledger.claims_at(newest.as_ref(), now)?;
+        let moment = ledger.schedule_claim(newest.as_ref(), now)?;
         progress.is_waiting = now < moment;
         if progress.is_waiting {
             progress.next_claim = Some(moment);

@@ -208,7 +208,7 @@ fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> 
 ///
 /// # Errors
 ///
-/// [`Error::Header`] if a header is missing.
+/// [`SinkError::Header`] if a header is missing.
 pub fn synopsis_path(message: &Encoded) -> Result<PathBuf, SinkError> {
     let source = message_header(message, "ce_source").ok_or(SinkError::Header("ce_source"))?;
     let start = message_header(message, "pane_start")
@@ -312,7 +312,7 @@ pub fn synopsis_files(params: &FolderSinkParams) -> Result<Vec<PathBuf>, SinkErr
 ///
 /// # Errors
 ///
-/// As for [`synopses`].
+/// As for [`synopsis_files`].
 pub fn synopses_below(folder: &Path) -> Result<Vec<PathBuf>, SinkError> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

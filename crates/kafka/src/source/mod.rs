@@ -34,7 +34,7 @@ pub enum SourceEvent {
     Skipped {
         why: RedactedReason,
     },
-    /// Records that were read so far may have gaps or duplicates: drop all state and [`Source::rewind`].
+    /// Records that were read so far may have gaps or duplicates: drop all state and [`RecordSource::rewind`].
     Reset {
         why: RedactedReason,
     },

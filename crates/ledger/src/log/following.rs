@@ -27,7 +27,7 @@ impl LedgerLog {
     ///
     /// # Errors
     ///
-    /// [`Error::Absent`] while one is not there, or if the log cannot be read.
+    /// [`LedgerLogError::Absent`] while one is not there, or if the log cannot be read.
     pub(crate) fn take_rows_between(
         &mut self,
         head: Head,
@@ -56,7 +56,7 @@ impl LedgerLog {
     ///
     /// # Errors
     ///
-    /// As for [`between`](Self::between).
+    /// As for [`take_rows_between`](Self::take_rows_between).
     pub(crate) fn rows_between(
         &self,
         head: Head,

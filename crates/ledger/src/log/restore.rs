@@ -57,7 +57,7 @@ impl LedgerLog {
     ///
     /// # Errors
     ///
-    /// As for [`restore`](Self::restore).
+    /// As for [`restore_ledger`](Self::restore_ledger).
     pub fn restorable(
         &mut self,
         params: &LedgerParams,
@@ -71,7 +71,7 @@ impl LedgerLog {
     ///
     /// # Errors
     ///
-    /// As for [`restore`](Self::restore).
+    /// As for [`restore_ledger`](Self::restore_ledger).
     pub fn restorable_telling(
         &mut self,
         params: &LedgerParams,
@@ -89,7 +89,7 @@ impl LedgerLog {
     ///
     /// # Errors
     ///
-    /// [`Error::Absent`] while a row is not there, [`crate::Error::Locked`], or if the log contradicts itself or cannot be read, or the
+    /// [`LedgerLogError::Absent`] while a row is not there, [`crate::LedgerError::Locked`], or if the log contradicts itself or cannot be read, or the
     /// folder cannot be written. The ledger that is there is unchanged.
     pub fn restore_ledger(
         &mut self,
@@ -100,11 +100,11 @@ impl LedgerLog {
         self.restore_telling(params, accepted, now, &mut |_, _| {})
     }
 
-    /// Builds the ledger like [`restore`](Self::restore); `told` hears how many records of the log are done, of how many: each is read twice.
+    /// Builds the ledger like [`restore_ledger`](Self::restore_ledger); `told` hears how many records of the log are done, of how many: each is read twice.
     ///
     /// # Errors
     ///
-    /// As for [`restore`](Self::restore).
+    /// As for [`restore_ledger`](Self::restore_ledger).
     pub fn restore_telling(
         &mut self,
         params: &LedgerParams,

@@ -85,7 +85,7 @@ impl LedgerLog {
     ///
     /// # Errors
     ///
-    /// If the log cannot be reached. What it refuses to delete stays, which does no harm; [`refusal`](Self::refusal) says so.
+    /// If the log cannot be reached. What it refuses to delete stays, which does no harm; [`take_refusal`](Self::take_refusal) says so.
     pub(crate) fn trim_log(&mut self, accepted: Head, witness: &str) -> Result<(), LedgerLogError> {
         let (Some(older), Some(newer), Some(settled)) = (self.base, self.newer, self.settled)
         else {

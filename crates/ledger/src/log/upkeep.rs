@@ -233,7 +233,7 @@ impl LedgerLog {
     ///
     /// # Errors
     ///
-    /// As for [`hold`](Self::hold).
+    /// As for [`hold_rows`](Self::hold_rows).
     pub(crate) fn fill_with(
         &mut self,
         connection: &Connection,

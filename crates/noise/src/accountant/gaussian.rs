@@ -35,7 +35,7 @@ const LARGEST: f64 = 2000.0;
 /// At least the delta of all Gaussian releases together at `epsilon`: `rho` is their total.
 ///
 /// `Q(epsilon/mu - mu/2) - exp(epsilon) Q(epsilon/mu + mu/2)` with `mu = sqrt(2 rho)` (`[BW18]`, theorem 8), with a
-/// margin for every rounding, and the part of [`Drawn`]; then rounded up by up to two units. `10^-12` of the epsilon pays for
+/// margin for every rounding, and the part of [`DrawnNoise`]; then rounded up by up to two units. `10^-12` of the epsilon pays for
 /// the constants of the sampler. Where whole numbers would cost more than they gain, the delta of the best smaller epsilon: a
 /// promise for it is one for every larger.
 pub fn delta_of(rho: Rho, drawn: DrawnNoise, epsilon: Epsilon) -> Delta {
@@ -69,7 +69,7 @@ fn cheapest_epsilon(mu: f64, apart: f64, most: f64) -> f64 {
     low
 }
 
-/// Returns true if the delta of [`cheapest`] still falls at `epsilon`.
+/// Returns true if the delta of [`cheapest_epsilon`] still falls at `epsilon`.
 fn is_falling(mu: f64, apart: f64, epsilon: f64) -> bool {
     libm::erfc((epsilon / mu + mu / 2.0) * std::f64::consts::FRAC_1_SQRT_2) / 2.0 > apart
 }

@@ -37,7 +37,7 @@ pub struct AccountantPlan(Vec<(ReleaseClass, u64)>);
 /// `2^15` values, or the like.
 const SAMPLER: f64 = 1e-12;
 
-/// The most windows that [`longest`] tells apart from any number.
+/// The most windows that [`longest_horizon`] tells apart from any number.
 const MOST_WINDOWS: u64 = 1 << 40;
 
 impl AccountantPlan {
@@ -85,7 +85,7 @@ impl AccountantPlan {
         found.into_iter().chain(pure).min()
     }
 
-    /// Returns true if [`Plan::delta`] or [`Plan::epsilon`] says so: each has its own grid, and both are true.
+    /// Returns true if [`AccountantPlan::delta`] or [`AccountantPlan::epsilon`] says so: each has its own grid, and both are true.
     pub fn is_within(&self, epsilon: Epsilon, delta: Delta) -> bool {
         self.delta(epsilon) <= delta || self.epsilon(delta).is_some_and(|needed| needed <= epsilon)
     }

@@ -16,7 +16,7 @@ const HEAD: usize = 1 + DIGEST + 8 + 8;
 const NUMBER: usize = size_of::<i128>();
 
 impl SeriesState {
-    /// Always of [`Series::state_bytes`], whatever the values. Not encrypted.
+    /// Always of [`CalibratedSeries::state_bytes`], whatever the values. Not encrypted.
     pub fn to_bytes(&self, series: &CalibratedSeries) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(series.state_bytes(self.values));
         bytes.push(VERSION);
@@ -29,7 +29,7 @@ impl SeriesState {
         bytes
     }
 
-    /// Reads what [`State::to_bytes`] wrote.
+    /// Reads what [`SeriesState::to_bytes`] wrote.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ fn without_oldest(ring: &[Vec<i128>], step: u64) -> Vec<Vec<i128>> {
 }
 
 impl CalibratedSeries {
-    /// Number of bytes that [`State::to_bytes`] takes, and memory about as much: 16 bytes a number.
+    /// Number of bytes that [`SeriesState::to_bytes`] takes, and memory about as much: 16 bytes a number.
     pub fn state_bytes(&self, values: usize) -> usize {
         HEAD + (self.correlation.vector_count() + self.kept_vectors()) * values * NUMBER + DIGEST
     }

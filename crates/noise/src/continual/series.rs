@@ -215,7 +215,7 @@ impl CalibratedSeries {
         self.over
     }
 
-    /// The fresh noise, in units of `2^-`[`bits`](Series::bits) of the grid.
+    /// The fresh noise, in units of `2^-`[`bits`](CalibratedSeries::bits) of the grid.
     pub fn noise(&self) -> Mechanism {
         self.noise
     }
@@ -249,7 +249,7 @@ impl CalibratedSeries {
     }
 }
 
-/// Series that is asked for, as [`Series::calibrated`] says.
+/// Series that is asked for, as [`CalibratedSeries::calibrated`] says.
 struct SeriesRequest {
     over: SeriesKind,
     law: NoiseDistribution,

@@ -248,7 +248,7 @@ mod tests {
         assert!(farthest > BigUint::from(1_u32) << (192 - 104), "{farthest}");
     }
 
-    /// What [`below`] decides, by rationals: the first 192 bits of the uniform against the fraction.
+    /// What [`word_falls_below`] decides, by rationals: the first 192 bits of the uniform against the fraction.
     fn below_in_rationals(words: [u64; 3], numerator: u64, denominator: u64) -> Option<bool> {
         let uniform = big(&words) * denominator;
         let fraction = BigUint::from(numerator) << 192;

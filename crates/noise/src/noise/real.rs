@@ -7,7 +7,7 @@ use super::geometric::{CARRY, draw_quotients, uniform_below};
 
 /// A number from 0 to 1, of which the first binary digits are known, 64 at a time.
 ///
-/// What is known is the interval from [`Fraction::digits`] to one more, in units of `2^-64` a word; every decision is made
+/// What is known is the interval from [`BinaryFraction::digits`] to one more, in units of `2^-64` a word; every decision is made
 /// for the whole interval. So the digits that are not known yet are as if nothing had been asked (`[Kar16]`).
 pub(super) struct BinaryFraction {
     first: u64,
@@ -147,7 +147,7 @@ impl Exponent {
             .unwrap_or_else(|| self.in_full(of, coin, x, generator))
     }
 
-    /// Compares as [`below`](Self::below), from 64 digits of the coin and of `x`; `None` where they do not decide. In units of `2^-64`.
+    /// Compares as [`coin_below`](Self::coin_below), from 64 digits of the coin and of `x`; `None` where they do not decide. In units of `2^-64`.
     fn at_sight(self, of: u64, coin: u64, x: u64) -> Option<bool> {
         let x = u128::from(x);
         let lowest = (u128::from(self.constant) << 64)
@@ -171,7 +171,7 @@ impl Exponent {
         linear + self.square * &x * &x
     }
 
-    /// Compares as [`below`](Self::below), with as many digits as it takes.
+    /// Compares as [`coin_below`](Self::coin_below), with as many digits as it takes.
     fn in_full(
         self,
         of: u64,

@@ -3,7 +3,7 @@
 //!
 //! # How
 //!
-//! `K = L L'` is the kernel matrix of the points asked so far. For a new point `x` the public row `R` of [`Process`] stands for
+//! `K = L L'` is the kernel matrix of the points asked so far. For a new point `x` the public row `R` of [`GaussianProcess`] stands for
 //! that of `L^-1`, in whole numbers of `2^-24`. The exact values at the points, whole numbers of grid units, make the
 //! coordinate `c = R v`, an exact integer; discrete Gaussian noise `z` is added, and the answer is
 //!
@@ -27,7 +27,7 @@
 //! `q` the largest that the rows make of a function of norm 1 and `s` of an error of 1 at each point: both are bounded from the
 //! public points alone, with all that rounding and floats did. The noise is made for `1.05 Delta`. A point that would pass
 //! it, or that is so near to others that its pivot's square is below `10^-8`, is answered by `m(x)`: no exact value is
-//! looked at and nothing is paid, and [`Answer::power`] says so. That decision sees points alone.
+//! looked at and nothing is paid, and [`OnlineAnswer::power`] says so. That decision sees points alone.
 //!
 //! Points may be chosen after seeing answers. Let `d_i` be the change of coordinate `i` between two neighbours; after the
 //! answers before it, it is a number, and `sum_i d_i^2 <= D^2 = (1.05 Delta)^2` for every course of answers. Then
@@ -66,7 +66,7 @@ pub const MOST: usize = 1 << 20;
 const SLACK: u64 = 20;
 
 /// A function of secret records that answers at one public point after the other. One price, paid at the start: that of
-/// [`Online::new`], however many points follow. It is for one function of one set of records: another one costs a price of
+/// [`OnlineMechanism::new`], however many points follow. It is for one function of one set of records: another one costs a price of
 /// its own. Grid units are the caller's; with `Delta` at `2^24` of them and rounded values, 50,000 points scattered on a line
 /// have noise of their own under the Ornstein-Uhlenbeck kernel (`tests/properties/online.rs`).
 ///
@@ -77,20 +77,20 @@ const SLACK: u64 = 20;
 ///
 /// ```
 /// use bernstream_noise::noise::Generator;
-/// use bernstream_noise::online::Online;
+/// use bernstream_noise::online::OnlineMechanism;
 /// use bernstream_synopsis::price::Price;
 /// use bernstream_noise::Exact;
 /// use bernstream_synopsis::{PointKernel, Sensitivity};
-/// use bernstream_synopsis::machine::Kernel;
+/// use bernstream_synopsis::machine::CubeKernel;
 ///
 /// let records = [0.1, 0.4, 0.45, 0.5, 0.9];
 /// let grid = f64::from(1 << 24);
 /// let near = |y: f64| records.iter().map(|d: &f64| (-(y - d).abs() / 0.2).exp()).sum::<f64>();
 /// let exact = |y: f64| Exact::new(vec![(near(y) * grid).round() as i128]);
 ///
-/// let kernel = PointKernel::Machine(Kernel::Laplacian { bandwidth: 0.2 });
+/// let kernel = PointKernel::Machine(CubeKernel::Laplacian { bandwidth: 0.2 });
 /// let price = Price::Concentrated("0.5".parse().unwrap());
-/// let mut online = Online::new(kernel, 1, Sensitivity(1 << 24), 1.0, price)?;
+/// let mut online = OnlineMechanism::new(kernel, 1, Sensitivity(1 << 24), 1.0, price)?;
 /// let mut generator = Generator::from_entropy()?;
 /// let first = online.answer_point(&[0.5], &exact(0.5), &mut generator)?;
 /// let next = if first.value > 3.0 * grid { 0.4 } else { 0.9 };
@@ -98,7 +98,7 @@ const SLACK: u64 = 20;
 /// assert!(second.power.is_none(), "noise of its own");
 /// let again = online.answer_point(&[0.5], &exact(0.5), &mut generator)?;
 /// assert_eq!((again.value, again.power), (first.value, Some(0.0)));
-/// # Ok::<(), bernstream_noise::Error>(())
+/// # Ok::<(), bernstream_noise::NoiseError>(())
 /// ```
 pub struct OnlineMechanism {
     process: ProcessKind,
@@ -134,7 +134,7 @@ pub struct OnlineAnswer {
 impl OnlineMechanism {
     /// `kernel` on the unit cube of `axes` axes, `K(x, x) <= 1`; `change` is `Delta` and `error` is `e`: 1 where values of a
     /// function that changes by at most `Delta` are rounded to whole numbers. Takes `log` of the number of points for each
-    /// with [`machine::Kernel::Laplacian`] on one axis (the Ornstein-Uhlenbeck process), its square with others.
+    /// with [`machine::CubeKernel::Laplacian`] on one axis (the Ornstein-Uhlenbeck process), its square with others.
     ///
     /// # Errors
     ///

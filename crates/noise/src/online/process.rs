@@ -8,7 +8,7 @@ pub(super) const LEAST: f64 = 1e-8;
 
 /// A Gaussian process with the covariance of a kernel, point by point. It sees noisy values only.
 pub(super) trait GaussianProcess {
-    /// Data of a new point besides the rest of an [`Offer`].
+    /// Data of a new point besides the rest of a [`PointOffer`].
     type Place;
 
     fn offer(&self, point: &[f64]) -> PointOffer<Self::Place>;

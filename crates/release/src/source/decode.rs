@@ -75,7 +75,7 @@ impl ArrowDecoder {
         }
     }
 
-    /// Decodes one message, like [`decode`].
+    /// Decodes one message, like [`decode_message`].
     ///
     /// # Errors
     ///

@@ -73,7 +73,7 @@ pub trait RecordFeature: fmt::Debug + Send + Sync {
     /// Number of sums.
     fn sum_count(&self) -> usize;
 
-    /// Adds the record to `sums`, [`Feature::sum_count`] of them. Sums saturate. What is added depends on the record alone.
+    /// Adds the record to `sums`, [`RecordFeature::sum_count`] of them. Sums saturate. What is added depends on the record alone.
     fn add(&self, record: &Record, sums: &mut [i128]);
 
     /// Everything that decides what is added, but for the domain, with a version of its own: processes that read for one another compare
@@ -92,7 +92,7 @@ pub enum AccumulatorSpec {
     Marginals(Vec<Nodes>),
     /// Sums over the records.
     Sums(Arc<dyn RecordFeature>),
-    /// The first `most` records by event time, and of one event time by [`rank`](super::rank).
+    /// The first `most` records by event time, and of one event time by [`survival_rank`](super::open::survival_rank).
     Records { most: u32 },
     /// Totals of each key, under caps that hold over all keys of a unit: one accumulator for all keys.
     Keys(Arc<KeyCounting>),

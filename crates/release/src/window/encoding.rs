@@ -19,7 +19,7 @@ use bernstream_synopsis::histogram::{GridPoint, Histogram};
 pub const VERSION: u32 = 2;
 
 impl WindowPart {
-    /// The canonical bytes of a reader that has read one partition only, of which [`Windows::take_part`](super::Windows::take_part) makes the
+    /// The canonical bytes of a reader that has read one partition only, of which [`WindowStore::take_part`](super::WindowStore::take_part) makes the
     /// same part.
     pub fn canonical_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::new();

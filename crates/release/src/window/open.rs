@@ -101,7 +101,7 @@ impl OpenKeys {
 /// State of one open window for one form, a group for each key.
 #[derive(Clone)]
 pub(super) struct OpenGroups {
-    /// Groups, one a declared key, in the order of `Rules::keys`.
+    /// Groups, one a declared key, in the order of `WindowRules::keys`.
     pub groups: Vec<GroupState>,
     /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
     pub waiting: HashMap<UnitKey, Vec<WaitingRecord>>,

@@ -92,7 +92,7 @@ impl WindowStore {
             .max(self.first)
     }
 
-    /// Drops everything that was absorbed; the source must seek back to [`Windows::oldest_message`].
+    /// Drops everything that was absorbed; the source must seek back to [`WindowStore::oldest_message`].
     pub fn clear_records(&mut self) {
         self.open.clear();
         self.refilled = self.next.start;
@@ -198,7 +198,7 @@ impl WindowStore {
         self.close_part().into_window()
     }
 
-    /// The windows whose records the next one needs and that are not closed by [`Windows::close_part`] any more: those before it that a release
+    /// The windows whose records the next one needs and that are not closed by [`WindowStore::close_part`] any more: those before it that a release
     /// overlaps, and itself, in order.
     pub fn needed(&self) -> Vec<Span> {
         let mut at = self.rules.grid.span_of(self.oldest_needed(self.next));

@@ -42,7 +42,7 @@ pub fn bytes_held(spec: &AccumulatorSpec, keys: usize) -> u64 {
 }
 
 impl KeySum {
-    /// `room` is that of [`room`].
+    /// `room` is that of [`waiting_room`].
     #[inline]
     pub fn add(&mut self, spec: &AccumulatorSpec, room: usize, record: Record) {
         if room == 0 {

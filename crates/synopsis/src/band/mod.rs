@@ -28,7 +28,7 @@ const SEED: u64 = 0x6265_726e_7374_7265;
 /// for each of them, and of a table by key for each number in units of the noise of its column. Of tables of cells, it holds for every weighted sum of values that is read by a kernel, with weights of length 1.
 ///
 /// `half_width` is an order statistic of simulated sups, chosen to exceed the true quantile with confidence 99.9 %. Each sup is
-/// bounded over the whole cube, not only where it is evaluated: on a lattice by `bernstein::nodes`, for kernel functions by
+/// bounded over the whole cube, not only where it is evaluated: on a lattice by `bernstein::DenseNodes`, for kernel functions by
 /// their second derivatives (Gaussian kernel), by their convexity (Laplacian) or as polynomials. Simulated from public
 /// quantities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -75,7 +75,7 @@ pub enum PrivacyDefinition {
     /// Every release is Gaussian noise: rho, of which `sqrt(2 rho)` is the `mu` of Gaussian differential privacy.
     #[serde(rename = "gaussian")]
     Gaussian,
-    /// A plan that was declared before any of it was released: [`Privacy::implies`], of all its windows together.
+    /// A plan that was declared before any of it was released: [`PrivacyDescription::implies`], of all its windows together.
     #[serde(rename = "declared plan")]
     Planned,
     /// Less: the noise is made for a sensitivity that was sampled.

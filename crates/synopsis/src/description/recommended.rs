@@ -18,7 +18,7 @@ const WIDE: f64 = 0.005;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recommended {
-    /// [`By::Nonnegative`].
+    /// [`SynopsisReading::Nonnegative`].
     Nonnegative,
 }
 

@@ -11,7 +11,7 @@ use crate::Norm;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SensitivityDescription {
     pub norm: Norm,
-    /// Norm of the change in units of [`Noise::grid`](super::Noise::grid).
+    /// Norm of the change in units of [`NoiseDescription::grid`](super::NoiseDescription::grid).
     pub units: u64,
     /// Number of records of the unit; each changes the values as much as one alone.
     pub records: u32,

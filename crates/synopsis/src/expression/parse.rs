@@ -81,7 +81,7 @@ const LONGEST: usize = 1_000;
 const HIGHEST_POWER: f64 = 64.0;
 
 impl ExpressionTree {
-    /// Reads `text`; `names` are the variables, in the order of the values that [`Tree::evaluate`] takes.
+    /// Reads `text`; `names` are the variables, in the order of the values that [`ExpressionTree::evaluate`] takes.
     ///
     /// # Errors
     ///

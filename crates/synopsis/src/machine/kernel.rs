@@ -82,7 +82,7 @@ impl CubeKernel {
         }
     }
 
-    /// `K(x, y)` of several `y`, each as [`Kernel::value`] computes it to the last bit. Axes that are not there are 0.
+    /// `K(x, y)` of several `y`, each as [`CubeKernel::value`] computes it to the last bit. Axes that are not there are 0.
     pub fn write_values(self, axes: usize, x: &[f64; 3], y: &[[f64; 3]], values: &mut [f64]) {
         let CubeKernel::Gaussian { bandwidth } = self else {
             for (value, y) in values.iter_mut().zip(y) {

@@ -4,7 +4,7 @@
 //! use bernstream_synopsis::Synopsis;
 //! use bernstream_synopsis::query::{Query, gaussian_bump};
 //!
-//! # fn main() -> Result<(), bernstream_synopsis::Error> {
+//! # fn main() -> Result<(), bernstream_synopsis::SynopsisError> {
 //! # let synopsis = bernstream_synopsis::query::example();
 //! // In natural units, as text or as any function of a point.
 //! let text = Query::expression("exp(-(dep_delay - 75)^2 / 200)", &synopsis)?;

@@ -13,7 +13,7 @@ impl TableKernel<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Kernel::density`]; if the label has no classes; if there is no such class, or both are one.
+    /// As [`TableKernel::density`]; if the label has no classes; if there is no such class, or both are one.
     pub fn density_ratio(
         &self,
         point: &[f64],

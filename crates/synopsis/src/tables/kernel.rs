@@ -114,7 +114,7 @@ impl TableKernel<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Kernel::density`], or if there is no such table, no label, or naive Bayes is asked for and it has no classes.
+    /// As [`TableKernel::density`], or if there is no such table, no label, or naive Bayes is asked for and it has no classes.
     pub fn probability(
         &self,
         point: &[f64],
@@ -130,7 +130,7 @@ impl TableKernel<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Kernel::probability`], or if the label is no number.
+    /// As [`TableKernel::probability`], or if the label is no number.
     pub fn expected(&self, point: &[f64], fit: KernelFit) -> Result<PointEstimate, SynopsisError> {
         self.tables.check_number()?;
         self.tables.check_fit(fit)?;
@@ -141,7 +141,7 @@ impl TableKernel<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Kernel::probability`].
+    /// As [`TableKernel::probability`].
     pub fn most_probable_class(
         &self,
         point: &[f64],

@@ -3,13 +3,13 @@
 //!
 //! ```
 //! use bernstream_synopsis::Synopsis;
-//! use bernstream_synopsis::tables::Fit;
+//! use bernstream_synopsis::tables::KernelFit;
 //!
-//! # fn main() -> Result<(), bernstream_synopsis::Error> {
+//! # fn main() -> Result<(), bernstream_synopsis::SynopsisError> {
 //! # let synopsis = bernstream_synopsis::tables::example();
 //! let tables = synopsis.tables()?;
 //! // Every bandwidth from the smallest on, in natural units; and any range.
-//! let arrival = tables.kernel(Some(&[30.0]))?.expected(&[15.0], Fit::Linear)?;
+//! let arrival = tables.kernel(Some(&[30.0]))?.expected(&[15.0], KernelFit::Linear)?;
 //! let late = tables.range(&[[15.0, 120.0]])?;
 //! println!("{:.1} minutes, {:?} with 95 % probability", arrival.value, arrival.pointwise);
 //! println!("{:.0} flights, {:.2} of all", late.count().value, late.share().value);

@@ -65,11 +65,15 @@ impl WitnessComparison {
         self.stepped = Some(Instant::now());
     }
 
-    /// Returns whether it is time to look what was published.
-    pub fn is_due(&mut self) -> bool {
+    /// Compares again if there was no step for so long that brokers may have lost power unnoticed.
+    pub fn begin_again_if_silent(&mut self) {
         if self.is_silent() {
             self.begin_again();
         }
+    }
+
+    /// Returns whether it is time to look what was published.
+    pub fn needs_evidence(&self) -> bool {
         !self.has_agreed() && self.found.is_none()
     }
 

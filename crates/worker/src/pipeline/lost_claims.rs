@@ -21,7 +21,8 @@ impl ReleaseTask<'_> {
     ///
     /// If output or log cannot be read.
     pub(super) fn read_output_tail(&mut self) -> Result<(), deliver::DeliveryError> {
-        if !self.comparison.is_due() {
+        self.comparison.begin_again_if_silent();
+        if !self.comparison.needs_evidence() {
             return Ok(());
         }
         let published = self.ledger.newest_published()?;
@@ -45,7 +46,7 @@ impl ReleaseTask<'_> {
     ///
     /// # Errors
     ///
-    /// [`ledger::Error::LostClaims`] if a row was published that the ledger does not have.
+    /// [`ledger::LedgerError::LostClaims`] if a row was published that the ledger does not have.
     pub(super) fn compare_with_witness(
         &mut self,
         accepted: Option<Head>,

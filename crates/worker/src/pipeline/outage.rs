@@ -36,7 +36,7 @@ impl<R> Default for Outage<R> {
 
 impl<R: PartialEq> Outage<R> {
     /// Records a failure; returns whether to tell it, for this reason.
-    pub fn should_report_failure(&mut self, reason: R, now: Instant) -> bool {
+    pub fn record_failure(&mut self, reason: R, now: Instant) -> bool {
         self.works_since = None;
         self.told = Some(false);
         if !self.reasons.contains(&reason) {
@@ -47,7 +47,7 @@ impl<R: PartialEq> Outage<R> {
     }
 
     /// Records that it works; returns whether to tell that.
-    pub fn should_report_recovery(&mut self, now: Instant) -> bool {
+    pub fn record_recovery(&mut self, now: Instant) -> bool {
         let since = *self.works_since.get_or_insert(now);
         let is_news = match self.told {
             None => true,
@@ -82,19 +82,19 @@ impl<R> Default for CommonOutage<R> {
 
 impl<R: PartialEq> CommonOutage<R> {
     /// Records a failure; returns whether to tell it, for this reason.
-    pub fn should_report_failure(&self, reason: R) -> bool {
+    pub fn record_failure(&self, reason: R) -> bool {
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_over.store(false, Relaxed);
-        outage.should_report_failure(reason, Instant::now())
+        outage.record_failure(reason, Instant::now())
     }
 
     /// Records that it works; returns whether to tell that. `works` says whether it does for all threads.
-    pub fn should_report_recovery(&self, works: impl FnOnce() -> bool) -> bool {
+    pub fn record_recovery(&self, works: impl FnOnce() -> bool) -> bool {
         if self.is_over.load(Relaxed) || !works() {
             return false;
         }
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = outage.should_report_recovery(Instant::now());
+        let is_news = outage.record_recovery(Instant::now());
         self.is_over.store(outage.told == Some(true), Relaxed);
         is_news
     }
@@ -111,24 +111,24 @@ mod tests {
         let silence = "no answer";
         let after = |millis: u64| start + Duration::from_millis(millis);
         assert!(
-            outage.should_report_recovery(start),
+            outage.record_recovery(start),
             "at first it is told at once"
         );
-        assert!(!outage.should_report_recovery(after(100)));
+        assert!(!outage.record_recovery(after(100)));
         assert!(
-            outage.should_report_failure(silence, after(200))
-                && !outage.should_report_failure(silence, after(200))
+            outage.record_failure(silence, after(200))
+                && !outage.record_failure(silence, after(200))
         );
         // It flaps for most of a minute, ten times a second.
         let mut flaps =
-            |at| outage.should_report_recovery(at) || outage.should_report_failure(silence, at);
+            |at| outage.record_recovery(at) || outage.record_failure(silence, at);
         assert!(!(0..590).any(|tenth| flaps(after(200 + 100 * tenth))));
         let told = (0..100)
-            .filter(|tenth| outage.should_report_recovery(after(60_300 + 100 * tenth)))
+            .filter(|tenth| outage.record_recovery(after(60_300 + 100 * tenth)))
             .count();
         assert_eq!(told, 1);
         assert!(
-            outage.should_report_failure(silence, after(70_300)),
+            outage.record_failure(silence, after(70_300)),
             "the next outage is another one"
         );
     }
@@ -137,25 +137,25 @@ mod tests {
     fn each_reason_of_an_outage_is_told_once() {
         let mut outage = Outage::default();
         let start = Instant::now();
-        assert!(outage.should_report_failure("no answer", start));
+        assert!(outage.record_failure("no answer", start));
         assert!(
-            !outage.should_report_recovery(start),
+            !outage.record_recovery(start),
             "it has not worked for long"
         );
         assert!(
-            outage.should_report_failure("lost claims", start),
+            outage.record_failure("lost claims", start),
             "another reason is news"
         );
         // The two of them flap.
         assert!(
-            !(0..100).any(|_| outage.should_report_failure("no answer", start)
-                || outage.should_report_failure("lost claims", start))
+            !(0..100).any(|_| outage.record_failure("no answer", start)
+                || outage.record_failure("lost claims", start))
         );
         assert!(
-            !outage.should_report_recovery(start) && outage.should_report_recovery(start + CALM),
+            !outage.record_recovery(start) && outage.record_recovery(start + CALM),
             "the end is told once, whatever the reasons were"
         );
-        assert!(outage.should_report_failure("lost claims", start));
+        assert!(outage.record_failure("lost claims", start));
     }
 
     #[test]
@@ -164,11 +164,11 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         assert!(
-            outage.should_report_failure("no answer", start)
-                && outage.should_report_failure("lost claims", after(5))
+            outage.record_failure("no answer", start)
+                && outage.record_failure("lost claims", after(5))
         );
         let told = (6..200)
-            .filter(|second| outage.should_report_failure("no answer", after(*second)))
+            .filter(|second| outage.record_failure("no answer", after(*second)))
             .collect::<Vec<_>>();
         assert_eq!(
             told,

@@ -26,7 +26,7 @@ impl ReleaseTask<'_> {
         }
         if !self
             .outage
-            .should_report_failure(why.reason(), Instant::now())
+            .record_failure(why.reason(), Instant::now())
         {
             return;
         }
@@ -106,7 +106,7 @@ impl ReleaseTask<'_> {
             // Who follows owes nothing.
             false => self.health.record_delivery(true, None, false, None, now),
         }
-        if self.outage.should_report_recovery(Instant::now()) && !is_first {
+        if self.outage.record_recovery(Instant::now()) && !is_first {
             info!("publishing what is due again");
         }
         self.metrics.published.inc_by(progress.published as u64);

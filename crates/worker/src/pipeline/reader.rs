@@ -52,7 +52,7 @@ pub(super) fn run_reader<'a>(
         reader.reader_status().health.record_heartbeat();
         match reader.read_once() {
             Ok(share) => {
-                unknown.is_known();
+                unknown.note_known();
                 // Another loop ends early only if it failed, and then it returns the error.
                 if let Some(shares) = &shares
                     && let Some(share) = share
@@ -63,7 +63,7 @@ pub(super) fn run_reader<'a>(
             }
             Err(error)
                 if error.is_transient()
-                    || error.is_missing() && unknown.may_return(Instant::now()) =>
+                    || error.is_missing() && unknown.note_unknown(Instant::now()) =>
             {
                 reader
                     .reader_status()
@@ -148,7 +148,7 @@ impl<'a> ReaderStatus<'a> {
 
     fn report_failure(&mut self, reason: UnreadReason, why: &str) {
         self.health.reading.store(false, Relaxed);
-        if self.outage.should_report_failure(reason) {
+        if self.outage.record_failure(reason) {
             warn!("{why}");
         }
     }
@@ -163,7 +163,7 @@ impl<'a> ReaderStatus<'a> {
             );
         } else if self.stuck.is_none() {
             self.health.reading.store(true, Relaxed);
-            if self.outage.should_report_recovery(|| self.all.is_reading()) {
+            if self.outage.record_recovery(|| self.all.is_reading()) {
                 info!("reading the input");
             }
         }

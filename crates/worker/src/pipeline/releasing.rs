@@ -121,7 +121,7 @@ impl ReleaseTask<'_> {
             }
             match self.deliver_step() {
                 Ok(progress) => {
-                    self.unknown_topic.is_known();
+                    self.unknown_topic.note_known();
                     self.report_step(&progress)?;
                     let may_release = (self.ledger.is_shared() || self.held.is_some())
                         && self.comparison.has_agreed();
@@ -142,7 +142,7 @@ impl ReleaseTask<'_> {
                 }
                 Err(PipelineError::Deliver(error))
                     if error.is_transient()
-                        || error.is_missing() && self.unknown_topic.may_return(Instant::now()) =>
+                        || error.is_missing() && self.unknown_topic.note_unknown(Instant::now()) =>
                 {
                     self.comparison.begin_again();
                     self.report_failed_step(&error);
@@ -226,7 +226,7 @@ impl ReleaseTask<'_> {
                 self.held = Some(next);
                 break;
             }
-            if !self.ledger.may_draw(next.publish_at, self.clock.now())? {
+            if !self.ledger.try_begin_draw(next.publish_at, self.clock.now())? {
                 self.held = Some(next);
                 break;
             }

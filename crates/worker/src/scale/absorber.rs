@@ -142,7 +142,7 @@ impl Absorber {
             }
             match self.absorbing.read_step(POLL) {
                 Ok(step) => {
-                    unknown.is_known();
+                    unknown.note_known();
                     self.send_answers(step);
                     self.pulse.set_reading(true);
                 }
@@ -154,7 +154,7 @@ impl Absorber {
                 }
                 Err(failure)
                     if failure.is_transient()
-                        || failure.is_missing() && unknown.may_return(Instant::now()) =>
+                        || failure.is_missing() && unknown.note_unknown(Instant::now()) =>
                 {
                     if !std::mem::replace(&mut self.is_failing, true) {
                         warn!("cannot read the input: {failure}; trying again");

@@ -20,7 +20,7 @@ const MOST_ASKED: usize = 8;
 /// The part of a window that comes from one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionPartial {
-    /// [`Announcement::partial_name`].
+    /// [`WindowAnnouncement::partial_name`].
     pub name: String,
     pub partition: i32,
     /// [`bernstream_release::window::WindowPart::canonical_bytes`].
@@ -65,7 +65,7 @@ struct AskedWindow {
 /// A partition that is being read.
 struct OpenPartition {
     windows: WindowStore,
-    /// [`Announcement::settings`].
+    /// [`WindowAnnouncement::settings`].
     settings: String,
     first: Timestamp,
     backfill_until: Option<Timestamp>,
@@ -122,14 +122,14 @@ impl PartitionAbsorber {
         }
     }
 
-    /// Asks for the partial of a partition instead of what was asked before, and goes on reading it until [`Absorbing::keep_partitions`].
+    /// Asks for the partial of a partition instead of what was asked before, and goes on reading it until [`PartitionAbsorber::keep_partitions`].
     pub fn ask_instead(&mut self, announcement: &Arc<WindowAnnouncement>, partition: i32) {
         self.clear_asked(partition);
         let forms = Arc::clone(&self.forms);
         self.ask_beside(&forms, announcement, partition);
     }
 
-    /// Asks for a partial beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
+    /// Asks for a partial beside what was asked before, for a worker whose windows keep what `forms` say, of [`single_pane_inputs`] windows.
     pub fn ask_beside(
         &mut self,
         forms: &Arc<[ReleaseInput]>,

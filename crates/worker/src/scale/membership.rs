@@ -89,7 +89,7 @@ impl GroupMembership {
         }
         if self
             .watch
-            .is_lost(&self.broker, &self.consumer, &self.topic)
+            .check_lost(&self.broker, &self.consumer, &self.topic)
             && let Ok(new) = joined_consumer(&self.broker, &self.topic, &self.settings)
         {
             close_client(std::mem::replace(&mut self.consumer, new));

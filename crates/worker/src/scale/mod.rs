@@ -1,7 +1,7 @@
 //! Reading split over processes: absorbers read partitions and hand what windows keep of them to the worker.
 //!
 //! The worker announces a window with the end offset of each partition; an absorber answers with *partials*: what the window has of one
-//! partition. A partial is a pure function of what was announced and of the log of the partition up to that end ([`Announcement`]), so
+//! partition. A partial is a pure function of what was announced and of the log of the partition up to that end ([`WindowAnnouncement`]), so
 //! that it does not matter who makes it, how often, or whether anybody does: the worker reads what nobody sends.
 
 mod absorber;

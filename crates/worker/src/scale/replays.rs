@@ -49,7 +49,7 @@ impl ReplayFilter {
                 .is_none_or(|known| head.sent > known.sent)
     }
 
-    /// Remembers an announcement that is proved and [could be new](Replays::could_be_new); returns whether it is to be answered: it was
+    /// Remembers an announcement that is proved and [could be new](ReplayFilter::could_be_new); returns whether it is to be answered: it was
     /// not, and this one counts as answered then.
     pub fn take_announcement(&mut self, head: &AnnouncementHead, now: Timestamp) -> bool {
         if let Some(known) = self.known.get_mut(&head.id) {

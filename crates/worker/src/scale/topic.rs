@@ -149,7 +149,7 @@ impl ScaleTopic {
 
     /// Replaces a client that has lost the brokers.
     fn replace_if_lost(&mut self) {
-        if !self.watch.is_lost(&self.broker, &self.consumer, &self.name) {
+        if !self.watch.check_lost(&self.broker, &self.consumer, &self.name) {
             return;
         }
         if let Ok(new) = self.consumer_from_here() {

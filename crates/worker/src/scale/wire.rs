@@ -25,7 +25,7 @@ const NAME: usize = 255;
 
 const ANNOUNCEMENT: u8 = 1;
 const PARTIAL: u8 = 2;
-/// The bytes of a [`Head`].
+/// The bytes of a [`AnnouncementHead`].
 const HEAD: usize = 1 + 8 + ID;
 
 /// A message of the topic.
@@ -83,7 +83,7 @@ pub(super) fn is_piece(sealed: &[u8]) -> bool {
 /// A piece of the compressed bytes of a partial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartialPiece {
-    /// [`Announcement::partial_name`].
+    /// [`WindowAnnouncement::partial_name`].
     pub name: String,
     pub partition: i32,
     /// The id of the copy of the partial that it is a piece of.

@@ -69,7 +69,7 @@ impl Witness for GuardedWitness {
 ///
 /// # Errors
 ///
-/// [`Error::Unheld`] if the topic does not know it, or if it cannot be read.
+/// [`BudgetError::Unheld`] if the topic does not know it, or if it cannot be read.
 pub fn current_share(
     topic: &mut BudgetTopic,
     holder: &ShareHolder,

@@ -86,7 +86,7 @@ impl BudgetTopic {
     ///
     /// # Errors
     ///
-    /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one of another version.
+    /// [`BudgetError::Remade`] if it is not; or if it cannot be read, has lost records, or has one of another version.
     pub fn read_shares(&mut self) -> Result<&BudgetShares, BudgetError> {
         let end = self
             .topic
@@ -158,7 +158,7 @@ impl BudgetTopic {
     ///
     /// # Errors
     ///
-    /// [`Error::TakenOver`] by a newer ledger; or if the topic cannot be read or written, or does not know the share.
+    /// [`BudgetError::TakenOver`] by a newer ledger; or if the topic cannot be read or written, or does not know the share.
     pub fn end(&mut self, holder: &ShareHolder, from: Timestamp) -> Result<Timestamp, BudgetError> {
         for _ in 0..TRIES {
             let shares = self.read_shares()?;

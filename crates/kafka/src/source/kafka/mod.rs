@@ -71,7 +71,7 @@ pub struct KafkaSource {
 }
 
 impl KafkaSource {
-    /// Connects and checks the topic. Reading starts with [`Source::rewind`].
+    /// Connects and checks the topic. Reading starts with [`RecordSource::rewind`].
     ///
     /// # Errors
     ///
@@ -242,7 +242,7 @@ impl KafkaSource {
         }
     }
 
-    /// Begins for whoever leaves reading to others and asks for [`Source::end_offsets`] only: checks that the topic is the one that was opened and,
+    /// Begins for whoever leaves reading to others and asks for [`RecordSource::end_offsets`] only: checks that the topic is the one that was opened and,
     /// as far as is known, was read up to the `recorded` ends.
     ///
     /// # Errors

@@ -195,7 +195,7 @@ impl PartitionConsumer {
                     SourceEvent::Batch(batch)
                 } else if self
                     .watch
-                    .is_lost(&params.broker, &self.consumer, &params.topic)
+                    .check_lost(&params.broker, &self.consumer, &params.topic)
                 {
                     lost_client_event(&params.topic)
                 } else {

@@ -80,7 +80,7 @@ pub fn sample_topic(
 ///
 /// # Errors
 ///
-/// As [`sample`].
+/// As [`sample_topic`].
 pub(super) fn sample_following(
     params: &KafkaSourceParams,
     columns: &Columns,

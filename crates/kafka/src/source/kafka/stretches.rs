@@ -145,7 +145,7 @@ impl PartitionRanges {
         })
     }
 
-    /// The next event; partitions that have reached `until` are paused. After [`Event::Reset`] all partitions must begin again.
+    /// The next event; partitions that have reached `until` are paused. After [`SourceEvent::Reset`] all partitions must begin again.
     ///
     /// # Errors
     ///
