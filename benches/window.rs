@@ -1,5 +1,6 @@
 //! The cost of a record on its way into a window, compared with a loop that only reads its columns; and that of a cell of what absorbers
 //! send.
+#![allow(clippy::too_many_lines, reason = "lists of cases")]
 
 use std::hint::black_box;
 use std::time::Duration;

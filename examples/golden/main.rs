@@ -4,6 +4,7 @@
 //! ```sh
 //! cargo run --example golden
 //! ```
+#![allow(clippy::too_many_lines, reason = "lists of cases")]
 
 mod cases;
 mod file;

@@ -9,7 +9,7 @@ use bernstream_config::{WorkerSettings, canonical, diff};
 use bernstream_kafka::sink::{OutputTail, Sink, output};
 use bernstream_ledger as ledger;
 use bernstream_ledger::log;
-use bernstream_ledger::log::{CannotAppend, LedgerLog};
+use bernstream_ledger::log::{AppendOutcome, CannotAppend, LedgerLog};
 use bernstream_ledger::witness::Witness;
 use bernstream_ledger::{Evidence, Head, Ledger, LedgerError, PublishedMessage, WitnessStanding};
 use bernstream_synopsis::clock::Timestamp;
@@ -159,18 +159,18 @@ fn catch_up_with(
     // Of what the log lacks this disk may have something.
     ledger.hand_over(log, &accepted)?;
     match ledger.catch_up(log, accepted, Timestamp::now())? {
-        None => {
+        AppendOutcome::Appended => {
             info!(
                 "the ledger on the disk was behind, with row {newest} as its newest: took the rows up to {found}, which the witness has \
                  accepted, from its log"
             );
             return Ok(Some(ledger));
         }
-        Some(CannotAppend::Lost) => warn!(
+        AppendOutcome::Refused(CannotAppend::Lost) => warn!(
             "the ledger on the disk has rows that were not accepted, for another worker was faster (newest here: {newest}, accepted: \
              {found}): building it from its log"
         ),
-        Some(CannotAppend::Gone) => warn!(
+        AppendOutcome::Refused(CannotAppend::Gone) => warn!(
             "the ledger on the disk is an older copy (newest row: {newest}, accepted: {found}), and its log does not have all rows \
              between these any more: building it from the log"
         ),

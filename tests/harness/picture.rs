@@ -128,6 +128,7 @@ pub fn output(name: &str) -> PathBuf {
 }
 
 /// Draws the panels from left to right, then the next row.
+#[allow(clippy::too_many_lines, reason = "one picture")]
 pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[Panel]) {
     let rows = panels.len().div_ceil(columns);
     let width = width * columns as u32;

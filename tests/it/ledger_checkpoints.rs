@@ -12,7 +12,7 @@ use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::{DeliveryProgress, step};
 use bernstream_ledger as ledger;
 use bernstream_ledger::log::{
-    CannotAppend, LedgerLog, LedgerLogError, Log, LogKey, LogReader, RestoredLedger,
+    AppendOutcome, CannotAppend, LedgerLog, LedgerLogError, Log, LogKey, LogReader, RestoredLedger,
 };
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim};
@@ -708,9 +708,9 @@ fn a_ledger_that_is_behind_takes_what_it_lacks_as_long_as_the_log_has_it() {
             old.rows_behind(&mut log, accepted).unwrap(),
             (behind < 1000).then_some(behind as u64)
         );
-        let apart = old.catch_up(&mut log, accepted, now).unwrap();
+        let outcome = old.catch_up(&mut log, accepted, now).unwrap();
         if behind < 1000 {
-            assert_eq!(apart, None);
+            assert_eq!(outcome, AppendOutcome::Appended);
             assert_same(&old, &pipeline.ledger);
             assert_eq!(
                 (old.missing(), old.unpublished_count().unwrap()),
@@ -719,7 +719,8 @@ fn a_ledger_that_is_behind_takes_what_it_lacks_as_long_as_the_log_has_it() {
             );
             old.verify_all().unwrap();
         } else {
-            assert_eq!((apart, *old.head()), (Some(CannotAppend::Gone), before));
+            let gone = AppendOutcome::Refused(CannotAppend::Gone);
+            assert_eq!((outcome, *old.head()), (gone, before));
             drop(old);
             log.restore_ledger(&params(disk.path()), &accepted, now)
                 .unwrap();
@@ -754,7 +755,7 @@ fn a_ledger_with_a_row_that_lost_is_left_as_it_is_and_a_new_one_is_built() {
         assert_eq!(other.ledger.rows_behind(&mut log, accepted).unwrap(), None);
         assert_eq!(
             other.ledger.catch_up(&mut log, accepted, now).unwrap(),
-            Some(CannotAppend::Lost)
+            AppendOutcome::Refused(CannotAppend::Lost)
         );
         assert_eq!(*other.ledger.head(), lost);
         drop(other);
@@ -786,7 +787,10 @@ fn what_is_too_large_to_be_kept_at_once_is_taken_in_portions() {
     let accepted = *pipeline.ledger.head();
     let now = pipeline.ledger.next_window();
     let mut log = MemoryLog::open(&pipeline.log);
-    assert_eq!(old.catch_up(&mut log, accepted, now).unwrap(), None);
+    assert_eq!(
+        old.catch_up(&mut log, accepted, now).unwrap(),
+        AppendOutcome::Appended
+    );
     assert_same(&old, &pipeline.ledger);
 }
 

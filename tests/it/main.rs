@@ -1,4 +1,5 @@
 //! The program from outside and its parts together: one test program, because each that is linked costs seconds.
+#![allow(clippy::too_many_lines, reason = "lists of cases")]
 
 #[path = "../harness/mod.rs"]
 mod harness;

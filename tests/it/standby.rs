@@ -203,7 +203,12 @@ fn who_hands_over_is_not_waited_for_and_does_not_act_before_it_claims_again() {
             .unwrap(),
         "it is not due"
     );
-    assert!(following.ledger.try_begin_draw(due, due.plus(APART)).unwrap());
+    assert!(
+        following
+            .ledger
+            .try_begin_draw(due, due.plus(APART))
+            .unwrap()
+    );
     // The same disk, started again.
     acting.ledger.fill_log().unwrap();
     stand_by(&mut acting, "{}", handed);
@@ -359,18 +364,30 @@ fn a_clone_of_a_disk_follows_once_the_other_one_has_claimed() {
             assert!(slower.step(now, Fate::Lands).unwrap().has_followed);
             assert!(faster.ledger.is_acting() && !slower.ledger.is_acting());
             let due = slower.ledger.next_window().plus(seconds(3600.0));
-            assert!(!slower.ledger.try_begin_draw(due, due.plus(seconds(5.0))).unwrap());
+            assert!(
+                !slower
+                    .ledger
+                    .try_begin_draw(due, due.plus(seconds(5.0)))
+                    .unwrap()
+            );
         }
     }
 }
 
 /// When a worker claims a window that is due at `due`, whose draw begins at `begun` and takes `draw`.
 fn claims_at(worker: &mut Pipeline, due: Timestamp, begun: Timestamp, draw: Duration) -> Timestamp {
-    assert_eq!(worker.ledger.try_begin_draw(due, due).unwrap(), begun == due);
+    assert_eq!(
+        worker.ledger.try_begin_draw(due, due).unwrap(),
+        begun == due
+    );
     assert!(worker.ledger.try_begin_draw(due, begun).unwrap());
     let ready = begun.plus(draw);
     worker.pay();
-    worker.ledger.schedule_claim(None, ready).unwrap().max(ready)
+    worker
+        .ledger
+        .schedule_claim(None, ready)
+        .unwrap()
+        .max(ready)
 }
 
 #[test]
@@ -434,7 +451,10 @@ fn who_ends_right_after_a_claim_hands_over_what_it_claimed_and_nothing_that_it_d
         assert!(following.step(row, Fate::Lands).unwrap().has_followed);
         let due = row.plus(seconds(3600.0));
         assert_eq!(
-            following.ledger.try_begin_draw(due, due.plus(APART)).unwrap(),
+            following
+                .ledger
+                .try_begin_draw(due, due.plus(APART))
+                .unwrap(),
             is_at_once
         );
     }
@@ -451,7 +471,10 @@ fn a_claim_is_as_new_as_the_answer_that_shows_it() {
     let patient = row.plus(RULE.patience);
     assert!(!following.ledger.try_begin_draw(row, row).unwrap());
     assert!(
-        !following.ledger.try_begin_draw(row, patient.plus(APART)).unwrap(),
+        !following
+            .ledger
+            .try_begin_draw(row, patient.plus(APART))
+            .unwrap(),
         "as if it were as old as the question"
     );
     assert!(
@@ -504,7 +527,12 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
     acting.ledger.resign_turn(false, row).unwrap();
     following.step(row, Fate::Lands).unwrap();
     let due = row.plus(seconds(3600.0));
-    assert!(following.ledger.try_begin_draw(due, due.plus(APART)).unwrap());
+    assert!(
+        following
+            .ledger
+            .try_begin_draw(due, due.plus(APART))
+            .unwrap()
+    );
     assert_eq!(
         following.ledger.record_postponed_settings().unwrap(),
         Some(row)

@@ -1,5 +1,6 @@
 //! Everything that can be said of functions, noise, prices, synopses and whole workers without a process or a broker: one
 //! program, because each that is linked costs seconds.
+#![allow(clippy::too_many_lines, reason = "lists of cases")]
 
 #[path = "../harness/mod.rs"]
 mod harness;

@@ -6,6 +6,7 @@
 //! ```
 //!
 //! What fails is made small, and printed as a line that can be given again as `BERNSTREAM_STORM_SCHEDULE`.
+#![allow(clippy::too_many_lines, reason = "lists of cases")]
 
 #[path = "../harness/mod.rs"]
 mod harness;

@@ -9,9 +9,9 @@ use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
 use super::error_context::ErrorContext;
 
 /// Time without anything from a client before it is asked.
-const INTERVAL: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Time until one is asked again that has no broker, though a new one has: after an outage it needs a moment.
-const AGAIN: Duration = Duration::from_secs(3);
+const SUSPECT_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Asks a client from which nothing comes whether it is lost: one that was told that there are no brokers may have none left to ask, for
 /// ever (<https://github.com/confluentinc/librdkafka/issues/5301>).
@@ -50,7 +50,11 @@ impl LostClientWatch {
             *self = LostClientWatch::start();
             return false;
         }
-        let pause = if self.is_suspected { AGAIN } else { INTERVAL };
+        let pause = if self.is_suspected {
+            SUSPECT_INTERVAL
+        } else {
+            CHECK_INTERVAL
+        };
         if self.asked.elapsed() < pause {
             return false;
         }

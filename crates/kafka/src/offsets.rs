@@ -30,8 +30,8 @@ const SETTINGS: [(&str, &str); 7] = [
 ];
 
 /// Number of times that a marker is looked for: the batch behind it may come while the client passes it.
-const TRIES: usize = 5;
-const PAUSE: Duration = Duration::from_millis(1);
+const MOST_TRIES: usize = 5;
+const TRY_PAUSE: Duration = Duration::from_millis(1);
 
 /// Contents of offsets that came without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ fn pass_offsets(
     to: i64,
 ) -> Result<OffsetContents, KafkaError> {
     let mut at = from;
-    for _ in 0..TRIES {
+    for _ in 0..MOST_TRIES {
         assign_from(topic, consumer, at)?;
         let deadline = Instant::now() + REQUEST_TIMEOUT;
         loop {
@@ -144,7 +144,7 @@ fn pass_offsets(
                 1 => at = passed,
                 2.. => break,
                 _ if Instant::now() > deadline => return Ok(OffsetContents::Unanswered),
-                _ => thread::sleep(PAUSE),
+                _ => thread::sleep(TRY_PAUSE),
             }
             if at >= to {
                 return Ok(OffsetContents::Markers);

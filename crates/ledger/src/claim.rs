@@ -70,13 +70,12 @@ impl Ledger {
         accepted: Option<&WitnessClaim>,
         now: Timestamp,
     ) -> Result<Timestamp, LedgerError> {
-        if self.turn.is_some() {
+        if self.leadership.is_some() {
             let head = self.state.head;
             let first = self.first_unaccepted()?;
-            return Ok(self
-                .turn
-                .as_mut()
-                .map_or(now, |turn| turn.schedule_claim(head, first, now)));
+            return Ok(self.leadership.as_mut().map_or(now, |leadership| {
+                leadership.schedule_claim(head, first, now)
+            }));
         }
         if let Some(claim) = accepted {
             self.note_first_claim(claim);
@@ -99,8 +98,8 @@ impl Ledger {
     /// Notes that its rows are about to be claimed.
     pub fn note_claim(&mut self, now: Timestamp) {
         let head = self.state.head;
-        if let Some(turn) = &mut self.turn {
-            turn.note_claim(head, now);
+        if let Some(leadership) = &mut self.leadership {
+            leadership.note_claim(head, now);
         }
     }
 

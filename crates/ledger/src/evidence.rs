@@ -7,7 +7,7 @@
 
 use super::chain::Head;
 use super::error::LedgerError;
-use super::log::{CannotAppend, LedgerLog};
+use super::log::{CannotAppend, LedgerLog, NextRows};
 use super::open::Ledger;
 use super::outgoing::{OutgoingRow, OutputMessage};
 use crate::store;
@@ -189,7 +189,8 @@ impl Ledger {
         }
         // All of them, and what the witness has accepted, are rows of one chain.
         for row in shown.iter().chain(own_accepted) {
-            if let Ok(Err(CannotAppend::Lost)) = log.rows_between(*row, newest) {
+            let next = log.rows_between(*row, newest);
+            if matches!(next, Ok(NextRows::Refused(CannotAppend::Lost))) {
                 return Err(LedgerError::TwoBranches { row: row.sequence });
             }
         }

@@ -10,7 +10,9 @@ use rusqlite::{OptionalExtension, params};
 use super::chain::{Head, LedgerRow};
 use super::checkpoint::Checkpoint;
 use super::error::LedgerError;
-use super::log::{CannotAppend, LedgerLog, MessageFate, RowBody, write_row};
+use super::log::{
+    AppendOutcome, CannotAppend, LedgerLog, MessageFate, NextRows, RowBody, write_row,
+};
 use super::open::Ledger;
 use super::outgoing::OutgoingRow;
 use super::replay::AppliedRow;
@@ -20,16 +22,27 @@ use crate::outbox;
 use crate::store;
 use bernstream_synopsis::clock::Timestamp;
 
+/// Outcome of following the log to an accepted row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FollowOutcome {
+    /// The ledger does not have the rows now.
+    Refused,
+    /// It has the rows, and knew what was published.
+    NothingMore,
+    /// It has the rows, and more was published than it knew.
+    MorePublished,
+}
+
 impl Ledger {
     /// Shares its log with other workers from now on. The witness has accepted `accepted` so far, which this ledger has.
     pub fn stand_by(
         &mut self,
         rule: StandbyRule,
-        wanted: DesiredSettings,
+        desired_settings: DesiredSettings,
         accepted: Option<&WitnessClaim>,
         now: Timestamp,
     ) {
-        self.turn = Some(Leadership::new(rule, wanted, self.instance()));
+        self.leadership = Some(Leadership::new(rule, desired_settings, self.instance()));
         if let Some(log) = &mut self.log {
             log.follow(self.state.head.sequence);
         }
@@ -38,26 +51,26 @@ impl Ledger {
 
     /// Returns true if several workers may share its log.
     pub fn is_shared(&self) -> bool {
-        self.turn.is_some()
+        self.leadership.is_some()
     }
 
     /// Returns true if it is this worker's turn, as far as it knows.
     pub fn is_acting(&self) -> bool {
-        self.turn.as_ref().is_none_or(Leadership::is_acting)
+        self.leadership.as_ref().is_none_or(Leadership::is_acting)
     }
 
     /// Interval at which it looks what was accepted, if it follows.
     pub fn looks_every(&self) -> Option<Duration> {
-        self.turn
+        self.leadership
             .as_ref()
-            .filter(|turn| !turn.is_acting())
-            .map(|turn| turn.rule.look_interval())
+            .filter(|leadership| !leadership.is_acting())
+            .map(|leadership| leadership.rule.look_interval())
     }
 
     /// The settings of this worker are recorded once it acts.
     pub fn postpone_settings(&mut self) {
-        if let Some(turn) = &mut self.turn {
-            turn.is_postponed = true;
+        if let Some(leadership) = &mut self.leadership {
+            leadership.is_postponed = true;
         }
     }
 
@@ -67,15 +80,20 @@ impl Ledger {
     ///
     /// As for [`record_settings`](Self::record_settings).
     pub fn record_postponed_settings(&mut self) -> Result<Option<Timestamp>, LedgerError> {
-        let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_postponed) else {
+        let Some(leadership) = self
+            .leadership
+            .as_mut()
+            .filter(|leadership| leadership.is_postponed)
+        else {
             return Ok(None);
         };
-        turn.is_postponed = false;
+        leadership.is_postponed = false;
         let account = &self.state.account;
         let slots = account.states.keys().map(String::as_str);
-        let Some(change) = turn
-            .wanted
-            .change_row(&account.settings, slots, account.next_window)
+        let Some(change) =
+            leadership
+                .desired_settings
+                .change_row(&account.settings, slots, account.next_window)
         else {
             return Ok(None);
         };
@@ -85,8 +103,12 @@ impl Ledger {
 
     /// Time from which on this worker may draw the window that is due on the output at `publish_at`, if it follows and nobody else does.
     pub fn draws_from(&self, publish_at: Timestamp) -> Option<Timestamp> {
-        let turn = self.turn.as_ref().filter(|turn| !turn.is_acting());
-        turn.map(|turn| turn.draws_from(self.state.account.next_window, publish_at))
+        let leadership = self
+            .leadership
+            .as_ref()
+            .filter(|leadership| !leadership.is_acting());
+        leadership
+            .map(|leadership| leadership.draws_from(self.state.account.next_window, publish_at))
     }
 
     /// Begins the draw of the next window, which this worker has read and which is due on the output at `publish_at`, if it may draw it now.
@@ -95,17 +117,21 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn try_begin_draw(&mut self, publish_at: Timestamp, now: Timestamp) -> Result<bool, LedgerError> {
+    pub fn try_begin_draw(
+        &mut self,
+        publish_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, LedgerError> {
         let head = self.state.head;
         let first = self.first_unaccepted()?;
         let start = self.state.account.next_window;
-        let Some(turn) = &mut self.turn else {
+        let Some(leadership) = &mut self.leadership else {
             return Ok(true);
         };
-        turn.note_read_window(start, now);
-        let may_draw = turn.may_draw(start, publish_at, head, first, now);
+        leadership.note_read_window(start, now);
+        let may_draw = leadership.may_draw(start, publish_at, head, first, now);
         if may_draw {
-            turn.begin_draw(now);
+            leadership.begin_draw(now);
         }
         Ok(may_draw)
     }
@@ -113,7 +139,7 @@ impl Ledger {
     /// Time at which the first message is due that the witness has not accepted yet.
     pub(super) fn first_unaccepted(&self) -> Result<Option<Timestamp>, LedgerError> {
         let accepted = self
-            .turn
+            .leadership
             .as_ref()
             .and_then(Leadership::accepted)
             .map_or(i64::MIN, |head| {
@@ -149,7 +175,7 @@ impl Ledger {
             self.note_first_claim(claim);
         }
         let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
-        if self.turn.is_none() || identity != self.state.genesis.witness {
+        if self.leadership.is_none() || identity != self.state.genesis.witness {
             return Ok(false);
         }
         let Some(claim) = accepted else {
@@ -168,37 +194,40 @@ impl Ledger {
         };
         let followed = self.learn_rows(&mut log, claim.head, is_known, now);
         self.log = Some(log);
-        let Some(has_learnt) = followed? else {
+        let followed = followed?;
+        if followed == FollowOutcome::Refused {
             return Ok(false);
-        };
+        }
         self.note_accepted(accepted, now);
-        Ok(!is_known || has_learnt)
+        Ok(!is_known || followed == FollowOutcome::MorePublished)
     }
 
-    /// Learns from the log the rows up to `accepted`, unless it knows them, and what was published. Returns true if more was published than
-    /// it knew; `None` if it does not have the rows now.
+    /// Learns from the log the rows up to `accepted`, unless it knows them, and what was published.
     fn learn_rows(
         &mut self,
         log: &mut LedgerLog,
         accepted: Head,
         is_known: bool,
         now: Timestamp,
-    ) -> Result<Option<bool>, LedgerError> {
+    ) -> Result<FollowOutcome, LedgerError> {
         log.follow(self.state.head.sequence);
         log.read()?;
-        if !is_known && let Some(apart) = self.append_from(log, accepted)? {
-            if apart == CannotAppend::Lost
-                && let Some(turn) = &self.turn
+        if !is_known && let AppendOutcome::Refused(why) = self.append_from(log, accepted)? {
+            if why == CannotAppend::Lost
+                && let Some(leadership) = &self.leadership
             {
-                turn.note_loss();
+                leadership.note_loss();
             }
-            return Ok(None);
+            return Ok(FollowOutcome::Refused);
         }
-        self.learn_published(log, now).map(Some)
+        Ok(match self.learn_published(log, now)? {
+            true => FollowOutcome::MorePublished,
+            false => FollowOutcome::NothingMore,
+        })
     }
 
     /// Takes the rows up to `accepted`, the newest accepted claim, from `log`, before it has a log of its own: a worker that starts behind the
-    /// others. Returns why only a new ledger can be built, if it does not have all of them then.
+    /// others.
     ///
     /// # Errors
     ///
@@ -208,14 +237,14 @@ impl Ledger {
         log: &mut LedgerLog,
         accepted: Head,
         now: Timestamp,
-    ) -> Result<Option<CannotAppend>, LedgerError> {
+    ) -> Result<AppendOutcome, LedgerError> {
         log.follow(self.state.head.sequence);
         log.read()?;
-        let apart = self.append_from(log, accepted)?;
-        if apart.is_none() {
+        let outcome = self.append_from(log, accepted)?;
+        if outcome == AppendOutcome::Appended {
             self.learn_published(log, now)?;
         }
-        Ok(apart)
+        Ok(outcome)
     }
 
     /// Number of rows by which `accepted`, which this ledger does not have, is after its newest one, if `log` has all of them; nothing is
@@ -230,8 +259,10 @@ impl Ledger {
         accepted: Head,
     ) -> Result<Option<u64>, LedgerError> {
         log.read()?;
-        let path = log.rows_between(self.state.head, accepted)?;
-        Ok(path.ok().map(|rows| rows.len() as u64))
+        Ok(match log.rows_between(self.state.head, accepted)? {
+            NextRows::Rows(rows) => Some(rows.len() as u64),
+            NextRows::Refused(_) => None,
+        })
     }
 
     /// Returns true if this worker made the newest accepted claim, or the process in whose stead it goes on, or nobody in particular.
@@ -269,42 +300,42 @@ impl Ledger {
             _ => None,
         };
         let is_all = head == Some(self.state.head);
-        if let Some(turn) = &mut self.turn {
-            turn.note_accepted(head, is_ours, handed_over, now);
+        if let Some(leadership) = &mut self.leadership {
+            leadership.note_accepted(head, is_ours, handed_over, now);
             if is_all {
-                turn.end_draw();
-                turn.note_settings(&self.state.account.settings);
+                leadership.end_draw();
+                leadership.note_settings(&self.state.account.settings);
             }
         }
     }
 
-    /// Appends the rows up to `accepted`, verified as those that are appended; why it cannot append all of them, if it cannot.
+    /// Appends the rows up to `accepted`, verified as those that are appended.
     fn append_from(
         &mut self,
         log: &mut LedgerLog,
         accepted: Head,
-    ) -> Result<Option<CannotAppend>, LedgerError> {
+    ) -> Result<AppendOutcome, LedgerError> {
         while self.state.head != accepted {
             let bodies = match log.take_rows_between(self.state.head, accepted)? {
-                Ok(bodies) => bodies,
-                Err(apart) => return Ok(Some(apart)),
+                NextRows::Rows(bodies) => bodies,
+                NextRows::Refused(why) => return Ok(AppendOutcome::Refused(why)),
             };
             let before = self.state.account.settings.clone();
             let Some(appended) = self.append_all(bodies)? else {
-                return Ok(Some(CannotAppend::Gone));
+                return Ok(AppendOutcome::Refused(CannotAppend::Gone));
             };
             log.follow(self.state.head.sequence);
             // The end of a share, say, repeats the settings that were recorded before. Told before more is read, which may fail.
             let settings = &self.state.account.settings;
             if let Some(row) = appended.newest_settings
-                && let Some(turn) = &self.turn
+                && let Some(leadership) = &self.leadership
                 && *settings != before
-                && !turn.wanted.agrees(settings)
+                && !leadership.desired_settings.agrees(settings)
             {
                 return Err(LedgerError::OtherSettings { row });
             }
         }
-        Ok(None)
+        Ok(AppendOutcome::Appended)
     }
 
     /// Appends the next rows, all or none; `None` if they lack noise that is in use after them.
@@ -396,9 +427,9 @@ impl Ledger {
 
     /// The newest time at which messages are due on the output that are published now: those of another worker later than one's own.
     pub fn publishes_until(&self, now: Timestamp) -> Timestamp {
-        self.turn
+        self.leadership
             .as_ref()
-            .map_or(now, |turn| turn.publishes_until(now))
+            .map_or(now, |leadership| leadership.publishes_until(now))
     }
 
     /// Leaves what comes next to others at once, and returns whether it was this worker's turn: once its newest row is accepted, if that has just
@@ -408,15 +439,15 @@ impl Ledger {
     ///
     /// If the log cannot be written.
     pub fn resign_turn(&mut self, has_claimed: bool, now: Timestamp) -> Result<bool, LedgerError> {
-        let (Some(turn), Some(log)) = (&self.turn, &mut self.log) else {
+        let (Some(leadership), Some(log)) = (&self.leadership, &mut self.log) else {
             return Ok(false);
         };
         let head = if has_claimed {
             Some(self.state.head)
         } else {
-            turn.accepted()
+            leadership.accepted()
         };
-        let Some(head) = head.filter(|_| turn.is_acting()) else {
+        let Some(head) = head.filter(|_| leadership.is_acting()) else {
             return Ok(false);
         };
         log.hand_over(head, now)?;

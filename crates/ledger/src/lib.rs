@@ -30,6 +30,7 @@
 mod account;
 mod append;
 mod archive;
+mod archiving;
 pub mod audit;
 pub mod bootstrap;
 pub mod budget;
@@ -43,11 +44,10 @@ pub mod fault;
 #[cfg(test)]
 mod fixtures;
 mod follow;
-mod gap;
-mod glance;
-mod held;
 mod instance;
+mod ledger_log;
 pub mod log;
+mod missing_rows;
 mod open;
 mod outbox;
 mod outgoing;
@@ -56,28 +56,28 @@ pub mod private;
 mod read;
 mod replay;
 mod reread;
-mod retire;
 pub mod sealing;
 mod spent;
 mod standby;
 mod states;
 mod store;
+mod summary;
 mod verify;
 pub mod witness;
 
 pub use self::append::ClosingWindow;
+pub use self::archiving::ArchiveStep;
 pub use self::chain::{
     BudgetHolding, ClosedWindow, Configuration, Digest, Genesis, Head, LedgerRow, MessageDigests,
     ReleaseOutcome, StateDigest,
 };
 pub use self::error::LedgerError;
 pub use self::evidence::{AcceptedEvidence, Evidence, WitnessStanding};
-pub use self::gap::MissingRows;
-pub use self::glance::LedgerSummary;
 pub use self::instance::Instance;
+pub use self::missing_rows::MissingRows;
 pub use self::open::{Ledger, LedgerParams, PendingWrite, ledger_exists, new_id};
 pub use self::outbox::{OutboxSlot, Paid, PublishedMessage};
 pub use self::outgoing::OutputMessage;
 pub use self::read::StoredRow;
-pub use self::retire::ArchiveStep;
 pub use self::standby::{DesiredSettings, StandbyRule};
+pub use self::summary::LedgerSummary;

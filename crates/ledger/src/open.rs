@@ -12,9 +12,9 @@ use super::archive::Archive;
 use super::chain::{Digest, Genesis, Head, LedgerRow, random_bytes};
 use super::entry::LedgerEntry;
 use super::error::LedgerError;
-use super::gap::MissingRows;
 use super::instance::{ClaimMaker, Instance, WaitingRows};
 use super::log::LedgerLog;
+use super::missing_rows::MissingRows;
 use super::outgoing::OutgoingRow;
 use super::replay::LedgerState;
 use super::standby::Leadership;
@@ -54,7 +54,7 @@ pub struct Ledger {
     /// Log that holds every row before it is claimed, if there is one.
     pub(super) log: Option<LedgerLog>,
     /// Knowledge of whose turn it is, where several workers share a log.
-    pub(super) turn: Option<Leadership>,
+    pub(super) leadership: Option<Leadership>,
 }
 
 /// Returns true if there is a ledger, valid or damaged.
@@ -265,7 +265,7 @@ impl Ledger {
             outgoing: RefCell::default(),
             is_broken: false,
             log: None,
-            turn: None,
+            leadership: None,
         }
     }
 

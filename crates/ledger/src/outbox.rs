@@ -15,7 +15,7 @@ use bernstream_synopsis::Encoded;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
-const UNPUBLISHED: &str = "
+const SELECT_UNPUBLISHED: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
     WHERE published_at IS NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
     ORDER BY sequence, place";
@@ -39,7 +39,7 @@ const DROPPED_MESSAGES: i64 = 4096;
 const TOO_MANY: &str =
     "SELECT sequence FROM outbox WHERE sequence > ?1 ORDER BY sequence, place LIMIT 1 OFFSET ?2";
 
-const KEPT: &str = "
+const SELECT_KEPT: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
     WHERE published_at IS NOT NULL AND bytes IS NOT NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
     ORDER BY sequence, place";
@@ -195,7 +195,7 @@ impl Ledger {
         most: usize,
     ) -> Result<Vec<Paid>, LedgerError> {
         let mut due = MessagePortion::new(most);
-        self.each_message(UNPUBLISHED, accepted, None, |paid| {
+        self.each_message(SELECT_UNPUBLISHED, accepted, None, |paid| {
             paid.publish_at <= now && due.add(paid)
         })?;
         Ok(due.messages)
@@ -208,7 +208,7 @@ impl Ledger {
     /// As for [`due_messages`](Self::due_messages).
     pub fn next_due(&self, accepted: &Head) -> Result<Option<Timestamp>, LedgerError> {
         let mut next = None;
-        self.each_message(UNPUBLISHED, accepted, None, |paid| {
+        self.each_message(SELECT_UNPUBLISHED, accepted, None, |paid| {
             next = Some(paid.publish_at);
             false
         })?;
@@ -229,7 +229,7 @@ impl Ledger {
         most: usize,
     ) -> Result<Vec<Paid>, LedgerError> {
         let mut kept = MessagePortion::new(most);
-        self.each_message(KEPT, accepted, after, |paid| kept.add(paid))?;
+        self.each_message(SELECT_KEPT, accepted, after, |paid| kept.add(paid))?;
         Ok(kept.messages)
     }
 

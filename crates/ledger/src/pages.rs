@@ -22,10 +22,10 @@ use crate::store;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The most rows of a page.
-const ROWS: usize = 256;
+const PAGE_ROWS: usize = 256;
 
 /// A page ends with the row that reaches so many bytes.
-const BYTES: usize = 4 << 20;
+const PAGE_BYTES: usize = 4 << 20;
 
 /// A message as it is stored.
 pub(super) struct StoredMessage {
@@ -110,8 +110,8 @@ fn copy_entries(connection: &Connection, after: i64) -> rusqlite::Result<RowSour
     let mut entries = Vec::new();
     let mut bytes = 0;
     let mut next = None;
-    while entries.len() < ROWS
-        && bytes < BYTES
+    while entries.len() < PAGE_ROWS
+        && bytes < PAGE_BYTES
         && let Some(row) = stored.next()?
     {
         let entry = LedgerEntry::read(row)?;
@@ -230,7 +230,7 @@ fn read_page(
             entry,
             messages: stored,
         });
-        if bytes >= BYTES {
+        if bytes >= PAGE_BYTES {
             break;
         }
     }

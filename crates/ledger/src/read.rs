@@ -45,7 +45,7 @@ impl StoredRow {
 }
 
 /// Time before the first record that is needed, by which a window must have closed for none of its records to be needed any more.
-const PAST: Duration = Duration::from_secs(300);
+const MARGIN_AFTER_CLOSE: Duration = Duration::from_secs(300);
 /// Most windows among which one is looked for at a start.
 const MOST_WINDOWS: usize = 4096;
 
@@ -179,7 +179,11 @@ impl Ledger {
         let mut windows = 0;
         let mut past = None;
         // Settings that are recorded later have no row yet at which to stop.
-        if self.turn.as_ref().is_some_and(|turn| turn.is_postponed) {
+        if self
+            .leadership
+            .as_ref()
+            .is_some_and(|leadership| leadership.is_postponed)
+        {
             return Ok(RecordedPositions {
                 ends: self.ends().clone(),
                 past,
@@ -191,7 +195,7 @@ impl Ledger {
                 return false;
             };
             let cutoff = cutoff(closed.window);
-            past = (cutoff.plus(PAST) <= since).then_some((cutoff, closed.ends));
+            past = (cutoff.plus(MARGIN_AFTER_CLOSE) <= since).then_some((cutoff, closed.ends));
             windows += 1;
             past.is_none() && windows < MOST_WINDOWS
         })?;

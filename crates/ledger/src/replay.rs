@@ -15,7 +15,7 @@ use super::chain::{ClosedWindow, Digest, Genesis, Head, LedgerRow, Link, Release
 use super::checkpoint::Checkpoint;
 use super::entry::LedgerEntry;
 use super::error::LedgerError;
-use super::gap::{MissingRows, RowGap};
+use super::missing_rows::{MissingRows, RowGap};
 use super::spent::{LIVE, SpentBlock, read_spent, same_as_spent};
 use super::states::check_states;
 use crate::outbox;
@@ -226,7 +226,7 @@ pub(super) fn replay_newest(
     let mut messages = 0;
     let pruned = store::pruned_to(&transaction).map_err(LedgerError::sqlite(file))?;
     let mut outbox = transaction
-        .prepare(OUTBOX)
+        .prepare(SELECT_OUTBOX)
         .map_err(LedgerError::sqlite(file))?;
     pages::each_entry(&transaction, file, begin, i64::MAX, |entry| {
         let AppliedRow { row, .. } =
@@ -320,7 +320,7 @@ pub(super) fn start_checkpoint(connection: &Connection) -> rusqlite::Result<Opti
     Checkpoint::newest(connection, waiting.unwrap_or(i64::MAX))
 }
 
-const OUTBOX: &str =
+const SELECT_OUTBOX: &str =
     "SELECT key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 AND place = ?2";
 
 /// Compares the outbox with what `row` paid for; returns the number of messages.

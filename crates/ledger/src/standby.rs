@@ -25,13 +25,13 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::SpanGrid;
 
 /// The longest that a worker waits in addition, so that two that follow do not act at one moment.
-const JITTER: u64 = 250;
+const LONGEST_JITTER: u64 = 250;
 /// Longest interval at which a worker that follows looks what was accepted.
-const LOOK: Duration = Duration::from_millis(500);
+const LONGEST_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Most draws in vain in a row that count: the wait is doubled for each, up to 16 times.
 const MOST_LOSSES: u32 = 4;
 /// Number of claims of others, while it drew nothing, after which the time that a worker waits is halved.
-const CALM: u32 = 8;
+const QUIET_CLAIMS: u32 = 8;
 
 /// Times for which workers wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct StandbyRule {
 impl StandbyRule {
     /// Interval at which a worker that follows looks what was accepted.
     pub fn look_interval(&self) -> Duration {
-        LOOK.min(self.patience / 8)
+        LONGEST_LOOK_INTERVAL.min(self.patience / 8)
     }
 
     /// Time at which a draw that began at `began` and is there since `ready` is claimed, where that is not done at once.
@@ -127,7 +127,7 @@ impl DesiredSettings {
 #[derive(Debug)]
 pub(super) struct Leadership {
     pub rule: StandbyRule,
-    pub wanted: DesiredSettings,
+    pub desired_settings: DesiredSettings,
     /// The settings are recorded when it acts.
     pub is_postponed: bool,
     jitter: Duration,
@@ -175,12 +175,17 @@ struct SeenClaim {
 }
 
 impl Leadership {
-    pub fn new(rule: StandbyRule, wanted: DesiredSettings, instance: Option<Instance>) -> Self {
-        let jitter =
-            Duration::from_millis(instance.map_or(0, |instance| instance.number() % JITTER));
+    pub fn new(
+        rule: StandbyRule,
+        desired_settings: DesiredSettings,
+        instance: Option<Instance>,
+    ) -> Self {
+        let jitter = Duration::from_millis(
+            instance.map_or(0, |instance| instance.number() % LONGEST_JITTER),
+        );
         Leadership {
             rule,
-            wanted,
+            desired_settings,
             is_postponed: false,
             jitter,
             seen: None,
@@ -235,10 +240,10 @@ impl Leadership {
         } else {
             0
         };
-        let losses = &self.wanted.losses;
+        let losses = &self.desired_settings.losses;
         if is_ours {
             losses.store(0, Relaxed);
-        } else if self.calm >= CALM {
+        } else if self.calm >= QUIET_CLAIMS {
             self.calm = 0;
             losses.store(losses.load(Relaxed).saturating_sub(1), Relaxed);
         }
@@ -247,8 +252,8 @@ impl Leadership {
     /// Notes that a draw of it was not accepted. Whoever acted was too slow once; whoever did not was too hasty.
     pub fn note_loss(&self) {
         if !self.is_acting() {
-            self.wanted.losses.store(
-                (self.wanted.losses.load(Relaxed) + 1).min(MOST_LOSSES),
+            self.desired_settings.losses.store(
+                (self.desired_settings.losses.load(Relaxed) + 1).min(MOST_LOSSES),
                 Relaxed,
             );
         }
@@ -261,8 +266,8 @@ impl Leadership {
 
     /// Notes that its settings were accepted, or those of another one that say the same.
     pub fn note_settings(&self, recorded: &str) {
-        if self.wanted.agrees(recorded) {
-            self.wanted.is_settled.store(true, Relaxed);
+        if self.desired_settings.agrees(recorded) {
+            self.desired_settings.is_settled.store(true, Relaxed);
         }
     }
 
@@ -284,7 +289,7 @@ impl Leadership {
         let patience = self
             .rule
             .patience
-            .saturating_mul(1 << self.wanted.losses.load(Relaxed).min(MOST_LOSSES));
+            .saturating_mul(1 << self.desired_settings.losses.load(Relaxed).min(MOST_LOSSES));
         let had = self
             .waiting
             .filter(|waiting| waiting.start == start)
@@ -345,7 +350,12 @@ impl Leadership {
 
     /// Schedules the claim on its rows up to `head`, of which the first with messages is due on the output at `first`. Returns its earliest time;
     /// not after `now` if it may be made.
-    pub fn schedule_claim(&mut self, head: Head, first: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    pub fn schedule_claim(
+        &mut self,
+        head: Head,
+        first: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Timestamp {
         // What was not drawn may be claimed at any time.
         let Some(first) = first else { return now };
         let began = self.began.filter(|began| *began <= now).unwrap_or(now);

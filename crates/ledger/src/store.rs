@@ -18,9 +18,9 @@ use crate::private;
 pub(super) const FORMAT: i64 = 5;
 
 /// The oldest format of a ledger that this program goes on with.
-const OLDEST: i64 = 4;
+const OLDEST_FORMAT: i64 = 4;
 
-const TABLES: &str = "
+const CREATE_TABLES: &str = "
     CREATE TABLE rows (
         sequence INTEGER PRIMARY KEY, salt BLOB NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL, secret TEXT
     ) STRICT;
@@ -47,13 +47,13 @@ const TABLES: &str = "
 
 /// Time for which a writer waits for those who read the file, and they for it, unless [`wait_with`](super::Ledger::wait_with) says
 /// otherwise. The commands of this program read for milliseconds.
-const READERS: Duration = Duration::from_secs(60);
+const READER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Says that the messages of all rows but the first are kept, unless something else was said.
-const KEPT: &str = "INSERT INTO kept SELECT sequence FROM rows WHERE NOT EXISTS (SELECT * FROM kept) ORDER BY sequence LIMIT 1";
+const INSERT_KEPT: &str = "INSERT INTO kept SELECT sequence FROM rows WHERE NOT EXISTS (SELECT * FROM kept) ORDER BY sequence LIMIT 1";
 
 /// The table that format 4 lacked. Its one row, if it has one, is the row that the rows go on with after the first, the form and the
-/// digest of the row before that, and the account after it ([`RowGap`](super::gap::RowGap)). Rows of format 5 may say what the account is.
+/// digest of the row before that, and the account after it ([`RowGap`](super::missing_rows::RowGap)). Rows of format 5 may say what the account is.
 pub(super) const TABLE_OF_5: &str = "
     CREATE TABLE gap (sequence INTEGER PRIMARY KEY, form INTEGER NOT NULL, digest BLOB NOT NULL, account TEXT NOT NULL) STRICT;
 ";
@@ -130,7 +130,7 @@ pub(super) fn open_database(file: &Path, is_writer: bool) -> Result<Connection, 
 
 fn connect_as(file: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(READERS)?;
+    connection.busy_timeout(READER_TIMEOUT)?;
     connection.pragma_update(None, "synchronous", "EXTRA")?;
     // What is deleted or replaced must not stay in unused pages: states of noise are secret.
     connection.execute_batch("PRAGMA secure_delete = ON")?;
@@ -169,10 +169,10 @@ fn write_tables(
 ) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", FORMAT)?;
     let transaction = connection.transaction()?;
-    transaction.execute_batch(TABLES)?;
+    transaction.execute_batch(CREATE_TABLES)?;
     transaction.execute_batch(TABLE_OF_5)?;
     fill(&transaction)?;
-    transaction.execute_batch(KEPT)?;
+    transaction.execute_batch(INSERT_KEPT)?;
     transaction.commit()?;
     connection.close().map_err(|(_, error)| error)
 }
@@ -231,11 +231,11 @@ pub(super) fn file_format(connection: &Connection, file: &Path) -> Result<i64, L
     let format = connection.pragma_query_value(None, "user_version", |row| row.get(0));
     match format.map_err(LedgerError::sqlite(file))? {
         ..1 => Err(LedgerError::damaged(file, "it has no format")),
-        format @ 1..OLDEST => Err(LedgerError::Older {
+        format @ 1..OLDEST_FORMAT => Err(LedgerError::Older {
             path: file.into(),
             format,
         }),
-        format @ OLDEST..=FORMAT => Ok(format),
+        format @ OLDEST_FORMAT..=FORMAT => Ok(format),
         format => Err(LedgerError::Newer {
             path: file.into(),
             format,

@@ -21,7 +21,7 @@ use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
 /// Approximate number of blocks that are compared in one transaction.
-const BLOCKS: usize = 4096;
+const PAGE_BLOCKS: usize = 4096;
 
 /// Verifies the chain, the order and price of every window, what every block has spent, every message, the states of the noise
 /// and every checkpoint, up to the row that is the newest when all others have been read. `told` hears how many rows are verified, of
@@ -155,7 +155,7 @@ impl<'a> VerificationWalk<'a> {
             self.count_rows_to(self.last_row()),
             self.count_rows_to(self.newest),
         );
-        if self.spent.len() > BLOCKS + 2 * self.state.account.live.len() {
+        if self.spent.len() > PAGE_BLOCKS + 2 * self.state.account.live.len() {
             self.compare_closed_blocks()?;
         }
         let sequence = entry.sequence().map_err(LedgerError::sqlite(self.file))?;

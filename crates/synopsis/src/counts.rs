@@ -321,6 +321,7 @@ mod tests {
 
     /// By a prototype in Python, with another way to find eigenvectors; counts below 0 are 0 in it.
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a list of cases")]
     fn counts_are_smoothed_as_by_the_prototype() {
         let cases = [
             (

@@ -130,6 +130,24 @@ impl MomentGauge {
     }
 }
 
+const WITHHELD: &str =
+    "windows withheld: their budget was spent, their share had ended, or every release was over";
+const PUBLISHED: &str = "synopses that reached the output";
+const CLOSED_UNTIL: &str = "end of the newest closed window";
+const NEXT_RELEASE: &str =
+    "when the next window is due on the output; absent for files and after the last window";
+const RESERVE: &str = "part of the total of every block that windows may not spend";
+const NEWEST_WITHHELD: &str = "1 if the newest window was withheld, for this reason: its budget is spent, or every release is over";
+const USED: &str =
+    "spent share of the total in the newest charged block; of two components the larger";
+const NOISE_SCALE: &str = "scale of the noise, in units of the synopsis";
+const ACTING: &str =
+    "1 while this worker releases the windows, 0 while it follows another one that does";
+const LOST_CLAIMS: &str =
+    "1 if the witness had lost claims since this worker was started, whose rows it claims again";
+const OUTPUT_LOST: &str = "the most published synopses that the output had lost at its end since this worker was started, and whose bytes were not kept any more";
+const LEDGER: &str = "1; the label is the ledger in use, as in every synopsis";
+const READY: &str = "1 while the part works: the clock is not behind the brokers', the input is read, the witness agrees with the ledger, the output accepts what is due";
 const LASTS_UNTIL: &str = "start of the first window of the newest block that leaves a release unpaid, or the end of the share of an \
                            input's total, if there is one";
 const PRICE: &str = "what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over";
@@ -201,7 +219,39 @@ fn registered_labelled(
     registered(registry, IntGaugeVec::new(Opts::new(name, help), &[label])?)
 }
 
-/// A metric that `registry` shows.
+fn registered_counter(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+) -> Result<IntCounter, prometheus::Error> {
+    registered(registry, IntCounter::new(name, help)?)
+}
+
+fn registered_gauge(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+) -> Result<IntGauge, prometheus::Error> {
+    registered(registry, IntGauge::new(name, help)?)
+}
+
+/// Registers a metric whose labels say what is running.
+fn register_build_info(
+    registry: &Registry,
+    detail: MetricsDetail,
+    definition: &str,
+    digest: &str,
+) -> Result<(), prometheus::Error> {
+    let info = Opts::new("build_info", "1; the labels say what is running")
+        .const_label("version", env!("CARGO_PKG_VERSION"))
+        .const_label("configuration", digest)
+        .const_label("definition", definition)
+        .const_label("detail", detail.name());
+    registered(registry, IntGauge::with_opts(info)?)?.set(1);
+    Ok(())
+}
+
+/// Registers a metric, which `registry` then shows.
 fn registered<M: Collector + Clone + 'static>(
     registry: &Registry,
     metric: M,
@@ -260,122 +310,49 @@ impl Metrics {
             Some("bernstream".into()),
             Some([("pipeline".to_string(), pipeline.to_string())].into()),
         )?;
-        let info = Opts::new("build_info", "1; the labels say what is running")
-            .const_label("version", env!("CARGO_PKG_VERSION"))
-            .const_label("configuration", digest)
-            .const_label("definition", definition)
-            .const_label("detail", detail.name());
-        registered(&registry, IntGauge::with_opts(info)?)?.set(1);
+        register_build_info(&registry, detail, definition, digest)?;
         let operator = match detail {
             MetricsDetail::Safe => None,
             MetricsDetail::Operator => Some(OperatorMetrics::new(&registry)?),
         };
+        let used = Gauge::new("privacy_budget_used_ratio", USED)?;
+        let noise_scale = Opts::new("noise_scale", NOISE_SCALE);
+        let to = &registry;
         Ok(Metrics {
-            released: registered(
-                &registry,
-                IntCounter::new("windows_released_total", "windows paid for")?,
-            )?,
-            withheld: registered(
-                &registry,
-                IntCounter::new(
-                    "windows_withheld_total",
-                    "windows withheld: their budget was spent, their share had ended, or every release was over",
-                )?,
-            )?,
-            published: registered(
-                &registry,
-                IntCounter::new(
-                    "synopses_published_total",
-                    "synopses that reached the output",
-                )?,
-            )?,
-            closed_until: MomentGauge::new(
-                &registry,
-                "closed_until",
-                "end of the newest closed window",
-            )?,
-            next_release: MomentGauge::new(
-                &registry,
-                "next_release",
-                "when the next window is due on the output; absent for files and after the last window",
-            )?,
-            spent: PriceGauges::new(&registry, "spent", "spent in the newest charged block", &[])?,
-            total: PriceGauges::new(&registry, "limit", "total of every block", &[])?,
-            reserve: PriceGauges::new(
-                &registry,
-                "reserve",
-                "part of the total of every block that windows may not spend",
-                &[],
-            )?,
-            price: PriceGauges::new(&registry, "price", PRICE, &["release"])?,
-            lasts_until: MomentGauge::new(&registry, "privacy_budget_lasts_until", LASTS_UNTIL)?,
+            released: registered_counter(to, "windows_released_total", "windows paid for")?,
+            withheld: registered_counter(to, "windows_withheld_total", WITHHELD)?,
+            published: registered_counter(to, "synopses_published_total", PUBLISHED)?,
+            closed_until: MomentGauge::new(to, "closed_until", CLOSED_UNTIL)?,
+            next_release: MomentGauge::new(to, "next_release", NEXT_RELEASE)?,
+            spent: PriceGauges::new(to, "spent", "spent in the newest charged block", &[])?,
+            total: PriceGauges::new(to, "limit", "total of every block", &[])?,
+            reserve: PriceGauges::new(to, "reserve", RESERVE, &[])?,
+            price: PriceGauges::new(to, "price", PRICE, &["release"])?,
+            lasts_until: MomentGauge::new(to, "privacy_budget_lasts_until", LASTS_UNTIL)?,
             newest_withheld: registered_labelled(
-                &registry,
+                to,
                 "newest_window_withheld",
-                "1 if the newest window was withheld, for this reason: its budget is spent, or every release is over",
+                NEWEST_WITHHELD,
                 "reason",
             )?,
-            used: registered(
-                &registry,
-                Gauge::new(
-                    "privacy_budget_used_ratio",
-                    "spent share of the total in the newest charged block; of two components the larger",
-                )?,
-            )?,
-            noise_scale: {
-                let about = Opts::new(
-                    "noise_scale",
-                    "scale of the noise, in units of the synopsis",
-                );
-                registered(&registry, GaugeVec::new(about, &["release"])?)?
-            },
-            ledger_entries: registered(
-                &registry,
-                IntGauge::new("ledger_entries", "rows of the ledger")?,
-            )?,
-            acting: registered(
-                &registry,
-                IntGauge::new(
-                    "acting",
-                    "1 while this worker releases the windows, 0 while it follows another one that does",
-                )?,
-            )?,
-            witness_lost_claims: registered(
-                &registry,
-                IntGauge::new(
-                    "witness_lost_claims",
-                    "1 if the witness had lost claims since this worker was started, whose rows it claims again",
-                )?,
-            )?,
-            output_lost: registered(
-                &registry,
-                IntGauge::new(
-                    "output_synopses_lost",
-                    "the most published synopses that the output had lost at its end since this worker was started, and whose bytes were not kept any more",
-                )?,
-            )?,
-            ledger: registered_labelled(
-                &registry,
-                "ledger_info",
-                "1; the label is the ledger in use, as in every synopsis",
-                "ledger",
-            )?,
-            ready: registered_labelled(
-                &registry,
-                "ready",
-                "1 while the part works: the clock is not behind the brokers', the input is read, the witness agrees with the ledger, the output accepts what is due",
-                "part",
-            )?,
-            strays: registered_labelled(&registry, "stray_records", STRAYS, "topic")?,
-            lost: registered_labelled(&registry, "records_lost", LOST, "topic")?,
+            used: registered(to, used)?,
+            noise_scale: registered(to, GaugeVec::new(noise_scale, &["release"])?)?,
+            ledger_entries: registered_gauge(to, "ledger_entries", "rows of the ledger")?,
+            acting: registered_gauge(to, "acting", ACTING)?,
+            witness_lost_claims: registered_gauge(to, "witness_lost_claims", LOST_CLAIMS)?,
+            output_lost: registered_gauge(to, "output_synopses_lost", OUTPUT_LOST)?,
+            ledger: registered_labelled(to, "ledger_info", LEDGER, "ledger")?,
+            ready: registered_labelled(to, "ready", READY, "part")?,
+            strays: registered_labelled(to, "stray_records", STRAYS, "topic")?,
+            lost: registered_labelled(to, "records_lost", LOST, "topic")?,
             newest_schema: registered_labelled(
-                &registry,
+                to,
                 "newest_schema_pinned",
                 NEWEST_SCHEMA,
                 "subject",
             )?,
             registry_answers: registered_labelled(
-                &registry,
+                to,
                 "schema_registry_answers",
                 REGISTRY_ANSWERS,
                 "subject",

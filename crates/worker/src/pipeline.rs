@@ -8,17 +8,14 @@
 //! | price | the window's place in time | what each block is charged | `ReleaseTask::terms_of_window`, by `ReleasePlan::quote_window` in `terms.rs` |
 //! | evaluate, draw, describe | the window | noisy values and what they mean | [`ReleasePlan::release_window`] |
 //! | seal | noisy values | the bytes of a message | `ReleasePlan::seal_window` |
-//! | pay | bytes and charges | one row of the ledger | `ReleaseTask::release_window` |
+//! | pay | bytes and charges | one row of the ledger | `ReleaseTask::pay_closed_window` |
 //! | claim | the row | the witness has accepted it | `deliver::publish_and_claim`, called by `ReleaseTask::deliver_step` in `releasing.rs` |
 //! | publish | what is accepted and due | a message in the output | the same, one step later |
 //!
 //! Reading and releasing are loops of their own, in threads that `loops.rs` starts, so that publishing never holds up reading. Windows
 //! pass from one to the other one at a time, in order.
 
-mod absorbed;
-mod absorbers;
-mod alone;
-mod asked;
+mod absorber_metrics;
 mod catch_up;
 mod comparison;
 mod draw;
@@ -26,36 +23,39 @@ mod due_while_drawing;
 mod error;
 mod health;
 mod joining;
+mod leadership;
+mod local_partitions;
+mod local_readers;
 mod loops;
 mod lost_claims;
 mod outage;
+mod partial_collector;
 mod plan;
 mod price_schedule;
 mod pricing;
-mod progress;
 mod publication;
-mod read_here;
 mod reader;
+mod record_metrics;
+mod release_reports;
 mod releasing;
-mod remarks;
-mod repeated;
+mod repeated_event;
 mod reports;
-mod schedule;
+mod schedule_metrics;
 mod series;
 mod stop;
 mod terms;
-mod turn;
+mod timed_requests;
 
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-pub use self::absorbed::AbsorberParams;
 pub use self::error::PipelineError;
 pub use self::health::Health;
 pub use self::loops::Worker;
 pub use self::outage::Outage;
+pub use self::partial_collector::AbsorberParams;
 pub use self::plan::{PlannedRelease, ReleasePlan, ReleaseVariant};
 pub use self::price_schedule::PriceSchedule;
 pub use self::publication::Publication;
@@ -65,6 +65,7 @@ pub use self::terms::{LedgerBeginning, QuotedRelease, ReleasedSynopsis, WindowQu
 
 pub use self::catch_up::PROGRESS;
 use self::joining::{JoinedWindow, PartialMerger, PartialWindow};
+use self::loops::WindowsStart;
 use self::reader::{InputReader, ReaderStatus};
 use self::releasing::ReleaseTask;
 use self::reports::WindowOutcome;
@@ -93,12 +94,30 @@ struct ReaderTask<'a> {
     recorded: RecordedPositions,
     must_rewind: bool,
     metrics: Metrics,
-    seen: ReaderStatus<'a>,
+    status: ReaderStatus<'a>,
+}
+
+impl<'a> ReaderTask<'a> {
+    fn new(
+        source: Box<dyn RecordSource + Send + 'a>,
+        start: &WindowsStart<'_>,
+        metrics: Metrics,
+        status: ReaderStatus<'a>,
+    ) -> Self {
+        ReaderTask {
+            source,
+            windows: start.open_windows(),
+            recorded: start.recorded.clone(),
+            must_rewind: true,
+            metrics,
+            status,
+        }
+    }
 }
 
 impl<'a> InputReader<'a> for ReaderTask<'a> {
     fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
-        &mut self.seen
+        &mut self.status
     }
 
     fn is_over(&self) -> bool {
@@ -111,7 +130,7 @@ impl<'a> InputReader<'a> for ReaderTask<'a> {
             self.source
                 .rewind(self.windows.oldest_message(), &self.recorded)?;
             self.must_rewind = false;
-            self.seen.clear_stuck();
+            self.status.clear_stuck();
         }
         let cutoff = self.windows.next_cutoff();
         let ends = self.source.end_offsets(cutoff)?;
@@ -124,17 +143,17 @@ impl<'a> InputReader<'a> for ReaderTask<'a> {
             SourceEvent::Batch(batch) => {
                 let counts = self.windows.absorb_batch(&batch);
                 self.count_records(counts, &batch);
-                self.seen.report_reading(self.source.is_connected());
+                self.status.report_reading(self.source.is_connected());
             }
-            SourceEvent::Idle => self.seen.report_reading(self.source.is_connected()),
-            SourceEvent::Skipped { why } => self.seen.count_skipped(why),
+            SourceEvent::Idle => self.status.report_reading(self.source.is_connected()),
+            SourceEvent::Skipped { why } => self.status.count_skipped(why),
             SourceEvent::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
                 self.must_rewind = true;
             }
-            SourceEvent::Stuck { why } => self.seen.report_stuck(why),
+            SourceEvent::Stuck { why } => self.status.report_stuck(why),
         }
-        self.seen.log_counts();
+        self.status.log_counts();
         Ok(None)
     }
 }
@@ -164,7 +183,7 @@ impl PartialMerger<'_> {
 impl ReleaseTask<'_> {
     /// Turns a closed window into a paid one. After a crash before `pay_window` nothing has left, and the noise is drawn again; after a
     /// crash behind it the same bytes are published.
-    fn release_window(&mut self, closed: JoinedWindow) -> Result<(), PipelineError> {
+    fn pay_closed_window(&mut self, closed: JoinedWindow) -> Result<(), PipelineError> {
         let started = Instant::now();
         let JoinedWindow {
             window,

@@ -102,15 +102,7 @@ impl<'s> PublicQuantities<'s> {
                 } else {
                     ""
                 };
-                let shared = match basis.spline {
-                    Spline::Box => "each record counts in its own cell",
-                    Spline::Linear => {
-                        "each record is shared by the nearest cells, in proportion to how near they are"
-                    }
-                    Spline::Quadratic => {
-                        "each record is shared by the nearest cells, by a quadratic spline"
-                    }
-                };
+                let shared = sharing_in_words(basis.spline);
                 one_line(
                     "Cells",
                     format!("{count} counts, of {steps} cells of the domain{beyond}; {shared}"),
@@ -578,5 +570,16 @@ pub(super) fn price_in_words(price: Price) -> String {
         Price::Approximate { epsilon, delta } => format!("epsilon = {epsilon}, delta = {delta}"),
         Price::Concentrated(rho) => format!("rho = {rho}"),
         slots @ Price::Slots(_) => slots.to_string(),
+    }
+}
+
+/// How the cells of a spline share a record.
+fn sharing_in_words(spline: Spline) -> &'static str {
+    match spline {
+        Spline::Box => "each record counts in its own cell",
+        Spline::Linear => {
+            "each record is shared by the nearest cells, in proportion to how near they are"
+        }
+        Spline::Quadratic => "each record is shared by the nearest cells, by a quadratic spline",
     }
 }

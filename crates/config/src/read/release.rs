@@ -34,24 +34,17 @@ pub fn read_release(
     counted: Option<&CountedKeys<'_>>,
     recorded: Option<&RecordedSettings>,
 ) -> Checked<ReleaseDraft> {
-    let payment = pricing
-        .as_ref()
-        .ok()
-        .map(|pricing| *pricing.payment.get_ref());
+    let payment = known_payment(&pricing);
     let parts = ReleaseParts::read(document, table, payment)?;
     let Domain { mut columns, axes } = parts.domain?;
     let label = parts.label?;
     let request = parts.request?;
     let reader = parts.reader?;
     check_label_is_no_axis(document, label.as_ref(), &columns)?;
-    let grid = match &request.cells {
-        Some(keys) => keys.read_grid(document, &axes)?,
-        None => GivenGrid::default(),
-    };
-    let tables = if parts.has_tables {
-        cells_target::table_count(label.as_ref().map(Spanned::get_ref))
-    } else {
-        1
+    let grid = given_grid(document, &request, &axes)?;
+    let tables = match parts.has_tables {
+        true => cells_target::table_count(label.as_ref().map(Spanned::get_ref)),
+        false => 1,
     };
     let builder = FunctionBuilder {
         reader: &reader,
@@ -96,10 +89,7 @@ pub fn read_release(
         private_bandwidths,
     } = function.into_inner();
     let function = Spanned::new(target_place, function);
-    let smoothness = match parts.smoothness {
-        Some(smoothness) => Some(fitting_smoothness(document, smoothness, &function)?),
-        None => None,
-    };
+    let smoothness = fitting_smoothness(document, parts.smoothness, &function)?;
     let label = label.map(Spanned::into_inner);
     columns.extend(label.as_ref().map(|label| label.column.clone()));
     Ok(ReleaseDraft {
@@ -124,6 +114,24 @@ pub fn read_release(
         function,
         sampled: parts.sampled,
     })
+}
+
+/// The payment of a release whose price has no fault.
+fn known_payment(pricing: &Checked<Pricing>) -> Option<Payment> {
+    let pricing = pricing.as_ref().ok()?;
+    Some(*pricing.payment.get_ref())
+}
+
+/// The grid of tables of cells, as far as the file gives it.
+fn given_grid(
+    document: &mut Document<'_>,
+    request: &NoiseRequest,
+    axes: &[DomainAxis],
+) -> Checked<GivenGrid> {
+    match &request.cells {
+        Some(keys) => keys.read_grid(document, axes),
+        None => Ok(GivenGrid::default()),
+    }
 }
 
 /// Checks that the label of a release is none of its axes, which are these columns.
@@ -495,16 +503,19 @@ impl<'a> FunctionBuilder<'a> {
 /// Checks that the smoothness fits the form of the function.
 fn fitting_smoothness(
     document: &mut Document<'_>,
-    smoothness: Spanned<file::SmoothnessClaim>,
+    smoothness: Field<file::SmoothnessClaim>,
     function: &Spanned<ReleasedFunction>,
-) -> Checked<Smoothness> {
+) -> Checked<Option<Smoothness>> {
+    let Some(smoothness) = smoothness else {
+        return Ok(None);
+    };
     let shape = function.get_ref().target.shape();
     if smoothness
         .get_ref()
         .0
         .fits_basis(shape.dimensions, &shape.basis)
     {
-        return Ok(smoothness.into_inner().0);
+        return Ok(Some(smoothness.into_inner().0));
     }
     let hint = "numbers above 0, one an axis: `lipschitz` or `curvature` for a lattice; one `norm` for kernel points";
     Err(document.fault(

@@ -13,7 +13,7 @@ use ureq::http::Uri;
 use crate::security::{WITHOUT_TLS, open_to_all, read_password};
 
 /// Longest time of the whole answer: less than the end of the program waits for it.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// An answer holds a schema, and no more than this of it is read.
 const LARGEST_ANSWER: u64 = 16 << 20;
 
@@ -179,7 +179,7 @@ impl SchemaRegistry {
 /// Asks the registry itself: a proxy that the environment names is for other programs, as it is for Kafka.
 fn agent() -> ureq::Agent {
     let config = ureq::Agent::config_builder()
-        .timeout_global(Some(PATIENCE))
+        .timeout_global(Some(ANSWER_TIMEOUT))
         .proxy(None)
         .max_redirects(0);
     #[cfg(feature = "tls")]

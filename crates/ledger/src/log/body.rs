@@ -15,7 +15,7 @@ use crate::entry::LedgerEntry;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The smallest size that secret parts are filled up to.
-const LEAST: usize = 1024;
+const LEAST_PADDED: usize = 1024;
 
 /// Clear part of a body, which anyone can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -244,8 +244,8 @@ fn seal_body(key: &LogKey, clear: &ClearPart, fields: &[u8], size: usize) -> Opt
 
 /// Size that `size` is filled up to: eight sizes from one power of two to the next.
 fn filled_size(size: usize) -> usize {
-    let step = (size.max(LEAST).next_power_of_two() / 16).max(1);
-    size.max(LEAST).next_multiple_of(step)
+    let step = (size.max(LEAST_PADDED).next_power_of_two() / 16).max(1);
+    size.max(LEAST_PADDED).next_multiple_of(step)
 }
 
 /// A whole body after an attempt to decrypt it.
@@ -445,6 +445,6 @@ mod tests {
         };
         assert_eq!([1024, 65536].map(|from| sizes(from).len()), [8, 8]);
         assert!((0..100_000).all(|size| filled_size(size) >= size
-            && filled_size(size) <= (size + size / 8 + 1).max(LEAST)));
+            && filled_size(size) <= (size + size / 8 + 1).max(LEAST_PADDED)));
     }
 }

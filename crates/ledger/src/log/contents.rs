@@ -11,10 +11,10 @@ use crate::entry::LedgerEntry;
 use bernstream_synopsis::clock::Timestamp;
 
 /// Most rows of which the marks are known. The newest one says all that they say.
-const MARKS: usize = 1024;
+const MOST_MARKS: usize = 1024;
 
 /// Most rows of which it is known that their makers have handed over; of consequence is the newest accepted one.
-const HANDOVERS: usize = 64;
+const MOST_HANDOVERS: usize = 64;
 
 /// A row with some digest, as its bodies show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl LogContents {
             }
             OpenedBody::Open(clear, BodyContent::HandsOver(at)) => {
                 self.handovers.insert(clear.head(), at);
-                if self.handovers.len() > HANDOVERS {
+                if self.handovers.len() > MOST_HANDOVERS {
                     self.handovers.pop_first();
                 }
                 Some(CompletedBody::Other)
@@ -129,7 +129,7 @@ impl LogContents {
 
     fn note_mark(&mut self, Head { sequence, digest }: Head) {
         self.marks.entry(sequence).or_default().insert(digest);
-        if self.marks.len() > MARKS {
+        if self.marks.len() > MOST_MARKS {
             self.marks.pop_first();
         }
     }
@@ -418,6 +418,6 @@ mod tests {
                 && !contents.is_marked(&head(4, 2))
         );
         let many = read((0..3000).map(|n| record(head(n, 1))));
-        assert!(many.is_marked(&head(2999, 1)) && many.marks.len() == MARKS);
+        assert!(many.is_marked(&head(2999, 1)) && many.marks.len() == MOST_MARKS);
     }
 }

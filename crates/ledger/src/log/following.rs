@@ -16,10 +16,26 @@ pub enum CannotAppend {
     Gone,
 }
 
+/// Outcome of appending rows of a log to a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppendOutcome {
+    /// The ledger has all of them.
+    Appended,
+    /// Only a new ledger can be built.
+    Refused(CannotAppend),
+}
+
+/// The rows of a log that follow the newest one of a ledger.
+pub(crate) enum NextRows<R> {
+    /// They can be appended, in sequence.
+    Rows(Vec<R>),
+    Refused(CannotAppend),
+}
+
 impl LedgerLog {
     /// Keeps the bodies of rows after number `own` when they are read from now on.
     pub(crate) fn follow(&mut self, own: u64) {
-        self.foreign.follow(own);
+        self.remote_rows.follow(own);
     }
 
     /// The first rows after `head`, that of the ledger, of those up to `accepted`, that of the witness, by what was read: all of them, unless they
@@ -32,23 +48,23 @@ impl LedgerLog {
         &mut self,
         head: Head,
         accepted: Head,
-    ) -> Result<Result<Vec<RowBody>, CannotAppend>, LedgerLogError> {
+    ) -> Result<NextRows<RowBody>, LedgerLogError> {
         let rows = match self.rows_between(head, accepted)? {
-            Ok(rows) => rows,
-            Err(apart) => return Ok(Err(apart)),
+            NextRows::Rows(rows) => rows,
+            NextRows::Refused(why) => return Ok(NextRows::Refused(why)),
         };
-        if !rows.iter().all(|row| self.foreign.has_row(row)) {
+        if !rows.iter().all(|row| self.remote_rows.has_row(row)) {
             // They were read before anybody asked for them, or were too many.
             self.read_all(|_| {})?;
         }
         let there: Vec<RowBody> = rows
             .iter()
-            .map_while(|row| self.foreign.take_row(row))
+            .map_while(|row| self.remote_rows.take_row(row))
             .collect();
         Ok(if there.is_empty() {
-            Err(CannotAppend::Gone)
+            NextRows::Refused(CannotAppend::Gone)
         } else {
-            Ok(there)
+            NextRows::Rows(there)
         })
     }
 
@@ -61,7 +77,7 @@ impl LedgerLog {
         &self,
         head: Head,
         accepted: Head,
-    ) -> Result<Result<Vec<Head>, CannotAppend>, LedgerLogError> {
+    ) -> Result<NextRows<Head>, LedgerLogError> {
         let mut rows = Vec::new();
         let mut next = accepted;
         while next.sequence > head.sequence {
@@ -72,7 +88,7 @@ impl LedgerLog {
             let Some(known) = known else {
                 let Head { sequence, digest } = next;
                 return match self.contents().chain_to(accepted) {
-                    Ok(_) => Ok(Err(CannotAppend::Gone)),
+                    Ok(_) => Ok(NextRows::Refused(CannotAppend::Gone)),
                     Err(_) if self.contents().is_closed(&digest) => Err(LedgerLogError::OtherKey {
                         name: self.name(),
                         sequence,
@@ -86,7 +102,7 @@ impl LedgerLog {
             };
             rows.push(next);
             let Some(previous) = known.previous else {
-                return Ok(Err(CannotAppend::Lost));
+                return Ok(NextRows::Refused(CannotAppend::Lost));
             };
             next = Head {
                 sequence: next.sequence - 1,
@@ -95,9 +111,9 @@ impl LedgerLog {
         }
         rows.reverse();
         Ok(if next == head {
-            Ok(rows)
+            NextRows::Rows(rows)
         } else {
-            Err(CannotAppend::Lost)
+            NextRows::Refused(CannotAppend::Lost)
         })
     }
 
@@ -112,18 +128,18 @@ impl LedgerLog {
     ///
     /// If the log cannot be read.
     pub(crate) fn keep_after(&mut self, sequence: u64) -> Result<(), LedgerLogError> {
-        self.foreign.follow(sequence);
+        self.remote_rows.follow(sequence);
         self.read_all(|_| {})
     }
 
     /// The row that has paid for a message on the output, of those that are kept.
     pub(crate) fn row_of(&self, message: &OutputMessage) -> Option<Head> {
-        self.foreign.row_that_paid(message)
+        self.remote_rows.row_that_paid(message)
     }
 
     /// Returns true if `row` is the row `newest` or one before it, by what was read.
     pub(crate) fn is_before(&self, row: Head, newest: Head) -> bool {
-        matches!(self.rows_between(row, newest), Ok(Ok(_)))
+        matches!(self.rows_between(row, newest), Ok(NextRows::Rows(_)))
     }
 
     /// Returns true if another row is in the place of `row` among those up to `newest`, by what was read; not if their ledger begins after it.

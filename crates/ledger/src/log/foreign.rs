@@ -15,7 +15,7 @@ use bernstream_synopsis::clock::Timestamp;
 
 /// So many bytes of messages and noise are kept of rows that the ledger does not have. A worker that is further behind takes them in portions,
 /// and reads the log again for each.
-const MOST: usize = 64 << 20;
+const MOST_BYTES: usize = 64 << 20;
 
 /// Rows that the ledger does not have.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl RemoteRows {
             .saturating_sub(before)
             .saturating_add(body_size(kept));
         // The next rows are needed first. One of them there always is.
-        while self.bytes > MOST && self.bodies.len() > 1 {
+        while self.bytes > MOST_BYTES && self.bodies.len() > 1 {
             if let Some((_, newest)) = self.bodies.pop_last() {
                 self.bytes = self.bytes.saturating_sub(body_size(&newest));
             }

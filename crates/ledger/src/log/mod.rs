@@ -41,7 +41,8 @@ pub mod upkeep;
 
 pub(super) use self::body::RowBody;
 pub use self::error::LedgerLogError;
-pub use self::following::CannotAppend;
+pub(super) use self::following::NextRows;
+pub use self::following::{AppendOutcome, CannotAppend};
 pub(super) use self::foreign::{MessageFate, write_row};
 pub use self::key::LogKey;
 pub use self::place::{Log, LogReader};

@@ -79,7 +79,7 @@ impl LedgerLog {
         now: Timestamp,
         told: &mut dyn FnMut(u64, u64),
     ) -> Result<RestoredLedger, LedgerLogError> {
-        self.foreign = RemoteRows::default();
+        self.remote_rows = RemoteRows::default();
         self.read_all_telling(|_| {}, told)?;
         Ok(self.describe_plan(&self.plan_restore(params, accepted, now)?))
     }
@@ -115,7 +115,7 @@ impl LedgerLog {
         store::make_folder(&params.path)?;
         let _lock = store::lock_folder(&params.path)?;
         // What is read is for the new file.
-        self.foreign = RemoteRows::default();
+        self.remote_rows = RemoteRows::default();
         self.read_all_telling(|_| {}, &mut |read, all| told(read / 2, all))?;
         let plan = self.plan_restore(params, accepted, now)?;
         settle_old_file(params)?;

@@ -13,7 +13,7 @@ use super::fields::RowNoise;
 use crate::chain::{Digest, Head, Link, RowForm, StateDigest};
 use crate::entry;
 use crate::entry::LedgerEntry;
-use crate::gap::RowGap;
+use crate::missing_rows::RowGap;
 use crate::pages;
 use crate::replay;
 use crate::replay::LedgerState;

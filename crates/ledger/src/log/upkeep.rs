@@ -19,17 +19,17 @@ use bernstream_synopsis::clock::Timestamp;
 
 use crate::chain::{ClosedWindow, Head, LedgerRow, ReleaseOutcome};
 use crate::entry::LedgerEntry;
-use crate::gap::RowGap;
+use crate::missing_rows::RowGap;
 use crate::pages;
 
 /// So many bytes of bodies are appended at once.
-const BYTES: usize = 8 << 20;
+const PORTION_BYTES: usize = 8 << 20;
 /// So many rows are appended at once.
-const ROWS: usize = 1024;
+const PORTION_ROWS: usize = 1024;
 /// Time for which missing rows are appended before the caller does something else.
-const LONGEST: Duration = Duration::from_secs(20);
+const LONGEST_FILL: Duration = Duration::from_secs(20);
 /// Interval at which a log is read where nothing is claimed: one that has lost records gets them again.
-const WATCH: Duration = Duration::from_secs(20);
+const WATCH_INTERVAL: Duration = Duration::from_secs(20);
 
 /// A log and what is in it.
 pub struct LedgerLog {
@@ -53,7 +53,7 @@ pub struct LedgerLog {
     /// The newest mark that was appended.
     marked: Option<Head>,
     /// Rows that the ledger does not have.
-    pub(super) foreign: RemoteRows,
+    pub(super) remote_rows: RemoteRows,
 }
 
 impl fmt::Debug for LedgerLog {
@@ -66,7 +66,7 @@ impl fmt::Debug for LedgerLog {
 struct LogFold<'l, F> {
     key: &'l LogKey,
     contents: &'l mut LogContents,
-    foreign: &'l mut RemoteRows,
+    remote_rows: &'l mut RemoteRows,
     has_begun: bool,
     each: F,
     taken: u64,
@@ -77,7 +77,7 @@ struct LogFold<'l, F> {
 impl<F: FnMut(CompletedBody)> LogReader for LogFold<'_, F> {
     fn begin(&mut self) {
         *self.contents = LogContents::default();
-        self.foreign.forget_all();
+        self.remote_rows.forget_all();
         self.has_begun = true;
     }
 
@@ -89,7 +89,9 @@ impl<F: FnMut(CompletedBody)> LogReader for LogFold<'_, F> {
         self.taken += 1;
         (self.told)(self.taken, self.expected);
         match self.contents.take_record(self.key, offset, record) {
-            Some(CompletedBody::Row(body)) if self.foreign.wants(&body) => self.foreign.keep(body),
+            Some(CompletedBody::Row(body)) if self.remote_rows.wants(&body) => {
+                self.remote_rows.keep(body)
+            }
             Some(whole) => (self.each)(whole),
             None => {}
         }
@@ -111,7 +113,7 @@ impl LedgerLog {
             refusal: None,
             seen: None,
             marked: None,
-            foreign: RemoteRows::default(),
+            remote_rows: RemoteRows::default(),
         }
     }
 
@@ -171,7 +173,7 @@ impl LedgerLog {
         let mut fold = LogFold {
             key: &self.key,
             contents: &mut self.contents,
-            foreign: &mut self.foreign,
+            remote_rows: &mut self.remote_rows,
             has_begun: false,
             each,
             taken: 0,
@@ -284,7 +286,7 @@ impl LedgerLog {
                 }
                 .into());
             }
-            if begun.elapsed() > LONGEST && last != head {
+            if begun.elapsed() > LONGEST_FILL && last != head {
                 return Err(LedgerLogError::Filling {
                     name: self.name(),
                     row: last.sequence,
@@ -297,7 +299,7 @@ impl LedgerLog {
 
     /// Returns true if it is to be read again, although nothing is claimed.
     pub(crate) fn is_unwatched(&self) -> bool {
-        self.seen.is_none_or(|seen| seen.elapsed() > WATCH)
+        self.seen.is_none_or(|seen| seen.elapsed() > WATCH_INTERVAL)
     }
 
     /// The first rows that are not in the log, encrypted.
@@ -334,7 +336,7 @@ impl LedgerLog {
                 missing.push(MissingRow { head, sealed });
             }
             previous = Some(head);
-            if bytes > BYTES || missing.len() >= ROWS {
+            if bytes > PORTION_BYTES || missing.len() >= PORTION_ROWS {
                 Err(WalkEnd::Enough)
             } else {
                 Ok(())

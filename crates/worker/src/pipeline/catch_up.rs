@@ -8,7 +8,7 @@ use bernstream_release::window::WindowRules;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The pause between two log lines, and between the first late window and the first line.
-const PAUSE: Duration = Duration::from_secs(5);
+const LOG_LINE_PAUSE: Duration = Duration::from_secs(5);
 
 /// The target of the lines about progress: when they come is a matter of time, and what they say of windows and the clock alone.
 pub const PROGRESS: &str = "bernstream::progress";
@@ -39,7 +39,7 @@ impl CatchUp {
                 info!(target: PROGRESS, "caught up: every window that is due is done");
             }
             *self = CatchUp::new(until);
-        } else if self.last_line.elapsed() >= PAUSE {
+        } else if self.last_line.elapsed() >= LOG_LINE_PAUSE {
             let due = done.saturating_add(left);
             info!(target: PROGRESS, until = %until, "catching up: {done} of {due} windows that are due are done");
             self.last_line = Instant::now();
@@ -110,7 +110,7 @@ mod tests {
         // Late, but not for long.
         catch_up.report_progress(&rules(None), at(4), 7);
         assert_eq!((catch_up.since, catch_up.has_logged), (at(3), false));
-        catch_up.last_line -= PAUSE;
+        catch_up.last_line -= LOG_LINE_PAUSE;
         catch_up.report_progress(&rules(None), at(5), 6);
         assert!(catch_up.has_logged);
         catch_up.report_progress(&rules(None), at(11), 0);

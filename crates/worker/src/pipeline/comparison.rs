@@ -7,10 +7,10 @@ use bernstream_kafka::sink::OutputTail;
 use bernstream_ledger::{Evidence, Head};
 
 /// For how long the answer holds for a worker that follows another one and is about to take over.
-const FRESH: Duration = Duration::from_secs(2);
+const AGREEMENT_LIFETIME: Duration = Duration::from_secs(2);
 
 /// After so long without a step, as of a process that was frozen, brokers may have lost power unnoticed.
-const SILENCE: Duration = Duration::from_secs(10);
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 /// A comparison of the witness with what was published.
 #[derive(Default)]
@@ -86,7 +86,7 @@ impl WitnessComparison {
 
     fn is_silent(&self) -> bool {
         self.stepped
-            .is_some_and(|stepped| stepped.elapsed() > SILENCE)
+            .is_some_and(|stepped| stepped.elapsed() > LONGEST_SILENCE)
     }
 
     /// Returns whether the witness has accepted all that was published.
@@ -96,6 +96,7 @@ impl WitnessComparison {
 
     /// Returns whether it has lately.
     pub fn is_fresh(&self) -> bool {
-        self.agreed.is_some_and(|agreed| agreed.elapsed() < FRESH)
+        self.agreed
+            .is_some_and(|agreed| agreed.elapsed() < AGREEMENT_LIFETIME)
     }
 }

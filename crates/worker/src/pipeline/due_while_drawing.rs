@@ -7,6 +7,7 @@ use std::thread;
 
 use tracing::Dispatch;
 
+use super::health::DeliveryReport;
 use super::releasing::ReleaseTask;
 use super::{LEAD, PipelineError, SealedWindow, StopRequest, WindowTerms};
 use bernstream_kafka::sink::Sink;
@@ -114,9 +115,12 @@ impl ReleaseTask<'_> {
             .mark_published(durable, self.clock.now().max(due.moment))?;
         self.metrics.published.inc_by(durable.len() as u64);
         self.next_due = self.ledger.next_due(&due.accepted)?;
-        let next = self.next_due.map(|due| self.to_worker_clock(due));
-        self.health
-            .record_delivery(true, next, false, None, Timestamp::now());
+        let report = DeliveryReport {
+            has_published: true,
+            next_due: self.next_due.map(|due| self.to_worker_clock(due)),
+            ..DeliveryReport::default()
+        };
+        self.health.record_delivery(&report, Timestamp::now());
         Ok(())
     }
 }

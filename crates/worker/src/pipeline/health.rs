@@ -12,9 +12,9 @@ use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 const HANGS_AFTER: Duration = Duration::from_secs(180);
 /// A request without an answer for this long, and a window that is not published for this long after it was due, plus the time that
 /// a window can take, make a worker unready.
-const OVERDUE: Duration = Duration::from_secs(10);
+const OVERDUE_AFTER: Duration = Duration::from_secs(10);
 /// Multiplications per second of a slow machine.
-const SLOW: u64 = 100_000_000;
+const SLOW_PRODUCTS_PER_SECOND: u64 = 100_000_000;
 
 /// Shared between the loops, which set it, and the endpoints, which read it.
 #[derive(Debug, Default)]
@@ -41,6 +41,29 @@ pub struct Health {
     owed: AtomicI64,
 }
 
+/// A step of delivery, as the probes see it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DeliveryReport {
+    /// It has published a synopsis.
+    pub has_published: bool,
+    /// The time at which the next window is due, of those that are paid for and accepted.
+    pub next_due: Option<Timestamp>,
+    /// Rows still wait for the witness to accept them.
+    pub is_unaccepted: bool,
+    /// The time at which the window is due that closes next, if it is to be published in time.
+    pub coming_due: Option<Timestamp>,
+}
+
+impl DeliveryReport {
+    /// The report of a worker that follows another one: it owes nothing.
+    pub fn of_follower() -> Self {
+        DeliveryReport {
+            has_published: true,
+            ..DeliveryReport::default()
+        }
+    }
+}
+
 /// The state of one reader that the probes see.
 #[derive(Debug, Default)]
 pub struct ReaderHealth {
@@ -60,7 +83,8 @@ impl ReaderHealth {
 impl Health {
     /// Sets how many multiplications a window can take: a public number, so that no records can make a worker look hung.
     pub fn allow_products(&self, products: u64) {
-        self.allowed.store(products / SLOW, Ordering::Relaxed);
+        self.allowed
+            .store(products / SLOW_PRODUCTS_PER_SECOND, Ordering::Relaxed);
     }
 
     /// Records a heartbeat of the loop that releases.
@@ -69,7 +93,7 @@ impl Health {
             .store(Timestamp::now().micros(), Ordering::Relaxed);
     }
 
-    /// As before the first heartbeat: what is opened anew waits for its brokers as long as it takes.
+    /// Returns to the state before the first heartbeat: what is opened anew waits for its brokers as long as it takes.
     pub fn stand_still(&self) {
         self.witnessed.store(false, Ordering::Relaxed);
         self.last_release.store(0, Ordering::Relaxed);
@@ -113,18 +137,18 @@ impl Health {
                 .all(|reader| has_beat_since(&reader.last_read, now, patience))
     }
 
-    /// A request to witness or output begins.
+    /// Notes that a request to witness or output begins.
     pub(super) fn request_begins(&self) {
         self.asked
             .store(Timestamp::now().micros(), Ordering::Relaxed);
     }
 
-    /// It was answered, or has failed.
+    /// Notes that it was answered, or has failed.
     pub(super) fn request_ends(&self) {
         self.asked.store(0, Ordering::Relaxed);
     }
 
-    /// A window was paid for that is due at `due`. Withheld windows are not due.
+    /// Notes that a window was paid for that is due at `due`. Withheld windows are not due.
     pub(super) fn owe_window(&self, due: Timestamp, now: Timestamp) {
         // Windows are due in order, so that an earlier one stays.
         let _ = self.owed.compare_exchange(
@@ -135,23 +159,21 @@ impl Health {
         );
     }
 
-    /// A step of delivery has published or not. Of what was paid for the next is due at `next`, or rows still wait for the witness to
-    /// accept them; `coming` is when the window is due that closes next, if it is to be published in time.
+    /// Records what a step of delivery has done.
     ///
     /// One clock for all that stands between the input and the output: what waits for the brokers of the one and then for those of
     /// the other is as late as what waits for one of them as long.
-    pub(super) fn record_delivery(
-        &self,
-        has_published: bool,
-        next: Option<Timestamp>,
-        is_unaccepted: bool,
-        coming: Option<Timestamp>,
-        now: Timestamp,
-    ) {
+    pub(super) fn record_delivery(&self, report: &DeliveryReport, now: Timestamp) {
+        let DeliveryReport {
+            has_published,
+            next_due,
+            is_unaccepted,
+            coming_due,
+        } = *report;
         let owed = self.owed.load(Ordering::Relaxed);
-        let owed = match next {
+        let owed = match next_due {
             Some(due) if owed == 0 || has_published || due > now => due.max(now).micros(),
-            None if !is_unaccepted => coming.map_or(0, Timestamp::micros),
+            None if !is_unaccepted => coming_due.map_or(0, Timestamp::micros),
             // Every synopsis that is published is progress.
             _ if owed != 0 && has_published => now.micros(),
             _ => owed,
@@ -162,8 +184,8 @@ impl Health {
     /// Returns whether an answer, or the publication of a window, has been due for too long.
     fn is_overdue(&self, now: Timestamp) -> bool {
         let patience =
-            OVERDUE.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
-        is_older_than(&self.asked, now, OVERDUE) || is_older_than(&self.owed, now, patience)
+            OVERDUE_AFTER.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
+        is_older_than(&self.asked, now, OVERDUE_AFTER) || is_older_than(&self.owed, now, patience)
     }
 
     /// Returns whether the worker's clock is so far behind the brokers' that each window is published too late, whoever acts now.
@@ -171,7 +193,7 @@ impl Health {
         let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
         clock
             .as_ref()
-            .is_some_and(|clock| clock.delay_behind_brokers() > OVERDUE)
+            .is_some_and(|clock| clock.delay_behind_brokers() > OVERDUE_AFTER)
     }
 
     /// The parts that must work.
@@ -267,7 +289,7 @@ mod tests {
             .last_release
             .store(ago(600).micros(), Ordering::Relaxed);
         assert!(!health.is_alive());
-        health.allow_products(1000 * SLOW);
+        health.allow_products(1000 * SLOW_PRODUCTS_PER_SECOND);
         assert!(health.is_alive());
         health
             .last_release
@@ -285,16 +307,42 @@ mod tests {
         health.owe_window(at(65), at(1));
         assert!(!health.is_overdue(at(15)) && health.is_overdue(at(16)));
         // Every published synopsis is progress, and a step that publishes nothing is none.
-        health.record_delivery(true, Some(at(6)), false, None, at(16));
+        health.record_delivery(
+            &DeliveryReport {
+                has_published: true,
+                next_due: Some(at(6)),
+                ..DeliveryReport::default()
+            },
+            at(16),
+        );
         assert!(!health.is_overdue(at(26)));
-        health.record_delivery(false, Some(at(6)), true, None, at(26));
+        health.record_delivery(
+            &DeliveryReport {
+                next_due: Some(at(6)),
+                is_unaccepted: true,
+                ..DeliveryReport::default()
+            },
+            at(26),
+        );
         assert!(health.is_overdue(at(27)));
-        health.record_delivery(false, None, false, None, at(27));
+        health.record_delivery(&DeliveryReport::default(), at(27));
         assert!(!health.is_overdue(at(1000)), "everything is published");
         // What is withheld has no synopses: a claim for it is not due.
-        health.record_delivery(false, None, true, None, at(1000));
+        health.record_delivery(
+            &DeliveryReport {
+                is_unaccepted: true,
+                ..DeliveryReport::default()
+            },
+            at(1000),
+        );
         assert!(!health.is_overdue(at(2000)));
-        health.record_delivery(false, Some(at(3000)), false, None, at(2000));
+        health.record_delivery(
+            &DeliveryReport {
+                next_due: Some(at(3000)),
+                ..DeliveryReport::default()
+            },
+            at(2000),
+        );
         assert!(!health.is_overdue(at(3010)) && health.is_overdue(at(3011)));
     }
 
@@ -305,8 +353,21 @@ mod tests {
         let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
         health.owe_window(at(0), at(0));
         // One window is published late, and the next one, which is due in an hour, is claimed and then accepted.
-        health.record_delivery(true, None, true, None, at(5));
-        health.record_delivery(false, Some(at(3600)), false, None, at(6));
+        health.record_delivery(
+            &DeliveryReport {
+                has_published: true,
+                is_unaccepted: true,
+                ..DeliveryReport::default()
+            },
+            at(5),
+        );
+        health.record_delivery(
+            &DeliveryReport {
+                next_due: Some(at(3600)),
+                ..DeliveryReport::default()
+            },
+            at(6),
+        );
         assert!(!health.is_overdue(at(3610)) && health.is_overdue(at(3611)));
     }
 
@@ -315,17 +376,50 @@ mod tests {
         let health = Health::default();
         let start = Timestamp::from_micros(1_000_000_000);
         let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
-        health.record_delivery(true, None, false, Some(at(60)), at(0));
+        health.record_delivery(
+            &DeliveryReport {
+                has_published: true,
+                coming_due: Some(at(60)),
+                ..DeliveryReport::default()
+            },
+            at(0),
+        );
         // The brokers of the input do not answer for nine seconds, and then those of the witness for nine.
-        health.record_delivery(false, None, false, Some(at(60)), at(65));
+        health.record_delivery(
+            &DeliveryReport {
+                coming_due: Some(at(60)),
+                ..DeliveryReport::default()
+            },
+            at(65),
+        );
         health.owe_window(at(60), at(69));
         assert!(!health.is_overdue(at(70)));
-        health.record_delivery(false, None, true, Some(at(120)), at(70));
+        health.record_delivery(
+            &DeliveryReport {
+                is_unaccepted: true,
+                coming_due: Some(at(120)),
+                ..DeliveryReport::default()
+            },
+            at(70),
+        );
         assert!(health.is_overdue(at(71)) && health.is_overdue(at(78)));
-        health.record_delivery(true, None, false, Some(at(120)), at(78));
+        health.record_delivery(
+            &DeliveryReport {
+                has_published: true,
+                coming_due: Some(at(120)),
+                ..DeliveryReport::default()
+            },
+            at(78),
+        );
         assert!(!health.is_overdue(at(130)) && health.is_overdue(at(131)));
         // Who is behind the schedule catches up.
-        health.record_delivery(true, None, false, None, at(140));
+        health.record_delivery(
+            &DeliveryReport {
+                has_published: true,
+                ..DeliveryReport::default()
+            },
+            at(140),
+        );
         assert!(!health.is_overdue(at(1000)));
     }
 

@@ -11,7 +11,7 @@ use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 
 /// The pause of a reader that is ahead of another one, before it looks again.
-const PAUSE: Duration = Duration::from_millis(5);
+const HANDOVER_PAUSE: Duration = Duration::from_millis(5);
 
 /// A window with all its records, and the end of its input.
 pub(super) struct JoinedWindow {
@@ -47,7 +47,7 @@ impl WindowHandover {
                 Err(TrySendError::Disconnected(_)) => return false,
                 Err(TrySendError::Full(back)) => back,
             };
-            stop.sleep_or_stop(PAUSE);
+            stop.sleep_or_stop(HANDOVER_PAUSE);
         }
         false
     }

@@ -8,27 +8,21 @@ use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use tracing::Dispatch;
 
 use super::ReaderTask;
-use super::absorbed::{AbsorberParams, PartialCollector};
-use super::asked::TimedRequests;
-use super::catch_up::CatchUp;
-use super::comparison::WitnessComparison;
 use super::error::PipelineError;
 use super::health::Health;
 use super::joining::{PartialMerger, WindowHandover};
-use super::outage::{CommonOutage, Outage};
+use super::local_readers::{LocalReader, LocalReaderPool};
+use super::outage::CommonOutage;
+use super::partial_collector::{AbsorberParams, PartialCollector};
 use super::plan::ReleasePlan;
-use super::read_here::{LocalReader, LocalReaderPool};
-use super::reader::{self, ReaderStatus, UnreadReason};
+use super::reader::{self, InputReader, ReaderStatus, UnreadReason};
 use super::releasing::ReleaseTask;
-use super::reports::PendingReports;
 use super::stop::{StopGuard, StopRequest};
-use super::terms::LedgerBeginning;
 use crate::metrics::Metrics;
-use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::source::RecordSource;
 use bernstream_ledger::Ledger;
-use bernstream_ledger::witness::{StrayCounts, Witness};
+use bernstream_ledger::witness::Witness;
 use bernstream_noise as mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::window::WindowStore;
@@ -37,10 +31,10 @@ use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 use bernstream_synopsis::grid::Span;
 
 /// The name of the threads that read.
-const READER: &str = "reader";
+const READER_THREAD: &str = "reader";
 
 /// Number of windows that wait between reading and releasing: a slow output slows reading instead of filling the memory.
-const WAITING: usize = 4;
+const WAITING_WINDOWS: usize = 4;
 
 /// Everything that a worker needs; the command line provides it.
 pub struct Worker<'a> {
@@ -133,146 +127,94 @@ impl<'a> WindowsStart<'a> {
 /// A loop that reads, and where it hands over its share of each window.
 struct ReadingLoop<R> {
     reader: R,
-    shares: WindowHandover,
+    handover: WindowHandover,
 }
 
 /// The loops of a worker, before they run.
 struct WorkerLoops<'a> {
-    releasing: ReleaseTask<'a>,
-    readings: Vec<ReadingLoop<ReaderTask<'a>>>,
-    absorbing: Option<ReadingLoop<PartialCollector<'a>>>,
+    release_task: ReleaseTask<'a>,
+    readers: Vec<ReadingLoop<ReaderTask<'a>>>,
+    collector: Option<ReadingLoop<PartialCollector<'a>>>,
     /// Readers of the partitions that no absorber sends.
-    reading_here: Vec<LocalReader<'a>>,
-    joining: PartialMerger<'a>,
+    local_readers: Vec<LocalReader<'a>>,
+    merger: PartialMerger<'a>,
 }
 
 impl<'a> WorkerLoops<'a> {
     fn new(
-        worker: Worker<'a>,
+        mut worker: Worker<'a>,
         absorbed: Option<AbsorberParams>,
         outage: &'a CommonOutage<UnreadReason>,
         stop: &'a StopRequest,
     ) -> Result<Self, PipelineError> {
-        let Worker {
-            plan,
-            readers,
-            health,
-            ..
-        } = worker;
+        let plan = worker.plan;
+        let health = worker.health;
         let metrics = worker.metrics.clone();
+        let sources = std::mem::take(&mut worker.readers);
         let start = WindowsStart::new(plan, &worker.ledger)?;
-        let clock = clock_of(&readers, absorbed.as_ref());
+        let clock = clock_of(&sources, absorbed.as_ref());
         let accepted = Arc::new(AtomicI64::new(i64::MIN));
-        let mut joining = PartialMerger::new(&plan.publication);
-        let threads = readers.len()
-            + absorbed
-                .as_ref()
-                .map_or(0, |absorbed| absorbed.own.len() + 1);
+        let mut merger = PartialMerger::new(&plan.publication);
+        // Whoever reads gets one of these: the readers of split reading first, then those of the sources.
+        let threads = sources.len() + absorbed.as_ref().map_or(0, SplitReaders::count);
         let is_for_operators = metrics.operator.is_some();
-        let mut seen = health
+        let mut statuses = health
             .begin_readers(&clock, threads)
             .into_iter()
             .map(|reader| ReaderStatus::new(outage, reader, health, is_for_operators));
         let mut split = SplitReaders::default();
         if let Some(absorbed) = absorbed {
             let accepted = Arc::clone(&accepted);
-            split = SplitReaders::new(absorbed, &start, accepted, &metrics, &mut seen);
+            split = SplitReaders::new(absorbed, &start, accepted, &metrics, &mut statuses);
         }
-        let absorbing = split.absorbing.map(|reader| ReadingLoop {
+        let collector = split.collector.map(|reader| ReadingLoop {
             reader,
-            shares: joining.add_reader(),
+            handover: merger.add_reader(),
         });
-        let mut readings = Vec::new();
-        for (source, seen) in readers.into_iter().zip(seen) {
-            let reader = ReaderTask {
-                source,
-                windows: start.open_windows(),
-                recorded: start.recorded.clone(),
-                must_rewind: true,
-                metrics: metrics.clone(),
-                seen,
-            };
-            readings.push(ReadingLoop {
-                reader,
-                shares: joining.add_reader(),
-            });
-        }
-        let releasing = ReleaseTask {
-            plan,
-            clock,
-            beginning: LedgerBeginning {
-                first_window: worker.ledger.genesis().first,
-                first_covered: start.first,
-            },
-            ledger: worker.ledger,
-            witness: TimedRequests {
-                inner: worker.witness,
-                health,
-            },
-            sink: TimedRequests {
-                inner: worker.sink,
-                health,
-            },
-            generators: worker.generators,
-            outage: Outage::default(),
-            unknown_topic: UnknownTopic::default(),
-            comparison: WitnessComparison::default(),
-            strays: StrayCounts::default(),
-            reports: PendingReports::default(),
-            coming: None,
-            next_due: None,
-            accepted_head: None,
-            catch_up: CatchUp::new(start.next.start),
-            held: None,
-            is_waiting: false,
-            is_acting: None,
-            accepted,
-            metrics,
-            health,
-            stop,
-        };
+        let readers = sources
+            .into_iter()
+            .zip(statuses)
+            .map(|(source, status)| ReadingLoop {
+                reader: ReaderTask::new(source, &start, metrics.clone(), status),
+                handover: merger.add_reader(),
+            })
+            .collect();
         Ok(WorkerLoops {
-            releasing,
-            readings,
-            absorbing,
-            reading_here: split.reading_here,
-            joining,
+            release_task: ReleaseTask::new(worker, clock, &start, accepted, stop),
+            readers,
+            collector,
+            local_readers: split.local_readers,
+            merger,
         })
     }
 
     /// Runs all loops until they have ended. One that fails stops the others.
     fn run_all(self, stop: &StopRequest) -> Result<(), PipelineError> {
         let WorkerLoops {
-            releasing,
-            readings,
-            absorbing,
-            reading_here,
-            joining,
+            release_task,
+            readers,
+            collector,
+            local_readers,
+            merger,
         } = self;
-        let (sender, receiver) = sync_channel(WAITING);
+        let (sender, receiver) = sync_channel(WAITING_WINDOWS);
         let log = &tracing::dispatcher::get_default(Dispatch::clone);
         thread::scope(|scope| {
             let mut threads = Vec::new();
             threads.push(spawn_loop(scope, "release", stop, move || {
-                run_guarded(log, stop, || releasing.run_release_loop(receiver))
+                run_guarded(log, stop, || release_task.run_release_loop(receiver))
             })?);
-            for ReadingLoop { reader, shares } in readings {
-                threads.push(spawn_loop(scope, READER, stop, move || {
-                    run_guarded(log, stop, || reader::run_reader(reader, Some(shares), stop))
-                })?);
+            for ReadingLoop { reader, handover } in readers {
+                threads.push(spawn_reader(scope, reader, Some(handover), log, stop)?);
             }
-            if let Some(ReadingLoop { reader, shares }) = absorbing {
-                threads.push(spawn_loop(scope, READER, stop, move || {
-                    run_guarded(log, stop, || reader::run_reader(reader, Some(shares), stop))
-                })?);
+            if let Some(ReadingLoop { reader, handover }) = collector {
+                threads.push(spawn_reader(scope, reader, Some(handover), log, stop)?);
             }
-            for reader in reading_here {
-                threads.push(spawn_loop(scope, READER, stop, move || {
-                    run_guarded(log, stop, || reader::run_reader(reader, None, stop))
-                })?);
+            for reader in local_readers {
+                threads.push(spawn_reader(scope, reader, None, log, stop)?);
             }
-            joining.merge_windows(&sender);
-            drop((joining, sender));
+            merger.merge_windows(&sender);
+            drop((merger, sender));
             // All have ended before the first failure is returned.
             let ends: Vec<Result<(), PipelineError>> =
                 threads.into_iter().map(end_of_thread).collect();
@@ -284,34 +226,39 @@ impl<'a> WorkerLoops<'a> {
 /// The readers of a worker whose reading is split over processes.
 #[derive(Default)]
 struct SplitReaders<'a> {
-    absorbing: Option<PartialCollector<'a>>,
-    reading_here: Vec<LocalReader<'a>>,
+    collector: Option<PartialCollector<'a>>,
+    local_readers: Vec<LocalReader<'a>>,
 }
 
 impl<'a> SplitReaders<'a> {
+    /// Number of their threads.
+    fn count(absorbed: &AbsorberParams) -> usize {
+        absorbed.own.len() + 1
+    }
+
     fn new(
         mut absorbed: AbsorberParams,
         start: &WindowsStart<'_>,
         accepted: Arc<AtomicI64>,
         metrics: &Metrics,
-        seen: &mut impl Iterator<Item = ReaderStatus<'a>>,
+        statuses: &mut impl Iterator<Item = ReaderStatus<'a>>,
     ) -> Self {
         let own = std::mem::take(&mut absorbed.own);
         let topic = own.first().map(|own| own.topic_id().to_owned());
         let (pool, queues) = LocalReaderPool::new(own.len());
         let mut readers = SplitReaders::default();
         for (own, queues) in own.into_iter().zip(queues) {
-            if let Some(seen) = seen.next() {
-                let reader = LocalReader::new(own, queues, metrics.clone(), seen);
-                readers.reading_here.push(reader);
+            if let Some(status) = statuses.next() {
+                let reader = LocalReader::new(own, queues, metrics.clone(), status);
+                readers.local_readers.push(reader);
             }
         }
         if let Some(topic) = topic
-            && let Some(seen) = seen.next()
+            && let Some(status) = statuses.next()
         {
             let metrics = metrics.clone();
-            readers.absorbing = Some(PartialCollector::new(
-                absorbed, topic, pool, start, accepted, metrics, seen,
+            readers.collector = Some(PartialCollector::new(
+                absorbed, topic, pool, start, accepted, metrics, status,
             ));
         }
         readers
@@ -330,6 +277,19 @@ fn clock_of(
         Some(source) => source.clock(),
         None => ScheduleClock::new(Timestamp::now),
     }
+}
+
+/// Starts the thread of a reader, which logs to `log`.
+fn spawn_reader<'scope, 'a>(
+    scope: &'scope Scope<'scope, '_>,
+    reader: impl InputReader<'a> + Send + 'scope,
+    handover: Option<WindowHandover>,
+    log: &'scope Dispatch,
+    stop: &'scope StopRequest,
+) -> Result<ScopedJoinHandle<'scope, Result<(), PipelineError>>, PipelineError> {
+    spawn_loop(scope, READER_THREAD, stop, move || {
+        run_guarded(log, stop, || reader::run_reader(reader, handover, stop))
+    })
 }
 
 /// Starts a thread; where it cannot be started, the others stop.

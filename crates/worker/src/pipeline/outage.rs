@@ -9,13 +9,21 @@ use std::time::{Duration, Instant};
 use bernstream_synopsis::clock::Reminder;
 
 /// The time after which what works counts as working again. Something that fails again sooner never did.
-const CALM: Duration = Duration::from_secs(2);
+const RECOVERED_AFTER: Duration = Duration::from_secs(2);
+
+/// The last word of the log about an outage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoggedState {
+    /// It has said nothing yet.
+    Nothing,
+    Fails,
+    Works,
+}
 
 /// Something that may fail for a while, for reasons `R`.
 #[derive(Debug)]
 pub struct Outage<R> {
-    /// The last word of the log; nothing at first.
-    told: Option<bool>,
+    logged: LoggedState,
     /// The reasons that it has told since it last said that it works.
     reasons: Vec<R>,
     reminder: Reminder,
@@ -26,7 +34,7 @@ pub struct Outage<R> {
 impl<R> Default for Outage<R> {
     fn default() -> Self {
         Outage {
-            told: None,
+            logged: LoggedState::Nothing,
             reasons: Vec::new(),
             reminder: Reminder::default(),
             works_since: None,
@@ -38,7 +46,7 @@ impl<R: PartialEq> Outage<R> {
     /// Records a failure; returns whether to tell it, for this reason.
     pub fn record_failure(&mut self, reason: R, now: Instant) -> bool {
         self.works_since = None;
-        self.told = Some(false);
+        self.logged = LoggedState::Fails;
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
             self.reminder.forget_reminder();
@@ -49,13 +57,13 @@ impl<R: PartialEq> Outage<R> {
     /// Records that it works; returns whether to tell that.
     pub fn record_recovery(&mut self, now: Instant) -> bool {
         let since = *self.works_since.get_or_insert(now);
-        let is_news = match self.told {
-            None => true,
-            Some(false) => now.saturating_duration_since(since) >= CALM,
-            Some(true) => false,
+        let is_news = match self.logged {
+            LoggedState::Nothing => true,
+            LoggedState::Fails => now.saturating_duration_since(since) >= RECOVERED_AFTER,
+            LoggedState::Works => false,
         };
         if is_news {
-            self.told = Some(true);
+            self.logged = LoggedState::Works;
             self.reasons.clear();
             self.reminder.forget_reminder();
         }
@@ -95,7 +103,8 @@ impl<R: PartialEq> CommonOutage<R> {
         }
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = outage.record_recovery(Instant::now());
-        self.is_over.store(outage.told == Some(true), Relaxed);
+        self.is_over
+            .store(outage.logged == LoggedState::Works, Relaxed);
         is_news
     }
 }
@@ -110,18 +119,14 @@ mod tests {
         let start = Instant::now();
         let silence = "no answer";
         let after = |millis: u64| start + Duration::from_millis(millis);
-        assert!(
-            outage.record_recovery(start),
-            "at first it is told at once"
-        );
+        assert!(outage.record_recovery(start), "at first it is told at once");
         assert!(!outage.record_recovery(after(100)));
         assert!(
             outage.record_failure(silence, after(200))
                 && !outage.record_failure(silence, after(200))
         );
         // It flaps for most of a minute, ten times a second.
-        let mut flaps =
-            |at| outage.record_recovery(at) || outage.record_failure(silence, at);
+        let mut flaps = |at| outage.record_recovery(at) || outage.record_failure(silence, at);
         assert!(!(0..590).any(|tenth| flaps(after(200 + 100 * tenth))));
         let told = (0..100)
             .filter(|tenth| outage.record_recovery(after(60_300 + 100 * tenth)))
@@ -138,21 +143,16 @@ mod tests {
         let mut outage = Outage::default();
         let start = Instant::now();
         assert!(outage.record_failure("no answer", start));
-        assert!(
-            !outage.record_recovery(start),
-            "it has not worked for long"
-        );
+        assert!(!outage.record_recovery(start), "it has not worked for long");
         assert!(
             outage.record_failure("lost claims", start),
             "another reason is news"
         );
         // The two of them flap.
+        assert!(!(0..100).any(|_| outage.record_failure("no answer", start)
+            || outage.record_failure("lost claims", start)));
         assert!(
-            !(0..100).any(|_| outage.record_failure("no answer", start)
-                || outage.record_failure("lost claims", start))
-        );
-        assert!(
-            !outage.record_recovery(start) && outage.record_recovery(start + CALM),
+            !outage.record_recovery(start) && outage.record_recovery(start + RECOVERED_AFTER),
             "the end is told once, whatever the reasons were"
         );
         assert!(outage.record_failure("lost claims", start));

@@ -11,7 +11,7 @@ use super::error::PipelineError;
 use super::health::{Health, ReaderHealth};
 use super::joining::{PartialWindow, WindowHandover};
 use super::outage::CommonOutage;
-use super::repeated::{RepeatedEvent, RepeatedLine};
+use super::repeated_event::{RepeatedEvent, RepeatedLine};
 use super::stop::StopRequest;
 use bernstream_kafka as kafka;
 use bernstream_kafka::UnknownTopic;
@@ -20,7 +20,7 @@ use bernstream_kafka::source::RedactedReason;
 use bernstream_synopsis::clock::Reminder;
 
 /// The pause before a transient failure is retried.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A thread that reads some of the input.
 pub(super) trait InputReader<'a> {
@@ -44,7 +44,7 @@ pub(super) trait InputReader<'a> {
 /// A failure that retrying cannot mend.
 pub(super) fn run_reader<'a>(
     mut reader: impl InputReader<'a>,
-    shares: Option<WindowHandover>,
+    handover: Option<WindowHandover>,
     stop: &StopRequest,
 ) -> Result<(), PipelineError> {
     let mut unknown = UnknownTopic::default();
@@ -54,9 +54,9 @@ pub(super) fn run_reader<'a>(
             Ok(share) => {
                 unknown.note_known();
                 // Another loop ends early only if it failed, and then it returns the error.
-                if let Some(shares) = &shares
+                if let Some(handover) = &handover
                     && let Some(share) = share
-                    && !shares.hand_over(share, &reader.reader_status().health, stop)
+                    && !handover.hand_over(share, &reader.reader_status().health, stop)
                 {
                     break;
                 }
@@ -68,7 +68,7 @@ pub(super) fn run_reader<'a>(
                 reader
                     .reader_status()
                     .report_failure(UnreadReason::from_error(&error), &why_unread(&error));
-                stop.sleep_or_stop(RETRY);
+                stop.sleep_or_stop(RETRY_PAUSE);
             }
             Err(error) => return Err(error.into()),
         }
@@ -236,12 +236,12 @@ mod tests {
     /// Reads a topic that brokers do not know at first.
     struct Late<'a> {
         failures: u32,
-        seen: ReaderStatus<'a>,
+        status: ReaderStatus<'a>,
     }
 
     impl<'a> InputReader<'a> for Late<'a> {
         fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
-            &mut self.seen
+            &mut self.status
         }
 
         fn is_over(&self) -> bool {
@@ -260,7 +260,15 @@ mod tests {
     fn a_topic_that_is_known_again_after_an_outage_is_read_on() {
         let outage = CommonOutage::default();
         let health = Health::default();
-        let seen = ReaderStatus::new(&outage, Arc::default(), &health, false);
-        run_reader(Late { failures: 3, seen }, None, &StopRequest::default()).unwrap();
+        let status = ReaderStatus::new(&outage, Arc::default(), &health, false);
+        run_reader(
+            Late {
+                failures: 3,
+                status,
+            },
+            None,
+            &StopRequest::default(),
+        )
+        .unwrap();
     }
 }

@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use super::asked::TimedRequests;
 use super::catch_up::CatchUp;
 use super::comparison::WitnessComparison;
 use super::error::PipelineError;
 use super::health::Health;
 use super::joining::JoinedWindow;
+use super::loops::{WindowsStart, Worker};
 use super::outage::Outage;
 use super::plan::ReleasePlan;
 use super::reports::PendingReports;
 use super::stop::StopRequest;
 use super::terms::LedgerBeginning;
+use super::timed_requests::TimedRequests;
 use super::{LEAD, POLL};
 use crate::metrics::Metrics;
 use bernstream_kafka::UnknownTopic;
@@ -33,7 +34,7 @@ use bernstream_noise::noise::Generator;
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 
 /// The pause before a transient failure is retried.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The time for which windows are released one after another before they are claimed together.
 const LONGEST_BATCH: Duration = Duration::from_secs(1);
 
@@ -67,10 +68,18 @@ pub(super) struct ReleaseTask<'a> {
     pub(super) held: Option<JoinedWindow>,
     /// Claims are left to another instance for now.
     pub(super) is_waiting: bool,
-    /// The log says that this worker acts, or that it follows another one; nothing at first.
-    pub(super) is_acting: Option<bool>,
+    pub(super) logged_role: LoggedRole,
     /// The witness has accepted every window before.
     pub(super) accepted: Arc<AtomicI64>,
+}
+
+/// The last word of the log about the role of this worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LoggedRole {
+    /// It has said nothing yet.
+    Unknown,
+    Acting,
+    Following,
 }
 
 /// The window that closes next.
@@ -78,6 +87,54 @@ pub(super) struct ComingWindow {
     pub start: Timestamp,
     /// `None` for one that comes late whatever the worker does.
     pub due: Option<Timestamp>,
+}
+
+impl<'a> ReleaseTask<'a> {
+    /// Makes the task of `worker`, whose windows begin at `start` and close by `clock`. It tells by `accepted` up to which window the witness
+    /// has accepted everything.
+    pub(super) fn new(
+        worker: Worker<'a>,
+        clock: ScheduleClock,
+        start: &WindowsStart<'_>,
+        accepted: Arc<AtomicI64>,
+        stop: &'a StopRequest,
+    ) -> Self {
+        let health = worker.health;
+        ReleaseTask {
+            plan: worker.plan,
+            clock,
+            beginning: LedgerBeginning {
+                first_window: worker.ledger.genesis().first,
+                first_covered: start.first,
+            },
+            ledger: worker.ledger,
+            witness: TimedRequests {
+                inner: worker.witness,
+                health,
+            },
+            sink: TimedRequests {
+                inner: worker.sink,
+                health,
+            },
+            generators: worker.generators,
+            outage: Outage::default(),
+            unknown_topic: UnknownTopic::default(),
+            comparison: WitnessComparison::default(),
+            strays: StrayCounts::default(),
+            reports: PendingReports::default(),
+            coming: None,
+            next_due: None,
+            accepted_head: None,
+            catch_up: CatchUp::new(start.next.start),
+            held: None,
+            is_waiting: false,
+            logged_role: LoggedRole::Unknown,
+            accepted,
+            metrics: worker.metrics,
+            health,
+            stop,
+        }
+    }
 }
 
 impl ReleaseTask<'_> {
@@ -142,11 +199,12 @@ impl ReleaseTask<'_> {
                 }
                 Err(PipelineError::Deliver(error))
                     if error.is_transient()
-                        || error.is_missing() && self.unknown_topic.note_unknown(Instant::now()) =>
+                        || error.is_missing()
+                            && self.unknown_topic.note_unknown(Instant::now()) =>
                 {
                     self.comparison.begin_again();
                     self.report_failed_step(&error);
-                    next_step = Instant::now() + RETRY;
+                    next_step = Instant::now() + RETRY_PAUSE;
                 }
                 Err(error) => return Err(error),
             }
@@ -226,7 +284,10 @@ impl ReleaseTask<'_> {
                 self.held = Some(next);
                 break;
             }
-            if !self.ledger.try_begin_draw(next.publish_at, self.clock.now())? {
+            if !self
+                .ledger
+                .try_begin_draw(next.publish_at, self.clock.now())?
+            {
                 self.held = Some(next);
                 break;
             }
@@ -240,7 +301,7 @@ impl ReleaseTask<'_> {
             if self.ledger.is_shared() && !self.is_reach_chargeable(next.window.span) {
                 return Err(PipelineError::ReadsTooFar);
             }
-            self.release_window(next)?;
+            self.pay_closed_window(next)?;
             has_written = true;
             if started.elapsed() >= LONGEST_BATCH || !self.comparison.has_agreed() {
                 break;

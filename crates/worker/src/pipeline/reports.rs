@@ -295,6 +295,7 @@ mod tests {
 
     /// A restart between a window's payment and its due time: the metrics are those of a worker that has not paid yet.
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one story of a ledger")]
     fn a_restart_shows_no_window_before_it_is_due() {
         let at = |minute: i64| Timestamp::from_micros(minute * 60_000_000);
         let hour = |n: i64| Span {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use super::absorbing::PartitionPartial;
 use super::announcement::WindowAnnouncement;
+use super::partition_absorber::PartitionPartial;
 use super::wire::{PartialPiece, partial_digest};
 
 /// The most copies of a partial whose pieces are waited for at a time.
@@ -12,7 +12,7 @@ const MOST_COPIES: usize = 8;
 /// The power of two beyond which what absorbers compress does not refer back.
 const WINDOW_LOG: u32 = 23;
 /// The bytes of the place of a piece.
-const PLACE: u64 = size_of::<Option<Vec<u8>>>() as u64;
+const PIECE_OVERHEAD: u64 = size_of::<Option<Vec<u8>>>() as u64;
 
 /// The partials of one announcement, as far as they are there.
 pub struct CollectedPartials {
@@ -110,7 +110,7 @@ impl CollectedPartials {
         // It will be unpacked beside its pieces and all others, and until then there are the places of the pieces that are not there.
         let packed = partition
             .waiting_bytes()
-            .saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64);
+            .saturating_add(PIECE_OVERHEAD * u64::from(piece.of) + piece.bytes.len() as u64);
         if others.saturating_add(packed).saturating_add(piece.size) > self.most {
             return AddedPiece::Full;
         }
@@ -232,7 +232,7 @@ impl CollectedPartition {
     fn waiting_bytes(&self) -> u64 {
         let mut waiting = 0;
         for piece in self.copies.values().flatten() {
-            waiting += PLACE + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            waiting += PIECE_OVERHEAD + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
         }
         waiting
     }

@@ -12,10 +12,10 @@ use bernstream_kafka::{Broker, ClusterError, ErrorContext};
 
 /// For how long a member whose partitions were revoked goes on reading them: most come back with the next assignment, and what was
 /// read of them would have to be read again.
-const DEALT: Duration = Duration::from_secs(10);
+const REASSIGNMENT_GRACE: Duration = Duration::from_secs(10);
 
 /// The settings of a member, beside its group and its name.
-const SETTINGS: [(&str, &str); 6] = [
+const CLIENT_SETTINGS: [(&str, &str); 6] = [
     ("group.protocol", "classic"),
     ("enable.auto.commit", "false"),
     ("auto.offset.reset", "latest"),
@@ -107,7 +107,9 @@ impl GroupMembership {
         if now == self.assigned && self.empty_since.is_none() {
             return Ok(None);
         }
-        if now.is_empty() && self.empty_since.get_or_insert_with(Instant::now).elapsed() < DEALT {
+        if now.is_empty()
+            && self.empty_since.get_or_insert_with(Instant::now).elapsed() < REASSIGNMENT_GRACE
+        {
             return Ok(None);
         }
         self.empty_since = None;
@@ -130,7 +132,7 @@ fn joined_consumer(
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
-    let consumer = broker.consumer(&[&SETTINGS, own.as_slice()].concat())?;
+    let consumer = broker.consumer(&[&CLIENT_SETTINGS, own.as_slice()].concat())?;
     consumer.subscribe(&[topic])?;
     Ok(consumer)
 }

@@ -4,12 +4,12 @@
 //! partition. A partial is a pure function of what was announced and of the log of the partition up to that end ([`WindowAnnouncement`]), so
 //! that it does not matter who makes it, how often, or whether anybody does: the worker reads what nobody sends.
 
-mod absorber;
-mod absorbing;
+mod absorber_loop;
 mod announcement;
 mod collected;
 mod deleting;
 mod membership;
+mod partition_absorber;
 mod pulse;
 mod replays;
 mod topic;
@@ -18,10 +18,10 @@ mod wire;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use self::absorber::{Absorber, AbsorberIdentity, ChoiceReader, ReadSettings};
-pub use self::absorbing::{AbsorbingStep, PartitionAbsorber, PartitionPartial};
+pub use self::absorber_loop::{Absorber, AbsorberIdentity, ChoiceReader, ReadSettings};
 pub use self::announcement::WindowAnnouncement;
 pub use self::collected::{AddedPiece, CollectedPartials};
+pub use self::partition_absorber::{AbsorbingStep, PartitionAbsorber, PartitionPartial};
 pub use self::pulse::AbsorberPulse;
 pub use self::topic::{LARGEST, ScaleTopic, message_limit_below, takes_compressed};
 pub use self::wire::{

@@ -11,7 +11,7 @@ use bernstream_synopsis::clock::Timestamp;
 /// The greatest age of an announcement, and how much the clocks of worker and absorber may differ.
 pub(super) const FRESH: Duration = Duration::from_secs(300);
 /// The most announcements that are remembered. A worker that catches up announces some of them a second.
-const MOST: usize = 4_096;
+const MOST_REMEMBERED: usize = 4_096;
 
 /// The announcements of the last minutes.
 #[derive(Debug)]
@@ -56,11 +56,11 @@ impl ReplayFilter {
             known.sent = head.sent;
             return !std::mem::replace(&mut known.is_answered, true);
         }
-        if self.known.len() >= MOST {
+        if self.known.len() >= MOST_REMEMBERED {
             // What is no longer fresh is dropped by its time.
             self.known.retain(|_, known| known.sent > now.minus(FRESH));
         }
-        if self.known.len() >= MOST
+        if self.known.len() >= MOST_REMEMBERED
             && let Some((id, oldest)) = self.known.iter().min_by_key(|(_, known)| known.sent)
         {
             self.forgotten = oldest.sent.max(self.forgotten);
@@ -155,7 +155,7 @@ mod tests {
     fn what_is_remembered_is_bounded_and_nothing_comes_twice() {
         let mut replays = ReplayFilter::default();
         let sent = |id: usize| head(id, id as i64 / 50);
-        let all = 3 * MOST;
+        let all = 3 * MOST_REMEMBERED;
         for id in 0..all {
             let now = sent(id).sent;
             assert_eq!(take(&mut replays, &sent(id), now), (true, true), "{id}");
@@ -165,7 +165,7 @@ mod tests {
                     "{id}"
                 );
             }
-            assert!(replays.known.len() <= MOST);
+            assert!(replays.known.len() <= MOST_REMEMBERED);
         }
     }
 }

@@ -10,9 +10,9 @@ use rdkafka::{Message as _, Offset, TopicPartitionList};
 use tracing::warn;
 
 use super::ScaleParams;
-use super::absorbing::PartitionPartial;
 use super::announcement::WindowAnnouncement;
 use super::deleting::DeletingThread;
+use super::partition_absorber::PartitionPartial;
 use super::replays::{FRESH, ReplayFilter, is_fresh};
 use super::wire::{
     AnnouncementHead, ScaleKeys, ScaleMessage, is_piece, random_id, split_into_pieces,
@@ -31,7 +31,7 @@ use bernstream_synopsis::clock::{Timestamp, format_duration};
 const PARTITIONS: i32 = 9;
 /// What a window needs is needed for minutes.
 /// What is sent is compressed before it is encrypted: a batch that unfolds, which the client would do without a bound, is from elsewhere.
-const SETTINGS: [(&str, &str); 3] = [
+const TOPIC_SETTINGS: [(&str, &str); 3] = [
     ("cleanup.policy", "delete"),
     ("retention.ms", "3600000"),
     ("compression.type", "uncompressed"),
@@ -48,9 +48,9 @@ const SETTINGS_OF_CLIENT: [(&str, &str); 5] = [
 /// The greatest length of a message of the topic.
 pub const LARGEST: u64 = 600_000;
 /// Number of messages that wait to be sent.
-const QUEUE: usize = 64;
+const QUEUE_LENGTH: usize = 64;
 /// The pause before a message is sent again.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The side that reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,10 @@ impl ScaleTopic {
 
     /// Replaces a client that has lost the brokers.
     fn replace_if_lost(&mut self) {
-        if !self.watch.check_lost(&self.broker, &self.consumer, &self.name) {
+        if !self
+            .watch
+            .check_lost(&self.broker, &self.consumer, &self.name)
+        {
             return;
         }
         if let Ok(new) = self.consumer_from_here() {
@@ -313,7 +316,7 @@ fn check_or_create(broker: &Broker, name: &str, like: &str) -> Result<(), Cluste
         }
         Err(ClusterError::NoTopic { .. }) => {
             let replicas = topic::replica_count(broker, like)?;
-            let created = topic::create_topic(broker, name, PARTITIONS, replicas, &SETTINGS);
+            let created = topic::create_topic(broker, name, PARTITIONS, replicas, &TOPIC_SETTINGS);
             // Another process may have been faster.
             if let Err(error) = created
                 && topic::describe_topic(broker, name).is_err()
@@ -368,7 +371,7 @@ fn new_announcement(
 
 /// A thread that sends messages in order, so that nobody waits for brokers that are down.
 fn start_sending(params: &ScaleParams, broker: &Broker) -> SyncSender<OutgoingMessage> {
-    let (sender, queue) = sync_channel::<OutgoingMessage>(QUEUE);
+    let (sender, queue) = sync_channel::<OutgoingMessage>(QUEUE_LENGTH);
     let broker = broker.clone();
     let topic = params.topic.clone();
     let is_for_operators = params.is_for_operators;
@@ -390,7 +393,7 @@ fn start_sending(params: &ScaleParams, broker: &Broker) -> SyncSender<OutgoingMe
                         "a message could not be sent to topic '{topic}' and is left out: {error}"
                     );
                 }
-                thread::sleep(RETRY);
+                thread::sleep(RETRY_PAUSE);
             }
         });
     });

@@ -6,27 +6,27 @@ use rand::rngs::SysRng;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::absorbing::PartitionPartial;
 use super::announcement::{WindowAnnouncement, to_hex};
+use super::partition_absorber::PartitionPartial;
 use bernstream_ledger::sealing::{KeyFileSecret, SealingKey};
 use bernstream_synopsis::clock::Timestamp;
 
 /// The bytes of a partial that one message holds: with what is around it, less than brokers take by default.
-const PIECE: usize = 512 << 10;
+const PIECE_BYTES: usize = 512 << 10;
 /// The most canonical bytes of a partial, in absorbers and in the worker: the worker reads itself what has more.
 pub const LONGEST: u64 = 1 << 30;
 /// The most pieces of a partial: what cannot be compressed becomes longer by less than a part in 128.
 const MOST_PIECES: u32 = 2_064;
 /// The digits of a digest, and of the id of a copy.
-const DIGEST: usize = 64;
-const ID: usize = 32;
+const DIGEST_DIGITS: usize = 64;
+const ID_BYTES: usize = 32;
 /// The longest name of an absorber.
-const NAME: usize = 255;
+const LONGEST_NAME: usize = 255;
 
 const ANNOUNCEMENT: u8 = 1;
 const PARTIAL: u8 = 2;
 /// The bytes of a [`AnnouncementHead`].
-const HEAD: usize = 1 + 8 + ID;
+const HEAD_BYTES: usize = 1 + 8 + ID_BYTES;
 
 /// A message of the topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct AnnouncementHead {
 impl AnnouncementHead {
     /// The head of the bytes of an announcement; `None` of other messages.
     pub fn from_sealed(sealed: &[u8]) -> Option<Self> {
-        let (clear, _) = sealed.split_first_chunk::<HEAD>()?;
+        let (clear, _) = sealed.split_first_chunk::<HEAD_BYTES>()?;
         let (&ANNOUNCEMENT, rest) = clear.split_first()? else {
             return None;
         };
@@ -63,7 +63,7 @@ impl AnnouncementHead {
     }
 
     /// `None` with an id that is none.
-    fn to_bytes(&self) -> Option<[u8; HEAD]> {
+    fn to_bytes(&self) -> Option<[u8; HEAD_BYTES]> {
         [
             [ANNOUNCEMENT].as_slice(),
             &self.sent.micros().to_le_bytes(),
@@ -103,9 +103,10 @@ pub struct PartialPiece {
 impl PartialPiece {
     /// Returns whether an absorber could have sent it.
     fn is_possible(&self) -> bool {
-        let is_named =
-            self.digest.len() == DIGEST && self.copy.len() == ID && self.absorber.len() <= NAME;
-        let is_short = self.size <= LONGEST && self.bytes.len() <= PIECE;
+        let is_named = self.digest.len() == DIGEST_DIGITS
+            && self.copy.len() == ID_BYTES
+            && self.absorber.len() <= LONGEST_NAME;
+        let is_short = self.size <= LONGEST && self.bytes.len() <= PIECE_BYTES;
         is_named && is_short && self.of <= MOST_PIECES && self.number < self.of
     }
 }
@@ -157,7 +158,7 @@ impl ScaleKeys {
 
     fn opened_announcement(&self, sealed: &[u8]) -> Option<ScaleMessage> {
         let head = AnnouncementHead::from_sealed(sealed)?;
-        let (clear, rest) = sealed.split_at_checked(HEAD)?;
+        let (clear, rest) = sealed.split_at_checked(HEAD_BYTES)?;
         let (read, announcement) =
             serde_json::from_slice(&self.announcements.open(clear, rest)?).ok()?;
         Some(ScaleMessage::Announcement {
@@ -191,7 +192,7 @@ pub fn split_into_pieces(partial: &PartitionPartial) -> Option<Vec<PartialPiece>
     }
     let compressed = zstd::encode_all(partial.bytes.as_slice(), 1).ok()?;
     // Even of nothing there is something to send: a frame of zstd is never empty.
-    let chunks = compressed.chunks(PIECE);
+    let chunks = compressed.chunks(PIECE_BYTES);
     let copy = random_id()?;
     let digest = partial_digest(&partial.bytes);
     let of = u32::try_from(chunks.len()).ok()?;

@@ -493,6 +493,7 @@ mod tests {
 
     /// A broker that was asked later than another one, and knows of one partition less.
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one case after the other")]
     fn nothing_is_read_and_no_window_closes_without_a_partition_that_was_seen() {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("input", 2, 1).unwrap();

@@ -20,9 +20,9 @@ use bernstream_release::source::decode::ArrowDecoder;
 use bernstream_release::source::{Batch, Columns};
 
 /// Number of broken messages that are listed.
-const SHOWN: usize = 20;
+const MOST_SHOWN: usize = 20;
 /// Time for which nothing may arrive before the rest is given up.
-const IDLE: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Findings in some messages of a topic. Counts and offsets, without noise.
 #[derive(Debug, Default)]
@@ -145,13 +145,13 @@ impl TopicSample {
     /// Broken messages, each with the reason, without how many there are.
     pub fn listed(&self) -> String {
         let mut listed = Vec::new();
-        for broken in self.broken.iter().take(SHOWN) {
+        for broken in self.broken.iter().take(MOST_SHOWN) {
             listed.push(format!(
                 "offset {} of partition {}: {}",
                 broken.offset, broken.partition, broken.why
             ));
         }
-        let more = self.broken.len().saturating_sub(SHOWN);
+        let more = self.broken.len().saturating_sub(MOST_SHOWN);
         let more = if more > 0 {
             format!("; and {more} more")
         } else {
@@ -166,7 +166,7 @@ impl TopicSample {
             return "correct `format` first: no message fits it".to_owned();
         }
         let mut listed = Vec::new();
-        for broken in self.broken.iter().take(SHOWN) {
+        for broken in self.broken.iter().take(MOST_SHOWN) {
             listed.push(format!(
                 "{{ partition = {}, offset = {} }}",
                 broken.partition, broken.offset
@@ -210,7 +210,7 @@ impl SampleReader<'_> {
         let consumer = params.checked(params.broker.consumer(&SETTINGS))?;
         params.checked(assign_partitions(&params.topic, &consumer, &starts))?;
         let mut heard = Instant::now();
-        while !ends.is_empty() && heard.elapsed() < IDLE {
+        while !ends.is_empty() && heard.elapsed() < IDLE_TIMEOUT {
             match consumer.poll(Duration::from_millis(100)) {
                 None => {
                     // The client moves past what is never returned: the markers of transactions, and what was aborted.

@@ -17,9 +17,9 @@ use crate::source::SourceError;
 use crate::source::told::{HOW, RedactedReason};
 
 /// Number of fetches of a batch before it counts as unreadable: a connection can corrupt one, too.
-const TRIES: u32 = 3;
+const MOST_TRIES: u32 = 3;
 /// The pause between two of them.
-const PAUSE: Duration = Duration::from_millis(200);
+const TRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Offsets `from..to` of a partition that cannot be read.
 pub(super) struct UnreadableBatch {
@@ -69,12 +69,12 @@ pub(super) fn find_unreadable(
             continue;
         }
         let mut found = None;
-        for _ in 0..TRIES {
+        for _ in 0..MOST_TRIES {
             found = probe_offset(params, partition, from)?;
             if found.is_none() {
                 break;
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(TRY_PAUSE);
         }
         if let Some(why) = found {
             let to = batch_end(params, partition, from, high)?;

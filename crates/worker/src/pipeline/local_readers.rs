@@ -16,7 +16,7 @@ use crate::scale::{self, AbsorbingStep, PartitionPartial, WindowAnnouncement};
 use bernstream_kafka::source;
 
 /// The longest wait for records, and so the delay with which what is asked is noticed.
-const POLL: Duration = Duration::from_millis(100);
+const READ_POLL: Duration = Duration::from_millis(100);
 
 /// A request to a thread.
 enum ReadRequest {
@@ -34,7 +34,7 @@ pub(super) struct LocalReaderPool {
 
 /// The queue by which one thread is asked, and the one of its answers.
 pub(super) struct ReaderQueues {
-    wanted: Receiver<ReadRequest>,
+    requests: Receiver<ReadRequest>,
     partials: Sender<PartitionPartial>,
 }
 
@@ -48,10 +48,10 @@ impl LocalReaderPool {
         };
         let mut queues = Vec::new();
         for _ in 0..threads {
-            let (asks, wanted) = channel();
+            let (asks, requests) = channel();
             pool.threads.push(asks);
             queues.push(ReaderQueues {
-                wanted,
+                requests,
                 partials: sender.clone(),
             });
         }
@@ -94,58 +94,58 @@ impl LocalReaderPool {
 
 /// One of the threads.
 pub(super) struct LocalReader<'a> {
-    absorbing: scale::PartitionAbsorber,
+    absorber: scale::PartitionAbsorber,
     queues: ReaderQueues,
     /// Nobody asks any more.
     is_over: bool,
     metrics: Metrics,
-    seen: ReaderStatus<'a>,
+    status: ReaderStatus<'a>,
 }
 
 impl<'a> LocalReader<'a> {
     pub fn new(
-        absorbing: scale::PartitionAbsorber,
+        absorber: scale::PartitionAbsorber,
         queues: ReaderQueues,
         metrics: Metrics,
-        seen: ReaderStatus<'a>,
+        status: ReaderStatus<'a>,
     ) -> Self {
         LocalReader {
-            absorbing,
+            absorber,
             queues,
             is_over: false,
             metrics,
-            seen,
+            status,
         }
     }
 
     /// Takes what is asked; waits for it if there is nothing to read.
     fn take_requests(&mut self) {
-        let mut wanted = match self.absorbing.is_idle() {
+        let mut request = match self.absorber.is_idle() {
             true => self
                 .queues
-                .wanted
-                .recv_timeout(POLL)
+                .requests
+                .recv_timeout(READ_POLL)
                 .map_err(|error| error == RecvTimeoutError::Disconnected),
             false => self
                 .queues
-                .wanted
+                .requests
                 .try_recv()
                 .map_err(|error| error == TryRecvError::Disconnected),
         };
         loop {
-            match wanted {
+            match request {
                 Ok(ReadRequest::Partial(announcement, partition)) => {
-                    self.absorbing.ask_instead(&announcement, partition)
+                    self.absorber.ask_instead(&announcement, partition)
                 }
-                Ok(ReadRequest::Only(partitions)) => self.absorbing.keep_partitions(&partitions),
+                Ok(ReadRequest::Only(partitions)) => self.absorber.keep_partitions(&partitions),
                 Err(is_over) => {
                     self.is_over = is_over;
                     return;
                 }
             }
-            wanted = self
+            request = self
                 .queues
-                .wanted
+                .requests
                 .try_recv()
                 .map_err(|error| error == TryRecvError::Disconnected);
         }
@@ -154,7 +154,7 @@ impl<'a> LocalReader<'a> {
 
 impl<'a> InputReader<'a> for LocalReader<'a> {
     fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
-        &mut self.seen
+        &mut self.status
     }
 
     fn is_over(&self) -> bool {
@@ -168,31 +168,31 @@ impl<'a> InputReader<'a> for LocalReader<'a> {
             stuck,
             skipped,
             behind,
-        } = match self.absorbing.is_idle() {
+        } = match self.absorber.is_idle() {
             true => AbsorbingStep::default(),
-            false => self.absorbing.read_step(POLL)?,
+            false => self.absorber.read_step(READ_POLL)?,
         };
         for partial in finished {
             let _ = self.queues.partials.send(partial);
         }
         match stuck {
-            Some(why) => self.seen.report_stuck(why),
-            None if self.absorbing.stopped_partitions().is_empty() => self.seen.clear_stuck(),
+            Some(why) => self.status.report_stuck(why),
+            None if self.absorber.stopped_partitions().is_empty() => self.status.clear_stuck(),
             None => {}
         }
         if let Some(why) = skipped {
-            self.seen.count_skipped(why);
+            self.status.count_skipped(why);
         }
         if let Some(operator) = self.metrics.operator.as_ref().filter(|_| behind > 0) {
             operator
                 .records
                 .with_label_values(&["behind"])
                 .inc_by(behind);
-            self.seen.count_behind(behind);
+            self.status.count_behind(behind);
         }
         // Whether brokers answer is known to the loop that asks.
-        self.seen.report_reading(true);
-        self.seen.log_counts();
+        self.status.report_reading(true);
+        self.status.log_counts();
         Ok(None)
     }
 }
@@ -224,19 +224,19 @@ mod tests {
             ends: Positions(BTreeMap::new()),
             past: Positions::default(),
         });
-        let (here, queues) = LocalReaderPool::new(3);
+        let (pool, queues) = LocalReaderPool::new(3);
         for partition in [0, 1, 2, 3, 4, 5, 6, 0, 5] {
-            here.ask_for_partial(&announcement, partition);
+            pool.ask_for_partial(&announcement, partition);
         }
         let asked = |queues: &ReaderQueues| -> Vec<i32> {
-            let number = |wanted| {
-                if let ReadRequest::Partial(_, partition) = wanted {
+            let number = |request| {
+                if let ReadRequest::Partial(_, partition) = request {
                     Some(partition)
                 } else {
                     None
                 }
             };
-            queues.wanted.try_iter().filter_map(number).collect()
+            queues.requests.try_iter().filter_map(number).collect()
         };
         let asked: Vec<_> = queues.iter().map(asked).collect();
         assert_eq!(asked, [vec![0, 3, 6, 0], vec![1, 4], vec![2, 5, 5]]);
@@ -244,9 +244,9 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_threads_that_have_ended() {
-        let (here, queues) = LocalReaderPool::new(2);
+        let (pool, queues) = LocalReaderPool::new(2);
         drop(queues);
-        here.keep_partitions(&BTreeSet::from([1]));
-        assert!(here.next_partials(Duration::from_millis(1)).is_empty());
+        pool.keep_partitions(&BTreeSet::from([1]));
+        assert!(pool.next_partials(Duration::from_millis(1)).is_empty());
     }
 }

@@ -6,8 +6,9 @@ use std::time::Instant;
 use tracing::{error, info, warn};
 
 use super::PipelineError;
+use super::health::DeliveryReport;
 use super::plan::ReleasePlan;
-use super::releasing::{ComingWindow, ReleaseTask};
+use super::releasing::{ComingWindow, LoggedRole, ReleaseTask};
 use super::reports::{LedgerStatus, PendingReport, PendingReports, RecalledReports, WindowOutcome};
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::DeliveryProgress;
@@ -16,7 +17,7 @@ use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
 impl ReleaseTask<'_> {
-    /// A step of delivery has failed, and is tried again.
+    /// Reports that a step of delivery has failed, and is tried again.
     pub(super) fn report_failed_step(&mut self, why: &deliver::DeliveryError) {
         self.metrics.published.inc_by(why.published_before() as u64);
         self.health.publishing.store(false, Relaxed);
@@ -24,10 +25,7 @@ impl ReleaseTask<'_> {
         if lost.is_some() {
             self.metrics.show_lost(lost);
         }
-        if !self
-            .outage
-            .record_failure(why.reason(), Instant::now())
-        {
+        if !self.outage.record_failure(why.reason(), Instant::now()) {
             return;
         }
         match lost {
@@ -63,8 +61,35 @@ impl ReleaseTask<'_> {
         if is_first {
             info!("the witness agrees with the ledger");
         }
+        self.report_role();
+        if progress.has_followed {
+            self.report_due_windows();
+            self.recall_reports()?;
+        }
+        self.report_waiting(progress);
+        if !progress.has_claimed && !progress.is_waiting {
+            self.accepted
+                .store(self.ledger.next_window().micros(), Relaxed);
+        }
+        self.health.publishing.store(true, Relaxed);
+        self.metrics.show_lost(None);
+        self.show_strays();
+        self.update_health(progress);
+        if self.outage.record_recovery(Instant::now()) && !is_first {
+            info!("publishing what is due again");
+        }
+        self.metrics.published.inc_by(progress.published as u64);
+        Ok(())
+    }
+
+    /// Shows whether this worker acts or follows another one.
+    fn report_role(&mut self) {
         let is_acting = self.ledger.is_acting();
-        if self.ledger.is_shared() && self.is_acting.replace(is_acting) != Some(is_acting) {
+        let role = match is_acting {
+            true => LoggedRole::Acting,
+            false => LoggedRole::Following,
+        };
+        if self.ledger.is_shared() && std::mem::replace(&mut self.logged_role, role) != role {
             match is_acting {
                 true => info!("this worker acts"),
                 false => info!("this worker follows another one, and acts when that does not"),
@@ -72,10 +97,10 @@ impl ReleaseTask<'_> {
         }
         self.health.following.store(!is_acting, Relaxed);
         self.metrics.acting.set(i64::from(is_acting));
-        if progress.has_followed {
-            self.report_due_windows();
-            self.recall_reports()?;
-        }
+    }
+
+    /// Warns of another instance that this one waits for, and of a log that keeps too much.
+    fn report_waiting(&mut self, progress: &DeliveryProgress) {
         if progress.is_waiting && !self.is_waiting && !self.ledger.is_shared() {
             warn!(
                 "another instance of this ledger made the last accepted claim: is a copy of it running, or was it moved here? \
@@ -86,34 +111,25 @@ impl ReleaseTask<'_> {
             warn!("the ledger log keeps what nobody needs any more: {why}");
         }
         self.is_waiting = progress.is_waiting;
-        if !progress.has_claimed && !progress.is_waiting {
-            self.accepted
-                .store(self.ledger.next_window().micros(), Relaxed);
-        }
-        self.health.publishing.store(true, Relaxed);
-        self.metrics.show_lost(None);
-        self.show_strays();
-        let now = Timestamp::now();
-        let has_published = progress.published > 0;
-        let is_unaccepted = progress.has_claimed || progress.is_waiting;
-        match is_acting || is_unaccepted {
-            true => {
-                let next = progress.next_due.map(|due| self.to_worker_clock(due));
-                let coming = self.coming_window_due();
-                self.health
-                    .record_delivery(has_published, next, is_unaccepted, coming, now);
-            }
-            // Who follows owes nothing.
-            false => self.health.record_delivery(true, None, false, None, now),
-        }
-        if self.outage.record_recovery(Instant::now()) && !is_first {
-            info!("publishing what is due again");
-        }
-        self.metrics.published.inc_by(progress.published as u64);
-        Ok(())
     }
 
-    /// The window is in the ledger and will be reported when it is due.
+    /// Tells the probes what the step has published, and what is due.
+    fn update_health(&mut self, progress: &DeliveryProgress) {
+        let now = Timestamp::now();
+        let is_unaccepted = progress.has_claimed || progress.is_waiting;
+        let report = match self.ledger.is_acting() || is_unaccepted {
+            true => DeliveryReport {
+                has_published: progress.published > 0,
+                next_due: progress.next_due.map(|due| self.to_worker_clock(due)),
+                is_unaccepted,
+                coming_due: self.coming_window_due(),
+            },
+            false => DeliveryReport::of_follower(),
+        };
+        self.health.record_delivery(&report, now);
+    }
+
+    /// Reports a window that is in the ledger, as soon as it is due.
     pub(super) fn report_closed_window(
         &mut self,
         due: Timestamp,

@@ -41,7 +41,7 @@ pub struct AbsorbingStep {
 
 /// Some partitions, and their open windows.
 pub struct PartitionAbsorber {
-    stretches: PartitionRanges,
+    ranges: PartitionRanges,
     rules: WindowRules,
     /// Those of this process's own settings.
     forms: Arc<[ReleaseInput]>,
@@ -81,9 +81,9 @@ struct OpenPartition {
 }
 
 impl PartitionAbsorber {
-    pub fn new(stretches: PartitionRanges, rules: WindowRules, forms: Vec<ReleaseInput>) -> Self {
+    pub fn new(ranges: PartitionRanges, rules: WindowRules, forms: Vec<ReleaseInput>) -> Self {
         PartitionAbsorber {
-            stretches,
+            ranges,
             rules,
             forms: single_pane_inputs(forms),
             partitions: BTreeMap::new(),
@@ -92,7 +92,7 @@ impl PartitionAbsorber {
 
     /// The id of the topic that is read.
     pub fn topic_id(&self) -> &str {
-        self.stretches.id()
+        self.ranges.id()
     }
 
     /// Returns whether a window is one of the grid, and closes at the announced cutoff.
@@ -118,7 +118,7 @@ impl PartitionAbsorber {
             .collect();
         for number in gone {
             self.partitions.remove(&number);
-            self.stretches.end_partition(number);
+            self.ranges.end_partition(number);
         }
     }
 
@@ -168,7 +168,7 @@ impl PartitionAbsorber {
         self.partitions
             .keys()
             .copied()
-            .filter(|number| self.stretches.has_stopped(*number))
+            .filter(|number| self.ranges.has_stopped(*number))
             .collect()
     }
 
@@ -187,7 +187,7 @@ impl PartitionAbsorber {
         if !step.finished.is_empty() {
             return Ok(step);
         }
-        match self.stretches.next_event(&self.read_limits(), timeout)? {
+        match self.ranges.next_event(&self.read_limits(), timeout)? {
             SourceEvent::Batch(batch) => step.behind = self.absorb_batch(&batch),
             SourceEvent::Idle => {}
             SourceEvent::Skipped { why } => step.skipped = Some(why),
@@ -196,7 +196,7 @@ impl PartitionAbsorber {
                 warn!("{why}; reading again from the oldest open window");
                 for (number, partition) in &mut self.partitions {
                     partition.open = None;
-                    self.stretches.end_partition(*number);
+                    self.ranges.end_partition(*number);
                 }
             }
         }
@@ -248,10 +248,10 @@ impl PartitionAbsorber {
         let past = asked.past.0.get(&number).copied().unwrap_or(0);
         partition.open = None;
         if let Err(error) = self
-            .stretches
+            .ranges
             .begin_partition(number, windows.oldest_message(), past)
         {
-            self.stretches.end_partition(number);
+            self.ranges.end_partition(number);
             return Err(error);
         }
         partition.open = Some(OpenPartition {
@@ -288,8 +288,7 @@ impl PartitionAbsorber {
             let Some(open) = &mut partition.open else {
                 return Ok(None);
             };
-            if !self.stretches.has_reached(number, *end)? || !open.suits_announcement(asked, number)
-            {
+            if !self.ranges.has_reached(number, *end)? || !open.suits_announcement(asked, number) {
                 return Ok(None);
             }
             let bytes = open.windows.close_part().canonical_bytes();
@@ -359,7 +358,7 @@ impl PartitionAbsorber {
             start = self.rules.grid.span_of(earliest).start;
         }
         let behind = open.behind.entry(start).or_default();
-        *behind = self.stretches.returned_offset(number).max(*behind);
+        *behind = self.ranges.returned_offset(number).max(*behind);
         if let Some(time) = batch.message_time {
             // By a producer's clock a message can be from the future, which must not end reading ahead.
             open.last = time.min(Timestamp::now());

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
-use super::absorbers::AbsorberMetrics;
-use super::alone::LocalPartitions;
+use super::absorber_metrics::AbsorberMetrics;
 use super::joining::PartialWindow;
+use super::local_partitions::LocalPartitions;
+use super::local_readers::LocalReaderPool;
 use super::loops::WindowsStart;
-use super::read_here::LocalReaderPool;
 use super::reader::{InputReader, ReaderStatus};
-use super::repeated::RepeatedEvent;
+use super::repeated_event::RepeatedEvent;
 use crate::metrics::Metrics;
 use crate::scale::{
     self, AddedPiece, CollectedPartials, PartialPiece, ScaleMessage, ScaleTopic, WindowAnnouncement,
@@ -29,11 +29,11 @@ use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::{Positions, RecordedPositions};
 
 /// The longest wait for what is read here, and so the delay with which a partial or a stop is noticed.
-const POLL: Duration = Duration::from_millis(100);
+const LOCAL_POLL: Duration = Duration::from_millis(100);
 /// The pause between two announcements of a window, until everything is there: an absorber may have started, or been given a partition, in between.
-const AGAIN: Duration = Duration::from_secs(1);
+const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of windows that are remembered, to compare copies that come late.
-const REMEMBERED: usize = 8;
+const REMEMBERED_WINDOWS: usize = 8;
 
 /// Everything that a worker needs to leave reading to others.
 pub struct AbsorberParams {
@@ -63,17 +63,17 @@ pub(super) struct PartialCollector<'a> {
     absorbed: AbsorberParams,
     /// The id of the input topic.
     id: String,
-    here: LocalReaderPool,
+    local_reader_pool: LocalReaderPool,
     /// Those of all partials that are there.
     windows: WindowStore,
     first: Timestamp,
     backfill_until: Option<Timestamp>,
     /// The windows to announce before the next one can close: itself, and after a start those that it overlaps.
     coming: VecDeque<Span>,
-    round: Option<AnnouncedWindow>,
+    announced_window: Option<AnnouncedWindow>,
     /// The rounds before, to compare copies that come late.
     past: VecDeque<AnnouncedWindow>,
-    alone: LocalPartitions,
+    local_partitions: LocalPartitions,
     /// The windows that are closed and not known to be accepted, in order.
     closed: VecDeque<UnacceptedWindow>,
     accepted: Arc<AtomicI64>,
@@ -82,7 +82,7 @@ pub(super) struct PartialCollector<'a> {
     has_begun: bool,
     /// Partials that could not be unpacked.
     broken: RepeatedEvent,
-    seen: ReaderStatus<'a>,
+    status: ReaderStatus<'a>,
 }
 
 /// A window that was announced.
@@ -106,38 +106,38 @@ impl<'a> PartialCollector<'a> {
     pub fn new(
         absorbed: AbsorberParams,
         id: String,
-        here: LocalReaderPool,
+        local_reader_pool: LocalReaderPool,
         start: &WindowsStart<'_>,
         accepted: Arc<AtomicI64>,
         metrics: Metrics,
-        seen: ReaderStatus<'a>,
+        status: ReaderStatus<'a>,
     ) -> Self {
         let windows = start.open_windows();
         PartialCollector {
             absorbed,
             id,
-            here,
+            local_reader_pool,
             coming: windows.needed().into(),
             windows,
             first: start.first,
             backfill_until: start.backfill_until,
-            round: None,
+            announced_window: None,
             past: VecDeque::new(),
-            alone: LocalPartitions::default(),
+            local_partitions: LocalPartitions::default(),
             closed: VecDeque::new(),
             accepted,
             absorbers: AbsorberMetrics::new(metrics),
             recorded: start.recorded.clone(),
             has_begun: false,
             broken: RepeatedEvent::default(),
-            seen,
+            status,
         }
     }
 }
 
 impl<'a> InputReader<'a> for PartialCollector<'a> {
     fn reader_status(&mut self) -> &mut ReaderStatus<'a> {
-        &mut self.seen
+        &mut self.status
     }
 
     fn is_over(&self) -> bool {
@@ -151,10 +151,10 @@ impl<'a> InputReader<'a> for PartialCollector<'a> {
             self.absorbed.input.begin_following(&self.recorded.ends)?;
             self.has_begun = true;
         }
-        if self.round.is_none() {
+        if self.announced_window.is_none() {
             self.announce_window()?;
         }
-        let until = Instant::now() + POLL;
+        let until = Instant::now() + LOCAL_POLL;
         while Instant::now() < until
             && let Some(message) = self.absorbed.topic.next_message(Duration::ZERO, until)
         {
@@ -165,33 +165,40 @@ impl<'a> InputReader<'a> for PartialCollector<'a> {
         self.delete_accepted();
         // There is no time to wait where more has been sent.
         self.take_local_partials(until.saturating_duration_since(Instant::now()));
-        self.seen.report_reading(self.absorbed.input.is_connected());
+        self.status
+            .report_reading(self.absorbed.input.is_connected());
         if let Some(line) = self.broken.due_line() {
             let partition = line.newest;
             warn!(
                 "an absorber has sent a partial of partition {partition} that cannot be unpacked"
             );
         }
-        let Some(round) = &mut self.round else {
+        let Some(announced_window) = &mut self.announced_window else {
             return Ok(None);
         };
-        if round.collected.missing_partitions().next().is_none() {
+        if announced_window
+            .collected
+            .missing_partitions()
+            .next()
+            .is_none()
+        {
             return Ok(self.close_window());
         }
-        if round.announced_last.elapsed() >= AGAIN {
+        if announced_window.announced_last.elapsed() >= ANNOUNCEMENT_INTERVAL {
             self.absorbed
                 .topic
-                .send_announcement(&round.id, &round.announcement);
-            round.announced_last = Instant::now();
+                .send_announcement(&announced_window.id, &announced_window.announcement);
+            announced_window.announced_last = Instant::now();
         }
-        if !round.is_late && round.since.elapsed() >= self.absorbed.deadline {
-            round.is_late = true;
-            let missing: Vec<i32> = round.collected.missing_partitions().collect();
+        if !announced_window.is_late && announced_window.since.elapsed() >= self.absorbed.deadline {
+            announced_window.is_late = true;
+            let missing: Vec<i32> = announced_window.collected.missing_partitions().collect();
             // Whatever was asked before: what is asked twice is read once, and what nobody asked for would be waited for without end.
             let mut has_new = false;
             for number in &missing {
-                self.here.ask_for_partial(&round.announcement, *number);
-                has_new |= self.alone.add_late(*number);
+                self.local_reader_pool
+                    .ask_for_partial(&announced_window.announcement, *number);
+                has_new |= self.local_partitions.add_late(*number);
             }
             // How long absorbers take shows how much they have read, also where all of them are late.
             if has_new && self.absorbers.are_shown() {
@@ -247,17 +254,18 @@ impl PartialCollector<'_> {
             past: input.past_offsets(self.windows.oldest_message_of(window), &self.recorded),
         });
         topic.send_announcement(&id, &announcement);
-        let alone = self
-            .alone
+        let local_partitions = self
+            .local_partitions
             .next_window(|number| announcement.ends.0.contains_key(number));
-        self.here.keep_partitions(&alone);
-        for number in &alone {
-            self.here.ask_for_partial(&announcement, *number);
+        self.local_reader_pool.keep_partitions(&local_partitions);
+        for number in &local_partitions {
+            self.local_reader_pool
+                .ask_for_partial(&announcement, *number);
         }
-        self.absorbers.show_read_here(alone.len());
+        self.absorbers.show_read_here(local_partitions.len());
         let collected = CollectedPartials::new(&announcement, self.absorbed.most);
         let now = Instant::now();
-        self.round = Some(AnnouncedWindow {
+        self.announced_window = Some(AnnouncedWindow {
             id,
             announcement,
             collected,
@@ -274,7 +282,7 @@ impl PartialCollector<'_> {
         if let Some(past) = self
             .past
             .iter_mut()
-            .find(|round| round.collected.is_named(&piece))
+            .find(|announced_window| announced_window.collected.is_named(&piece))
         {
             // It was released with what it had: this is the alarm, and there is nothing to read again.
             let absorber = piece.absorber.clone();
@@ -285,24 +293,24 @@ impl PartialCollector<'_> {
                 AddedPiece::Differing => report_differing(partition),
                 // All partitions may be read here, and each window be there before anybody else can send any of it.
                 AddedPiece::Known if past.since.elapsed() < self.absorbed.deadline => {
-                    self.alone.give_back(partition)
+                    self.local_partitions.give_back(partition)
                 }
                 _ => {}
             }
             return;
         }
-        let Some(round) = self
-            .round
+        let Some(announced_window) = self
+            .announced_window
             .as_mut()
-            .filter(|round| round.collected.is_named(&piece))
+            .filter(|announced_window| announced_window.collected.is_named(&piece))
         else {
             return;
         };
-        let is_in_time = round.since.elapsed() < self.absorbed.deadline;
+        let is_in_time = announced_window.since.elapsed() < self.absorbed.deadline;
         let number = piece.number;
         let absorber = piece.absorber.clone();
         let bytes = piece.bytes.len() as u64;
-        let added = round.collected.add_piece(piece);
+        let added = announced_window.collected.add_piece(piece);
         // Each of its pieces finds no room: that is counted once.
         let counted = if added == AddedPiece::Full && number > 0 {
             AddedPiece::Nothing
@@ -313,18 +321,19 @@ impl PartialCollector<'_> {
         match added {
             AddedPiece::Differing => {
                 report_differing(partition);
-                self.here.ask_for_partial(&round.announcement, partition);
-                self.alone.add_late(partition);
+                self.local_reader_pool
+                    .ask_for_partial(&announced_window.announcement, partition);
+                self.local_partitions.add_late(partition);
             }
             AddedPiece::Broken => self.broken.add_events(1, format!("{partition}")),
             // How much was recorded is told by metrics for operators, and not by the log.
-            AddedPiece::Full if self.alone.add_without_room(partition) => {
-                self.here.ask_for_partial(&round.announcement, partition)
-            }
+            AddedPiece::Full if self.local_partitions.add_without_room(partition) => self
+                .local_reader_pool
+                .ask_for_partial(&announced_window.announcement, partition),
             AddedPiece::Full => {}
             // Somebody reads it, and fast enough: also where this process was faster.
             AddedPiece::Complete | AddedPiece::Known if is_in_time => {
-                self.alone.give_back(partition)
+                self.local_partitions.give_back(partition)
             }
             AddedPiece::Complete | AddedPiece::Known | AddedPiece::Nothing => {}
         }
@@ -332,10 +341,10 @@ impl PartialCollector<'_> {
 
     /// Takes what was read here.
     fn take_local_partials(&mut self, timeout: Duration) {
-        for partial in self.here.next_partials(timeout) {
+        for partial in self.local_reader_pool.next_partials(timeout) {
             let partition = partial.partition;
-            if let Some(round) = &mut self.round
-                && round.collected.add_own(partial) == AddedPiece::Differing
+            if let Some(announced_window) = &mut self.announced_window
+                && announced_window.collected.add_own(partial) == AddedPiece::Differing
             {
                 report_differing(partition);
             }
@@ -344,17 +353,17 @@ impl PartialCollector<'_> {
 
     /// Adds all partials of the window to it; returns its share if it is the next one to close.
     fn close_window(&mut self) -> Option<PartialWindow> {
-        let mut round = self.round.take()?;
+        let mut announced_window = self.announced_window.take()?;
         let WindowAnnouncement {
             window,
             cutoff,
             ends,
             ..
-        } = &*round.announcement;
+        } = &*announced_window.announcement;
         let mut refused = Vec::new();
-        for (partition, bytes) in round.collected.complete_partials() {
+        for (partition, bytes) in announced_window.collected.complete_partials() {
             // There may be thousands of them, of megabytes each.
-            self.seen.record_heartbeat();
+            self.status.record_heartbeat();
             if !self.windows.take_part(*window, bytes) {
                 refused.push(partition);
             }
@@ -366,15 +375,16 @@ impl PartialCollector<'_> {
             );
             self.windows.forget_window(*window);
             for number in refused {
-                if let Some(absorber) = round.collected.refuse_partial(number)
+                if let Some(absorber) = announced_window.collected.refuse_partial(number)
                     && !absorber.is_empty()
                 {
                     self.absorbers.count_refused(&absorber);
                 }
-                self.here.ask_for_partial(&round.announcement, number);
-                self.alone.add_late(number);
+                self.local_reader_pool
+                    .ask_for_partial(&announced_window.announcement, number);
+                self.local_partitions.add_late(number);
             }
-            self.round = Some(round);
+            self.announced_window = Some(announced_window);
             return None;
         }
         self.coming.pop_front();
@@ -391,9 +401,9 @@ impl PartialCollector<'_> {
                 cutoff: *cutoff,
             });
         }
-        round.collected.forget_bytes();
-        self.past.push_front(round);
-        self.past.truncate(REMEMBERED);
+        announced_window.collected.forget_bytes();
+        self.past.push_front(announced_window);
+        self.past.truncate(REMEMBERED_WINDOWS);
         share
     }
 }

@@ -6,9 +6,9 @@ use crate::metrics::Metrics;
 use crate::scale::AddedPiece;
 
 /// The most absorbers with series of their own: whoever has the key can send any name.
-const MOST: usize = 1_000;
+const MOST_ABSORBER_NAMES: usize = 1_000;
 /// The name of all others.
-const OTHERS: &str = "others";
+const OTHER_ABSORBERS: &str = "others";
 
 pub(super) struct AbsorberMetrics {
     metrics: Metrics,
@@ -65,10 +65,10 @@ impl AbsorberMetrics {
     }
 
     fn series_name<'a>(&self, absorber: &'a str) -> &'a str {
-        if self.names.contains(absorber) || self.names.len() < MOST {
+        if self.names.contains(absorber) || self.names.len() < MOST_ABSORBER_NAMES {
             absorber
         } else {
-            OTHERS
+            OTHER_ABSORBERS
         }
     }
 
@@ -93,7 +93,7 @@ mod tests {
         absorbers.count_piece("one".to_owned(), 5, AddedPiece::Nothing);
         absorbers.count_piece("one".to_owned(), 7, AddedPiece::Complete);
         absorbers.show_read_here(3);
-        (0..2 * MOST)
+        (0..2 * MOST_ABSORBER_NAMES)
             .for_each(|number| absorbers.count_piece(number.to_string(), 1, AddedPiece::Differing));
         metrics.render_text().unwrap()
     }
@@ -114,7 +114,7 @@ mod tests {
             .filter(|line| line.starts_with("bernstream_partial_bytes_total{"));
         assert_eq!(
             series.count(),
-            MOST + 1,
+            MOST_ABSORBER_NAMES + 1,
             "no name that somebody makes up gets a series without end"
         );
     }

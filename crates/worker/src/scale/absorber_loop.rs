@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 use super::ScaleParams;
-use super::absorbing::{AbsorbingStep, PartitionAbsorber, single_pane_inputs};
 use super::announcement::WindowAnnouncement;
 use super::membership::GroupMembership;
+use super::partition_absorber::{AbsorbingStep, PartitionAbsorber, single_pane_inputs};
 use super::pulse::AbsorberPulse;
 use super::topic::ScaleTopic;
 use super::wire::{ScaleKeys, ScaleMessage};
@@ -21,14 +21,14 @@ use bernstream_release::source::Columns;
 use bernstream_release::window::{ReleaseInput, VERSION, WindowRules};
 
 /// The longest wait for records or announcements.
-const POLL: Duration = Duration::from_millis(50);
+const READ_POLL: Duration = Duration::from_millis(50);
 /// The pause before a transient failure is retried.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Number of different choices of `"auto"` whose consequences are remembered.
-const REMEMBERED: usize = 8;
+const REMEMBERED_CHOICES: usize = 8;
 
 /// The name in metrics of absorbers without one of their own.
-const UNNAMED: &str = "unnamed";
+const UNNAMED_ABSORBER: &str = "unnamed";
 
 /// The identity of an absorber, and the workers that it works for.
 pub struct AbsorberIdentity {
@@ -62,7 +62,7 @@ pub struct Absorber {
     pulse: Arc<AbsorberPulse>,
     topic: ScaleTopic,
     membership: GroupMembership,
-    absorbing: PartitionAbsorber,
+    absorber: PartitionAbsorber,
     ours: BTreeSet<i32>,
     /// The consequences of choices that were announced, the newest last.
     readings: VecDeque<KnownChoices>,
@@ -88,7 +88,7 @@ impl Absorber {
         (input, columns): (&kafka::KafkaSourceParams, Columns),
         (rules, forms): (WindowRules, Vec<ReleaseInput>),
     ) -> Result<Self, SourceError> {
-        let stretches = PartitionRanges::open(input.clone(), columns)?;
+        let ranges = PartitionRanges::open(input.clone(), columns)?;
         let topic = ScaleTopic::of_absorber(params, &input.broker, &input.topic, keys)?;
         let membership = GroupMembership::join_group(
             &input.broker,
@@ -101,7 +101,7 @@ impl Absorber {
             pulse,
             topic,
             membership,
-            absorbing: PartitionAbsorber::new(stretches, rules, forms),
+            absorber: PartitionAbsorber::new(ranges, rules, forms),
             ours: BTreeSet::new(),
             readings: VecDeque::new(),
             is_for_operators: params.is_for_operators,
@@ -128,11 +128,11 @@ impl Absorber {
                     "the group has assigned partitions"
                 );
                 self.ours.clone_from(assigned);
-                self.absorbing.keep_partitions(&self.ours);
+                self.absorber.keep_partitions(&self.ours);
                 // The next repetition of an announcement asks for the new ones too.
                 self.topic.answer_again();
             }
-            let until = Instant::now() + POLL;
+            let until = Instant::now() + READ_POLL;
             while Instant::now() < until
                 && let Some(message) = self.topic.next_message(Duration::ZERO, until)
             {
@@ -140,7 +140,7 @@ impl Absorber {
                     self.take_announcement(announcement);
                 }
             }
-            match self.absorbing.read_step(POLL) {
+            match self.absorber.read_step(READ_POLL) {
                 Ok(step) => {
                     unknown.note_known();
                     self.send_answers(step);
@@ -150,7 +150,7 @@ impl Absorber {
                     let in_full = failure.in_full().filter(|_| self.is_for_operators);
                     let why = in_full.unwrap_or_else(|| failure.to_string());
                     warn!("{why}; partition {partition} is left to the worker");
-                    self.absorbing.clear_asked(partition);
+                    self.absorber.clear_asked(partition);
                 }
                 Err(failure)
                     if failure.is_transient()
@@ -160,7 +160,7 @@ impl Absorber {
                         warn!("cannot read the input: {failure}; trying again");
                     }
                     self.pulse.set_reading(false);
-                    std::thread::sleep(RETRY);
+                    std::thread::sleep(RETRY_PAUSE);
                 }
                 Err(failure) => return Err(failure),
             }
@@ -170,8 +170,8 @@ impl Absorber {
 
     fn take_announcement(&mut self, announcement: WindowAnnouncement) {
         let is_known = announcement.version == VERSION
-            && announcement.topic == self.absorbing.topic_id()
-            && self.absorbing.matches_grid(&announcement);
+            && announcement.topic == self.absorber.topic_id()
+            && self.absorber.matches_grid(&announcement);
         let Some(forms) = is_known.then(|| self.inputs_for(&announcement)).flatten() else {
             if !std::mem::replace(&mut self.is_foreign_told, true) {
                 warn!(
@@ -187,7 +187,7 @@ impl Absorber {
             .iter()
             .filter(|partition| announcement.ends.0.contains_key(partition))
         {
-            self.absorbing.ask_beside(&forms, &announcement, *partition);
+            self.absorber.ask_beside(&forms, &announcement, *partition);
         }
     }
 
@@ -210,7 +210,7 @@ impl Absorber {
                 }
             }
         };
-        if self.readings.len() >= REMEMBERED {
+        if self.readings.len() >= REMEMBERED_CHOICES {
             self.readings.pop_front();
         }
         let forms = (known.settings == announcement.settings).then(|| Arc::clone(&known.forms));
@@ -223,7 +223,7 @@ impl Absorber {
             info!("reading the input again");
         }
         for partial in &step.finished {
-            let name = self.identity.member.as_deref().unwrap_or(UNNAMED);
+            let name = self.identity.member.as_deref().unwrap_or(UNNAMED_ABSORBER);
             self.topic
                 .send_partial(partial, name, &|| self.pulse.record_heartbeat());
         }
@@ -251,8 +251,8 @@ impl Absorber {
             );
             self.stuck = Some(why);
         }
-        for partition in self.absorbing.stopped_partitions() {
-            self.absorbing.clear_asked(partition);
+        for partition in self.absorber.stopped_partitions() {
+            self.absorber.clear_asked(partition);
         }
     }
 }

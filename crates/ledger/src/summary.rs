@@ -1,7 +1,6 @@
-//! A glance at a ledger, for whoever wants to know how it stands and will act on nothing.
+//! A summary of a ledger, for whoever wants to know how it stands and will act on nothing.
 
-use std::collections::BTreeMap;
-
+use super::account::Account;
 use super::error::LedgerError;
 use super::open::{Ledger, LedgerParams};
 use crate::replay;
@@ -24,8 +23,7 @@ pub struct LedgerSummary {
     pub total: Price,
     /// End of the share of an input's total that the ledger has, if it ends: no block that ends later is charged.
     pub share_ends: Option<Timestamp>,
-    live_from: Timestamp,
-    live: BTreeMap<Span, Price>,
+    account: Account,
 }
 
 impl LedgerSummary {
@@ -44,18 +42,12 @@ impl LedgerSummary {
             next_window: state.account.next_window,
             total: state.genesis.total,
             share_ends: state.account.until,
-            live_from: state.account.live_from,
-            live: state.account.live,
+            account: state.account,
         })
     }
 
     /// Sum of the charges to `block` so far; the whole total if no row can charge it again.
     pub fn spent(&self, block: Span) -> Price {
-        match self.live.get(&block) {
-            Some(spent) => *spent,
-            None if block.end <= self.live_from => self.total,
-            None if self.share_ends.is_some_and(|until| block.end > until) => self.total,
-            None => self.total.zero_of_kind(),
-        }
+        self.account.spent_by(block)
     }
 }

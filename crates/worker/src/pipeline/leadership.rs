@@ -14,7 +14,7 @@ use bernstream_synopsis::grid::Span;
 
 /// The pause between two reads of the witness while nothing is due.
 const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
-/// And at least, whatever is due.
+/// Shortest pause before a step, even if something is due already.
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
 impl ReleaseTask<'_> {

@@ -18,9 +18,9 @@ impl ReaderTask<'_> {
             .is_none_or(|end| batch.offset >= *end);
         if counts.closed > 0 && is_new {
             counts.set_behind(self.windows.count_behind(batch));
-            self.seen.count_behind(counts.behind);
+            self.status.count_behind(counts.behind);
         }
-        self.seen.count_late(counts.late);
+        self.status.count_late(counts.late);
         operator.batches.inc();
         operator.read_until.set_time(batch.message_time);
         for column in batch.found.iter().flat_map(|found| found.unread_columns()) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// For how many windows a partition stays whose partial had no room: given back earlier, it would be read from the start of a window again
 /// and again.
-const STAYS: u32 = 60;
+const WINDOWS_WITHOUT_ROOM: u32 = 60;
 
 /// The partitions that no absorber has sent in time, or whose partials had no room: they are read here, all the time.
 #[derive(Default)]
@@ -21,19 +21,21 @@ impl LocalPartitions {
         is_new
     }
 
-    /// There was no room for what absorbers sent. Says whether the partition was left to them before.
+    /// Adds a partition for whose partial there was no room. Returns whether the partition was left to them before.
     pub fn add_without_room(&mut self, partition: i32) -> bool {
-        self.partitions.insert(partition, STAYS).is_none()
+        self.partitions
+            .insert(partition, WINDOWS_WITHOUT_ROOM)
+            .is_none()
     }
 
-    /// An absorber has sent the partition in time.
+    /// Gives back a partition that an absorber has sent in time.
     pub fn give_back(&mut self, partition: i32) {
         if self.partitions.get(&partition) == Some(&0) {
             self.partitions.remove(&partition);
         }
     }
 
-    /// A window begins, of a topic with these partitions: which of them are read here.
+    /// Begins a window of a topic with these partitions. Returns those of them that are read here.
     pub fn next_window(&mut self, has: impl Fn(&i32) -> bool) -> BTreeSet<i32> {
         self.partitions.retain(|partition, stays| {
             *stays = stays.saturating_sub(1);
@@ -63,13 +65,13 @@ mod tests {
     fn a_partition_without_room_is_not_given_back_for_many_windows() {
         let mut alone = LocalPartitions::default();
         assert!(alone.add_without_room(1) && !alone.add_late(1));
-        for _ in 1..STAYS {
+        for _ in 1..WINDOWS_WITHOUT_ROOM {
             alone.give_back(1);
             assert_eq!(alone.next_window(|_| true), BTreeSet::from([1]));
         }
         // There was no room again.
         assert!(!alone.add_without_room(1));
-        for _ in 1..STAYS {
+        for _ in 1..WINDOWS_WITHOUT_ROOM {
             alone.give_back(1);
             assert_eq!(alone.next_window(|_| true), BTreeSet::from([1]));
         }

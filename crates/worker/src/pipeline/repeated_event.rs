@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// The pause between two lines about the same thing.
-const PAUSE: Duration = Duration::from_secs(10);
+const LOG_LINE_PAUSE: Duration = Duration::from_secs(10);
 
 /// Counts what happens, and says when it is time for a line: at once for the first, later for what came in between.
 #[derive(Debug, Default)]
@@ -22,7 +22,11 @@ impl RepeatedEvent {
 
     /// The events since the last line, if it is time for a line.
     pub fn due_line(&mut self) -> Option<RepeatedLine> {
-        if self.unreported == 0 || self.last_line.is_some_and(|line| line.elapsed() < PAUSE) {
+        if self.unreported == 0
+            || self
+                .last_line
+                .is_some_and(|line| line.elapsed() < LOG_LINE_PAUSE)
+        {
             return None;
         }
         self.last_line = Some(Instant::now());
@@ -57,7 +61,9 @@ mod tests {
         assert_eq!(repeated.due_line(), line(1, "a"));
         (0..1000).for_each(|number| repeated.add_events(2, number.to_string()));
         assert_eq!(repeated.due_line(), None);
-        repeated.last_line = repeated.last_line.and_then(|line| line.checked_sub(PAUSE));
+        repeated.last_line = repeated
+            .last_line
+            .and_then(|line| line.checked_sub(LOG_LINE_PAUSE));
         assert_eq!(
             (repeated.due_line(), repeated.due_line()),
             (line(2000, "999"), None)

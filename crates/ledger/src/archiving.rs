@@ -15,10 +15,10 @@ use super::open::Ledger;
 use crate::{checkpoint, pages, private, store};
 
 /// Number of rows that are removed in one transaction.
-const ROWS: i64 = 1000;
+const PORTION_ROWS: i64 = 1000;
 
 /// The pause between two of them, for the worker's.
-const PAUSE: Duration = Duration::from_millis(20);
+const PORTION_PAUSE: Duration = Duration::from_millis(20);
 
 /// A step of archiving, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ fn write_archive(
         |entry| {
             writeln!(out, "{}", entry.secret_line()).map_err(LedgerError::disk(&draft))?;
             written += 1;
-            if written % ROWS == 0 {
+            if written % PORTION_ROWS == 0 {
                 progress(ArchiveStep::Written {
                     rows: written.unsigned_abs(),
                     of,
@@ -201,7 +201,7 @@ fn remove_archived_rows(
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let some = "DELETE FROM rows WHERE sequence IN
                         (SELECT sequence FROM rows WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence LIMIT ?3)";
-            let removed = transaction.execute(some, params![first, last, ROWS])?;
+            let removed = transaction.execute(some, params![first, last, PORTION_ROWS])?;
             transaction.commit()?;
             if removed == 0 {
                 break;
@@ -211,7 +211,7 @@ fn remove_archived_rows(
                 rows,
                 of: archive.row_count(),
             });
-            thread::sleep(PAUSE);
+            thread::sleep(PORTION_PAUSE);
         }
     }
     Ok(())

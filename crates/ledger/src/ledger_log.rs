@@ -23,7 +23,7 @@ impl Ledger {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        if self.turn.is_some() {
+        if self.leadership.is_some() {
             log.follow(self.state.head.sequence);
         }
         log.hold_rows(&self.connection, &self.file, self.state.head)
