@@ -25,7 +25,7 @@ export class Synopsis {
   private constructor();
   /** The description of the synopsis; frozen. */
   readonly meta: Description;
-  /** Row-major, the last axis fastest. */
+  /** Row-major, the last axis fastest; of a table by key one column after the other. */
   readonly values: Float64Array;
   /** What `as` chose, if this was made by it. */
   readonly choice?: Readonly<TableChoice>;
@@ -52,6 +52,8 @@ export class Synopsis {
   pointwise(order?: number): Pointwise;
   /** Everything that can be read from noisy counts of cells; only for tables of cells. */
   tables(): Tables;
+  /** Users, records, sums and means of each key; only for tables by key. */
+  keyTable(): KeyTable;
   /** The same tables of cells, with another function where one is asked for without more. */
   as(choice: TableChoice): Synopsis;
   /** A score or a probability with its band, and which side of 0 or 1/2 it is on. */
@@ -146,6 +148,24 @@ export class Tables {
   classifyIn(range: Range): TableClass<Estimate>;
   /** The place below which a part of all records lies: 1/2 is the median. One axis only. */
   quantile(part: number): Estimate;
+}
+
+/** What is read of each key. */
+export type KeyReading = "users" | "records" | "sum" | "mean";
+
+/** Users, records, sums and means of each key, as far as the table has them. Intervals cover the noise, not what caps leave out. */
+export class KeyTable {
+  private constructor();
+  /** The keys, in the order of the rows. */
+  readonly keys: readonly string[];
+  readonly readings: readonly KeyReading[];
+  row(key: string): { [reading in KeyReading]?: Estimate };
+  rows(): ({ key: string } & { [reading in KeyReading]?: Estimate })[];
+  /**
+   * The keys with the largest values of a reading, by default the first; those whose mean is unknown come last. The noise may have made the
+   * last of them larger than the first one that is left out: then `isLastUnclear`.
+   */
+  top(count: number, by?: KeyReading): { keys: string[]; isLastUnclear: boolean };
 }
 
 /** `[low, high]` per axis; null is all of an axis. */
@@ -287,7 +307,13 @@ export type Basis =
   | { readonly kernel: { readonly kernel: PointKernel; readonly points: readonly (readonly number[])[] } }
   | { readonly cells: { readonly precision: readonly (readonly number[])[]; readonly spline: Spline; readonly steps: readonly number[] } }
   | { readonly tables: { readonly spline: Spline; readonly steps: readonly number[]; readonly bandwidths: readonly number[]; readonly tables: number } }
+  | { readonly keys: { readonly keys: readonly string[]; readonly columns: readonly KeyColumn[] } }
   | { readonly cosine: { readonly frequencies: number } };
+export interface KeyColumn {
+  readonly statistic: "users" | "records" | "low" | "high" | "sum";
+  /** Of `noise.scale` and `noise.grid`. */
+  readonly unit: number;
+}
 /** How records are shared among the nodes of a grid. */
 export type Spline = "box" | "linear" | "quadratic";
 export type PointKernel =
@@ -306,7 +332,16 @@ export type Target =
   | { readonly probability: { readonly label: string; readonly above: number; readonly method: object } }
   | { readonly sum: { readonly expression: string; readonly clip?: object | null } }
   | { readonly moments: { readonly frequencies: number } }
-  | { readonly cells: { readonly label?: CellLabel | null } };
+  | { readonly cells: { readonly label?: CellLabel | null } }
+  | { readonly counts: Counts };
+/** The rules by which users and records count for a key; see FORMAT.md. */
+export interface Counts {
+  readonly max_keys: number;
+  readonly max_records?: number | null;
+  readonly per_user?: { readonly min: number; readonly max: number } | null;
+  readonly value?: { readonly column: string; readonly min: number; readonly max: number } | null;
+  readonly parts: readonly { readonly of: "users" | "records" | "values" | "sums"; readonly part: number }[];
+}
 export type CellLabel =
   | { readonly number: { readonly column: string; readonly min: number; readonly max: number } }
   | { readonly above: { readonly column: string; readonly above: number } }
@@ -328,7 +363,7 @@ export interface Privacy {
   readonly definition:
     | "pure epsilon" | "epsilon-delta" | "zero-concentrated" | "gaussian" | "declared plan"
     | { readonly random: { readonly gamma: number; readonly [more: string]: unknown } };
-  readonly unit: "record" | { readonly user: { readonly column: string; readonly per: string; readonly max_records_per_window: number } };
+  readonly unit: "record" | { readonly user: { readonly column: string; readonly per: string; readonly max_records_per_window?: number | null } };
   readonly in_words: string;
   readonly adjacency: "add_remove" | "replace_one";
   readonly implies?: { readonly epsilon: string; readonly delta: string } | null;

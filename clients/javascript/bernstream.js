@@ -30,6 +30,10 @@ const SPLINES = new Map([
   ["linear", { first: 0, more: 1, variance: 1 / 6, outside: [1 / 2] }],
   ["quadratic", { first: -1, more: 3, variance: 1 / 4, outside: [47 / 48, 1 / 2, 1 / 48] }],
 ]);
+/** What the columns of a table by key tell. */
+const STATISTICS = ["users", "records", "low", "high", "sum"];
+/** The laws under which all numbers have independent noise. */
+const INDEPENDENT = ["discrete laplace", "discrete gaussian"];
 const LEVEL = 0.95;
 
 /** What is wrong with a synopsis or a query. */
@@ -124,7 +128,8 @@ function check(meta) {
   need(meta, "grid_end", (x) => x === undefined || x === null || isTime(x), "a time");
   checkSpan(need(meta, "window", isObject, "an object"));
   const domain = need(meta, "domain", Array.isArray, "a list of axes");
-  if (domain.length < 1 || domain.length > 3) throw damaged(`it has ${domain.length} axes, not 1 to 3`);
+  const [least, most] = variant(field(meta, "basis"), "basis").name === "keys" ? [0, 0] : [1, 3];
+  if (domain.length < least || domain.length > most) throw damaged(`it has ${domain.length} axes, not ${least} to ${most}`);
   for (const axis of domain) {
     need(axis, "column", isText, "a text");
     const [min, max] = [need(axis, "min", Number.isFinite, "a number"), need(axis, "max", Number.isFinite, "a number")];
@@ -141,6 +146,7 @@ function check(meta) {
   checkTarget(field(meta, "target"), domain.length);
   checkTables(meta);
   checkNoise(meta);
+  checkCounts(meta);
   checkSmoothness(meta.smoothness, domain.length, basis);
   checkFormError(meta, basis);
   need(meta, "not_protected", isList(isText), "a list of texts");
@@ -185,6 +191,10 @@ function checkBasis(basis, axes) {
     checkGrid(content, axes, need(content, "tables", (x) => isWhole(x, 1, MOST_CLASSES), `a whole number from 1 to ${MOST_CLASSES}`));
     return name;
   }
+  if (name === "keys") {
+    checkKeys(content);
+    return name;
+  }
   if (name !== "kernel") throw unknown("basis", name);
   const points = need(content, "points", Array.isArray, "a list of points");
   const isInside = (p) => Array.isArray(p) && p.length === axes && p.every((x) => x >= 0 && x <= 1);
@@ -196,6 +206,22 @@ function checkBasis(basis, axes) {
   else if (kernel.name === "gaussian") checkPrecision(kernel.content, axes);
   else throw unknown("kernel", kernel.name);
   return name;
+}
+
+/** Rows and columns differ, and the columns tell each number once. */
+function checkKeys(content) {
+  const areDifferent = (list) => list.length > 0 && new Set(list).size === list.length;
+  need(content, "keys", (list) => isList(isText)(list) && areDifferent(list), "a list of different texts");
+  const units = new Map();
+  for (const column of need(content, "columns", isList(isObject), "a list of columns")) {
+    const statistic = need(column, "statistic", (x) => STATISTICS.includes(x), "one that this module knows");
+    if (units.has(statistic)) throw damaged(`its table by key has two columns ${statistic}`);
+    units.set(statistic, need(column, "unit", isPositive, "a positive number"));
+  }
+  const hasOwn = units.has("records") || units.has("sum");
+  if (!units.size || units.get("low") !== units.get("high") || (units.has("low") && hasOwn)) {
+    throw damaged("the columns of its table by key do not belong together");
+  }
 }
 
 function checkPrecision(of, axes) {
@@ -266,7 +292,19 @@ function checkTarget(target, axes) {
   else if (name === "cells") {
     if (!isObject(content)) throw damaged("its target has no content");
     checkLabel(content.label);
+  } else if (name === "counts") {
+    need(content, "max_keys", (x) => isWhole(x, 1, Infinity), "a whole number from 1");
+    need(content, "max_records", (x) => x === undefined || x === null || isWhole(x, 1, Infinity), "a whole number from 1");
+    need(content, "parts", isList(isObject), "a list of parts of the price");
+    for (const bounds of ["value", "per_user"]) checkRange(field(content, bounds));
   } else throw unknown("target", name);
+}
+
+/** Bounds that may be absent. */
+function checkRange(bounds) {
+  if (bounds === undefined || bounds === null) return;
+  const [min, max] = [need(bounds, "min", Number.isFinite, "a number"), need(bounds, "max", Number.isFinite, "a number")];
+  if (!isPositive(max - min)) throw damaged("the bounds of what it sums are no range");
 }
 
 /** The label of tables of cells, if there is one. */
@@ -294,6 +332,17 @@ function checkTables({ basis, target }) {
   if (isTables && basis.tables.tables !== labelOf(target.cells).tables) throw damaged("its tables are not those of its label");
 }
 
+/** A table by key, its target and its noise belong together. */
+function checkCounts({ basis, target, noise, key }) {
+  const isTable = basisName({ basis }) === "keys";
+  if (isTable !== (targetName({ target }) === "counts")) throw damaged("a table by key and its target come together");
+  if (!isTable) return;
+  if (isText(key)) throw damaged("a table by key is of all keys, and it names one");
+  if (!INDEPENDENT.includes(noise.law)) throw damaged("the noise of a table by key is not independent");
+  const isSummed = basis.keys.columns.some(({ statistic }) => ["low", "high", "sum"].includes(statistic));
+  if (isSummed && !isObject(target.counts.value)) throw damaged("it sums values, and does not say which");
+}
+
 const LAWS = ["discrete laplace", "discrete cube", "rounded ball", "discrete gaussian"];
 /** The field of a price that each definition of privacy is paid in; none where it is a text. */
 const PAID_IN = new Map([
@@ -313,7 +362,7 @@ function checkNoise(meta) {
   if (variant(field(privacy, "unit"), "unit of privacy").name !== "record") {
     const user = need(privacy.unit, "user", isObject, "one that there is");
     for (const name of ["column", "per"]) need(user, name, isText, "a text");
-    need(user, "max_records_per_window", (x) => isWhole(x, 0, Infinity), "a number");
+    need(user, "max_records_per_window", (x) => x === undefined || x === null || isWhole(x, 0, Infinity), "a number");
   }
   const definition = variant(field(privacy, "definition"), "definition of privacy").name;
   if (!PAID_IN.has(definition)) throw unknown("definition of privacy", definition);
@@ -366,7 +415,7 @@ function checkFormError({ form_error: error, target, band }, basis) {
   }
 }
 
-/** "bernstein", "affine", "kernel", "cells", "tables" or "cosine". */
+/** "bernstein", "affine", "kernel", "cells", "tables", "keys" or "cosine". */
 const basisName = (meta) => (isText(meta.basis) ? meta.basis : Object.keys(meta.basis)[0]);
 const targetName = (meta) => (isText(meta.target) ? meta.target : Object.keys(meta.target)[0]);
 
@@ -378,6 +427,7 @@ function valueCount({ basis, degree, domain }) {
     case "kernel": return basis.kernel.points.length;
     case "cells": return cellCount(basis.cells);
     case "tables": return cellCount(basis.tables) * basis.tables.tables;
+    case "keys": return basis.keys.keys.length * basis.keys.columns.length;
     default: return basis.cosine.frequencies ** domain.length;
   }
 }
@@ -388,6 +438,7 @@ function valueCount({ basis, degree, domain }) {
 export class Synopsis {
   #evaluators = new Map();
   #cells = null;
+  #keys = null;
 
   constructor(meta, values, choice) {
     this.meta = meta;
@@ -411,7 +462,7 @@ export class Synopsis {
     const isOrder = typeof by === "number";
     if (isOrder) checkOrder(by);
     else if (!READINGS.includes(by)) throw new SynopsisError(`there is no reading '${by}'`);
-    if (basis === "cosine") throw noFunction();
+    checkFunction(meta);
     if (basis === "bernstein") {
       const { degree, domain: { length: dimensions } } = meta;
       if (isOrder) {
@@ -489,7 +540,7 @@ export class Synopsis {
    */
   halfWidth(point) {
     const { meta } = this;
-    if (basisName(meta) === "cosine") throw noFunction();
+    checkFunction(meta);
     if (basisName(meta) === "tables") return this.#function().halfWidths(oneOf(meta.domain, point), meta.band.half_width)[0];
     const weights = unitPoint(meta.domain, point).map((x) => weightAt(meta.band.weights, x));
     return meta.band.half_width / weights.reduce((product, weight) => product * weight);
@@ -498,7 +549,7 @@ export class Synopsis {
   /** The same on the product grid of `axes`, row-major, the last axis fastest. */
   halfWidths(axes) {
     const { meta } = this;
-    if (basisName(meta) === "cosine") throw noFunction();
+    checkFunction(meta);
     if (basisName(meta) === "tables") return this.#function().halfWidths(unitAxes(meta.domain, axes), meta.band.half_width);
     const weights = unitAxes(meta.domain, axes).map((axis) => axis.map((x) => weightAt(meta.band.weights, x)));
     return productOf(weights).map((weight) => meta.band.half_width / weight);
@@ -520,6 +571,12 @@ export class Synopsis {
   tables() {
     if (basisName(this.meta) !== "tables") throw new SynopsisError("it does not hold tables of cells");
     return new Tables(this.meta, (this.#cells ??= new CellTables(this.meta, this.values)));
+  }
+
+  /** Users, records, sums and means of each key; only for tables by key. */
+  keyTable() {
+    if (basisName(this.meta) !== "keys") throw new SynopsisError("it does not hold a table by key");
+    return (this.#keys ??= new KeyTable(this.meta, this.values));
   }
 
   /**
@@ -562,7 +619,7 @@ export class Synopsis {
       const unit = unitNoise(meta.noise.law, values.length, random);
       // Noise on kernel functions is drawn on their whitened coordinates.
       const noise = newton ? newton.coefficients(unit) : unit;
-      return new Synopsis(meta, values.map((value, i) => value - meta.noise.scale * noise[i]), this.choice);
+      return new Synopsis(meta, values.map((value, i) => value - meta.noise.scale * unitOf(meta, i) * noise[i]), this.choice);
     };
     return Array.from({ length: count }, one);
   }
@@ -585,7 +642,13 @@ export class Synopsis {
 }
 
 const READINGS = ["nearest", "kernel", "posterior", "nonnegative"];
-const noFunction = () => new SynopsisError("it holds moments of the records, not a function of a point: use query");
+
+/** Only functions of a point have values at points. */
+function checkFunction(meta) {
+  const basis = basisName(meta);
+  if (basis === "cosine") throw new SynopsisError("it holds moments of the records, not a function of a point: use query");
+  if (basis === "keys") throw new SynopsisError("it holds a table by key, not a function of a point: use keyTable");
+}
 
 const cannotRead = (by) => new SynopsisError(`the values of this synopsis cannot be read by ${by}`);
 
@@ -1735,7 +1798,7 @@ export class Pointwise {
     checkOrder(order);
     this.#function = ofTables;
     const basis = basisName(meta);
-    if (basis === "cosine") throw noFunction();
+    checkFunction(meta);
     if (basis === "kernel") this.#newton = Newton.on(meta.basis.kernel);
     if (basis === "cells") this.#cells = new NodeKernels(meta.basis.cells);
     const count = valueCount(meta);
@@ -2495,6 +2558,107 @@ const lengthOf = (weights) => weights.reduce((length, of) => length * root(of), 
 function sideOf({ says, probabilities: [, { value, simultaneous }] }) {
   const [lower, upper] = simultaneous ?? [0, 1];
   return { score: value, lower, upper, says };
+}
+
+// ---- Tables by key --------------------------------------------------------------------------------------------------
+
+/** The unit of the noise of a value: each column of a table by key has its own. */
+function unitOf({ basis }, i) {
+  return basis.keys === undefined ? 1 : basis.keys.columns[Math.floor(i / basis.keys.keys.length)].unit;
+}
+
+/** Users, records, sums and means of each key, each with its interval. Made by `Synopsis.keyTable`. */
+export class KeyTable {
+  #noise;
+  #range;
+  #units;
+  #columns;
+  #rows = new Map();
+  #halfWidths = new Map();
+
+  constructor({ basis: { keys: basis }, target: { counts }, noise }, values) {
+    /** The keys, in the order of the rows. */
+    this.keys = basis.keys;
+    const count = basis.keys.length;
+    this.#noise = noise;
+    this.#range = isObject(counts.value) ? [counts.value.min, counts.value.max] : [0, 1];
+    this.#units = new Map(basis.columns.map(({ statistic, unit }) => [statistic, unit]));
+    this.#columns = new Map(basis.columns.map(({ statistic }, j) => [statistic, values.subarray(j * count, (j + 1) * count)]));
+    const ofEnds = { low: ["records", "sum", "mean"], high: [] };
+    /** What is known of each key: some of "users", "records", "sum" and "mean". */
+    this.readings = Object.freeze([...this.#units.keys()].flatMap((statistic) => ofEnds[statistic] ?? [statistic]));
+    this.keys.forEach((key, i) => this.#rows.set(key, i));
+  }
+
+  /** The readings of one key by their names: `{ users: { value, pointwise }, .. }`. */
+  row(key) {
+    if (!this.#rows.has(key)) throw new SynopsisError(`there is no key '${key}' in this table`);
+    const estimates = this.readings.map((reading) => [reading, this.#estimate(reading, this.#rows.get(key))]);
+    return Object.fromEntries(estimates);
+  }
+
+  /** The readings of every key, in the order of the rows: `{ key, users: { value, pointwise }, .. }`. */
+  rows() {
+    return this.keys.map((key) => ({ key, ...this.row(key) }));
+  }
+
+  /**
+   * The `count` keys with the largest values of a reading, by default the first; those whose mean is unknown come last. The noise may
+   * have made the last of them larger than the first one that is left out: then `isLastUnclear`.
+   */
+  top(count, by = this.readings[0]) {
+    if (!this.readings.includes(by)) throw new SynopsisError(`this table has ${this.readings.join(", ")}, and no '${by}'`);
+    if (!isWhole(count, 1, Infinity)) throw new SynopsisError(`the largest keys are one or more, not ${count}`);
+    const all = this.keys.map((key, i) => ({ key, ...this.#estimate(by, i) }));
+    const unknownLast = (one, other) => (one.pointwise === null) - (other.pointwise === null);
+    const bySize = (one, other) => (one.pointwise && other.pointwise ? other.value - one.value : 0);
+    all.sort((one, other) => unknownLast(one, other) || bySize(one, other));
+    const isLastUnclear = count < all.length && !this.#isLarger(by, all[count - 1], all[count]);
+    return { keys: all.slice(0, count).map(({ key }) => key), isLastUnclear };
+  }
+
+  /** Whether the noise does not explain that one key has more than another. */
+  #isLarger(reading, one, other) {
+    if (reading === "mean") return one.pointwise !== null && other.pointwise !== null && one.pointwise[0] > other.pointwise[1];
+    const weights = this.#weights(reading);
+    return one.value - other.value > this.#halfWidth([...weights, ...weights]);
+  }
+
+  #estimate(reading, i) {
+    if (reading === "mean") return this.#mean(i);
+    const ends = this.#ends(reading);
+    const ofEnds = () => ends[0] * this.#columns.get("low")[i] + ends[1] * this.#columns.get("high")[i];
+    const value = this.#columns.has(reading) ? this.#columns.get(reading)[i] : ofEnds();
+    const halfWidth = this.#halfWidth(this.#weights(reading));
+    return { value, pointwise: [value - halfWidth, value + halfWidth] };
+  }
+
+  /** The mean, and those that the noise allows (Fieller): `high` is one of the two numbers that add up to the records. */
+  #mean(i) {
+    const [low, high] = [this.#columns.get("low")[i], this.#columns.get("high")[i]];
+    const records = low + high;
+    const [min, max] = this.#range;
+    const valueAt = (share) => min + (max - min) * Math.min(Math.max(share, 0), 1);
+    const ends = fieller(high, records, this.#halfWidth([this.#units.get("low")]), [1, 1, 2]);
+    return { value: records > 0 ? valueAt(high / records) : null, pointwise: ends?.map(valueAt) ?? null };
+  }
+
+  /** What the two ends of the value count in a reading of both. */
+  #ends(reading) {
+    return reading === "sum" ? this.#range : [1, 1];
+  }
+
+  /** The units of noise that a reading adds up: of its own column, or of both ends of the value. */
+  #weights(reading) {
+    if (this.#units.has(reading)) return [this.#units.get(reading)];
+    return this.#ends(reading).map((end) => end * this.#units.get("low"));
+  }
+
+  #halfWidth(weights) {
+    const name = weights.join();
+    if (!this.#halfWidths.has(name)) this.#halfWidths.set(name, weightedNoise(this.#noise, weights).halfWidth);
+    return this.#halfWidths.get(name);
+  }
 }
 
 // ---- Sums of smooth functions over the records, from their cosine moments -------------------------------------------

@@ -10,6 +10,7 @@ use bernstream_functions::covariance::CovarianceDensity;
 use bernstream_functions::density::LatticeDensity as Intensity;
 use bernstream_functions::expression;
 use bernstream_functions::expression::{Formula, Variable};
+use bernstream_functions::key_counts::{CountedStatistic, KeyCounts, StatisticShare};
 use bernstream_functions::logistic::{Logistic, LogisticScore};
 use bernstream_functions::machine;
 use bernstream_functions::machine::{KernelMachine, Machine};
@@ -19,13 +20,14 @@ use bernstream_functions::tables::CellTables;
 use bernstream_functions::whitened::KernelDensity;
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::TableLabel;
+use bernstream_release::window::{KeyCounting, RankKey, UnitSum};
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{
-    CalibrationBound, CellLabel, Cells, Classifier, Clip, Density, Derivation, Description,
-    ExpressionSum, FreshNoise, ImpliedPrivacy, Method, Moments, NoiseDistribution, Panes,
-    PanesKind, PriorColumn, PrivacyDefinition, PrivateChoice, RandomPrivacy, Recommended,
-    Regression, Smoothing, Smoothness, UnitDescription,
+    CalibrationBound, CellLabel, Cells, Classifier, Clip, CountedValue, Density, Derivation,
+    Description, ExpressionSum, FreshNoise, ImpliedPrivacy, KeyedCounts, Method, Moments,
+    NoiseDistribution, Panes, PanesKind, PricePart, PriorColumn, PrivacyDefinition, PrivateChoice,
+    RandomPrivacy, Recommended, Regression, Smoothing, Smoothness, UnitDescription, ValueBounds,
 };
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::Spline;
@@ -34,7 +36,7 @@ use bernstream_synopsis::price::Price;
 use bernstream_synopsis::{Adjacency, sampler};
 
 use super::file::Case;
-use super::release::{AXES, LABEL, LATE, Labelled, Release, domain, time};
+use super::release::{AXES, LABEL, LATE, Labelled, Release, carriers, domain, time};
 
 type Found<T> = Result<T, Box<dyn Error>>;
 
@@ -53,6 +55,7 @@ pub fn all() -> Found<Vec<Case>> {
     cases.extend(classifiers()?);
     cases.extend(sums()?);
     cases.extend(moments()?);
+    cases.extend(tables_by_key()?);
     Ok(cases)
 }
 
@@ -948,4 +951,126 @@ fn moments() -> Found<Vec<Case>> {
             &["dep_delay", "dep_delay * hour * distance / 1000"],
         )?,
     ])
+}
+
+/// Most keys of a user, in a window of one of the tables by key.
+const MOST_KEYS: u32 = 2;
+/// What a passenger pays for a flight.
+const FARE: (&str, f64, f64) = ("fare", -50.0, 450.0);
+
+/// Counts by key: users with records and values, and users with sums that are bounded for each.
+fn tables_by_key() -> Found<Vec<Case>> {
+    let (column, min, max) = FARE;
+    let value = CountedValue {
+        column: column.to_owned(),
+        min,
+        max,
+    };
+    let of_values = by_key(
+        "counts-laplace",
+        NoiseDistribution::DiscreteLaplace,
+        pure("1")?,
+        &[
+            NamedShare::new("users", CountedStatistic::Users, 0.3),
+            NamedShare::new("values", CountedStatistic::Values, 0.7),
+        ],
+        KeyedCounts {
+            max_keys: MOST_KEYS,
+            max_records: Some(3),
+            per_user: None,
+            value: Some(value.clone()),
+            parts: Vec::new(),
+        },
+    )?;
+    let of_sums = by_key(
+        "counts-gaussian",
+        NoiseDistribution::DiscreteGaussian,
+        Price::Concentrated("0.125".parse()?),
+        &[
+            NamedShare::new("users", CountedStatistic::Users, 0.5),
+            NamedShare::new("records", CountedStatistic::Records, 0.25),
+            NamedShare::new("sums", CountedStatistic::Sums, 0.25),
+        ],
+        KeyedCounts {
+            max_keys: MOST_KEYS,
+            max_records: Some(2),
+            per_user: Some(ValueBounds {
+                min: -100.0,
+                max: 800.0,
+            }),
+            value: Some(value),
+            parts: Vec::new(),
+        },
+    )?;
+    Ok(vec![of_values, of_sums])
+}
+
+/// A statistic of a table by key, its name in the description, and its part of the price.
+struct NamedShare {
+    name: &'static str,
+    share: StatisticShare,
+}
+
+impl NamedShare {
+    fn new(name: &'static str, statistic: CountedStatistic, part: f64) -> Self {
+        NamedShare {
+            name,
+            share: StatisticShare { statistic, part },
+        }
+    }
+}
+
+fn by_key(
+    name: &'static str,
+    law: NoiseDistribution,
+    price: Price,
+    named: &[NamedShare],
+    about: KeyedCounts,
+) -> Found<Case> {
+    let (_, value_min, value_max) = FARE;
+    let counting = KeyCounting {
+        keys: carriers(),
+        max_keys: about.max_keys,
+        max_records: about.max_records.unwrap_or(1),
+        sum: about.per_user.map(|ValueBounds { min, max }| UnitSum {
+            value_min,
+            value_max,
+            min,
+            max,
+        }),
+        ranks: RankKey::for_pipeline("flights"),
+    };
+    let shares: Vec<StatisticShare> = named.iter().map(|named| named.share).collect();
+    let parts = named.iter().map(|named| PricePart {
+        of: named.name.to_owned(),
+        part: named.share.part,
+    });
+    let about = KeyedCounts {
+        parts: parts.collect(),
+        ..about
+    };
+    let target = Arc::new(KeyCounts::new(counting, &shares, law.norm())?);
+    let release = Release {
+        key: None,
+        axes: 0,
+        about: description::TargetDescription::Counts(about),
+        meaning: "users, records and fares of each carrier".to_owned(),
+        stands_for: 1.0,
+        order: 1,
+        law,
+        price,
+        ..density(name, target, Smoothing::Bandwidths(Vec::new()))?
+    };
+    let synopsis = changed(name, &release.synopsis()?, |about| {
+        about.privacy.unit = UnitDescription::User {
+            column: "passenger".to_owned(),
+            per: "1d".to_owned(),
+            max_records_per_window: None,
+        };
+        about.privacy.in_words = format!(
+            "All records of one passenger in one day more or less change the probability of what is published by no more than a \
+             price of {price} allows."
+        );
+    })?;
+    Ok(case(name, synopsis, &[1]))
 }

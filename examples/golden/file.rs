@@ -58,11 +58,12 @@ pub fn text(case: &Case) -> Result<String, Box<dyn Error>> {
         ("form_error", json!(case.synopsis.form_error()).to_string()),
         ("integrals", integrals(case)?.to_string()),
         ("readings", readings_of_tables(case)?.to_string()),
+        ("keys", rows_of_keys(case).to_string()),
         ("queries", queries(case)?.to_string()),
         ("proper", proper(case)?.to_string()),
     ] {
         // Other forms have none, and their files stay what they were.
-        if ["form_error", "integrals", "readings"].contains(&name) && value == "null" {
+        if ["form_error", "integrals", "readings", "keys"].contains(&name) && value == "null" {
             continue;
         }
         let comma = if name == "proper" { "" } else { "," };
@@ -158,7 +159,7 @@ fn rounded_up(tolerance: f64) -> f64 {
 
 fn half_widths(case: &Case) -> Result<Value, Box<dyn Error>> {
     let about = case.synopsis.description();
-    if matches!(about.basis, Basis::Cosine { .. }) {
+    if matches!(about.basis, Basis::Cosine { .. } | Basis::Keys(_)) {
         return Ok(Value::Null);
     }
     let points = points(&about.domain);
@@ -242,9 +243,6 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
     } else {
         Vec::new()
     };
-    let interval = |interval: Option<ConfidenceInterval>| {
-        json!(interval.map(|ConfidenceInterval { lower, upper }| [lower, upper]))
-    };
     let mut readings = Vec::new();
     for bandwidths in [&least, &wide] {
         let kernel = tables.kernel(Some(bandwidths))?;
@@ -298,8 +296,8 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
         let range = tables.range(&sides)?;
         let mut add = |about: Value, estimate: Estimate| {
             let value = estimate.value;
-            let interval = interval(estimate.interval);
-            let mut entry = json!({ "range": sides, "value": value, "pointwise": interval, "tolerance": READING });
+            let within = interval(estimate.interval);
+            let mut entry = json!({ "range": sides, "value": value, "pointwise": within, "tolerance": READING });
             extend(&mut entry, about);
             readings.push(entry);
         };
@@ -329,6 +327,44 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
         }));
     }
     Ok(json!(readings))
+}
+
+/// The ends of an interval; null is unknown.
+fn interval(interval: Option<ConfidenceInterval>) -> Value {
+    json!(interval.map(|ConfidenceInterval { lower, upper }| [lower, upper]))
+}
+
+/// The rows of a table by key, and its largest keys by each reading.
+fn rows_of_keys(case: &Case) -> Value {
+    let Ok(table) = case.synopsis.key_table() else {
+        return Value::Null;
+    };
+    let mut rows = Vec::new();
+    for row in table.rows() {
+        let estimates: Vec<Value> = row.estimates.iter().map(written_estimate).collect();
+        rows.push(json!({ "key": row.key, "estimates": estimates }));
+    }
+    let mut top = Vec::new();
+    for by in table.readings() {
+        for count in 1..=table.keys().len() {
+            let found = table.top_keys(*by, count).unwrap_or_default();
+            let keys: Vec<&str> = found.rows.iter().map(|row| row.key).collect();
+            top.push(json!({
+                "by": by, "count": count, "keys": keys, "is_last_unclear": found.is_last_unclear,
+            }));
+        }
+    }
+    json!({
+        "readings": table.readings(),
+        "rows": rows,
+        "top": top,
+        "tolerance": TOLERANCE,
+        "half_width_tolerance": 2e-3,
+    })
+}
+
+fn written_estimate(estimate: &Estimate) -> Value {
+    json!({ "value": estimate.value, "interval": interval(estimate.interval) })
 }
 
 fn extend(entry: &mut Value, about: Value) {

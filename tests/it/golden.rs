@@ -308,6 +308,66 @@ fn bands_and_answers_are_what_is_stated() {
     assert!(answers >= 10, "{answers}");
 }
 
+#[test]
+fn rows_of_tables_by_key_are_what_is_stated() {
+    let mut tables = 0;
+    for (name, file) in files() {
+        let synopsis = Synopsis::from_json(&file["synopsis"].to_string()).expect(&name);
+        let stated = &file["keys"];
+        assert_eq!(synopsis.key_table().is_ok(), stated.is_object(), "{name}");
+        let Ok(table) = synopsis.key_table() else {
+            continue;
+        };
+        let readings: Vec<&str> = table.readings().iter().map(|by| by.name()).collect();
+        assert_eq!(stated["readings"], serde_json::json!(readings), "{name}");
+        let mut unknown = 0;
+        for row in stated["rows"].as_array().expect("rows") {
+            let key = row["key"].as_str().expect("a key");
+            let found = table.row_of(key).expect(key);
+            for (estimate, stated) in found
+                .estimates
+                .iter()
+                .zip(row["estimates"].as_array().expect("estimates"))
+            {
+                assert_eq!(
+                    estimate.value.is_finite(),
+                    stated["value"].is_number(),
+                    "{name} {key}"
+                );
+                assert_eq!(
+                    estimate.interval.is_some(),
+                    stated["interval"].is_array(),
+                    "{name} {key}"
+                );
+                let Some(interval) = estimate.interval else {
+                    unknown += 1;
+                    continue;
+                };
+                let value = stated["value"].as_f64().expect("a value");
+                assert_near(&[estimate.value], &[value], 1e-12, key);
+                assert_near(
+                    &[interval.lower, interval.upper],
+                    &numbers(&stated["interval"]),
+                    1e-12,
+                    key,
+                );
+                assert!(
+                    interval.lower <= value && value <= interval.upper,
+                    "{name} {key}"
+                );
+            }
+        }
+        assert_eq!(
+            unknown > 0,
+            readings.contains(&"mean"),
+            "{name}: a mean without records is unknown"
+        );
+        assert!(table.row_of("no such key").is_err());
+        tables += 1;
+    }
+    assert_eq!(tables, 2);
+}
+
 /// A client that checks only these must have met every kind.
 #[test]
 fn every_kind_is_there() {
@@ -344,6 +404,9 @@ fn every_kind_is_there() {
         r#""spline":"linear""#,
         r#""spline":"quadratic""#,
         r#""cosine":"#,
+        r#""basis":{"keys":"#,
+        r#""counts":{"#,
+        r#""per_user":"#,
         "discrete laplace",
         "discrete cube",
         "rounded ball",

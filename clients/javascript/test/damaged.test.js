@@ -8,6 +8,44 @@ const whole = () => ({ ...describe(), values: [2, 4, 6] });
 const refuses = (input, why) =>
   assert.throws(() => parse(input), (e) => e instanceof SynopsisError && why.test(e.message), `${why}`);
 
+/** A table by key of two countries. */
+const byKey = (keys = {}, fields = {}) => ({
+  ...describe({
+    key: null, domain: [], degree: 1, order: 1, meaning: "users and sums",
+    basis: { keys: { keys: ["CH", "DE"], columns: [{ statistic: "users", unit: 1 }, { statistic: "low", unit: 2 }, { statistic: "high", unit: 2 }], ...keys } },
+    target: { counts: { max_keys: 1, max_records: 2, value: { column: "amount", min: 0, max: 9 }, parts: [{ of: "users", part: 0.5 }, { of: "values", part: 0.5 }] } },
+    ...fields,
+  }),
+  values: [10, 20, 5, 8, 6, 9],
+});
+
+test("tables by key that do not agree with themselves are refused", () => {
+  assert.deepEqual(parse(byKey()).keyTable().top(1), { keys: ["DE"], isLastUnclear: false });
+  const users = { statistic: "users", unit: 1 };
+  const { noise } = describe();
+  const wrong = [
+    [byKey({ keys: [] }), /'keys' is not/],
+    [byKey({ keys: ["CH", "CH"] }), /'keys' is not/],
+    [byKey({ keys: ["CH", 1] }), /'keys' is not/],
+    [byKey({ keys: ["CH"] }), /6 values, its description asks for 3/],
+    [byKey({ columns: [] }), /belong together/],
+    [byKey({ columns: [users, users, users] }), /two columns users/],
+    [byKey({ columns: [{ ...users, unit: 0 }] }), /'unit' is not/],
+    [byKey({ columns: [{ ...users, statistic: "median" }] }), /'statistic' is not/],
+    [byKey({ columns: [users, { ...users, statistic: "low" }] }), /belong together/],
+    [byKey({ columns: ["low", "high", "sum"].map((statistic) => ({ statistic, unit: 1 })) }), /belong together/],
+    [byKey({}, { key: "CH" }), /of all keys/],
+    [byKey({}, { domain: describe().domain }), /1 axes, not 0 to 0/],
+    [byKey({}, { noise: { ...noise, law: "discrete cube" } }), /not independent/],
+    [byKey({}, { target: { counts: { max_keys: 1, parts: [] } } }), /does not say which/],
+    [byKey({}, { target: { counts: { max_keys: 1, parts: [], value: { min: 1, max: 1 } } } }), /no range/],
+    [byKey({}, { target: { counts: { max_keys: 0, parts: [] } } }), /max_keys/],
+    [byKey({}, { target: describe().target }), /come together/],
+    [{ ...whole(), target: byKey().target }, /come together/],
+  ];
+  for (const [document, why] of wrong) refuses(document, why);
+});
+
 test("what is not a synopsis is refused, and it is said why", () => {
   for (const input of ["", "{", "null", "[]", "3", "\"text\"", null, undefined, 3, [], () => 0]) refuses(input, /not a synopsis/);
   const change = (fields) => ({ ...whole(), ...fields });

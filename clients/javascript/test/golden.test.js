@@ -120,6 +120,31 @@ function checkReading(synopsis, { reading, table, over, degree, bandwidths, poin
   if (known(there).length) same(known(here), known(there), tolerance, what);
 }
 
+/** The rows of a table by key, and its largest keys by each reading. */
+function checkKeys(synopsis, { readings, rows, top, tolerance, half_width_tolerance: wide }) {
+  const table = synopsis.keyTable();
+  assert.deepEqual(table.readings, readings);
+  assert.deepEqual(table.rows().map(({ key }) => key), rows.map(({ key }) => key));
+  for (const [i, reading] of readings.entries()) {
+    const stated = rows.map(({ estimates }) => estimates[i]);
+    const known = (list) => list.filter((x) => x !== null);
+    const size = Math.max(...known(stated.map(({ value }) => value)).map(Math.abs));
+    for (const [row, { key }] of rows.entries()) {
+      const { [reading]: found } = table.row(key);
+      const { value, interval } = stated[row];
+      assert.deepEqual([found.value === null, found.pointwise === null], [value === null, interval === null], `${reading} of ${key}`);
+      if (value !== null) same([found.value], [value], tolerance, `${reading} of ${key}`, size);
+      if (interval) same(found.pointwise, interval, wide, `interval of ${reading} of ${key}`, interval[1] - interval[0] || size);
+    }
+  }
+  for (const { by, count, keys, is_last_unclear: isLastUnclear } of top) {
+    assert.deepEqual(table.top(count, by), { keys, isLastUnclear }, `the ${count} largest by ${by}`);
+  }
+  assert.throws(() => table.row("no such key"), SynopsisError);
+  assert.throws(() => table.top(1, "median"), SynopsisError);
+  assert.throws(() => synopsis.query(() => 1), SynopsisError);
+}
+
 for (const name of cases) {
   test(name, () => {
     const golden = read(name);
@@ -142,7 +167,9 @@ for (const name of cases) {
     golden.queries.forEach((query) => checkQuery(synopsis, query));
     (golden.readings ?? []).forEach((reading) => checkReading(synopsis, reading));
     if (golden.proper) checkProper(synopsis, golden.proper);
-    assert.ok(golden.evaluations.length + golden.queries.length > 0);
+    if (golden.keys) checkKeys(synopsis, golden.keys);
+    else assert.throws(() => synopsis.keyTable(), SynopsisError);
+    assert.ok(golden.keys || golden.evaluations.length + golden.queries.length > 0);
   });
 }
 

@@ -1,5 +1,5 @@
 // Checked by `tsc --noEmit --strict`: a use of every part of the types, and one that they refuse.
-import { parse, Synopsis, SynopsisError, type Answer } from "../bernstream.js";
+import { parse, Synopsis, SynopsisError, type Answer, type KeyTable } from "../bernstream.js";
 
 const synopsis: Synopsis = parse("{}");
 const smooth = synopsis.evaluator("posterior");
@@ -19,6 +19,9 @@ const median: number | null = tables.quantile(0.5).value;
 const inRange: (number | null)[] = [tables.count([0, 1]), tables.share([[0, 1], null]), tables.mean([0, 1])].map(({ value }) => value);
 const smooth20: Float64Array = synopsis.as({ function: "density", bandwidths: 20 }).halfWidths([[1]]);
 const ends: Float64Array = tables.on([[0, 1]], { function: "probability", table: 0 }).pointwise.lower;
+const byKey: KeyTable = synopsis.keyTable();
+const largest: string[] = byKey.top(3, "mean").keys;
+const users: [number, number] | null | undefined = byKey.row("CH").users?.pointwise;
 const { target } = synopsis.meta;
 if ("density" in target && "bandwidths" in target.density.kernel) target.density.kernel.bandwidths.map((b) => b * 2);
 // @ts-expect-error there is no such reading
@@ -27,4 +30,4 @@ synopsis.evaluate(1, "furthest");
 synopsis.as({ function: "mean" });
 // @ts-expect-error a synopsis is only made by parse
 new Synopsis();
-export { again, answer, band, bayes, bounds, box, ends, error, grid, inRange, late, median, ratio, seen, smooth20 };
+export { again, answer, band, bayes, bounds, box, ends, error, grid, inRange, largest, late, median, ratio, seen, smooth20, users };

@@ -38,7 +38,7 @@ def close(found: Any, expected: Any, tolerance: float) -> None:
 def test_there_are_golden_vectors() -> None:
     assert GOLDEN, "clients/golden has no vectors: nothing was compared"
     assert WRONG, "clients/golden has no wrong.json: nothing was refused"
-    for part in ("evaluations", "half_widths", "readings", "queries", "proper", "refused"):
+    for part in ("evaluations", "half_widths", "readings", "keys", "queries", "proper", "refused"):
         assert cases(part), part
 
 
@@ -158,6 +158,27 @@ def numbers_of(expected: dict[str, Any]) -> Any:
     bands = ["pointwise"] + ["simultaneous"] * (expected.get("point") is not None)
     ends = [end for band in bands for end in (expected[band] or [None, None])]
     return np.array([expected["value"], *ends], dtype=float)
+
+
+@pytest.mark.parametrize("form", ["json", "arrow"])
+@pytest.mark.parametrize("case", cases("keys"))
+def test_tables_by_key_agree_with_rust(case: dict[str, Any], form: str) -> None:
+    table, expected = read(case, form).key_table(), case["keys"]
+    assert list(table.readings) == expected["readings"]
+    assert list(table.keys) == [row["key"] for row in expected["rows"]]
+    for i, reading in enumerate(table.readings):
+        stated = [row["estimates"][i] for row in expected["rows"]]
+        values = np.array([one["value"] for one in stated], dtype=float)
+        ends = np.array([one["interval"] or [None, None] for one in stated], dtype=float).T
+        found = table.column(reading)
+        assert np.array_equal(np.isnan(found.value), np.isnan(values))
+        assert np.array_equal(np.isnan(found.pointwise), np.isnan(ends))
+        close(found.value[~np.isnan(values)], values[~np.isnan(values)], expected["tolerance"])
+        apart, width = np.abs(np.array(found.pointwise) - ends), ends[1] - ends[0]
+        assert np.nanmax(apart - expected["half_width_tolerance"] * width) <= 1e-12 * np.nanmax(np.abs(values))
+    for top in expected["top"]:
+        largest = table.top(top["count"], top["by"])
+        assert (list(largest.keys), largest.is_last_unclear) == (top["keys"], top["is_last_unclear"]), top
 
 
 @pytest.mark.parametrize("case", cases("queries"))

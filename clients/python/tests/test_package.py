@@ -26,6 +26,7 @@ def test_a_wheel_has_all_that_it_needs(tmp_path: Path) -> None:
         "bernstream/py.typed",
         "bernstream/example.json",
         "bernstream/example-cells.json",
+        "bernstream/example-keys.json",
         "bernstream/synopsis.py",
     } <= names
     # With numpy alone: whatever else there is cannot be imported.

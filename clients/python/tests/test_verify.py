@@ -333,3 +333,48 @@ def test_a_folder_is_verified_with_its_export_and_its_witness_as_the_readme_show
     scope: dict[str, Any] = {"bernstream": bernstream}
     exec(example, scope)
     assert scope["report"], scope["report"].faults
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("target.counts.max_keys", 3, "changes the values by"),
+        ("target.counts.max_records", 4, "changes the values by"),
+        ("target.counts.max_records", 2, "of the price, and not the 0.3"),
+        ("basis.keys.columns.0.unit", 1e-13, "changes the values by"),
+        ("target.counts.parts.0.part", 0.4, "users have 0.3 of the price, and not the 0.4"),
+        ("target.counts.parts.0.of", "sums", "no such column"),
+        ("target.counts.parts.0.of", "medians", "does not know"),
+        ("target.counts.parts", [{"of": "users", "part": 1.0}], "nothing was paid for its column low"),
+        ("privacy.adjacency", "replace_one", "users and sums of users have no sensitivity"),
+    ],
+)
+def test_counts_are_sound_by_their_caps_and_parts(path: str, value: Any, says: str) -> None:
+    document = of("counts-laplace")
+    assert faults(document) == ""
+    put(document, path, value)
+    assert says in (said := faults(document)), said
+
+
+def test_caps_of_counts_hold_for_all_records_of_a_user() -> None:
+    """Another release of the pipeline may keep more records."""
+    document = of("counts-gaussian")
+    document["privacy"]["unit"]["user"]["max_records_per_window"] = 5
+    document["sensitivity"]["records"] = 5
+    assert faults(document) == ""
+    put(document, "target.counts.per_user.max", 900.0)
+    assert "a user with 5 records changes the values by" in faults(document)
+    del document["target"]["counts"]["per_user"]
+    assert "without bounds for each" in faults(document)
+
+
+def test_a_record_that_is_replaced_moves_both_ends_of_its_value() -> None:
+    document = of("counts-laplace")
+    document["basis"]["keys"]["columns"] = document["basis"]["keys"]["columns"][1:]
+    document["target"]["counts"].update(max_keys=1, max_records=1, parts=[{"of": "values", "part": 1.0}])
+    unit = document["basis"]["keys"]["columns"][0]["unit"]
+    for norm, law, records in (("1-norm", "discrete laplace", 2.0), ("2-norm", "discrete gaussian", 2.0**0.5)):
+        document["noise"]["law"] = law
+        for adjacency, times in (("add_remove", 1.0), ("replace_one", records)):
+            found = recompute(check(document), document, norm, adjacency, 1.0)
+            assert math.isclose(found.change * unit, times)

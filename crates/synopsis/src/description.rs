@@ -7,6 +7,7 @@ mod sensitivity;
 mod smoothness;
 mod target;
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -331,7 +332,7 @@ impl Description {
         }
         check_basis(&self.basis, self.domain.len())?;
         check_tables(&self.basis, &self.target)?;
-        check_counts(&self.basis, &self.target)?;
+        check_counts(self)?;
         if !self.offset.is_finite() {
             return Err("its offset is not a number".to_owned());
         }
@@ -438,10 +439,10 @@ fn check_tables(basis: &Basis, target: &TargetDescription) -> Result<(), String>
     Ok(())
 }
 
-/// Tables by key and their target belong together.
-fn check_counts(basis: &Basis, target: &TargetDescription) -> Result<(), String> {
-    let has_keys = matches!(basis, Basis::Keys(_));
-    let TargetDescription::Counts(counts) = target else {
+/// Tables by key, their target, their noise and what they are of belong together.
+fn check_counts(description: &Description) -> Result<(), String> {
+    let has_keys = matches!(description.basis, Basis::Keys(_));
+    let TargetDescription::Counts(counts) = &description.target else {
         return match has_keys {
             true => {
                 Err("a table by key describes counts, and it describes something else".to_owned())
@@ -449,9 +450,18 @@ fn check_counts(basis: &Basis, target: &TargetDescription) -> Result<(), String>
             false => Ok(()),
         };
     };
-    let Basis::Keys(basis) = basis else {
+    let Basis::Keys(basis) = &description.basis else {
         return Err("it describes counts by key, and has no table by key".to_owned());
     };
+    if description.key.is_some() {
+        return Err("a table by key is of all keys, and it names one".to_owned());
+    }
+    if !matches!(
+        description.noise.law,
+        NoiseDistribution::DiscreteLaplace | NoiseDistribution::DiscreteGaussian
+    ) {
+        return Err("the noise of a table by key is not independent".to_owned());
+    }
     let needs_value = basis.columns.iter().any(|column| {
         matches!(
             column.statistic,
@@ -467,6 +477,31 @@ fn check_counts(basis: &Basis, target: &TargetDescription) -> Result<(), String>
         }
         _ => Ok(()),
     }
+}
+
+/// Rows and columns of a table by key differ, and the columns tell each number once.
+fn check_keys(basis: &KeyBasis) -> Result<(), String> {
+    if basis.keys.is_empty() || basis.columns.is_empty() {
+        return Err("its table by key is empty".to_owned());
+    }
+    let different: HashSet<&str> = basis.keys.iter().map(String::as_str).collect();
+    if different.len() < basis.keys.len() {
+        return Err("its table by key has two rows of one key".to_owned());
+    }
+    let mut units = HashMap::new();
+    for column in &basis.columns {
+        let is_second = units.insert(column.statistic, column.unit).is_some();
+        if is_second || !is_positive(column.unit) {
+            return Err("the columns of its table by key are not proper".to_owned());
+        }
+    }
+    let has_ends = units.contains_key(&KeyStatistic::Low);
+    let has_own =
+        units.contains_key(&KeyStatistic::Records) || units.contains_key(&KeyStatistic::Sum);
+    if units.get(&KeyStatistic::Low) != units.get(&KeyStatistic::High) || (has_ends && has_own) {
+        return Err("the columns of its table by key do not belong together".to_owned());
+    }
+    Ok(())
 }
 
 /// Kernel points lie in the cube, and there are not too many of anything.
@@ -522,20 +557,7 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
             }
             Ok(())
         }
-        Basis::Keys(basis) => {
-            for (place, column) in basis.columns.iter().enumerate() {
-                let is_first = basis.columns[..place]
-                    .iter()
-                    .all(|before| before.statistic != column.statistic);
-                if !is_first || !is_positive(column.unit) {
-                    return Err("the columns of its table by key are not proper".to_owned());
-                }
-            }
-            if basis.keys.is_empty() || basis.columns.is_empty() {
-                return Err("its table by key is empty".to_owned());
-            }
-            Ok(())
-        }
+        Basis::Keys(basis) => check_keys(basis),
         Basis::Cosine { frequencies } => {
             let most = most_frequencies(axes);
             if !(1..=most).contains(frequencies) {

@@ -4,6 +4,8 @@
 //! The formulas are those of `clients/FORMAT.md`, "Tables by key". An interval covers the noise. What the caps leave out of a unit is no
 //! part of it: how much that is nobody knows from these numbers.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 
 use super::description::{CountedValue, TargetDescription};
@@ -139,8 +141,7 @@ impl KeyNoise<'_> {
         }
     }
 
-    /// Half-width of the difference of a reading between two keys, 95 %; of a mean that of the difference of the numbers at one end of the
-    /// value.
+    /// Half-width of the difference of a reading between two keys, 95 %; of means that of one of the numbers that they come of.
     pub fn difference_half_width(&self, reading: KeyReading) -> f64 {
         match self.weights_of(reading) {
             Some(weights) => {
@@ -220,20 +221,17 @@ impl<'a> CountedTable<'a> {
         }
     }
 
-    /// The keys with the largest values of a reading, the largest first; `None` if the table does not have the reading.
+    /// The keys with the largest values of a reading, the largest first; `None` if the table does not have the reading. Means that the
+    /// noise leaves unknown come last.
     pub fn top_keys(&self, reading: KeyReading, count: usize) -> Option<TopKeys<'a>> {
         let column = self.readings.iter().position(|known| *known == reading)?;
         let mut rows = self.rows();
-        rows.sort_by(|one, other| {
-            other.estimates[column]
-                .value
-                .total_cmp(&one.estimates[column].value)
-        });
+        rows.sort_by(|one, other| largest_first(&one.estimates[column], &other.estimates[column]));
         let first_left_out = rows.get(count).map(|row| row.estimates[column]);
         rows.truncate(count);
         let last = rows.last().map(|row| row.estimates[column]);
         let is_last_unclear = match (last, first_left_out) {
-            (Some(last), Some(next)) => self.may_change_places(reading, &last, &next),
+            (Some(last), Some(next)) => !self.is_clearly_larger(reading, last, next),
             _ => false,
         };
         Some(TopKeys {
@@ -242,15 +240,15 @@ impl<'a> CountedTable<'a> {
         })
     }
 
-    /// Returns whether the noise may make the next key larger than the last one before it. Means differ by as much as their own intervals
-    /// say, each key's by another number of records.
-    fn may_change_places(&self, reading: KeyReading, last: &Estimate, next: &Estimate) -> bool {
+    /// Tests that the noise does not explain that one key has more than another: by the noise of the difference, or of means by their
+    /// intervals.
+    fn is_clearly_larger(&self, reading: KeyReading, one: Estimate, other: Estimate) -> bool {
         if reading != KeyReading::Mean {
-            return last.value - next.value <= self.noise.difference_half_width(reading);
+            return one.value - other.value > self.noise.difference_half_width(reading);
         }
-        match (last.interval, next.interval) {
-            (Some(last), Some(next)) => last.lower <= next.upper,
-            _ => true,
+        match (one.interval, other.interval) {
+            (Some(one), Some(other)) => one.lower > other.upper,
+            _ => false,
         }
     }
 
@@ -296,8 +294,13 @@ impl<'a> CountedTable<'a> {
                 upper: self.value_at(shares.upper),
             }
         });
+        let share = if records > 0.0 {
+            (high / records).clamp(0.0, 1.0)
+        } else {
+            f64::NAN
+        };
         Estimate {
-            value: self.value_at((high / records).clamp(0.0, 1.0)),
+            value: self.value_at(share),
             interval,
         }
     }
@@ -322,5 +325,112 @@ impl<'a> CountedTable<'a> {
         self.values
             .get(column * self.basis.keys.len() + place)
             .copied()
+    }
+}
+
+/// Order of two readings by size, the largest first; those that are unknown are last, as they come.
+fn largest_first(one: &Estimate, other: &Estimate) -> Ordering {
+    match (one.interval, other.interval) {
+        (Some(_), Some(_)) => other.value.total_cmp(&one.value),
+        (one, other) => one.is_none().cmp(&other.is_none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KeyColumn;
+
+    const VALUE: CountedValue = CountedValue {
+        column: String::new(),
+        min: -10.0,
+        max: 30.0,
+    };
+
+    /// A table with the numbers of records at both ends of a value, under Laplace noise of scale 1.
+    struct EndsTable {
+        basis: KeyBasis,
+        values: Vec<f64>,
+    }
+
+    impl EndsTable {
+        fn new(rows: &[[f64; 2]]) -> Self {
+            let unit = 1.0;
+            let columns = [KeyStatistic::Low, KeyStatistic::High]
+                .map(|statistic| KeyColumn { statistic, unit });
+            let low = rows.iter().map(|row| row[0]);
+            let high = rows.iter().map(|row| row[1]);
+            EndsTable {
+                basis: KeyBasis {
+                    keys: (0..rows.len()).map(|place| place.to_string()).collect(),
+                    columns: columns.to_vec(),
+                },
+                values: low.chain(high).collect(),
+            }
+        }
+
+        fn read(&self) -> CountedTable<'_> {
+            let noise = KeyNoise {
+                basis: &self.basis,
+                value: Some(&VALUE),
+                law: NoiseDistribution::DiscreteLaplace,
+                scale: 1.0,
+            };
+            let readings = noise.readings();
+            let half_widths = readings
+                .iter()
+                .map(|reading| noise.half_width(*reading))
+                .collect();
+            CountedTable {
+                basis: &self.basis,
+                values: &self.values,
+                noise,
+                readings,
+                half_widths,
+            }
+        }
+    }
+
+    fn keys_of<'a>(top: &TopKeys<'a>) -> Vec<&'a str> {
+        top.rows.iter().map(|row| row.key).collect()
+    }
+
+    #[test]
+    fn without_records_there_is_no_mean() {
+        let table = EndsTable::new(&[[-3.0, -1.0], [1.0, -1.0], [300.0, 100.0]]);
+        let rows = table.read().rows();
+        for (row, is_known) in rows.iter().zip([false, false, true]) {
+            let mean = row.estimates[2];
+            assert_eq!(mean.value.is_finite(), is_known, "{row:?}");
+            assert_eq!(mean.interval.is_some(), is_known, "{row:?}");
+        }
+        assert_eq!(rows[2].estimates[2].value, 0.0);
+    }
+
+    #[test]
+    fn unknown_means_come_last_and_means_that_are_near_cannot_be_told_apart() {
+        let near = EndsTable::new(&[[0.5, 3.0], [300.0, 100.0], [305.0, 100.0], [-1.0, 0.0]]);
+        let near = near.read();
+        let top = near.top_keys(KeyReading::Mean, 2).expect("means");
+        assert_eq!(keys_of(&top), ["1", "2"]);
+        // What the noise may be all of tells nothing of its place.
+        assert!(top.is_last_unclear);
+        assert!(
+            near.top_keys(KeyReading::Mean, 1)
+                .expect("means")
+                .is_last_unclear
+        );
+        // The means are as far apart as the ends of the value: no number of records says so.
+        let apart = EndsTable::new(&[[0.0, 900.0], [900.0, 0.0]]);
+        let top = apart.read().top_keys(KeyReading::Mean, 1).expect("means");
+        assert_eq!(keys_of(&top), ["0"]);
+        assert!(!top.is_last_unclear);
+        assert!(
+            apart
+                .read()
+                .top_keys(KeyReading::Records, 1)
+                .expect("records")
+                .is_last_unclear
+        );
     }
 }

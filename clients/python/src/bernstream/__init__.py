@@ -16,6 +16,7 @@ from .density import Cumulative, Density
 from .description import Axis
 from .errors import SynopsisError
 from .figures import Integral
+from .key_table import KeyTable, TopKeys
 from .noise import NoiseError
 from .query import Answer, Mean, Truncation
 from .synopsis import Synopsis, example, read
@@ -31,11 +32,13 @@ __all__ = [
     "Density",
     "Estimate",
     "Integral",
+    "KeyTable",
     "Mean",
     "NoiseError",
     "Report",
     "Synopsis",
     "SynopsisError",
+    "TopKeys",
     "Truncation",
     "example",
     "newest",

@@ -1,4 +1,4 @@
-"""A synopsis as an Arrow IPC stream with one row, as in a topic or a file. Needs pyarrow."""
+"""A synopsis as an Arrow IPC stream with one row, or one for each key, as in a topic or a file. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .arrays import Array
 from .description import check
 from .document import parse
 from .errors import SynopsisError
+from .forms import Keys
+from .keys import with_keys
 
 Bytes = Union[bytes, bytearray, memoryview, Any]
 
@@ -39,20 +41,12 @@ def open_stream(source: Bytes) -> tuple[dict[str, Any], Array]:
     if METADATA_KEY not in (schema.metadata or {}):
         raise SynopsisError(f"not a synopsis: its schema has no metadata '{METADATA_KEY.decode()}'")
     document = parse(schema.metadata[METADATA_KEY])
+    if isinstance(basis := document.get("basis"), dict) and isinstance(basis.get("keys"), dict):
+        return _key_table(document, table, pa)
     about = check(document)
     points = about.basis.count(len(about.axes))
-    time = pa.timestamp("us", tz="UTC")
-    expected = [
-        ("window_start", time, False),
-        ("window_end", time, False),
-        ("key", pa.string(), True),
-        ("sequence", pa.uint64(), False),
-        ("lattice_values", pa.list_(pa.float64(), points), False),
-    ]
-    # Tensors are an extension type if pyarrow supports them, and otherwise a list.
-    found = [(field.name, getattr(field.type, "storage_type", field.type), field.nullable) for field in schema]
-    if [(name, _plain(kind, pa), nullable) for name, kind, nullable in found] != expected:
-        raise SynopsisError("not a synopsis: its columns are not those of a synopsis")
+    expected = _expected(pa, [("lattice_values", pa.list_(pa.float64(), points), False)])
+    _check_columns(schema, expected, pa)
     if table.num_rows != 1 or any(table.column(name).null_count for name, _, nullable in expected if not nullable):
         raise SynopsisError("not a synopsis: it does not have exactly one row")
     micros = [_micros(at) for at in about.window]
@@ -68,6 +62,42 @@ def open_stream(source: Bytes) -> tuple[dict[str, Any], Array]:
     if values.null_count:
         raise SynopsisError("not a synopsis: a lattice value is missing")
     return document, np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _expected(pa: Any, values: list[tuple[str, Any, bool]]) -> list[tuple[str, Any, bool]]:
+    """Name, type and nullability of each column, those of the values last."""
+    time = pa.timestamp("us", tz="UTC")
+    own = [("window_start", time, False), ("window_end", time, False), ("key", pa.string(), True)]
+    return [*own, ("sequence", pa.uint64(), False), *values]
+
+
+def _check_columns(schema: Any, expected: list[tuple[str, Any, bool]], pa: Any) -> None:
+    # Tensors are an extension type if pyarrow supports them, and otherwise a list.
+    found = [(field.name, getattr(field.type, "storage_type", field.type), field.nullable) for field in schema]
+    if [(name, _plain(kind, pa), nullable) for name, kind, nullable in found] != expected:
+        raise SynopsisError("not a synopsis: its columns are not those of a synopsis")
+
+
+def _key_table(document: dict[str, Any], table: Any, pa: Any) -> tuple[dict[str, Any], Array]:
+    """The description with the keys of the rows, and the values of one column after the other."""
+    if "key" not in table.column_names or not pa.types.is_string(table.schema.field("key").type):
+        raise SynopsisError("not a synopsis: its columns are not those of a table by key")
+    if any(column.null_count for column in table.columns):
+        raise SynopsisError("not a synopsis: a number or a key is missing")
+    document = with_keys(document, table.column("key").to_pylist())
+    about = check(document)
+    assert isinstance(about.basis, Keys)
+    values = [(column.statistic, pa.float64(), False) for column in about.basis.columns]
+    _check_columns(table.schema, _expected(pa, values), pa)
+    start, end = (_micros(at) for at in about.window)
+    same = {"window_start": start, "window_end": end, "sequence": document["ledger"]["sequence"]}
+    for name, expected in same.items():
+        column = table.column(name)
+        numbers = column if name == "sequence" else column.cast(pa.int64())
+        if not np.all(numbers.to_numpy() == expected):
+            raise SynopsisError("not a synopsis: its columns and its description disagree")
+    columns = [table.column(name).to_numpy() for name, *_ in values]
+    return document, np.array(np.concatenate(columns), dtype=np.float64)
 
 
 def _plain(kind: Any, pa: Any) -> Any:

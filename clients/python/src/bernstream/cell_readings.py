@@ -22,13 +22,13 @@ _ROUNDING = 1e-9
 class Estimate(NamedTuple):
     """A value, and the intervals that hold what it would be without noise; NaN is unknown.
 
-    They cover the noise, not how far cells blur the records.
+    They cover the noise, not how far cells blur the records, and not what caps leave out.
     """
 
     value: Any
-    #: For this place alone, with 95 % probability.
+    #: For this place or key alone, with 95 % probability.
     pointwise: Bounds
-    #: For all points and all bandwidths at once, with the level of the band; None of ranges and quantiles.
+    #: For all points and all bandwidths at once, with the level of the band; None of ranges, quantiles and keys.
     simultaneous: Optional[Bounds] = None
 
 

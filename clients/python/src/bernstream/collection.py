@@ -19,6 +19,7 @@ from .topic import published
 #: Points per axis of a table, on one to three axes.
 _POINTS = (101, 51, 21)
 When = Union[str, datetime]
+_COUNTS = "counts"
 _VALUES = ("release", "key", "time", "window_start", "window_end", "value", "lower", "upper")
 
 
@@ -28,7 +29,8 @@ class Collection(Sequence[Synopsis]):
     A window is named by its start, as its file is; a running one, many of which start together, by that of its newest pane.
     Tables have a row per synopsis and point and the columns ``release``, ``key``, ``time`` (which names the window),
     ``window_start``, ``window_end``, one per axis (``at.value`` if it has the name of another column), ``value``, ``lower`` and
-    ``upper``, the ends of the simultaneous band.
+    ``upper``, the ends of the simultaneous band. Tables by key have a row per synopsis and key instead, and of each reading,
+    such as ``users``, also ``users_lower`` and ``users_upper``.
     """
 
     def __init__(self, synopses: Sequence[Synopsis]) -> None:
@@ -93,8 +95,10 @@ class Collection(Sequence[Synopsis]):
         return Collection(found)
 
     def columns(self, points: Optional[int] = None) -> dict[str, Any]:
-        """The table as arrays and lists by column; ``points`` even points per axis."""
+        """The table as arrays and lists by column; ``points`` even points per axis, which tables by key do not have."""
         first = self._of_one_form()
+        if first.kind == _COUNTS:
+            return self._by_key()
         grid = self._grid(first, points)
         mesh = [axis.ravel() for axis in np.meshgrid(*grid, indexing="ij")]
         parts = [(one, one(*mesh), one.band(*mesh)) for one in self._all]
@@ -138,6 +142,8 @@ class Collection(Sequence[Synopsis]):
         except ImportError as error:
             raise ImportError("to_xarray() needs xarray: pip install xarray") from error
         first = self._of_one_form()
+        if first.kind == _COUNTS:
+            raise SynopsisError("to_xarray() is for functions, and these are tables by key: use to_pandas() or to_polars()")
         if len(self.releases) > 1:
             raise SynopsisError(f"to_xarray() is for one release: choose one of {self.releases} with sel(release=...)")
         grid = self._grid(first, points)
@@ -161,9 +167,23 @@ class Collection(Sequence[Synopsis]):
         if not self._all:
             raise SynopsisError("there is no synopsis to make a table of")
         first = self._all[0]
-        if any(one.axes != first.axes for one in self._all):
+        if any(_form(one) != _form(first) for one in self._all):
             raise SynopsisError(f"the synopses have different axes: choose one of {self.releases} with sel(release=...)")
         return first
+
+    def _by_key(self) -> dict[str, Any]:
+        """The rows of tables by key."""
+        tables = [one.key_table() for one in self._all]
+        each = [one for one, table in zip(self._all, tables) for _ in table.keys]
+        columns = [table.columns() for table in tables]
+        return {
+            "release": [one.release for one in each],
+            "key": [key for table in tables for key in table.keys],
+            "time": [start_of(one) for one in each],
+            "window_start": [one.window[0] for one in each],
+            "window_end": [one.window[1] for one in each],
+            **{name: np.concatenate([of[name] for of in columns]) for name in columns[0] if name != "key"},
+        }
 
     @staticmethod
     def _grid(first: Synopsis, points: Optional[int]) -> list[Array]:
@@ -219,6 +239,11 @@ def start_of(one: Synopsis) -> datetime:
     panes = one.meta.get("panes")
     found = time(panes["newest"]["start"]) if panes else None
     return one.window[0] if found is None else found
+
+
+def _form(one: Synopsis) -> tuple[Any, ...]:
+    """What synopses have in common whose rows stand in one table: the axes, or the readings of each key."""
+    return one.key_table().readings if one.kind == _COUNTS else one.axes
 
 
 def _sequence(one: Synopsis) -> int:

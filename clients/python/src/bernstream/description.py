@@ -15,8 +15,9 @@ from .arrays import Array
 from .bernstein import MAX_DEGREE, MAX_ORDER
 from .errors import SynopsisError
 from .fields import Fields
-from .forms import SPLINES, Affine, Basis, Cells, Kernels, Lattice, Moments, Tables
+from .forms import SPLINES, Affine, Basis, Cells, Kernels, Keys, Lattice, Moments, Tables
 from .kernels import Gaussian, Kernel, Laplacian, Polynomial, backward, cholesky, forward
+from .keys import INDEPENDENT, Counted, counted_of, keys_of
 from .label import MOST_CLASSES, Label, label_of
 
 #: The version of the format that this package reads.
@@ -25,7 +26,7 @@ FORMAT = 1
 MOST_FREQUENCIES = (1024, 258, 19)
 #: The most cells of a release.
 MOST_CELLS = 65_536
-_SUM, _MOMENTS, _CELLS = "sum", "moments", "cells"
+_SUM, _MOMENTS, _CELLS, _COUNTS = "sum", "moments", "cells", "counts"
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,13 @@ class Description:
     order: int
     noise: Noise
     band: Band
-    #: ``density``, ``regression``, ``classifier``, ``probability``, ``sum``, ``moments`` or ``cells``.
+    #: ``density``, ``regression``, ``classifier``, ``probability``, ``sum``, ``moments``, ``cells`` or ``counts``.
     kind: str
     target: Mapping[str, Any]
     #: What divides the records of cells among tables, if anything does.
     label: Optional[Label]
+    #: By what rules users and records count for a key, if they do.
+    counted: Optional[Counted]
     #: How far the form is from the density at most, as a part of the sum of the exact values.
     form_error: Optional[float]
     #: The kernel of the posterior, if the description names one.
@@ -88,14 +91,15 @@ def check(document: Mapping[str, Any]) -> Description:
     if (found := fields.any("format")) != FORMAT or type(found) is not int:
         raise SynopsisError(f"not a synopsis: it has format {found!r}, this package reads format {FORMAT}")
     axes = tuple(_axis(Fields(axis, "domain.")) for axis in fields.list("domain"))
-    if not 1 <= len(axes) <= 3:
-        raise SynopsisError(f"not a synopsis: it has {len(axes)} axes, not 1 to 3")
+    least, most = (0, 0) if fields.variant("basis")[0] == "keys" else (1, 3)
+    if not least <= len(axes) <= most:
+        raise SynopsisError(f"not a synopsis: it has {len(axes)} axes, not {least} to {most}")
     degree, order = fields.whole("degree", 1, MAX_DEGREE), fields.whole("order", 1, MAX_ORDER)
     basis = _basis(fields, degree, len(axes))
     if not isinstance(basis, Lattice) and (degree, order) != (1, 1):
         raise SynopsisError("not a synopsis: what has no lattice has degree 1 and order 1")
     kind, target = fields.variant("target")
-    if kind not in ("density", "regression", "classifier", "probability", _SUM, _MOMENTS, _CELLS):
+    if kind not in ("density", "regression", "classifier", "probability", _SUM, _MOMENTS, _CELLS, _COUNTS):
         raise fields.wrong("target", f"is a '{kind}', which this package does not know")
     about = Fields(target, f"target.{kind}.")
     label = label_of(about) if kind == _CELLS else None
@@ -103,6 +107,9 @@ def check(document: Mapping[str, Any]) -> Description:
         isinstance(basis, Tables) and basis.tables != (1 if label is None else label.tables)
     ):
         raise SynopsisError("not a synopsis: its tables of cells and its target do not fit")
+    if isinstance(basis, Keys) != (kind == _COUNTS):
+        raise SynopsisError("not a synopsis: a table by key and its target do not fit")
+    counted = counted_of(about, basis) if isinstance(basis, Keys) else None
     _words(fields)
     if document.get("smoothness") is not None:
         _smoothness(fields, basis, len(axes))
@@ -113,16 +120,20 @@ def check(document: Mapping[str, Any]) -> Description:
     span = fields.object("window")
     _privacy(fields)
     key = fields.text("key") if fields.found.get("key") is not None else None
+    drawn = _noise(fields.object("noise"))
+    if isinstance(basis, Keys) and (key is not None or drawn.law not in INDEPENDENT):
+        raise SynopsisError("not a synopsis: a table by key is of all keys, with independent noise")
     return Description(
         axes=axes,
         basis=basis,
         offset=fields.number("offset") if "offset" in document else 0.0,
         order=order,
-        noise=_noise(fields.object("noise")),
+        noise=drawn,
         band=band,
         kind=kind,
         target=about.found,
         label=label,
+        counted=counted,
         form_error=form_error,
         prior=_prior(kind, about, axes),
         window=(span.time("start"), span.time("end")),
@@ -171,6 +182,8 @@ def _basis(fields: Fields, degree: int, axes: int) -> Basis:
         return Kernels(_point_kernel(form, axes), points)
     if name == "cells":
         return _cells(Fields(content, "basis.cells."), axes)
+    if name == "keys":
+        return keys_of(Fields(content, "basis.keys."))
     if name == "tables":
         return _tables(Fields(content, "basis.tables."), axes)
     raise fields.wrong("basis", f"is '{name}', which this package does not know")
@@ -332,7 +345,7 @@ def _prior(kind: str, about: Fields, axes: tuple[Axis, ...]) -> Optional[Kernel]
             factor = cholesky(np.tril(2.0 * matrix / np.outer(widths, widths)))
             return Gaussian(backward(factor, forward(factor, np.eye(len(axes)))))
         raise about.wrong("kernel", f"is '{name}', which this package does not know")
-    if kind in (_SUM, _MOMENTS, _CELLS):
+    if kind in (_SUM, _MOMENTS, _CELLS, _COUNTS):
         return None
     about.text("label")
     if kind == "regression":

@@ -114,4 +114,28 @@ class Tables(Nodes):
         return np.asarray(np.square(bandwidths) - self.spline_variance / np.square(np.array(self.steps, dtype=np.float64)))
 
 
-Basis = Union[Lattice, Affine, Kernels, Cells, Tables, Moments]
+@dataclass(frozen=True)
+class KeyColumn:
+    """One number for each key."""
+
+    statistic: str
+    #: The scale of its noise, in units of that of the description.
+    unit: float
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A row for each key and a column for each statistic, one column after the other: not a function of a point."""
+
+    keys: tuple[str, ...]
+    columns: tuple[KeyColumn, ...]
+
+    def count(self, axes: int) -> int:
+        return len(self.keys) * len(self.columns)
+
+    def units(self) -> Array:
+        """The unit of each value."""
+        return np.repeat([column.unit for column in self.columns], len(self.keys))
+
+
+Basis = Union[Lattice, Affine, Kernels, Cells, Tables, Moments, Keys]

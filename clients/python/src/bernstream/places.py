@@ -11,9 +11,13 @@ from .arrays import Array, Numbers
 from .description import Axis
 from .errors import SynopsisError
 
+NO_POINTS = "it holds a table by key, not a function of a point: take its key_table()"
+
 
 def points(axes: Sequence[Axis], coordinates: Sequence[Numbers]) -> tuple[Array, tuple[int, ...]]:
     """Points of the unit cube, one row per point, and the shape of the request: coordinates broadcast as in numpy."""
+    if not axes:
+        raise SynopsisError(NO_POINTS)
     if len(coordinates) != len(axes):
         raise SynopsisError(f"a point of this synopsis has {len(axes)} coordinates, not {len(coordinates)}")
     wide = np.broadcast_arrays(*(_on(axis, given) for axis, given in zip(axes, coordinates)))
@@ -25,6 +29,8 @@ def ranges(axes: Sequence[Axis], given: Sequence[Optional[Numbers]]) -> tuple[Ar
 
     One pair ``(low, high)`` per axis, or an array of pairs; they broadcast. None is the whole axis, and nothing the domain.
     """
+    if not axes:
+        raise SynopsisError(NO_POINTS)
     if len(given) not in (0, len(axes)):
         raise SynopsisError(f"a range of this synopsis has {len(axes)} pairs (low, high), not {len(given)}")
     pairs = []

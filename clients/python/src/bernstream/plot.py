@@ -15,6 +15,8 @@ _ALONG, _ACROSS = 401, 121
 
 
 def draw(synopsis: Released, ax: Optional[Any]) -> Any:
+    if synopsis.kind == "counts":
+        raise SynopsisError("plot() draws functions: take the key_table() of this one")
     if synopsis.kind == "moments" or len(synopsis.axes) > 2:
         raise SynopsisError(
             "plot() draws functions of one or two axes: evaluate this one where you want it, or ask with query()"

@@ -18,8 +18,9 @@ from .bernstein import turn
 from .description import Description
 from .errors import SynopsisError
 from .figures import give_or_take
-from .forms import Moments
+from .forms import Keys, Moments
 from .noise import NoiseError
+from .places import NO_POINTS
 
 #: Takes one array per axis, in natural units; broadcasts as in numpy.
 Function = Callable[..., Any]
@@ -94,6 +95,8 @@ def answer(about: Description, values: Array, function: Function) -> Answer:
 
 
 def _moments(about: Description) -> Moments:
+    if isinstance(about.basis, Keys):
+        raise SynopsisError(NO_POINTS)
     if not isinstance(about.basis, Moments):
         raise SynopsisError(NO_MOMENTS)
     return about.basis

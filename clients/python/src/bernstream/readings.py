@@ -13,9 +13,10 @@ from .bernstein import MAX_ORDER
 from .counts import MOST_NODES, Counts
 from .description import Description
 from .errors import SynopsisError
-from .forms import Affine, Cells, Kernels, Lattice, Moments, Tables
+from .forms import Affine, Cells, Kernels, Keys, Lattice, Moments, Tables
 from .kernels import Gaussian, Newton
 from .label import Label
+from .places import NO_POINTS
 from .sums import Sums
 
 #: The order of the Bernstein operator, or ``"nearest"``, ``"kernel"``, ``"posterior"`` or ``"nonnegative"``.
@@ -304,6 +305,8 @@ def read(about: Description, values: Array, by: By) -> Reading:
     basis, axes = about.basis, len(about.axes)
     if isinstance(basis, Moments):
         raise SynopsisError(NO_FUNCTION)
+    if isinstance(basis, Keys):
+        raise SynopsisError(NO_POINTS)
     if isinstance(basis, Tables):
         if not isinstance(by, int):
             raise _not(by)

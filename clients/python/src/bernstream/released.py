@@ -15,6 +15,7 @@ from .arrays import Array, Bounds, Numbers
 from .description import Axis, check
 from .document import freeze, parse
 from .errors import SynopsisError
+from .key_table import KeyTable
 from .readings import By
 
 #: The 97.5 % quantile of the normal distribution, as in the Rust evaluator.
@@ -50,7 +51,7 @@ class Released:
 
     @property
     def values(self) -> Array:
-        """The released noisy values, read-only: a lattice in row-major order, the last axis fastest."""
+        """The released noisy values, read-only: a lattice in row-major order, the last axis fastest; a table by column."""
         return self._values
 
     @property
@@ -60,7 +61,7 @@ class Released:
 
     @property
     def kind(self) -> str:
-        """``density``, ``regression``, ``classifier``, ``probability``, ``sum``, ``moments`` or ``cells``."""
+        """``density``, ``regression``, ``classifier``, ``probability``, ``sum``, ``moments``, ``cells`` or ``counts``."""
         return self._about.kind
 
     @property
@@ -148,6 +149,10 @@ class Released:
         """The half-width of :meth:`band`, or the distance of its further end; the width of the label's range if unknown."""
         points, shape = places.points(self.axes, coordinates)
         return places.shaped(self._half_widths(points, pointwise), shape)
+
+    def key_table(self) -> KeyTable:
+        """Users, records, sums and means of each key, of a synopsis with the target ``counts``."""
+        return KeyTable(self._about, self._values)
 
     @property
     def form_error(self) -> Optional[float]:

@@ -8,18 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from .figures import ticks
+from .arrays import Bounds
+from .cell_readings import Estimate
+from .figures import give_or_take, ticks
 from .names import Names, several
 from .released import Released
 
 _WIDTH, _HEIGHT, _POINTS = 480, 200, 161
 _LEFT, _BELOW = 56, 36
+#: The most keys that a notebook shows.
+_ROWS = 10
 
 
 def line(synopsis: Released) -> str:
     meta = synopsis.meta
     key = f", key {synopsis.key}" if synopsis.key is not None else ""
-    by = f"order {synopsis.reading}" if isinstance(synopsis.reading, int) else f"by {synopsis.reading}"
+    if synopsis.kind == "counts":
+        by = f"{len(synopsis.key_table())} keys"
+    else:
+        by = f"order {synopsis.reading}" if isinstance(synopsis.reading, int) else f"by {synopsis.reading}"
     window = f"{meta['window']['start']} to {meta['window']['end']}"
     return f"<Synopsis {synopsis.release} of {meta['pipeline']}{key}, {window}, {by}>"
 
@@ -30,6 +37,7 @@ def html(synopsis: Released) -> str:
         "value": synopsis.meaning,
         "window": f"{meta['window']['start']} to {meta['window']['end']}",
         "domain": ", ".join(f"{axis_title(synopsis, i)} {a.min:g} to {a.max:g}" for i, a in enumerate(synopsis.axes)),
+        "left out": synopsis.key_table().left_out if synopsis.kind == "counts" else "",
         "price": f"{synopsis.price} a {synopsis.unit}",
     }
     if synopsis.recommended not in (meta["order"], synopsis.reading):
@@ -41,7 +49,7 @@ def html(synopsis: Released) -> str:
     described = "" if about is None else f"<div>{markup.escape(about)}</div>"
     folded = {"guarantee": synopsis.in_words, "not protected": "; ".join(meta["not_protected"])}
     return (
-        f"<div><b>{markup.escape(title(synopsis) + key)}</b>{described}{_curve(synopsis)}{_table(rows)}"
+        f"<div><b>{markup.escape(title(synopsis) + key)}</b>{described}{_curve(synopsis)}{_keys(synopsis)}{_table(rows)}"
         f"<details><summary>How this is protected</summary>{_table(folded)}</details></div>"
     )
 
@@ -71,8 +79,29 @@ def _table(rows: Mapping[str, str]) -> str:
     cells = "".join(
         f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{markup.escape(text)}</td></tr>"
         for name, text in rows.items()
+        if text
     )
     return f"<table>{cells}</table>"
+
+
+def _keys(synopsis: Released) -> str:
+    """The largest keys by the first reading, each number give or take its noise."""
+    if synopsis.kind != "counts":
+        return ""
+    table = synopsis.key_table()
+    heads = "".join(f"<th>{name}</th>" for name in ("key", *table.readings))
+    lines = "".join(f"<tr><td>{markup.escape(key)}</td>{_cells(table[key])}</tr>" for key in table.top(_ROWS).keys)
+    more = f"<div>and {len(table) - _ROWS} keys more</div>" if len(table) > _ROWS else ""
+    return f"<table><tr>{heads}</tr>{lines}</table>{more}"
+
+
+def _cells(row: Mapping[str, Estimate]) -> str:
+    return "".join(f"<td>{_estimate(*estimate[:2])}</td>" for estimate in row.values())
+
+
+def _estimate(value: float, interval: Bounds) -> str:
+    """Give or take the further end."""
+    return give_or_take(value, max(interval.upper - value, value - interval.lower))
 
 
 def _curve(synopsis: Released) -> str:

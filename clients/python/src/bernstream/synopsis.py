@@ -17,7 +17,7 @@ from .density import Cumulative, Density, no_mass
 from .document import Text, parse
 from .errors import SynopsisError
 from .figures import Integral
-from .forms import Kernels
+from .forms import Kernels, Keys
 from .kernels import Newton
 from .query import Answer, Function, answer, coefficients
 from .readings import By
@@ -182,6 +182,8 @@ class Synopsis(Released, CellReadings):
         if isinstance(about.basis, Kernels):
             # The noise is on the coordinates in Newton's basis.
             drawn = Newton.on(about.basis.kernel, about.basis.points).coefficients(drawn.T).T
+        if isinstance(about.basis, Keys):
+            drawn = drawn * about.basis.units()
         return [self._like(self._values - one, self._by) for one in drawn]
 
     def query(self, function: Function) -> Answer:
@@ -262,7 +264,9 @@ def example(of: str = "density") -> Synopsis:
     """A synopsis for experiments: departure delays at one airport on one day of 2013, released with epsilon = 1.
 
     ``"cells"`` are noisy counts of simulated delays, with the arrival delay as their label, from which much can be read.
+    ``"keys"`` are noisy counts of the users of a simulated shop, and of what they pay, in each of a few countries.
     """
-    if of not in ("density", "cells"):
-        raise SynopsisError(f"there is no example of {of!r}, but of 'density' and of 'cells'")
-    return read(Path(__file__).with_name("example.json" if of == "density" else "example-cells.json"))
+    files = {"density": "example.json", "cells": "example-cells.json", "keys": "example-keys.json"}
+    if of not in files:
+        raise SynopsisError(f"there is no example of {of!r}, but of 'density', of 'cells' and of 'keys'")
+    return read(Path(__file__).with_name(files[of]))

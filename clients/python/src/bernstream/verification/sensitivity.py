@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..description import Description
-from . import densities, fits, sums
+from . import by_key, densities, fits, sums
 from .changes import Needed
 from .declared import Declared
 from .report import Findings
@@ -26,7 +26,8 @@ def check(about: Description, document: Mapping[str, Any], declared: Declared, w
         found.believe(f"{where}: {words}")
         return
     needed = recompute(about, document, norm, privacy["adjacency"], grid)
-    least = needed.change * records
+    # The caps of counts hold for all records of a unit.
+    least = needed.change * (1 if about.kind == "counts" else records)
     if change < least * (1.0 - needed.tolerance):
         found.wrong(
             f"{where}: its sensitivity is {change:.6g} in the {norm}, "
@@ -39,29 +40,36 @@ def check(about: Description, document: Mapping[str, Any], declared: Declared, w
             f"{where}: {_unit(privacy['unit'])} changes the values by at most {change:.6g} in the {norm}"
             + (f" ({100.0 * more:.1f} % above what was recomputed)" if more > 5e-4 else " (recomputed)")
         )
+    if about.kind == "counts":
+        by_key.check_parts(about, norm, where, found)
     if needed.believed is not None:
         found.believe(f"{where}: {needed.believed}")
 
 
 def recompute(about: Description, document: Mapping[str, Any], norm: str, adjacency: str, grid: float) -> Needed:
-    """For one record, in natural units."""
+    """For one record, in natural units; of counts by key for a unit, in units of the noise."""
     if about.kind == "cells":
         return densities.of_tables(about, norm, adjacency)
     if about.kind == "density":
         return densities.needed(about, document, norm, adjacency, grid)
     if about.kind == "sum":
         return sums.of_expression(about, norm, adjacency, grid)
+    if about.kind == "counts":
+        return by_key.needed(about, norm, adjacency)
     if about.kind == "moments":
         return sums.of_moments(about, norm, adjacency, grid)
     return fits.needed(about, norm, adjacency, grid)
 
 
 def _records(unit: Any) -> int:
-    return 1 if unit == "record" else int(unit["user"]["max_records_per_window"])
+    return 1 if unit == "record" else int(unit["user"].get("max_records_per_window", 1))
 
 
 def _unit(unit: Any) -> str:
-    return "one record" if unit == "record" else f"a user with {unit['user']['max_records_per_window']} records"
+    if unit == "record":
+        return "one record"
+    most = unit["user"].get("max_records_per_window")
+    return "a user" if most is None else f"a user with {most} records"
 
 
 def is_multiple(scale: float, grid: float) -> bool:

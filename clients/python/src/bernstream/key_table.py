@@ -1,0 +1,203 @@
+"""Users, records, sums and means of each key, with their intervals: clients/FORMAT.md, "Tables by key"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Optional
+
+import numpy as np
+
+from . import noise
+from .arrays import Array, Bounds
+from .cell_readings import Estimate
+from .description import Description
+from .errors import SynopsisError
+from .forms import Keys
+from .sums import ratio
+
+
+@dataclass(frozen=True)
+class TopKeys:
+    """The keys with the largest values."""
+
+    #: Their names, the largest first.
+    keys: tuple[str, ...]
+    #: Whether noise may have made the last of them larger than the first one that is left out.
+    is_last_unclear: bool
+
+
+class KeyTable:
+    """Users, records, sums and means of each key, each with a 95 % interval for itself. Nothing here costs privacy.
+
+    Intervals cover the noise, and not :attr:`left_out`: how much that is nobody knows from these numbers. NaN is unknown, a
+    mean of what may be no records.
+
+    >>> from bernstream import example
+    >>> table = example("keys").key_table()
+    >>> table.readings
+    ('users', 'records', 'sum', 'mean')
+    >>> lower, upper = table["CH"]["users"].pointwise
+    >>> bool(lower < table["CH"]["users"].value < upper)
+    True
+    >>> table.top(1).keys
+    ('DE',)
+    """
+
+    def __init__(self, about: Description, values: Array) -> None:
+        """Use :meth:`Synopsis.key_table`."""
+        if not isinstance(about.basis, Keys) or about.counted is None:
+            raise SynopsisError(f"it holds a {about.kind}, and no table by key: only those with the target 'counts' do")
+        self._law, self._scale, self._keys = about.noise.law, about.noise.scale, about.basis.keys
+        self._counted = about.counted
+        self._range = (0.0, 1.0) if about.counted.value is None else about.counted.value
+        columns = about.basis.columns
+        self._units = {column.statistic: column.unit for column in columns}
+        self._columns = dict(zip(self._units, values.reshape(len(columns), -1)))
+        self._estimates = {reading: self._estimate(reading) for reading in self._found()}
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys, in the order of the rows."""
+        return self._keys
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """What is known of each key: some of ``users``, ``records``, ``sum`` and ``mean``."""
+        return tuple(self._estimates)
+
+    @property
+    def left_out(self) -> str:
+        """What caps leave out of the numbers, in words."""
+        keys = "one key" if self._counted.max_keys == 1 else f"{self._counted.max_keys} keys"
+        most = self._counted.max_records
+        records = f", with at most {most} records in each" if most is not None and most > 1 else ""
+        return f"what a unit has beyond its caps: it counts in at most {keys} of a window{records}"
+
+    def __len__(self) -> int:
+        """The number of keys."""
+        return len(self._keys)
+
+    def __getitem__(self, key: str) -> Mapping[str, Estimate]:
+        """The readings of one key."""
+        if key not in self._keys:
+            raise SynopsisError(f"there is no key {key!r} in this table")
+        row = self._keys.index(key)
+        return {reading: self._in_row(reading, row) for reading in self.readings}
+
+    def column(self, reading: str) -> Estimate:
+        """One reading of all keys, as arrays."""
+        if reading not in self._estimates:
+            raise SynopsisError(f"this table has {', '.join(self.readings)}, and no {reading!r}")
+        return self._estimates[reading]
+
+    def columns(self) -> dict[str, Any]:
+        """The table by column: ``key``, and of each reading, such as ``users``, also ``users_lower`` and ``users_upper``."""
+        found: dict[str, Any] = {"key": list(self._keys)}
+        for reading, (value, interval, _) in self._estimates.items():
+            found[reading], found[f"{reading}_lower"], found[f"{reading}_upper"] = value, interval.lower, interval.upper
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table as a dictionary for each key, by the names of :meth:`columns`."""
+        columns = {name: np.asarray(column).tolist() for name, column in self.columns().items()}
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame`` of :meth:`columns`."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_pandas() needs pandas: pip install pandas") from error
+        return pandas.DataFrame(self.columns())
+
+    def to_polars(self) -> Any:
+        """A ``polars.DataFrame`` of :meth:`columns`."""
+        try:
+            import polars
+        except ImportError as error:
+            raise ImportError("to_polars() needs Polars: pip install polars") from error
+        return polars.DataFrame(self.columns())
+
+    def to_arrow(self) -> Any:
+        """A ``pyarrow.Table`` of :meth:`columns`."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise ImportError("to_arrow() needs pyarrow: pip install pyarrow") from error
+        return pyarrow.table(self.columns())
+
+    def top(self, count: int, by: Optional[str] = None) -> TopKeys:
+        """The keys with the largest values of a reading, by default the first; those whose mean is unknown come last."""
+        if count < 1:
+            raise SynopsisError(f"the largest keys are one or more, not {count}")
+        by = self.readings[0] if by is None else by
+        value, interval, _ = self.column(by)
+        order = np.lexsort((np.where(np.isnan(interval.lower), 0.0, -value), np.isnan(interval.lower)))
+        is_last_unclear = count < len(order) and not self._is_larger(by, int(order[count - 1]), int(order[count]))
+        return TopKeys(tuple(self._keys[row] for row in order[:count]), is_last_unclear)
+
+    def _is_larger(self, reading: str, one: int, other: int) -> bool:
+        """Whether the noise does not explain that one row has more than another."""
+        value, interval, _ = self._estimates[reading]
+        if reading == "mean":
+            return bool(interval.lower[one] > interval.upper[other])
+        return bool(value[one] - value[other] > self._half_width(2 * self._weights(reading)))
+
+    def _found(self) -> list[str]:
+        """The readings that the columns allow: ``low`` and ``high`` together are records, a sum and a mean."""
+        of_ends = {"low": ["records", "sum", "mean"], "high": []}
+        return [reading for statistic in self._units for reading in of_ends.get(statistic, [statistic])]
+
+    def _weights(self, reading: str) -> tuple[float, ...]:
+        """The units of noise that a reading adds up: of its own column, or of both ends of the value."""
+        if reading in self._units:
+            return (self._units[reading],)
+        return tuple(end * self._units["low"] for end in self._of_ends(reading))
+
+    def _of_ends(self, reading: str) -> tuple[float, float]:
+        """What ``low`` and ``high`` count in a reading of both."""
+        return self._range if reading == "sum" else (1.0, 1.0)
+
+    def _half_width(self, weights: tuple[float, ...]) -> float:
+        return self._scale * _half_width(self._law, weights)
+
+    def _estimate(self, reading: str) -> Estimate:
+        if reading == "mean":
+            return self._mean()
+        if reading in self._columns:
+            value = self._columns[reading]
+        else:
+            at_low, at_high = self._of_ends(reading)
+            value = at_low * self._columns["low"] + at_high * self._columns["high"]
+        half_width = self._half_width(self._weights(reading))
+        return Estimate(value, Bounds(value - half_width, value + half_width))
+
+    def _mean(self) -> Estimate:
+        """By Fieller's theorem: ``high`` is one of the two numbers that add up to the records."""
+        high, records = self._columns["high"], self._columns["low"] + self._columns["high"]
+        one, two = np.full(len(high), 1.0), np.full(len(high), 2.0)
+        factor = self._half_width((self._units["low"],))
+        share = np.divide(high, records, out=np.full(len(high), math.nan), where=records > 0.0)
+        found = ratio(high, records, one, one, two, np.full(len(high), factor))
+        return Estimate(self._valued(share), Bounds(*(self._valued(end) for end in found)))
+
+    def _valued(self, share: Array) -> Array:
+        """The value so far on the way from its lower end to its upper one."""
+        low, high = self._range
+        return np.asarray(low + (high - low) * np.clip(share, 0.0, 1.0))
+
+    def _in_row(self, reading: str, row: int) -> Estimate:
+        value, (lower, upper), _ = self._estimates[reading]
+        return Estimate(float(value[row]), Bounds(float(lower[row]), float(upper[row])))
+
+    def __repr__(self) -> str:
+        return f"<KeyTable of {', '.join(self.readings)} of {len(self)} keys>"
+
+
+@lru_cache(maxsize=512)
+def _half_width(law: str, weights: tuple[float, ...]) -> float:
+    """That of the sum of noise of scale 1 with these weights: the same in all windows."""
+    return noise.of_sum(law, 1.0, np.array(weights)).half_width

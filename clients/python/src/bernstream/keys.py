@@ -1,0 +1,88 @@
+"""Counts by key as they are described: rows and columns of the table, and the rules by which users and records count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from .errors import SynopsisError
+from .fields import Fields
+from .forms import KeyColumn, Keys
+
+#: What a column tells of a key.
+STATISTICS = ("users", "records", "low", "high", "sum")
+#: Laws under which all numbers have independent noise.
+INDEPENDENT = ("discrete laplace", "discrete gaussian")
+#: The largest whole number of a cap.
+_MOST = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Rules by which users and records count for a key."""
+
+    #: The most keys of a unit in a window.
+    max_keys: int
+    #: The most records of a unit and key; None where no records are counted.
+    max_records: Optional[int]
+    #: Bounds of the sum of a unit and key; None where records bound it.
+    per_user: Optional[tuple[float, float]]
+    #: Bounds of one value; None where nothing is summed.
+    value: Optional[tuple[float, float]]
+    #: What part of the price is for each statistic.
+    parts: Mapping[str, float]
+
+
+def keys_of(form: Fields) -> Keys:
+    """The rows and columns of a basis ``keys``."""
+    names = tuple(form.list("keys"))
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise form.wrong("keys", "are not one or more different texts")
+    columns = tuple(_column(Fields(column, f"{form.place}columns.")) for column in form.list("columns"))
+    units = {column.statistic: column.unit for column in columns}
+    if not columns or len(units) < len(columns):
+        raise form.wrong("columns", "are not one or more different statistics")
+    if units.get("low") != units.get("high") or ("low" in units and not units.keys().isdisjoint(("records", "sum"))):
+        raise form.wrong("columns", "do not belong together")
+    return Keys(names, columns)
+
+
+def _column(form: Fields) -> KeyColumn:
+    if (statistic := form.text("statistic")) not in STATISTICS:
+        raise form.wrong("statistic", f"is '{statistic}', which this package does not know")
+    return KeyColumn(statistic, form.positive("unit"))
+
+
+def counted_of(target: Fields, keys: Keys) -> Counted:
+    """The rules of a target ``counts``."""
+    value = _bounds(target, "value")
+    if value is None and not {column.statistic for column in keys.columns}.isdisjoint(("low", "high", "sum")):
+        raise SynopsisError("not a synopsis: it sums values, and does not say which")
+    if value is not None:
+        target.object("value").text("column")
+    parts = [Fields(part, f"{target.place}parts.") for part in target.list("parts")]
+    return Counted(
+        max_keys=target.whole("max_keys", 1, _MOST),
+        max_records=target.whole("max_records", 1, _MOST) if target.found.get("max_records") is not None else None,
+        per_user=_bounds(target, "per_user"),
+        value=value,
+        parts={part.text("of"): part.number("part") for part in parts},
+    )
+
+
+def _bounds(target: Fields, name: str) -> Optional[tuple[float, float]]:
+    """The ends of a range that may be absent."""
+    if target.found.get(name) is None:
+        return None
+    of = target.object(name)
+    low, high = of.number("min"), of.number("max")
+    if not (high > low and math.isfinite(high - low)):
+        raise target.wrong(name, "is no proper range")
+    return low, high
+
+
+def with_keys(document: dict[str, Any], keys: list[str]) -> dict[str, Any]:
+    """The document of a table by key with the keys of its rows: a message has them in a column."""
+    return {**document, "basis": {"keys": {**document["basis"]["keys"], "keys": keys}}}

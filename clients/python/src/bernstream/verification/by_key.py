@@ -1,0 +1,91 @@
+"""Counts by key: docs/proofs/counts.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..description import Description
+from ..errors import SynopsisError
+from ..forms import Keys
+from ..keys import Counted
+from .changes import Needed
+from .report import Findings
+
+#: The columns of each statistic that has a part of the price.
+_COLUMNS = {"users": ("users",), "records": ("records",), "values": ("low", "high"), "sums": ("sum",)}
+#: What floats lose, and what whole grid units lose of a part.
+_FLOATS, _PARTS = 1e-9, 1e-5
+
+
+@dataclass(frozen=True)
+class Change:
+    """The largest change of a statistic by a unit in one key, in units of the noise."""
+
+    size: float
+    #: How many columns change by as much where a record is replaced.
+    columns: int
+
+
+def needed(about: Description, norm: str, adjacency: str) -> Needed:
+    """A unit is in at most ``max_keys`` keys, and changes each statistic of a key by no more than its cap."""
+    counted = _counted(about)
+    changes = _changes(about, counted)
+    replaced = adjacency == "replace_one"
+    if replaced and not changes.keys().isdisjoint(("users", "sums")):
+        raise SynopsisError("where a record is replaced its user stays: users and sums of users have no sensitivity")
+    sizes = [change.size for change in changes.values() for _ in range(change.columns if replaced else 1)]
+    return Needed(_together(sizes, counted.max_keys, norm), _FLOATS)
+
+
+def check_parts(about: Description, norm: str, where: str, found: Findings) -> None:
+    """Compares what the noise of each statistic takes of the price with its part of it."""
+    counted, power = _counted(about), 2 if norm == "2-norm" else 1
+    sizes = {of: change.size**power for of, change in _changes(about, counted).items()}
+    whole = sum(sizes.values())
+    for of, part in counted.parts.items():
+        if not math.isclose(sizes[of] / whole, part, rel_tol=_PARTS):
+            found.wrong(f"{where}: {of} have {sizes[of] / whole:.6g} of the price, and not the {part:.6g} that it says")
+            return
+    shares = ", ".join(f"{of} {part:g}" for of, part in counted.parts.items())
+    found.holds(f"{where}: the price is divided as it says: {shares}")
+
+
+def _together(sizes: list[float], keys: int, norm: str) -> float:
+    """The norm of changes that come in so many keys."""
+    return math.sqrt(keys * math.fsum(size * size for size in sizes)) if norm == "2-norm" else keys * math.fsum(sizes)
+
+
+def _counted(about: Description) -> Counted:
+    assert about.counted is not None
+    return about.counted
+
+
+def _changes(about: Description, counted: Counted) -> dict[str, Change]:
+    """Of each statistic that has a part of the price. Raises an error unless every column belongs to one of them."""
+    assert isinstance(about.basis, Keys)
+    units = {column.statistic: column.unit for column in about.basis.columns}
+    found = {}
+    for of in counted.parts:
+        if of not in _COLUMNS:
+            raise SynopsisError(f"it has a part of the price for '{of}', which this package does not know")
+        columns = [units.pop(column, None) for column in _COLUMNS[of]]
+        if columns[0] is None or any(unit != columns[0] for unit in columns):
+            raise SynopsisError(f"it has a part of the price for {of}, and no such column")
+        found[of] = Change(_most(of, counted) / columns[0], len(columns))
+    if units:
+        raise SynopsisError(f"nothing was paid for its column {next(iter(units))}")
+    return found
+
+
+def _most(of: str, counted: Counted) -> float:
+    """The largest change in natural units. Of a value both ends together: they add up to its records."""
+    if of == "users":
+        return 1.0
+    if of == "sums":
+        if counted.per_user is None:
+            raise SynopsisError("it sums values of users without bounds for each")
+        return max(abs(end) for end in counted.per_user)
+    if counted.max_records is None:
+        raise SynopsisError("it counts records without a cap for each user and key")
+    return float(counted.max_records)

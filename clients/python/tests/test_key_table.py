@@ -1,0 +1,204 @@
+"""Tables by key: as rows and frames, from bytes that may be hostile, and what only functions have."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import FOLDER
+
+import bernstream
+from bernstream import Collection, KeyTable, Synopsis, SynopsisError, parquet
+
+CASE = json.loads((FOLDER / "counts-laplace.json").read_text())
+MESSAGE = base64.b64decode(CASE["arrow"])
+TABLE = Synopsis.from_json(CASE["synopsis"]).key_table()
+
+
+def document(keys: Any = None, **more: Any) -> dict[str, Any]:
+    """The golden table with another basis or other fields."""
+    found = {**CASE["synopsis"], **more}
+    if keys is not None:
+        found["basis"] = {"keys": {**found["basis"]["keys"], **keys}}
+    return found
+
+
+def test_rows_and_frames_are_one_table() -> None:
+    rows = TABLE.rows()
+    assert [row["key"] for row in rows] == list(TABLE.keys) and len(rows) == len(TABLE)
+    columns = list(TABLE.columns())
+    assert columns[:4] == ["key", "users", "users_lower", "users_upper"] and columns[-3:] == [
+        "mean",
+        "mean_lower",
+        "mean_upper",
+    ]
+    frames = [TABLE.to_pandas(), TABLE.to_polars().to_pandas(), TABLE.to_arrow().to_pandas()]
+    for frame in frames:
+        assert list(frame.columns) == columns
+        pandas.testing.assert_frame_equal(frame, pandas.DataFrame(rows))
+    one = TABLE["AA"]["sum"]
+    assert isinstance(one.value, float) and rows[0]["sum_lower"] == one.pointwise.lower
+    assert isinstance(TABLE.to_polars(), polars.DataFrame)
+
+
+def test_a_key_or_a_reading_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(SynopsisError, match="no key 'XX'"):
+        TABLE["XX"]
+    with pytest.raises(SynopsisError, match="users, records, sum, mean, and no 'median'"):
+        TABLE.top(1, "median")
+    with pytest.raises(SynopsisError, match="one or more"):
+        TABLE.top(0)
+
+
+def test_means_of_no_records_are_unknown_and_last() -> None:
+    mean = TABLE.column("mean")
+    unknown = np.isnan(mean.pointwise.lower)
+    assert unknown[TABLE.keys.index("nobody")] and not unknown.all()
+    order = TABLE.top(len(TABLE), "mean").keys
+    assert set(order[-unknown.sum() :]) == {key for key, none in zip(TABLE.keys, unknown) if none}
+    assert TABLE.top(1, "mean").keys == ("DL",)
+
+
+def test_a_folder_of_tables_is_one_frame_and_rows_for_sql(tmp_path: Path) -> None:
+    day = {"start": "2013-06-19T05:00:00Z", "end": "2013-06-20T05:00:00Z"}
+    other = Synopsis.from_json(document(window=day))
+    both = Collection([other, Synopsis.from_json(CASE["synopsis"])])
+    frame = both.to_pandas()
+    assert len(frame) == 2 * len(TABLE) and list(frame["key"][: len(TABLE)]) == list(TABLE.keys)
+    assert list(frame.columns)[:5] == ["release", "key", "time", "window_start", "window_end"]
+    assert list(frame["users"][: len(TABLE)]) == list(TABLE.columns()["users"])
+    assert both.to_polars().shape == frame.shape
+    assert parquet.append(both, tmp_path) == 2 and parquet.append(both, tmp_path) == 0
+    written = pa.concat_tables([pq.read_table(path) for path in sorted(tmp_path.rglob("*.parquet"))])
+    assert written.column_names == list(frame.columns) and written.column("mean").to_pandas().equals(frame["mean"])
+    with pytest.raises(SynopsisError, match="tables by key"):
+        both.to_xarray()
+    with pytest.raises(SynopsisError, match="different axes"):
+        Collection([other, bernstream.example()]).to_pandas()
+
+
+def test_any_reader_of_arrow_reads_the_message() -> None:
+    import duckdb
+
+    counts = pa.ipc.open_stream(MESSAGE).read_all()
+    assert counts.column("key").to_pylist() == list(TABLE.keys)
+    rows = duckdb.sql("select key, users, low + high from counts where sequence = 17 order by users desc").fetchall()
+    assert [key for key, *_ in rows] == list(TABLE.top(len(TABLE), "users").keys)
+    assert rows[0][2] == TABLE[rows[0][0]]["records"].value
+
+
+def test_it_is_no_function() -> None:
+    f = Synopsis.from_json(CASE["synopsis"])
+    for ask in (
+        lambda: f(),
+        lambda: f.band(),
+        lambda: f.half_width(1.0),
+        lambda: f.deviation(),
+        lambda: f.mass,
+        lambda: f.integrate(),
+        lambda: f.count(),
+        lambda: f.median(),
+        lambda: f.density(),
+        lambda: f.query(lambda x: x),
+        lambda: f.plot(),
+        lambda: f.by("posterior"),
+        lambda: f.predict([[1.0]]),
+        lambda: bernstream.example().key_table(),
+    ):
+        with pytest.raises(SynopsisError, match=r"key|axis|axes|density|cells|box|columns"):
+            ask()
+    assert f.form_error is None and f.kind == "counts" and f.key is None
+
+
+def test_samples_have_the_noise_of_each_column() -> None:
+    f = Synopsis.from_json(CASE["synopsis"])
+    drawn = np.array([one.values for one in f.sample(400, rng=1)]).reshape(400, -1, len(TABLE))
+    spread = drawn.std(axis=0).mean(axis=1)
+    units = np.array([column["unit"] for column in CASE["synopsis"]["basis"]["keys"]["columns"]])
+    assert np.allclose(spread / units, spread[0] / units[0], rtol=0.1)
+    assert 0.8 < spread[0] / (2**0.5 * f.meta["noise"]["scale"] * units[0]) < 1.2
+
+
+def test_it_shows_its_rows_and_what_is_left_out() -> None:
+    f = Synopsis.from_json(CASE["synopsis"])
+    assert "6 keys>" in repr(f) and repr(TABLE) == "<KeyTable of users, records, sum, mean of 6 keys>"
+    html = f._repr_html_()
+    assert "at most 2 keys of a window, with at most 3 records in each" in html
+    assert "Lin\u00f3pe &quot;air&quot;" in html and "±" in html and "its error unknown" in html
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (document({"keys": []}), "keys"),
+        (document({"keys": ["AA"] * 6}), "different texts"),
+        (document({"keys": ["AA", "B6"]}), "18 values, its description asks for 6"),
+        (document({"columns": []}), "columns"),
+        (document({"columns": [{"statistic": "users", "unit": 1.0}] * 3}), "different statistics"),
+        (document({"columns": [{"statistic": "median", "unit": 1.0}]}), "'median'"),
+        (document({"columns": [{"statistic": "users", "unit": 0.0}]}), "not positive"),
+        (document({"columns": [{"statistic": name, "unit": 1.0} for name in ("users", "low", "records")]}), "belong together"),
+        (document({"columns": [{"statistic": name, "unit": 1.0} for name in ("low", "high", "sum")]}), "belong together"),
+        (document(key="AA"), "of all keys"),
+        (document(domain=[{"column": "x", "min": 0.0, "max": 1.0}]), "1 axes, not 0 to 0"),
+        (document(noise={**CASE["synopsis"]["noise"], "law": "rounded ball"}), "independent noise"),
+        (document(target={"sum": {"expression": "1"}}), "do not fit"),
+        (document(target={"counts": {"max_keys": 1, "parts": []}}), "does not say which"),
+        (document(target={"counts": {"max_keys": 0, "parts": [], "value": {"column": "x", "min": 0, "max": 1}}}), "max_keys"),
+        (
+            document(target={"counts": {"max_keys": 1, "parts": [], "value": {"column": "x", "min": 1, "max": 1}}}),
+            "proper range",
+        ),
+    ],
+    ids=lambda found: found if isinstance(found, str) else "",
+)
+def test_tables_that_do_not_agree_with_themselves_are_refused(changed: dict[str, Any], says: str) -> None:
+    with pytest.raises(SynopsisError, match=f"^not a synopsis: .*{says}"):
+        Synopsis.from_json(changed)
+
+
+def stream(change: Any) -> bytes:
+    """The message with a changed table."""
+    table = change(pa.ipc.open_stream(MESSAGE).read_all())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def renamed(table: Any, name: str, other: str) -> Any:
+    names = [other if one == name else one for one in table.column_names]
+    return table.rename_columns(names).replace_schema_metadata(table.schema.metadata)
+
+
+def replaced(table: Any, name: str, column: Any) -> Any:
+    place = table.column_names.index(name)
+    return table.set_column(place, table.schema.field(place), column)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda table: table.slice(0, 0), "not a synopsis"),
+        (lambda table: table.drop_columns(["high"]), "columns are not those"),
+        (lambda table: table.drop_columns(["key"]), "table by key"),
+        (lambda table: renamed(table, "high", "sum"), "columns are not those"),
+        (lambda table: replaced(table, "key", pa.array([None] * 6, pa.string())), "missing"),
+        (lambda table: replaced(table, "key", pa.array(["AA"] * 6)), "different texts"),
+        (lambda table: replaced(table, "sequence", pa.array([17] * 5 + [18], pa.uint64())), "disagree"),
+        (lambda table: replaced(table, "window_end", table.column("window_start")), "disagree"),
+        (lambda table: replaced(table, "low", pa.array([1.0] * 5 + [float("nan")])), "not a number"),
+    ],
+)
+def test_messages_that_do_not_agree_with_themselves_are_refused(change: Any, says: str) -> None:
+    assert isinstance(Synopsis.from_arrow(stream(lambda table: table)).key_table(), KeyTable)
+    with pytest.raises(SynopsisError, match=says):
+        Synopsis.from_arrow(stream(change))
