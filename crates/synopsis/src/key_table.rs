@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::KeyColumn;
 
-    const VALUE: CountedValue = CountedValue {
+    static VALUE: CountedValue = CountedValue {
         column: String::new(),
         min: -10.0,
         max: 30.0,
