@@ -62,7 +62,7 @@ pub fn capacity_in_words(settings: &WorkerSettings) -> Vec<String> {
         .filter_map(|release| release.expected_records);
     if let Some(records) = expected
         .max()
-        .map(|each| each.saturating_mul(settings.synopses_per_release() as u64))
+        .map(|each| each.saturating_mul(settings.key_count() as u64))
     {
         let can =
             if records <= all.saturating_mul(saturating_micros(left).unsigned_abs()) / 1_000_000 {

@@ -225,11 +225,17 @@ impl CheckReport {
 
 fn message_size(settings: &WorkerSettings, release: &ReleaseSettings) -> String {
     let name = settings::name_before(settings, release);
-    format!(
-        "{name}{} values x 8 bytes and about 6 KB of schema and metadata: about {} bytes for each window and key",
-        release.shape().value_count(),
-        synopsis_bytes(&release.shape())
-    )
+    let values = release.shape().value_count();
+    let bytes = synopsis_bytes(&release.shape());
+    match release.function.keyed_counts() {
+        Some(_) => format!(
+            "{name}{values} values x 8 bytes, the names of {} keys and about 6 KB of schema and metadata: about {bytes} bytes for each window",
+            settings.key_count()
+        ),
+        None => format!(
+            "{name}{values} values x 8 bytes and about 6 KB of schema and metadata: about {bytes} bytes for each window and key"
+        ),
+    }
 }
 
 fn schedule_in_words(settings: &WorkerSettings) -> Vec<String> {
@@ -275,10 +281,14 @@ fn schedule_in_words(settings: &WorkerSettings) -> Vec<String> {
                 .to_owned(),
         ),
     }
-    let groups = settings.synopses_per_release() * settings.releases.len();
+    let synopses = settings.synopses_of_window();
     lines.push(format!(
-        "every window is published, empty or not, as {groups} {}",
-        if groups == 1 { "synopsis" } else { "synopses" }
+        "every window is published, empty or not, as {synopses} {}",
+        if synopses == 1 {
+            "synopsis"
+        } else {
+            "synopses"
+        }
     ));
     lines
 }

@@ -31,6 +31,10 @@ const RELEASED_LATER: u64 = 6;
 /// Bytes that the ledger keeps of a message and of a window until they are archived. Measured: 342 and 102 bytes.
 const MESSAGE_ROW: u64 = 350;
 const WINDOW_ROW: u64 = 500;
+/// Bytes that counts by key keep of a user and period, whose name is short, in a hash table that is between half full and full; and of each key
+/// in a list that has room for up to twice as many.
+const UNIT_BYTES: u64 = 170;
+const UNIT_KEY_BYTES: u64 = 40;
 
 fn bytes_fetched(readers: u64) -> u64 {
     QUEUED.max(LEAST_QUEUED * readers) + ANSWER * readers
@@ -51,10 +55,9 @@ fn least_memory(settings: &WorkerSettings) -> u64 {
         .unwrap_or(1);
     let held = open.saturating_mul(most_readers(settings));
     let windows = bytes_of_each(settings)
-        .saturating_mul(settings.synopses_per_release() as u64)
+        .saturating_mul(settings.key_count() as u64)
         .saturating_mul(held);
-    let released =
-        bytes_of_messages(settings).saturating_mul(settings.synopses_per_release() as u64);
+    let released = MessageBytes::of_window(settings).total();
     BASE.saturating_add(windows)
         .saturating_add(bytes_of_work(settings))
         .saturating_add(released)
@@ -66,22 +69,57 @@ fn bytes_of_each(settings: &WorkerSettings) -> u64 {
     settings
         .releases
         .iter()
-        .map(|release| {
-            bytes_held(
-                &release.function.target.accumulator(),
-                settings.synopses_per_release(),
-            )
-        })
+        .map(|release| bytes_held(&release.function.target.accumulator(), settings.key_count()))
         .fold(0, u64::saturating_add)
 }
 
-/// Bytes that are kept of the messages of a window and key while the window is released: they are paid for in one transaction.
-fn bytes_of_messages(settings: &WorkerSettings) -> u64 {
-    settings
-        .releases
-        .iter()
-        .map(|release| bytes_of_message(settings, release))
-        .fold(0, u64::saturating_add)
+/// Bytes that are kept of the messages of a window while it is released: they are paid for in one transaction.
+struct MessageBytes {
+    /// Of the messages of one key, from releases that have one for each.
+    of_key: u64,
+    keys: u64,
+    /// Of the tables of all keys.
+    of_tables: u64,
+}
+
+impl MessageBytes {
+    fn of_window(settings: &WorkerSettings) -> Self {
+        let mut bytes = MessageBytes {
+            of_key: 0,
+            keys: settings.key_count() as u64,
+            of_tables: 0,
+        };
+        for release in &settings.releases {
+            let of_message = bytes_of_message(settings, release);
+            let kind = match release.function.keyed_counts() {
+                Some(_) => &mut bytes.of_tables,
+                None => &mut bytes.of_key,
+            };
+            *kind = kind.saturating_add(of_message);
+        }
+        bytes
+    }
+
+    fn total(&self) -> u64 {
+        let of_keys = self.of_key.saturating_mul(self.keys);
+        of_keys.saturating_add(self.of_tables)
+    }
+
+    fn in_words(&self) -> String {
+        let MessageBytes {
+            of_key,
+            keys,
+            of_tables,
+        } = self;
+        let total = bytes_in_words(self.total());
+        match (of_key, of_tables) {
+            (_, 0) => format!("keys x bytes of each one's messages = {keys} x {of_key} = {total}"),
+            (0, _) => format!("its tables of all keys: {total}"),
+            _ => format!(
+                "keys x bytes of each one's messages, and its tables of all keys = {keys} x {of_key} + {of_tables} = {total}"
+            ),
+        }
+    }
 }
 
 fn bytes_of_message(settings: &WorkerSettings, release: &ReleaseSettings) -> u64 {
@@ -108,14 +146,13 @@ fn bytes_of_work(settings: &WorkerSettings) -> u64 {
 /// Tells what a worker writes in a day.
 pub fn disk_in_words(settings: &WorkerSettings) -> Vec<String> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
-    let groups = settings.synopses_per_release() as u64;
-    let messages = groups.saturating_mul(settings.releases.len() as u64);
-    let window = settings
-        .releases
-        .iter()
-        .map(|release| synopsis_bytes(&release.shape()) as u64)
-        .fold(0, u64::saturating_add)
-        .saturating_mul(groups);
+    let messages = settings.synopses_of_window() as u64;
+    let mut window: u64 = 0;
+    for release in &settings.releases {
+        let synopses = settings.synopses_of_release(release) as u64;
+        let of_each = synopsis_bytes(&release.shape()) as u64;
+        window = window.saturating_add(of_each.saturating_mul(synopses));
+    }
     let rows = messages
         .saturating_mul(MESSAGE_ROW)
         .saturating_add(WINDOW_ROW);
@@ -154,7 +191,7 @@ fn windows_in(settings: &WorkerSettings, time: Duration) -> u64 {
 
 /// Tells what a worker keeps in memory.
 pub fn memory_in_words(settings: &WorkerSettings) -> Vec<String> {
-    let groups = settings.synopses_per_release() as u64;
+    let groups = settings.key_count() as u64;
     let kept = bytes_of_each(settings);
     let readers = most_readers(settings);
     let open = OpenWindows {
@@ -185,17 +222,11 @@ pub fn memory_in_words(settings: &WorkerSettings) -> Vec<String> {
             bytes_in_words(work)
         ));
     }
-    let messages = bytes_of_messages(settings);
     lines.push(format!(
-        "and, while a window is released: keys x bytes of each one's messages = {groups} x {messages} = {}",
-        bytes_in_words(groups.saturating_mul(messages))
+        "and, while a window is released: {}",
+        MessageBytes::of_window(settings).in_words()
     ));
-    if let Some(cap) = &settings.windows.cap {
-        lines.push(format!(
-            "and, until a window closes, the records of each user and period: up to {}",
-            cap.records
-        ));
-    }
+    lines.extend(kept_of_users(settings));
     if let Some(scale) = &settings.scale {
         let users = if settings.windows.cap.is_some() {
             ", which take some thirty times as much once they are unpacked"
@@ -230,6 +261,33 @@ pub fn memory_in_words(settings: &WorkerSettings) -> Vec<String> {
         bytes_in_words(least),
         bytes_in_words(full)
     ));
+    lines
+}
+
+/// Tells what is kept of each user until a window closes. How many users there are is not known.
+fn kept_of_users(settings: &WorkerSettings) -> Vec<String> {
+    let Some(cap) = &settings.windows.cap else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    if cap.records > 0 {
+        lines.push(format!(
+            "and, until a window closes, the records of each user and period: up to {}",
+            cap.records
+        ));
+    }
+    let counts = settings
+        .releases
+        .iter()
+        .filter_map(|release| release.function.keyed_counts());
+    // A table has its own.
+    let most_keys: u64 = counts.map(|counts| u64::from(counts.max_keys)).sum();
+    if most_keys > 0 {
+        lines.push(format!(
+            "and, until a window closes, about {UNIT_BYTES} bytes for each user and period, and {UNIT_KEY_BYTES} for each key that counts of \
+             them, at most {most_keys}"
+        ));
+    }
     lines
 }
 
@@ -403,6 +461,30 @@ mod tests {
         assert!(
             disk_in_words(&settings)[3]
                 .starts_with("and about 1550 bytes a day, 566 KB a year, until")
+        );
+    }
+
+    #[test]
+    fn a_table_of_all_keys_is_one_message() {
+        let counts = settings(include_str!("../../config/active-users.toml"));
+        let memory = memory_in_words(&counts).join("\n");
+        for words in [
+            "and, while a window is released: its tables of all keys: 11 KB",
+            "about 170 bytes for each user and period, and 40 for each key that counts of them, at most 1",
+        ] {
+            assert!(memory.contains(words), "{memory}");
+        }
+        assert!(!memory.contains("records of each user"), "{memory}");
+        let disk = disk_in_words(&counts);
+        assert!(
+            disk[0].contains("1 message, of about 6242 bytes in all"),
+            "{disk:?}"
+        );
+        let users = memory_in_words(&settings(include_str!("../../config/users.toml"))).join("\n");
+        assert!(
+            users.contains("the records of each user and period: up to 20")
+                && !users.contains("that counts of them"),
+            "{users}"
         );
     }
 

@@ -4,13 +4,13 @@ use crate::cli::explain::ExplainSection;
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, join_numbers, three_digits};
 use crate::cli::units;
-use bernstream_config::{ReleaseSettings, WindowKind, WorkerSettings};
+use bernstream_config::{PrivacyUnit, ReleaseSettings, WindowKind, WorkerSettings};
 use bernstream_noise::continual::CalibratedSeries;
 use bernstream_release as targets;
 use bernstream_synopsis::Norm;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
-    Density, KeyedCounts, PrivacyDefinition, Smoothing, TargetDescription,
+    Density, KeyedCounts, PrivacyDefinition, Smoothing, TargetDescription, ValueBounds,
 };
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::key_table::{KeyNoise, KeyReading};
@@ -161,16 +161,29 @@ impl<'s> PublicQuantities<'s> {
 
     /// What a unit can change in a table by key.
     fn key_change_in_words(&self, counts: &KeyedCounts) -> Vec<String> {
+        if self.settings.privacy.unit == PrivacyUnit::Record {
+            return vec!["a unit is one record, in one key: nothing is cut off".to_owned()];
+        }
+        let each = match self.settings.columns.key.is_some() {
+            true => " of each",
+            false => "",
+        };
+        let keys = match (self.settings.columns.key.is_some(), counts.max_keys) {
+            (false, _) => "a window".to_owned(),
+            (true, 1) => "at most one key of a window".to_owned(),
+            (true, most) => format!("at most {most} keys of a window"),
+        };
         let records = match counts.max_records {
-            Some(most) => format!(", with at most {most} records of each"),
+            Some(most) => format!(", with at most {most} records{each}"),
+            None => String::new(),
+        };
+        let sum = match counts.per_user {
+            Some(ValueBounds { min, max }) => format!(", with a sum{each} from {min} to {max}"),
             None => String::new(),
         };
         vec![
-            format!(
-                "a unit is in at most {} keys of a window{records}: which keys count is a random choice that depends on the unit alone",
-                counts.max_keys
-            ),
-            "what it has beyond these caps is not counted: results are then too low, and no interval says so".to_owned(),
+            format!("a unit counts in {keys}{records}{sum}: this depends on that unit alone"),
+            "what it has beyond is not counted: results are then too low, and no interval says so; `check --sample` says how much".to_owned(),
         ]
     }
 

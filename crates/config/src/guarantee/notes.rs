@@ -130,7 +130,6 @@ fn misaligned_periods(settings: &WorkerSettings) -> Vec<String> {
     else {
         return Vec::new();
     };
-    let cap = cap.unwrap_or(1);
     let length = settings.windows.grid.length();
     let window = saturating_micros(length);
     let period = saturating_micros(*per);
@@ -148,11 +147,17 @@ fn misaligned_periods(settings: &WorkerSettings) -> Vec<String> {
     }
     // A window that starts just before a border meets one period more than fit into it.
     let most = most_blocks(length, *per);
-    let most_records = u64::from(cap).saturating_mul(most);
-    let several = format!(
-        "a window is longer than a period: it meets up to {most} periods, a user may count with up to {most_records} \
-         records in it, {cap} for each period, and loses its price for each of them"
-    );
+    let several = match cap {
+        Some(cap) => format!(
+            "a window is longer than a period: it meets up to {most} periods, a user may count with up to {} records in it, {cap} for each \
+             period, and loses its price for each of them",
+            u64::from(*cap).saturating_mul(most)
+        ),
+        None => format!(
+            "a window is longer than a period: it meets up to {most} periods, the caps of [release.counts] hold for each of them, and a \
+             user loses its price for each"
+        ),
+    };
     if window % period == 0 {
         vec![several]
     } else {
@@ -229,6 +234,18 @@ mod tests {
             ),
             "{note}"
         );
+    }
+
+    #[test]
+    fn periods_shorter_than_a_window_have_caps_of_their_own() {
+        let text = include_str!("../../../../config/active-users.toml")
+            .replace("per = \"1d\"", "per = \"8h\"");
+        let notes = surprising_settings(&WorkerSettings::parse(&text, "test").unwrap()).join("\n");
+        assert!(
+            notes.contains("up to 3 periods, the caps of [release.counts] hold for each of them"),
+            "{notes}"
+        );
+        assert!(!notes.contains("records in it"), "{notes}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::guarantee::price::policy_sentence;
 use crate::guarantee::{definition, windows};
 use crate::settings::{Period, PrivacyUnit, ReleaseSettings, WindowKind, WorkerSettings};
 use bernstream_synopsis::calibrate::Epsilon;
-use bernstream_synopsis::description::{PrivacyDefinition, TargetDescription};
+use bernstream_synopsis::description::{KeyedCounts, PrivacyDefinition, ValueBounds};
 use bernstream_synopsis::price::Price;
 
 /// The guarantee, one sentence a line: the unit of privacy, the definition, the prices and how they compose.
@@ -16,11 +16,7 @@ pub fn promise_lines(settings: &WorkerSettings) -> Vec<String> {
         PrivacyDefinition::Random(random) => definition::random_guarantee(settings, random),
         _ => definition::plain_guarantee(settings),
     };
-    let keys = if settings.synopses_per_release() > 1 {
-        " for all its keys together, because keys partition the records"
-    } else {
-        ""
-    };
+    let keys = of_all_keys(settings);
     if settings
         .releases
         .iter()
@@ -53,6 +49,19 @@ pub fn promise_lines(settings: &WorkerSettings) -> Vec<String> {
     }
     lines.extend(composition_lines(settings));
     lines
+}
+
+/// What a price is for, where there are several keys: a user is in several of a table by key, and their caps bound how many.
+fn of_all_keys(settings: &WorkerSettings) -> &'static str {
+    let has_tables = settings
+        .releases
+        .iter()
+        .any(|release| release.function.keyed_counts().is_some());
+    match settings.key_count() {
+        0 | 1 => "",
+        _ if has_tables => " for all its keys together",
+        _ => " for all its keys together, because keys partition the records",
+    }
 }
 
 /// Sentences about how the prices of windows add up, and what a cap is for.
@@ -105,19 +114,34 @@ fn composition_lines(settings: &WorkerSettings) -> Vec<String> {
 fn key_cap_lines(settings: &WorkerSettings, unit: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for release in &settings.releases {
-        let TargetDescription::Counts(counts) = &release.function.about else {
-            continue;
-        };
-        let keys = match counts.max_keys {
-            1 => "one key".to_owned(),
-            most => format!("{most} keys"),
-        };
-        lines.push(format!(
-            "In the release {:?} {unit} counts in at most {keys} of a window; which ones is a random choice that depends on that user alone.",
-            release.name
-        ));
+        if let Some(counts) = release.function.keyed_counts() {
+            let caps = key_caps_in_words(counts, settings.columns.key.is_some());
+            lines.push(format!("In the release {:?} {unit} {caps}.", release.name));
+        }
     }
     lines
+}
+
+/// What of a unit counts by key, as the predicate of a sentence.
+fn key_caps_in_words(counts: &KeyedCounts, has_keys: bool) -> String {
+    let mut caps = match (counts.max_keys, has_keys) {
+        (_, false) => "counts in a window".to_owned(),
+        (1, true) => "counts in at most one key of a window".to_owned(),
+        (most, true) => format!("counts in at most {most} keys of a window"),
+    };
+    let place = if has_keys { " in each" } else { "" };
+    match counts.max_records {
+        Some(1) => caps += &format!(", as one record{place}"),
+        Some(most) => caps += &format!(", with at most {most} records{place}"),
+        None => {}
+    }
+    if let Some(ValueBounds { min, max }) = counts.per_user {
+        caps += &format!(", with a sum from {min} to {max}{place}");
+    }
+    if has_keys {
+        caps += "; which keys count is a random choice that depends on that user alone";
+    }
+    caps
 }
 
 /// The windows that a cap is for: of several releases each can take rows that another one drops.
@@ -183,6 +207,45 @@ mod tests {
     use super::*;
 
     const USERS: &str = include_str!("../../../../config/users.toml");
+
+    #[test]
+    fn counts_by_key_say_what_of_a_user_counts() {
+        let promise =
+            |text: &str| promise_lines(&WorkerSettings::parse(text, "test").unwrap()).join(" ");
+        let active = include_str!("../../../../config/active-users.toml");
+        let said = promise(active);
+        for words in [
+            "A window costs 1 for all its keys together. ",
+            "In the release \"active-users\" a user and period counts in at most one key of a window; which keys count is a random choice that \
+             depends on that user alone.",
+        ] {
+            assert!(said.contains(words), "{said}");
+        }
+        let visits = active.replace(
+            "of = [\"users\"]\nmax_keys = 1",
+            "of = [\"records\"]\nmax_keys = 2\nmax_records = 4",
+        );
+        assert!(
+            promise(&visits).contains(
+                "counts in at most 2 keys of a window, with at most 4 records in each; which"
+            ),
+            "{}",
+            promise(&visits)
+        );
+        let revenue = promise(include_str!("../../../../config/revenue.toml"));
+        assert!(
+            revenue.contains("3 keys of a window, with a sum from 0 to 300 in each; which"),
+            "{revenue}"
+        );
+        let mut lines = visits.lines().collect::<Vec<_>>();
+        lines.retain(|line| !line.starts_with("key = ") && !line.starts_with("max_keys"));
+        let all = promise(&lines.join("\n"));
+        assert!(
+            all.contains("A window costs 1. ")
+                && all.contains("counts in a window, with at most 4 records."),
+            "{all}"
+        );
+    }
 
     #[test]
     fn every_kind_of_budget_says_what_it_means() {

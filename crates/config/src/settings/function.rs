@@ -26,6 +26,14 @@ impl ReleasedFunction {
     pub fn grid_unit(&self) -> f64 {
         self.scaling.unit()
     }
+
+    /// The rules of counts by key, which are one table of all keys; `None` for a function of each key.
+    pub fn keyed_counts(&self) -> Option<&description::KeyedCounts> {
+        match &self.about {
+            description::TargetDescription::Counts(counts) => Some(counts),
+            _ => None,
+        }
+    }
 }
 
 /// The roughness that a function can have: a sum of kernels.

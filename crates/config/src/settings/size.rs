@@ -9,12 +9,14 @@ pub fn most_values(bytes: usize) -> usize {
 
 /// The approximate size of a synopsis of this shape, in bytes.
 pub fn synopsis_bytes(shape: &Shape) -> usize {
-    let points = match &shape.basis {
+    let listed = match &shape.basis {
         // The description lists the points, with at most 22 characters a coordinate.
         Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
+        // The column of the names: their text, and where each ends.
+        Basis::Keys(basis) => basis.keys.iter().map(|key| key.len() + 4).sum(),
         _ => 0,
     };
-    message_bytes(shape.value_count()) + points
+    message_bytes(shape.value_count()) + listed
 }
 
 /// The approximate size with `lattice_points`: eight bytes a coefficient, plus schema and metadata.

@@ -160,19 +160,22 @@ impl WorkerSettings {
                 Ok(None) | Err(_) => 0,
             };
             let bytes = (synopsis_bytes(&shape) as u64).saturating_add(state as u64);
-            let of_release = NANOS_A_SYNOPSIS.saturating_add(bytes.saturating_mul(NANOS_A_BYTE));
-            nanos = nanos.saturating_add(of_release);
+            let of_each = NANOS_A_SYNOPSIS.saturating_add(bytes.saturating_mul(NANOS_A_BYTE));
+            let synopses = self.synopses_of_release(release) as u64;
+            nanos = nanos.saturating_add(of_each.saturating_mul(synopses));
         }
-        nanos.saturating_mul(self.synopses_per_release() as u64)
+        nanos
     }
 
     /// The most multiplications that a window can take, all releases and keys together.
     pub fn window_products(&self) -> u64 {
         let mut products: u64 = 0;
         for release in &self.releases {
-            products = products.saturating_add(release.function.target.cost().products);
+            let of_each = release.function.target.cost().products;
+            let synopses = self.synopses_of_release(release) as u64;
+            products = products.saturating_add(of_each.saturating_mul(synopses));
         }
-        products.saturating_mul(self.synopses_per_release() as u64)
+        products
     }
 
     /// The times for which workers that share a log wait for each other.
@@ -188,9 +191,25 @@ impl WorkerSettings {
         }
     }
 
-    /// Number of synopses that each release publishes of a window: one a key.
-    pub fn synopses_per_release(&self) -> usize {
+    /// Number of keys that the input declares; one where all records belong together.
+    pub fn key_count(&self) -> usize {
         self.windows.keys.as_ref().map_or(1, Vec::len)
+    }
+
+    /// Number of synopses that a release publishes of a window: one a key, or one table of all keys.
+    pub fn synopses_of_release(&self, release: &ReleaseSettings) -> usize {
+        match release.function.keyed_counts() {
+            Some(_) => 1,
+            None => self.key_count(),
+        }
+    }
+
+    /// Number of synopses of a window, all releases together.
+    pub fn synopses_of_window(&self) -> usize {
+        let releases = self.releases.iter();
+        releases
+            .map(|release| self.synopses_of_release(release))
+            .sum()
     }
 }
 

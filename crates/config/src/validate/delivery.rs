@@ -71,12 +71,15 @@ pub fn fits_a_message(
         document.fault(
             release.size.clone(),
             what,
-            "use a smaller degree or fewer points, or publish to files",
+            match release.function.get_ref().keyed_counts() {
+                Some(_) => "list fewer keys, or publish to files",
+                None => "use a smaller degree or fewer points, or publish to files",
+            },
         );
     }
 }
 
-/// A window is one row of the ledger, which has all its synopses.
+/// A window is one row of the ledger, which has all its synopses. `releases` have one for each key.
 pub fn fits_a_row(document: &mut Document<'_>, input: &InputSettings, releases: usize) {
     let Some(key) = &input.key else {
         return;
