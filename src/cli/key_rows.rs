@@ -39,9 +39,12 @@ pub fn caps_in_words(about: &Description) -> String {
         _ => String::new(),
     };
     format!(
-        "\nintervals cover the noise, with 95 % probability. A unit counts in at most {} keys of a window{records}: what it has beyond \
+        "\nintervals cover the noise, with 95 % probability. A unit counts in at most {} of a window{records}: what it has beyond \
          that is left out\n",
-        counts.max_keys
+        match counts.max_keys {
+            1 => "one key".to_owned(),
+            most => format!("{most} keys"),
+        }
     )
 }
 
