@@ -161,6 +161,179 @@ fn the_reference_says_what_the_defaults_are() {
     }
 }
 
+/// A change of the example of revenue, and what is said of it.
+struct WrongCounts {
+    old: &'static str,
+    new: &'static str,
+    fault: &'static str,
+}
+
+#[test]
+fn every_mistake_in_counts_is_told_in_its_place() {
+    let revenue = include_str!("../../config/revenue.toml");
+    assert_eq!(faults(revenue), Vec::<String>::new());
+    let value = "value = { column = \"amount\", min = 0, max = 500, outside = \"clamp\" }";
+    let of = "of = [\"sum\", \"users\"]\nparts = { sum = 0.7, users = 0.3 }";
+    let of_release = "title = \"Revenue by merchant\"";
+    for WrongCounts { old, new, fault } in [
+        WrongCounts {
+            old: of,
+            new: "of = []",
+            fault: "release.counts.of: must name one or more of",
+        },
+        WrongCounts {
+            old: of,
+            new: "of = \"users\"",
+            fault: "a list has brackets: [\"users\"]",
+        },
+        WrongCounts {
+            old: of,
+            new: "of = [\"sum\", \"sum\"]",
+            fault: "release.counts.of: has \"sum\" twice",
+        },
+        WrongCounts {
+            old: of,
+            new: "of = [\"users\"]",
+            fault: "release.counts.value: has no effect: neither \"sum\" nor \"mean\" is told",
+        },
+        WrongCounts {
+            old: of,
+            new: "of = [\"sum\", \"mean\"]",
+            fault: "release.counts.per_user: bounds sums of users, of which no mean can be told",
+        },
+        WrongCounts {
+            old: value,
+            new: "",
+            fault: "release.counts.value: missing",
+        },
+        WrongCounts {
+            old: value,
+            new: "value = { column = \"amount\", min = 0, max = 500 }",
+            fault: "release.counts.value.outside: missing",
+        },
+        WrongCounts {
+            old: "min = 0, max = 300",
+            new: "min = 10, max = 300",
+            fault: "release.counts.per_user: must have 0 inside, or at an end",
+        },
+        WrongCounts {
+            old: "max_keys = 3",
+            new: "",
+            fault: "release.counts.max_keys: missing",
+        },
+        WrongCounts {
+            old: "max_keys = 3",
+            new: "max_keys = 3\nmax_records = 4",
+            fault: "release.counts.max_records: has no effect: no records are counted",
+        },
+        WrongCounts {
+            old: "per_user = { min = 0, max = 300 }",
+            new: "",
+            fault: "release.counts.max_records: missing",
+        },
+        WrongCounts {
+            old: "per_user = { min = 0, max = 300 }",
+            new: "max_records = 1048577",
+            fault: "release.counts.max_records: must be from 1 to 1048576",
+        },
+        WrongCounts {
+            old: "parts = { sum = 0.7, users = 0.3 }",
+            new: "parts = { sum = 0.7 }",
+            fault: "release.counts.parts: must give each of `of` a part, 1 together",
+        },
+        WrongCounts {
+            old: "parts = { sum = 0.7, users = 0.3 }",
+            new: "parts = { sum = 0.7, users = 0.4 }",
+            fault: "release.counts.parts: must give each of `of` a part, 1 together",
+        },
+        WrongCounts {
+            old: "parts = { sum = 0.7, users = 0.3 }",
+            new: "parts = { sum = 0.7, mean = 0.3 }",
+            fault: "release.counts.parts.mean: \"mean\" is not told",
+        },
+        WrongCounts {
+            old: "parts = { sum = 0.7, users = 0.3 }",
+            new: "parts = { sum = 0, users = 1 }",
+            fault: "release.counts.parts.sum: must be above 0 and at most 1",
+        },
+        WrongCounts {
+            old: of_release,
+            new: "degree = 40",
+            fault: "release.degree: does not apply: [release.counts] publishes a number for each key",
+        },
+        WrongCounts {
+            old: of_release,
+            new: "noise = \"ball\"",
+            fault: "release.noise: is not for [release.counts], whose noise is added to each number",
+        },
+        WrongCounts {
+            old: of_release,
+            new: "domain = [{ column = \"amount\", min = 0, max = 9, outside = \"clamp\" }]",
+            fault: "release.domain: has no effect: counts have no axes",
+        },
+        WrongCounts {
+            old: of_release,
+            new: "label = { column = \"amount\", above = 9 }",
+            fault: "release.label: has no effect: counts have no label",
+        },
+        WrongCounts {
+            old: of_release,
+            new: "windows = { cumulative = \"30d\" }",
+            fault: "release.windows: is only for sums over records",
+        },
+        WrongCounts {
+            old: "per = \"1d\"",
+            new: "per = \"1d\", max_records_per_window = 20",
+            fault: "max_records_per_window: has no effect: counts by key have caps of their own",
+        },
+        WrongCounts {
+            old: "unit = { user = { column = \"customer\", type = \"text\", per = \"1d\" } }",
+            new: "unit = \"record\"",
+            fault: "release.counts.of: users cannot be counted where every record is a unit of its own",
+        },
+    ] {
+        let told = WorkerSettings::parse(&with(revenue, old, new), "f")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            told.contains(fault) && told.matches("\n  = ").count() == 1,
+            "{new}: {told}"
+        );
+    }
+}
+
+#[test]
+fn records_that_are_units_have_no_caps() {
+    let records = include_str!("../../config/revenue.toml")
+        .replace(
+            "unit = { user = { column = \"customer\", type = \"text\", per = \"1d\" } }",
+            "unit = \"record\"",
+        )
+        .replace(
+            "of = [\"sum\", \"users\"]\nparts = { sum = 0.7, users = 0.3 }",
+            "of = [\"records\", \"sum\", \"mean\"]",
+        );
+    let told = faults(&records).join("\n");
+    assert!(
+        told.contains("per_user: has no effect: every record is a unit of its own"),
+        "{told}"
+    );
+    let without = |text: &str, start: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with(start));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let records = without(&records, "per_user");
+    let told = faults(&records).join("\n");
+    assert!(
+        told.contains("max_keys: has no effect: every record is a unit of its own, in one key"),
+        "{told}"
+    );
+    let settings = WorkerSettings::parse(&without(&records, "max_keys"), "f")
+        .unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(settings.releases[0].shape().value_count(), 10);
+    assert_eq!(settings.synopses_of_window(), 1);
+}
+
 /// The functions that the reference has in comments, code without a space after the `#`: each with its label before it.
 fn commented_functions() -> Vec<String> {
     let reference = include_str!("../../config/reference.toml");
@@ -179,7 +352,7 @@ fn commented_functions() -> Vec<String> {
     blocks
 }
 
-/// The reference with another function; moments and counts of cells have no lattice.
+/// The reference with another function; moments and counts have no lattice, and counts by key have no domain.
 fn releasing(function: &str) -> String {
     let text = with(
         include_str!("../../config/reference.toml"),
@@ -187,6 +360,15 @@ fn releasing(function: &str) -> String {
         function,
     );
     let without = |size: &str| with(&with(&text, "\ndegree = 40\n", size), "\norder = 2\n", "\n");
+    if function.contains("[release.counts]") {
+        let text = with(
+            &without("\n"),
+            "domain = [{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }]\n",
+            "",
+        );
+        let users = "unit = { user = { column = \"carrier\", per = \"1d\" } }";
+        return with(&text, "unit = \"record\"", users);
+    }
     match (
         function.contains("[release.moments]"),
         function.contains("[release.cells]"),
@@ -207,6 +389,8 @@ fn every_function_of_the_reference_can_be_released() {
     assert_eq!(
         names,
         [
+            "counts",
+            "counts",
             "cells",
             "cells",
             "regression",
@@ -377,7 +561,7 @@ fn what_is_asked_for_points_to_what_does_it() {
     for (text, hint) in [
         (
             with(FLIGHTS, density, "[release.count]\n"),
-            "[release.cells] has noisy counts",
+            "[release.counts] tells of each key how many users and records there are",
         ),
         (
             with(FLIGHTS, density, "[release.histogram]\nbins = 9\n"),
@@ -389,7 +573,7 @@ fn what_is_asked_for_points_to_what_does_it() {
         ),
         (
             with(FLIGHTS, density, "[release.mean]\n"),
-            "[release.moments] answers sums and means",
+            "[release.counts] has the sum and the mean of a column for each key",
         ),
         (
             with(

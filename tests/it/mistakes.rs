@@ -143,6 +143,14 @@ fn rides() -> String {
     quick(include_str!("../../config/rides.toml"))
 }
 
+fn active_users() -> String {
+    include_str!("../../config/active-users.toml").to_owned()
+}
+
+fn revenue() -> String {
+    include_str!("../../config/revenue.toml").to_owned()
+}
+
 const IN_PLACE: &str = "good: place and remedy";
 const WARNED: &str = "good: it may be meant, so it is a warning";
 
@@ -261,6 +269,70 @@ const CONFIGURATION: &[Mistake] = &[
         what: "users without a cap",
         verdict: IN_PLACE,
         made: |at| at.checked(&users(), ", max_records_per_window = 20", ""),
+    },
+    Mistake {
+        what: "counts by key without the cap on keys",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&revenue(), "max_keys = 3\n", ""),
+    },
+    Mistake {
+        what: "sums without a bound of what a user adds",
+        verdict: "good: the hint has the form; `per_user` is in the page of functions",
+        made: |at| at.checked(&revenue(), "per_user = { min = 0, max = 300 }", ""),
+    },
+    Mistake {
+        what: "users are counted where records are protected",
+        verdict: "good: both ways out",
+        made: |at| {
+            at.checked(
+                &revenue(),
+                "unit = { user = { column = \"customer\", type = \"text\", per = \"1d\" } }",
+                "unit = \"record\"",
+            )
+        },
+    },
+    Mistake {
+        what: "parts of a price that leave some over",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&revenue(), "sum = 0.7", "sum = 0.6"),
+    },
+    Mistake {
+        what: "the mean of sums that are bounded for a user",
+        verdict: "good: both ways out",
+        made: |at| {
+            at.checked(
+                &revenue(),
+                "of = [\"sum\", \"users\"]",
+                "of = [\"mean\", \"sum\", \"users\"]",
+            )
+        },
+    },
+    Mistake {
+        what: "a domain of counts",
+        verdict: "good: where it belongs",
+        made: |at| {
+            at.checked(
+                &revenue(),
+                "[release.counts]",
+                "domain = [{ column = \"amount\", min = 0, max = 9, outside = \"clamp\" }]\n\n[release.counts]",
+            )
+        },
+    },
+    Mistake {
+        what: "one statistic without brackets",
+        verdict: "good: the hint has the brackets",
+        made: |at| at.checked(&active_users(), "of = [\"users\"]", "of = \"users\""),
+    },
+    Mistake {
+        what: "the cap of densities for counts",
+        verdict: "good: the caps that take its place are named in the hint",
+        made: |at| {
+            at.checked(
+                &active_users(),
+                "per = \"1d\"",
+                "per = \"1d\", max_records_per_window = 20",
+            )
+        },
     },
     Mistake {
         what: "a budget that pays for few windows of a user's day",

@@ -5,14 +5,20 @@ use crate::text::AskedName;
 pub const ASKED: &[AskedName] = &[
     AskedName {
         table: Some("release"),
-        names: &[
-            "count",
-            "counts",
-            "histogram",
-            "histograms",
-            "heatmap",
-            "bins",
-        ],
+        names: &["count", "users", "records", "table", "distinct"],
+        key: Some("counts"),
+        instead: "[release.counts] tells of each key how many users and records there are, and the sum and mean of a column",
+    },
+    AskedName {
+        table: Some("release"),
+        names: &["sum", "sums", "mean", "means", "average", "avg"],
+        key: Some("counts"),
+        instead: "[release.counts] has the sum and the mean of a column for each key; [release.moments] answers sums and means of functions of \
+                  the columns, [release.expression] is one sum of your own, and [release.cells] with a `label` has its mean in ranges",
+    },
+    AskedName {
+        table: Some("release"),
+        names: &["histogram", "histograms", "heatmap", "bins"],
         key: Some("cells"),
         instead: "[release.cells] has noisy counts of cells, as wide as `step`; `bernstream query FILE --range 15..120` counts a range",
     },
@@ -31,10 +37,9 @@ pub const ASKED: &[AskedName] = &[
     },
     AskedName {
         table: Some("release"),
-        names: &["sum", "sums", "mean", "means", "average", "avg", "variance"],
+        names: &["variance"],
         key: Some("moments"),
-        instead: "[release.moments] answers sums and means of functions of the columns, [release.expression] is one sum of your own, and \
-                  [release.cells] with a `label` has its mean in ranges",
+        instead: "[release.moments] answers sums and means of functions of the columns, such as their squares",
     },
     AskedName {
         table: Some("release"),

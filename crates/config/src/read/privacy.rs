@@ -132,7 +132,8 @@ fn read_user(
         None if !has_records => Ok(None),
         Some(cap) if !has_records => {
             let what = "has no effect: counts by key have caps of their own";
-            Err(document.fault(cap.span(), what, "remove it"))
+            let hint = "remove it: max_keys and max_records of [release.counts] take its place";
+            Err(document.fault(cap.span(), what, hint))
         }
         cap => document
             .required(&place, "max_records_per_window", cap, values::count)

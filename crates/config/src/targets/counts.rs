@@ -131,7 +131,10 @@ pub fn read(
 ) -> Checked<ReadTarget> {
     let Some(counted) = &context.counted else {
         // The fault of `[input]` or `[privacy]` has been told.
-        return Err(document.fault(place.clone(), "needs [input] and [privacy]", ""));
+        return Err(match document.reported() {
+            Some(reported) => reported,
+            None => document.fault(place.clone(), "needs [input] and [privacy]", ""),
+        });
     };
     let of = document.required(place, "of", written.of.clone(), several_names)?;
     let names = NameList::new(of.get_ref());
@@ -438,7 +441,8 @@ fn price_parts(
         }
         let number = *part.get_ref();
         if !(number > 0.0 && number <= 1.0) {
-            return Err(document.fault(part.span(), "must be above 0 and at most 1", ""));
+            let hint = "the parts are 1 together, such as { users = 0.3, sum = 0.7 }";
+            return Err(document.fault(part.span(), "must be above 0 and at most 1", hint));
         }
         let statistic = statistic_of(name, statistics);
         match shares.iter_mut().find(|share| share.statistic == statistic) {

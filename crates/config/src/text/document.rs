@@ -258,8 +258,12 @@ impl<'t> Document<'t> {
                 let table = KnownKeys::table_of_word(form, found)
                     .map(|table| format!("that needs a table: {table}"));
                 let word = || {
-                    KnownKeys::nearest_word(form, found)
-                        .map(|meant| format!("did you mean \"{meant}\"?"))
+                    let meant = KnownKeys::nearest_word(form, found)?;
+                    // A word of a list that stands alone.
+                    Some(match found.trim_matches('"') == meant {
+                        true => format!("a list has brackets: [{found}]"),
+                        false => format!("did you mean \"{meant}\"?"),
+                    })
                 };
                 let hint = table
                     .or_else(word)
