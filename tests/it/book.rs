@@ -104,8 +104,17 @@ fn the_code_of_the_pages_is_sound() {
             }
         }
     }
-    assert_eq!(whole.len(), 2, "the tutorial's and the README's");
-    assert_eq!(whole[0], whole[1]);
+    let names: BTreeSet<&str> = whole
+        .iter()
+        .filter_map(|table| table["pipeline"].as_str())
+        .collect();
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), ["visits", "waits"]);
+    assert_eq!(whole.len(), 3, "those of two tutorials, and the README's");
+    let waits = whole
+        .iter()
+        .filter(|table| table["pipeline"].as_str() == Some("waits"));
+    let mut of_pages = waits.collect::<Vec<_>>();
+    assert_eq!(of_pages.pop(), of_pages.pop());
 }
 
 /// A command of the tutorial in `folder`.
@@ -123,6 +132,84 @@ fn follow(folder: &Path, command: &str) -> Output {
         String::from_utf8_lossy(&output.stderr)
     );
     output
+}
+
+/// A number of the exact table of visits, by country.
+#[derive(Debug)]
+struct ExactVisits {
+    country: String,
+    users: f64,
+    revenue: f64,
+}
+
+impl ExactVisits {
+    /// A line such as `CH 1467 70692.9`.
+    fn read(line: &str) -> Self {
+        let words: Vec<&str> = line.split(' ').collect();
+        ExactVisits {
+            country: words[0].to_owned(),
+            users: words[1].parse().expect("a number of users"),
+            revenue: words[2].parse().expect("a sum"),
+        }
+    }
+}
+
+/// From a CSV file to a table, as the page says: the exact numbers lie about in their intervals.
+#[test]
+fn the_tutorial_of_counts_can_be_followed() {
+    let page = fs::read_to_string("docs/tutorial/counts.md").expect("the page");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut exact = Vec::new();
+    let mut tables = 0;
+    for (language, code) in blocks(&page) {
+        if language == "toml" {
+            fs::write(folder.path().join("visits.toml"), code).expect("the configuration");
+        }
+        for command in code.lines().filter(|_| language == "sh") {
+            let output = follow(folder.path(), command);
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if command.starts_with("awk -F") {
+                exact.extend(text.lines().map(ExactVisits::read));
+                assert_eq!(exact.len(), 4, "{text}");
+            }
+            if command.starts_with("bernstream check") {
+                assert!(!text.contains("warn   "), "{text}");
+                assert!(
+                    text.contains(
+                        "keys of a user and window in them count under the cap of 2 in by-country"
+                    ),
+                    "{text}"
+                );
+            }
+            if command.ends_with("Z.arrows") {
+                tables += 1;
+                let rows = text.lines().skip(1).take(5);
+                assert_eq!(rows.clone().count(), 5, "{text}");
+                for row in rows {
+                    let words: Vec<&str> = row.split_whitespace().collect();
+                    let number =
+                        |at: usize| words[at].parse::<f64>().unwrap_or_else(|_| panic!("{row}"));
+                    let Some(exact) = exact.iter().find(|exact| exact.country == words[0]) else {
+                        assert!(row.starts_with("AT"), "{row}");
+                        continue;
+                    };
+                    // Three times the interval; caps take some percents of the revenue.
+                    assert!((number(1) - exact.users).abs() < 36.0, "{row} {exact:?}");
+                    let missing = exact.revenue - number(5);
+                    assert!(
+                        -5400.0 < missing && missing < 5400.0 + 0.1 * exact.revenue,
+                        "{row} {exact:?}"
+                    );
+                }
+            }
+            if command.contains("--top 2") {
+                assert!(text.starts_with("key "), "{text}");
+                let keys: Vec<&str> = text.lines().skip(1).take(2).map(|row| &row[..2]).collect();
+                assert_eq!(keys, ["CH", "DE"], "{text}");
+            }
+        }
+    }
+    assert_eq!(tables, 1);
 }
 
 /// From a CSV file to a curve, as the page says: what is exact lies about in the band, and a second run publishes nothing.
