@@ -469,7 +469,7 @@ mod tests {
         let counts = settings(include_str!("../../config/active-users.toml"));
         let memory = memory_in_words(&counts).join("\n");
         for words in [
-            "and, while a window is released: its tables of all keys: 10 KB",
+            "and, while a window is released: its tables of all keys: 11 KB",
             "about 170 bytes for each user and period, and 40 for each key that counts of them, at most 1",
         ] {
             assert!(memory.contains(words), "{memory}");
