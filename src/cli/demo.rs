@@ -21,6 +21,7 @@ use tracing::info;
 use crate::cli::chart::{self, ChartPoint};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
+use crate::cli::key_rows;
 use crate::cli::print::{line, print};
 use crate::cli::produce::ipc_stream;
 use crate::cli::run::{self, SettingsOrigin};
@@ -31,14 +32,13 @@ use bernstream_server::serve;
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::TargetDescription;
 use bernstream_worker::pipeline::StopRequest;
 
 const CONFIGURATION: &str = include_str!("../../config/demo.toml");
 /// Records per message, and the pause between messages.
 const ROWS: usize = 500;
 const PACE: Duration = Duration::from_millis(250);
-/// Counters, each with a curve of its own.
-const KEYS: usize = 2;
 /// The size of a curve in the terminal.
 const COLUMNS: u32 = 72;
 const LINES: u32 = 12;
@@ -98,18 +98,22 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     settings.serve = arguments.listen;
 
     line(
-        "bernstream demo: simulated waiting times at two counters, a private curve for each every 3 seconds.",
+        "bernstream demo: simulated customers at two counters. Every 3 seconds a private table, and a curve of the waiting times at each.",
     )?;
     line(
         "The broker is a mock inside this process: it shows how data flows, but proves nothing about delivery.",
     )?;
     line("  ***  the released curve: how many customers waited how long, with noise")?;
     line("  :::  its simultaneous 95 % band: it contains the whole curve without noise")?;
-    line("The first curves appear in a few seconds.\n")?;
+    line("The first ones appear in a few seconds.\n")?;
     if let Some(address) = arguments.listen {
         line(format_args!("metrics: http://{address}/metrics\n"))?;
     }
 
+    let of_window = settings.synopses_of_window() as u64;
+    let last = arguments
+        .windows
+        .map(|windows| u64::from(windows) * of_window);
     let stop = StopRequest::default();
     let runtime = start_runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
@@ -122,12 +126,8 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     thread::scope(|scope| {
         let simulating =
             scope.spawn(|| stop_at_end(&stop, send_simulated(&broker, &source, &stop)));
-        let showing = scope.spawn(|| {
-            stop_at_end(
-                &stop,
-                show_synopses(&broker, &output, arguments.windows, &stop),
-            )
-        });
+        let showing =
+            scope.spawn(|| stop_at_end(&stop, show_synopses(&broker, &output, last, &stop)));
         let worked = run::run_worker(&settings, SettingsOrigin::Simulation, &runtime, &stop);
         stop.request_stop();
         for done in [simulating.join(), showing.join()] {
@@ -229,11 +229,11 @@ fn simulation_failed(error: impl Display) -> Failure {
     Failure::Other(format!("the simulation failed: {error}"))
 }
 
-/// Reads synopses like any consumer, and draws them.
+/// Reads synopses like any consumer, and draws them; `last` is how many, without it until it is to stop.
 fn show_synopses(
     broker: &Broker,
     topic: &str,
-    windows: Option<u32>,
+    last: Option<u64>,
     stop: &StopRequest,
 ) -> Result<(), Failure> {
     let consumer = broker
@@ -243,7 +243,6 @@ fn show_synopses(
     list.add_partition_offset(topic, 0, Offset::Beginning)
         .map_err(unreadable)?;
     consumer.assign(&list).map_err(unreadable)?;
-    let last = windows.map(|windows| u64::from(windows) * KEYS as u64);
     let mut shown = 0;
     while !stop.is_requested() {
         let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else {
@@ -252,8 +251,11 @@ fn show_synopses(
         let synopsis =
             Synopsis::decode_message(message.payload().unwrap_or_default()).map_err(unreadable)?;
         shown += 1;
-        print(draw_curve(&synopsis).map_err(unreadable)?)?;
-        // All keys of a window are published before those of the next window.
+        print(match synopsis.description().target {
+            TargetDescription::Counts(_) => list_counts(&synopsis),
+            _ => draw_curve(&synopsis).map_err(unreadable)?,
+        })?;
+        // All synopses of a window are published before those of the next window.
         if last.is_some_and(|last| shown >= last) {
             break;
         }
@@ -263,6 +265,20 @@ fn show_synopses(
 
 fn unreadable(error: impl Display) -> Failure {
     Failure::Other(format!("the synopses cannot be read: {error}"))
+}
+
+/// A table in the terminal: a row for each counter.
+fn list_counts(synopsis: &Synopsis) -> String {
+    let description = synopsis.description();
+    let Ok(table) = synopsis.key_table() else {
+        return String::new();
+    };
+    format!(
+        "customers and their mean waiting time, {} to {}, each with its 95 % interval\n\n{}\n\n",
+        description.window.start,
+        description.window.end,
+        key_rows::rows_in_words(&table, &table.rows())
+    )
 }
 
 /// A synopsis in the terminal: its curve, its number of records and its price.

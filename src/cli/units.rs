@@ -112,7 +112,8 @@ mod tests {
     #[test]
     fn a_quantity_takes_the_names_of_the_file_where_there_are_some() {
         let of = |text: &str| {
-            quantity_of_release(&WorkerSettings::parse(text, "test").unwrap().releases[0])
+            let settings = WorkerSettings::parse(text, "test").unwrap();
+            settings.releases.last().map(quantity_of_release).unwrap()
         };
         assert_eq!(
             of(include_str!("../../config/demo.toml")),

@@ -1,4 +1,4 @@
-//! The demonstration: curves with bands, without a broker, ending by itself.
+//! The demonstration: tables, and curves with bands, without a broker, ending by itself.
 
 use std::process::Command;
 
@@ -29,6 +29,12 @@ fn the_demonstration_draws_its_windows_and_ends() {
         .count(),
         4,
         "{text}"
+    );
+    let tables = text.matches("key    records ").count();
+    assert_eq!(tables, 2, "{text}");
+    assert!(
+        text.find("customers and their mean") < text.find("counter north"),
+        "it starts with a table: {text}"
     );
     let curves = text
         .lines()
