@@ -16,10 +16,10 @@ use bernstream_release::window::{
     WindowStore,
 };
 use bernstream_release::{Dequantized, Target, ValueScaling};
+use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::SpanGrid;
 use bernstream_synopsis::law::Norm;
-use bernstream_synopsis::Adjacency;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -38,10 +38,11 @@ fn main() {
         sum: None,
         ranks: RankKey::for_pipeline("bench"),
     };
-    let shares = [CountedStatistic::Users, CountedStatistic::Values].map(|statistic| StatisticShare {
-        statistic,
-        part: 0.5,
-    });
+    let shares =
+        [CountedStatistic::Users, CountedStatistic::Values].map(|statistic| StatisticShare {
+            statistic,
+            part: 0.5,
+        });
     let target = KeyCounts::new(counting, &shares, Norm::One).expect("a target");
     let mut windows = open_windows(&keys, &target);
     let mut random = ChaCha20Rng::seed_from_u64(1);
@@ -71,8 +72,7 @@ fn main() {
     let change = target
         .sensitivity(Adjacency::AddRemove, 1)
         .expect("a sensitivity");
-    let mechanism =
-        Mechanism::laplace(change, "1".parse().expect("a price")).expect("a mechanism");
+    let mechanism = Mechanism::laplace(change, "1".parse().expect("a price")).expect("a mechanism");
     let mut generator = Generator::from_entropy().expect("randomness");
     let noisy = mechanism.release_noisy(&exact, &mut generator);
     let values = Dequantized::from_noisy(&noisy, &target, ValueScaling::of_target(&target));

@@ -146,7 +146,7 @@ fn largest_change(statistic: CountedStatistic, counting: &KeyCounting) -> u64 {
     match statistic {
         CountedStatistic::Users => 1,
         CountedStatistic::Records => records,
-        CountedStatistic::Values => records * u64::from(GRAINS),
+        CountedStatistic::Values => records * GRAINS,
         CountedStatistic::Sums => UnitSum::STEPS.unsigned_abs(),
     }
 }

@@ -358,10 +358,7 @@ fn unit_caps(
     statistics: &[CountedStatistic],
 ) -> Checked<UnitCaps> {
     if !counted.has_users {
-        for cap in [&written.max_keys, &written.max_records]
-            .into_iter()
-            .flatten()
-        {
+        if let Some(cap) = written.max_keys.as_ref().or(written.max_records.as_ref()) {
             let what = "has no effect: every record is a unit of its own, in one key";
             return Err(document.fault(cap.span(), what, "remove it"));
         }
