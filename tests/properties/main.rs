@@ -59,4 +59,5 @@ mod synopsis;
 mod table_classes;
 mod tables;
 mod tiny;
+mod user_weighted;
 mod window;

@@ -295,6 +295,9 @@ impl WorkerSettings {
         if release.private_order.is_some() {
             return Err(Incomparable::PrivateOrder);
         }
+        if release.is_user_weighted() {
+            return Err(Incomparable::Function("a function of weighted users"));
+        }
         release.label.as_ref().ok_or(Incomparable::NoLabel)
     }
 

@@ -312,6 +312,9 @@ fn release_text(settings: &WorkerSettings, release: &ReleaseSettings) -> Value {
             normalised["price"] = json!({ "share": share, "half_after": half_after });
         }
     }
+    if release.is_user_weighted() {
+        normalised["weights"] = json!("user");
+    }
     if release.window_kind != WindowKind::Tumbling {
         normalised["windows"] = json!(release.window_kind);
     }

@@ -152,7 +152,10 @@ impl WorkerSettings {
         let sensitivity = SensitivityDescription {
             norm: noise.law.norm(),
             units: variant.change.0,
-            records: self.privacy.unit.most_contributions(),
+            records: match release.is_user_weighted() {
+                true => 1,
+                false => self.privacy.unit.most_contributions(),
+            },
             values: self.privacy.touched_values(shape.value_count()) as u64,
             derived: variant
                 .calibrated

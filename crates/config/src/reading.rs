@@ -106,6 +106,9 @@ fn accumulator_text(spec: &AccumulatorSpec) -> Value {
         AccumulatorSpec::Sums(feature) => json!({ "sums": feature.feature_identity() }),
         AccumulatorSpec::Records { most } => json!({ "records": most }),
         AccumulatorSpec::Keys(counting) => keys_text(counting),
+        AccumulatorSpec::UserWeighted(histograms) => {
+            json!({ "user_weighted": accumulator_text(histograms) })
+        }
     }
 }
 

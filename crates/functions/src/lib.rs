@@ -29,4 +29,5 @@ pub mod regression;
 pub mod sampled;
 pub mod sampler;
 pub mod tables;
+pub mod user_weighted;
 pub mod whitened;

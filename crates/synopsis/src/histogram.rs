@@ -332,6 +332,38 @@ impl Histogram {
         }
     }
 
+    /// Adds `1 / count` of one record, each share rounded down to whole grains: so many such parts are no more than a record in any cell.
+    pub fn deposit_fraction(&mut self, nodes: &Nodes, place: GridPoint, count: u64) {
+        let count = count.max(1);
+        nodes.share_record(place, |first, grains| {
+            for (cell, grains) in self.cells.iter_mut().skip(first).zip(grains) {
+                *cell = cell.saturating_add(grains / count);
+            }
+        });
+    }
+
+    /// Adds `part / 2^31` of `1 / count` of one record, and the rest of that to `rest`, each share rounded down to whole grains.
+    pub fn deposit_part_of_fraction(
+        &mut self,
+        rest: &mut Histogram,
+        nodes: &Nodes,
+        place: GridPoint,
+        part: u64,
+        count: u64,
+    ) {
+        let count = count.max(1);
+        nodes.share_record(place, |first, grains| {
+            let ours = self.cells.iter_mut().skip(first);
+            let theirs = rest.cells.iter_mut().skip(first);
+            for ((ours, theirs), grains) in ours.zip(theirs).zip(grains) {
+                let grains = grains / count;
+                let some = (grains * part) >> 31;
+                *ours = ours.saturating_add(some);
+                *theirs = theirs.saturating_add(grains - some);
+            }
+        });
+    }
+
     /// Adds `part / 2^31` of one record, each share rounded down to whole grains, and the rest to `rest`; `part` is at most `2^31`.
     ///
     /// Both together change as one histogram would, and no share is moved to another node: in every norm that adds up over the

@@ -85,6 +85,8 @@ macro_rules! release {
             pub description: Field<String>,
             /// what a record is, in the singular, such as "flight"
             pub record: Field<String>,
+            /// "record" or "user": what counts as one, whatever records it has
+            pub weights: Field<WrittenWeights>,
             /// "tumbling", { hopping = "24h" } or { cumulative = "365d" }
             pub windows: Field<WrittenWindowKind>,
             /// a number above 0 with at most 12 decimals, such as 0.5: the price of a window
@@ -154,6 +156,14 @@ pub enum WrittenWindowKind {
     Hopping(Spanned<String>),
     /// a duration such as "365d": how long the error of the sum is optimized for
     Cumulative(Spanned<String>),
+}
+
+/// What counts as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WrittenWeights {
+    Record,
+    User,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]

@@ -104,6 +104,7 @@ fn composition_lines(settings: &WorkerSettings) -> Vec<String> {
                     capped_window(settings)
                 ));
             }
+            lines.extend(user_weight_lines(settings));
             lines.extend(key_cap_lines(settings, unit));
         }
     }
@@ -117,6 +118,20 @@ fn key_cap_lines(settings: &WorkerSettings, unit: &str) -> Vec<String> {
         if let Some(counts) = release.function.keyed_counts() {
             let caps = key_caps_in_words(counts, settings.columns.key.is_some());
             lines.push(format!("In the release {:?} {unit} {caps}.", release.name));
+        }
+    }
+    lines
+}
+
+/// Sentences about releases to which a user counts as much as one record.
+fn user_weight_lines(settings: &WorkerSettings) -> Vec<String> {
+    let mut lines = Vec::new();
+    for release in &settings.releases {
+        if release.is_user_weighted() {
+            lines.push(format!(
+                "In the release {:?} these records weigh as much as one together, and the noise covers one.",
+                release.name
+            ));
         }
     }
     lines

@@ -1,6 +1,7 @@
 //! `[release]`: the function that is published, its domain, its lattice and its price.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::file;
 use crate::read::cells::GivenGrid;
@@ -19,6 +20,7 @@ use crate::settings::{
 use crate::targets::cells as cells_target;
 use crate::targets::{CountedKeys, FrequencyPlan, Labelled, ReadTarget, TargetContext, moments};
 use crate::text::{Checked, Document, Field, Reported, Spanned, values};
+use bernstream_functions::user_weighted::UserWeighted;
 use bernstream_noise::Mechanism;
 use bernstream_release::window::DomainAxis;
 use bernstream_synopsis::description::{PlotNames, Smoothness, TargetDescription};
@@ -54,6 +56,7 @@ pub fn read_release(
         planned: parts.planned,
         counted,
         law: first_law(&request),
+        weights: parts.weights.as_ref(),
         grid,
         tables,
     };
@@ -114,6 +117,52 @@ pub fn read_release(
         function,
         sampled: parts.sampled,
     })
+}
+
+/// Checks that what depends on how much single records change is not asked of weighted users.
+fn check_weights(
+    document: &mut Document<'_>,
+    written: &file::Release,
+    request: &Checked<NoiseRequest>,
+) {
+    let Some(weights) = &written.weights else {
+        return;
+    };
+    let has_private_order = request
+        .as_ref()
+        .is_ok_and(|request| request.private_order.is_some());
+    if *weights.get_ref() == file::WrittenWeights::User
+        && (has_private_order || written.sampled.is_some())
+    {
+        let what = "\"user\" goes neither with private_order nor with [release.sampled]";
+        document.fault(weights.span(), what, "remove one of them");
+    }
+}
+
+/// The function with records that weigh as much together as one, where a user has several.
+fn user_weighted(
+    document: &mut Document<'_>,
+    place: Range<usize>,
+    target: Spanned<ReadTarget>,
+) -> Checked<Spanned<ReadTarget>> {
+    let span = target.span();
+    let mut target = target.into_inner();
+    let is_of_places = matches!(
+        target.function.about,
+        TargetDescription::Density(_) | TargetDescription::Cells(_)
+    );
+    let weighted = UserWeighted::new(Arc::clone(&target.function.target));
+    let Some(weighted) = weighted.filter(|_| is_of_places && target.private_bandwidths.is_none())
+    else {
+        let what = "\"user\" is for densities with fixed bandwidths, and for tables of cells";
+        return Err(document.fault(place, what, "remove it"));
+    };
+    target.function.target = Arc::new(weighted);
+    target.function.meaning = format!(
+        "{}, where all records of a user in a window weigh as much as one together",
+        target.function.meaning
+    );
+    Ok(Spanned::new(span, target))
 }
 
 /// The payment of a release whose price has no fault.
@@ -193,6 +242,7 @@ struct ReleaseParts {
     reader: Checked<TargetReader>,
     /// The function is one of tables of cells.
     has_tables: bool,
+    weights: Field<file::WrittenWeights>,
     windows: Field<file::WrittenWindowKind>,
     smoothness: Field<file::SmoothnessClaim>,
     sampled: Field<file::SampledTable>,
@@ -229,6 +279,7 @@ impl ReleaseParts {
             },
             Err(reported) => Err(reported),
         };
+        check_weights(document, &written, &request);
         let calibration = read_calibration(document, written.scale.take(), &request);
         let about = [
             written.title.take(),
@@ -259,6 +310,7 @@ impl ReleaseParts {
             label,
             reader,
             has_tables,
+            weights: written.weights,
             windows: written.windows,
             smoothness: written.smoothness,
             sampled: written.sampled,
@@ -414,6 +466,7 @@ struct FunctionBuilder<'a> {
     planned: Option<FrequencyPlan>,
     counted: Option<&'a CountedKeys<'a>>,
     law: NoiseDistribution,
+    weights: Option<&'a Spanned<file::WrittenWeights>>,
     grid: GivenGrid,
     /// Number of tables of cells.
     tables: u32,
@@ -430,7 +483,18 @@ impl<'a> FunctionBuilder<'a> {
             counted: self.counted,
             law: self.law,
         };
-        (self.reader)(document, &context)
+        let target = (self.reader)(document, &context)?;
+        match self.weights {
+            Some(weights) if *weights.get_ref() == file::WrittenWeights::User => {
+                if self.counted.is_some_and(|counted| !counted.has_users) {
+                    let what = "\"user\" needs users, and every record is a unit of its own";
+                    let hint = "write privacy.unit = { user = { .. } }, or remove it";
+                    return Err(document.fault(weights.span(), what, hint));
+                }
+                user_weighted(document, weights.span(), target)
+            }
+            _ => Ok(target),
+        }
     }
 
     /// The search of `"auto"` over everything that the file leaves open.

@@ -9,6 +9,7 @@ use crate::settings::selection::NoiseSelection;
 use crate::settings::windowing::WindowKind;
 use bernstream_noise::accountant::policy::PricePolicy;
 use bernstream_release::choice::Candidates;
+use bernstream_release::window::accumulator::AccumulatorSpec;
 use bernstream_release::window::{DomainAxis, RecordLabel};
 use bernstream_synopsis::Shape;
 use bernstream_synopsis::calibrate::Epsilon;
@@ -52,6 +53,14 @@ impl ReleaseSettings {
     /// The shape of the released values.
     pub fn shape(&self) -> Shape {
         self.function.target.shape()
+    }
+
+    /// Returns whether all records of a user in a window weigh as much as one together.
+    pub fn is_user_weighted(&self) -> bool {
+        matches!(
+            self.function.target.accumulator(),
+            AccumulatorSpec::UserWeighted(_)
+        )
     }
 
     /// Returns whether it is a sum over several panes, with noise that is correlated from one to the next.

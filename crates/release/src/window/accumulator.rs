@@ -96,6 +96,8 @@ pub enum AccumulatorSpec {
     Records { most: u32 },
     /// Totals of each key, under caps that hold over all keys of a unit: one accumulator for all keys.
     Keys(Arc<KeyCounting>),
+    /// Histograms as those of another kind, to which each record of a user adds one part of as many as the user has records there.
+    UserWeighted(Box<AccumulatorSpec>),
 }
 
 /// Sharing of a record over the tables of its window by its label.
@@ -155,6 +157,7 @@ impl AccumulatorSpec {
                     nodes.write_coordinates(0, x, coordinates);
                 }
             }
+            AccumulatorSpec::UserWeighted(inner) => inner.write_coordinates(axis, x, coordinates),
             AccumulatorSpec::Sums(_)
             | AccumulatorSpec::Records { .. }
             | AccumulatorSpec::Keys(_) => {
@@ -174,6 +177,7 @@ impl AccumulatorSpec {
             AccumulatorSpec::Marginals(axes) => {
                 axes.get(axis).map_or(0, |nodes| nodes.last_coordinate(0))
             }
+            AccumulatorSpec::UserWeighted(inner) => inner.last_coordinate(axis),
             AccumulatorSpec::Sums(_)
             | AccumulatorSpec::Records { .. }
             | AccumulatorSpec::Keys(_) => GridPoint::FINE,
@@ -191,6 +195,7 @@ impl AccumulatorSpec {
             AccumulatorSpec::Sums(feature) => 16 * feature.sum_count() as u64,
             AccumulatorSpec::Records { most } => 64 * u64::from(*most),
             AccumulatorSpec::Keys(_) => size_of::<KeyTotals>() as u64,
+            AccumulatorSpec::UserWeighted(inner) => inner.window_bytes(),
         }
     }
 
@@ -210,6 +215,7 @@ impl AccumulatorSpec {
             AccumulatorSpec::Keys(counting) => {
                 Accumulator::Keys(vec![KeyTotals::default(); counting.keys.len()])
             }
+            AccumulatorSpec::UserWeighted(inner) => inner.empty(),
         }
     }
 
@@ -228,6 +234,9 @@ impl AccumulatorSpec {
 
     /// A record for this kind of accumulator; `x` in the unit cube, `label` in `[-1, 1]`, or the place of its class in a list of several.
     pub fn record(&self, x: &[f64], label: f64) -> Record {
+        if let AccumulatorSpec::UserWeighted(inner) = self {
+            return inner.record(x, label);
+        }
         let mut cube = [0.0; 3];
         for (cube, x) in cube.iter_mut().zip(x) {
             *cube = *x;
@@ -288,10 +297,49 @@ impl AccumulatorSpec {
             (AccumulatorSpec::Records { .. }, Accumulator::Records(records)) => {
                 records.push(record)
             }
+            // Without a user a record counts whole.
+            (AccumulatorSpec::UserWeighted(inner), accumulator) => inner.add(accumulator, record),
             // A record does not know its key, nor its unit.
             (AccumulatorSpec::Keys(counting), Accumulator::Keys(totals)) => {
                 if let Some(totals) = totals.first_mut() {
                     totals.add_lone_record(counting, record.label);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl AccumulatorSpec {
+    /// Adds one part of `count` of a record to histograms of this kind.
+    pub(super) fn add_part(&self, accumulator: &mut Accumulator, record: Record, count: u64) {
+        match (self, accumulator) {
+            (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
+                histogram.deposit_fraction(nodes, record.place, count);
+            }
+            (
+                AccumulatorSpec::Tables {
+                    nodes,
+                    by: TableLabel::Number,
+                },
+                Accumulator::Tables(tables),
+            ) => {
+                if let [low, high] = &mut tables[..] {
+                    let above = i64::from(record.label.clamp(-LABEL, LABEL)) + i64::from(LABEL);
+                    let above = above.unsigned_abs();
+                    high.deposit_part_of_fraction(low, nodes, record.place, above, count);
+                }
+            }
+            (
+                AccumulatorSpec::Tables {
+                    nodes,
+                    by: TableLabel::Classes(_),
+                },
+                Accumulator::Tables(tables),
+            ) => {
+                let class = usize::try_from(record.label).ok();
+                if let Some(histogram) = class.and_then(|class| tables.get_mut(class)) {
+                    histogram.deposit_fraction(nodes, record.place, count);
                 }
             }
             _ => {}

@@ -161,14 +161,30 @@ impl OpenGroups {
     /// The accumulators with every waiting record added: the cap is decided now.
     fn into_accumulators(mut self, spec: &AccumulatorSpec) -> Vec<Accumulator> {
         // Integer sums, and the first of several records, do not depend on the order of the map.
-        for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
-            self.add_record(spec, waiting.group, waiting.record, || waiting);
+        for waiting in std::mem::take(&mut self.waiting).into_values() {
+            match spec {
+                AccumulatorSpec::UserWeighted(histograms) => self.add_parts(histograms, &waiting),
+                _ => {
+                    for waiting in waiting {
+                        self.add_record(spec, waiting.group, waiting.record, || waiting);
+                    }
+                }
+            }
         }
         let mut accumulators = Vec::with_capacity(self.groups.len());
         for group in self.groups {
             accumulators.push(group.accumulator(spec));
         }
         accumulators
+    }
+
+    /// Adds the records of a unit, all of them together as one.
+    fn add_parts(&mut self, histograms: &AccumulatorSpec, records: &[WaitingRecord]) {
+        for waiting in records {
+            if let Some(GroupState::Sum(sum)) = self.groups.get_mut(waiting.group as usize) {
+                sum.add_part(histograms, waiting.record, records.len() as u64);
+            }
+        }
     }
 
     /// Adds what another window holds; what waits in either waits for the cap of both together.

@@ -70,6 +70,12 @@ impl KeySum {
         }
     }
 
+    /// Adds one part of `count` of a record to histograms of the kind `spec`.
+    pub fn add_part(&mut self, spec: &AccumulatorSpec, record: Record, count: u64) {
+        let total = self.total.get_or_insert_with(|| spec.empty());
+        spec.add_part(total, record, count);
+    }
+
     fn add_waiting(&mut self, spec: &AccumulatorSpec) {
         let total = self.total.get_or_insert_with(|| spec.empty());
         for record in self.waiting.drain(..) {
