@@ -78,7 +78,10 @@ pub(super) fn scale_for_epsilon_delta(
     }
     let mut too_few = 0;
     let mut enough = Scale::LARGEST / 16;
-    if needed_delta(euclidean, values, price, 16 * enough) > delta.to_f64() {
+    let needed = needed_delta(euclidean, values, price, 16 * enough);
+    // Written so that what is not a number is not enough.
+    let is_enough = needed <= delta.to_f64();
+    if !is_enough {
         return Err(NoiseError::TooMuchNoise { price });
     }
     while enough - too_few > 1 {

@@ -2,7 +2,7 @@
 //!
 //! A policy is public and looks at no answer: what every window costs is known before the first one. The windows of a block
 //! are counted from 0, those that were withheld too, and never cost more than their share together. That is a matter of the
-//! budget's course, not of the promise: [`quote`](super::quote) refuses what a total cannot pay, whatever a policy says.
+//! budget's course, not of the promise: [`quote_window`](super::quote_window) refuses what a total cannot pay, whatever a policy says.
 
 use std::num::NonZeroU64;
 
