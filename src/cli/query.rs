@@ -82,13 +82,18 @@ pub fn run(arguments: &QueryArguments) -> Result<(), Failure> {
             "which synopsis? Name a file, or --topic with --brokers".to_owned(),
         ));
     }
+    arguments.check_question(function.as_deref())?;
     let file = Path::new(arguments.file.as_deref().unwrap_or("-"));
     let synopsis = evaluate::newest_or_read(&arguments.topic, &arguments.cluster, file)?;
     if matches!(synopsis.description().basis, Basis::Keys(_)) {
         return print_keys(arguments, function.as_deref(), &synopsis);
     }
-    let function = arguments.asked_function(function.as_deref())?;
     let Some(function) = function else {
+        if !arguments.asks_tables() {
+            return Err(Failure::Configuration(
+                "what is asked? Give a function of the columns, in quotes, or --range or --quantile".to_owned(),
+            ));
+        }
         let questions = Questions {
             ranges: arguments.range.clone(),
             quantiles: arguments.quantile.clone(),
@@ -185,17 +190,17 @@ impl QueryArguments {
         })
     }
 
-    /// The function, unless ranges or quantiles are asked for.
-    fn asked_function<'a>(&self, function: Option<&'a str>) -> Result<Option<&'a str>, Failure> {
-        let asks_tables = !self.range.is_empty() || !self.quantile.is_empty();
+    fn asks_tables(&self) -> bool {
+        !self.range.is_empty() || !self.quantile.is_empty()
+    }
+
+    /// Checks that ranges or quantiles are not asked for together with a function.
+    fn check_question(&self, function: Option<&str>) -> Result<(), Failure> {
         match function {
-            Some(function) if asks_tables => Err(Failure::Configuration(format!(
+            Some(function) if self.asks_tables() => Err(Failure::Configuration(format!(
                 "--range and --quantile ask tables of cells and densities, '{function}' asks moments: give one of them"
             ))),
-            None if !asks_tables => Err(Failure::Configuration(
-                "what is asked? Give a function of the columns, in quotes, or --range or --quantile".to_owned(),
-            )),
-            function => Ok(function),
+            _ => Ok(()),
         }
     }
 }

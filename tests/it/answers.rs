@@ -553,6 +553,8 @@ fn a_query_names_a_file_or_a_topic() {
         code == Some(78) && why.contains("Name a file, or --topic with --brokers"),
         "{why}"
     );
+    let synopsis = bernstream_synopsis::query::example().to_json();
+    fs::write(folder.path().join("s.json"), synopsis.expect("JSON")).expect("it is written");
     let (code, why) = asked(&["s.json"]);
     assert!(
         code == Some(78) && why.contains("Give a function of the columns"),

@@ -46,7 +46,7 @@ fn the_commands_of_the_readme_and_the_pages_work() {
             .collect();
         match words.as_slice() {
             // Somebody's own file, or that of the tutorial.
-            ["bernstream", .., "my.toml" | "waits.toml"]
+            ["bernstream", .., "my.toml" | "waits.toml" | "visits.toml"]
             | [
                 "mkdir" | "awk" | "sed" | "head" | "chmod" | "printf" | "curl",
                 ..,
