@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
 use bernstream_release::error::TargetError;
-use bernstream_release::target::{Cost, Target};
+use bernstream_release::target::{EvaluationCost, Target};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::shape::Shape;
@@ -57,7 +57,7 @@ impl Target for UserWeighted {
         self.0.is_sum()
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self) -> EvaluationCost {
         self.0.cost()
     }
 
