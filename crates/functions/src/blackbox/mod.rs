@@ -25,7 +25,7 @@
 //! The mean of the labels, the largest and the smallest `cut` left out, as a function that is the same everywhere.
 //!
 //! ```
-//! use bernstream_functions::blackbox::{BlackBox, LatticeDeclaration, DeclaredChange, Fitted, Function};
+//! use bernstream_functions::blackbox::{BlackBox, LatticeDeclaration, DeclaredChange, Fitted, RecordFunction};
 //! use bernstream_synopsis::Adjacency;
 //! use bernstream_release::Target;
 //! use bernstream_release::window::accumulator::Record;
@@ -36,7 +36,7 @@
 //!     records: u32,
 //! }
 //!
-//! impl Function for TrimmedMean {
+//! impl RecordFunction for TrimmedMean {
 //!     fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
 //!         let mut labels: Vec<f64> = records.iter().map(Record::label).collect();
 //!         labels.sort_by(f64::total_cmp);
