@@ -343,7 +343,7 @@ impl Sections {
     }
 }
 
-/// What counts by key follow from.
+/// The sections that counts by key follow from; `None` if one has a fault.
 fn counted_input<'a>(
     pipeline: &'a Checked<Spanned<String>>,
     input: &'a Checked<InputSettings>,

@@ -158,7 +158,7 @@ pub enum WrittenWindowKind {
     Cumulative(Spanned<String>),
 }
 
-/// What counts as one.
+/// Unit that counts as one: a record, or all records of a user in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WrittenWeights {

@@ -51,7 +51,7 @@ pub fn promise_lines(settings: &WorkerSettings) -> Vec<String> {
     lines
 }
 
-/// What a price is for, where there are several keys: a user is in several of a table by key, and their caps bound how many.
+/// Words for what a price covers where there are several keys: a user is in several of a table by key, and their caps bound how many.
 fn of_all_keys(settings: &WorkerSettings) -> &'static str {
     let has_tables = settings
         .releases
@@ -137,7 +137,7 @@ fn user_weight_lines(settings: &WorkerSettings) -> Vec<String> {
     lines
 }
 
-/// What of a unit counts by key, as the predicate of a sentence.
+/// Predicate of a sentence: how much of a unit counts by key.
 fn key_caps_in_words(counts: &KeyedCounts, has_keys: bool) -> String {
     let mut caps = match (counts.max_keys, has_keys) {
         (_, false) => "counts in a window".to_owned(),

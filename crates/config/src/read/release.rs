@@ -154,7 +154,8 @@ fn user_weighted(
     let weighted = UserWeighted::new(Arc::clone(&target.function.target));
     let Some(weighted) = weighted.filter(|_| is_of_places && target.private_bandwidths.is_none())
     else {
-        let what = "\"user\" is for densities with fixed bandwidths, and for tables of cells";
+        let what =
+            "\"user\" is for [release.density] with fixed bandwidths, and for [release.cells]";
         return Err(document.fault(place, what, "remove it"));
     };
     target.function.target = Arc::new(weighted);
@@ -488,7 +489,7 @@ impl<'a> FunctionBuilder<'a> {
             Some(weights) if *weights.get_ref() == file::WrittenWeights::User => {
                 if self.counted.is_some_and(|counted| !counted.has_users) {
                     let what = "\"user\" needs users, and every record is a unit of its own";
-                    let hint = "write privacy.unit = { user = { .. } }, or remove it";
+                    let hint = "write privacy.unit = { user = { column = \"user_id\", per = \"1d\", max_records_per_window = 20 } }, or remove it";
                     return Err(document.fault(weights.span(), what, hint));
                 }
                 user_weighted(document, weights.span(), target)

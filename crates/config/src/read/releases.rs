@@ -30,7 +30,7 @@ pub struct WrittenReleases<'a> {
     /// `None` if it has a fault.
     pub grid: Option<SpanGrid>,
     pub to_kafka: bool,
-    /// What counts by key follow from; `None` if it has a fault.
+    /// Sections that counts by key follow from; `None` if one has a fault.
     pub input: Option<CountedInput<'a>>,
 }
 

@@ -36,7 +36,7 @@ pub struct Table {
     /// a table such as { min = 0, max = 300 }: bounds of the sum of a user and key, in place of max_records
     pub per_user: Field<SumRange>,
     /// a table such as { users = 0.3, sum = 0.7 }: parts of the price, 1 together; without it they are equal
-    pub parts: Field<Parts>,
+    pub parts: Field<PriceParts>,
 }
 
 /// "users", "records", "sum" or "mean"
@@ -101,7 +101,7 @@ pub struct SumRange {
 /// a table such as { users = 0.3, sum = 0.7 }
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Parts {
+pub struct PriceParts {
     /// a number above 0, at most 1, such as 0.5: a part of the price
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub users: Field<f64>,
@@ -119,7 +119,7 @@ pub struct Parts {
 /// The caps of a unit.
 struct UnitCaps {
     max_keys: u32,
-    /// Of releases that count records or the records of values.
+    /// Cap on the records of a key; of releases that count records, or the records of values.
     max_records: Option<u32>,
 }
 
@@ -137,7 +137,7 @@ pub fn read(
         });
     };
     let of = document.required(place, "of", written.of.clone(), several_names)?;
-    let names = NameList::new(of.get_ref());
+    let names = NameList(of.get_ref());
     names.check_unit(document, of.span(), counted)?;
     let value = counted_value(document, context, place, &names)?;
     let per_user = match &written.per_user {
@@ -215,14 +215,10 @@ struct SummedColumn<'a> {
     bounds: &'a DomainAxis,
 }
 
-/// What is told of each key.
+/// Names of what is told of each key.
 struct NameList<'a>(&'a [CountedName]);
 
-impl<'a> NameList<'a> {
-    fn new(names: &'a [CountedName]) -> Self {
-        NameList(names)
-    }
-
+impl NameList<'_> {
     fn has(&self, name: CountedName) -> bool {
         self.0.contains(&name)
     }
@@ -408,7 +404,7 @@ fn record_cap(number: u32) -> Result<u32, String> {
 /// The parts of the price: those of names that come of the same numbers add up.
 fn price_parts(
     document: &mut Document<'_>,
-    written: &Field<Parts>,
+    written: &Field<PriceParts>,
     names: &[CountedName],
     statistics: &[CountedStatistic],
 ) -> Checked<Vec<StatisticShare>> {
@@ -464,7 +460,7 @@ fn price_parts(
     Ok(shares)
 }
 
-impl Parts {
+impl PriceParts {
     fn of_name(&self, name: CountedName) -> Option<&Spanned<f64>> {
         match name {
             CountedName::Users => self.users.as_ref(),
