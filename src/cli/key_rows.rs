@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use crate::cli::figures::above_noise;
-use bernstream_synopsis::description::{Description, TargetDescription};
+use bernstream_synopsis::description::{Description, TargetDescription, UnitDescription};
 use bernstream_synopsis::key_table::{CountedTable, KeyReading, KeyRow};
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
 
@@ -34,18 +34,21 @@ pub fn caps_in_words(about: &Description) -> String {
     let TargetDescription::Counts(counts) = &about.target else {
         return String::new();
     };
+    let keys = match counts.max_keys {
+        1 => "one key".to_owned(),
+        most => format!("{most} keys"),
+    };
     let records = match counts.max_records {
         Some(most) if most > 1 => format!(", with at most {most} records of each"),
         _ => String::new(),
     };
-    format!(
-        "\nintervals cover the noise, with 95 % probability. A unit counts in at most {} of a window{records}: what it has beyond \
-         that is left out\n",
-        match counts.max_keys {
-            1 => "one key".to_owned(),
-            most => format!("{most} keys"),
-        }
-    )
+    let caps = match about.privacy.unit {
+        UnitDescription::Record => "Each record counts once".to_owned(),
+        UnitDescription::User { .. } => format!(
+            "A user counts in at most {keys} of a window{records}: what a user has beyond that is left out"
+        ),
+    };
+    format!("\nintervals cover the noise, with 95 % probability. {caps}\n")
 }
 
 /// The rows and their synopsis.

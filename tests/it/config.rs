@@ -161,8 +161,8 @@ fn the_reference_says_what_the_defaults_are() {
     }
 }
 
-/// A change of the example of revenue, and what is said of it.
-struct WrongCounts {
+/// A change of an example, and what is said of it.
+struct FileMistake {
     old: &'static str,
     new: &'static str,
     fault: &'static str,
@@ -175,118 +175,118 @@ fn every_mistake_in_counts_is_told_in_its_place() {
     let value = "value = { column = \"amount\", min = 0, max = 500, outside = \"clamp\" }";
     let of = "of = [\"sum\", \"users\"]\nparts = { sum = 0.7, users = 0.3 }";
     let of_release = "title = \"Revenue by merchant\"";
-    for WrongCounts { old, new, fault } in [
-        WrongCounts {
+    for FileMistake { old, new, fault } in [
+        FileMistake {
             old: of,
             new: "of = []",
             fault: "release.counts.of: must name one or more of",
         },
-        WrongCounts {
+        FileMistake {
             old: of,
             new: "of = \"users\"",
             fault: "a list has brackets: [\"users\"]",
         },
-        WrongCounts {
+        FileMistake {
             old: of,
             new: "of = [\"sum\", \"sum\"]",
             fault: "release.counts.of: has \"sum\" twice",
         },
-        WrongCounts {
+        FileMistake {
             old: of,
             new: "of = [\"users\"]",
             fault: "release.counts.value: has no effect: neither \"sum\" nor \"mean\" is told",
         },
-        WrongCounts {
+        FileMistake {
             old: of,
             new: "of = [\"sum\", \"mean\"]",
             fault: "release.counts.per_user: bounds sums of users, of which no mean can be told",
         },
-        WrongCounts {
+        FileMistake {
             old: value,
             new: "",
             fault: "release.counts.value: missing",
         },
-        WrongCounts {
+        FileMistake {
             old: value,
             new: "value = { column = \"amount\", min = 0, max = 500 }",
             fault: "release.counts.value.outside: missing",
         },
-        WrongCounts {
+        FileMistake {
             old: "min = 0, max = 300",
             new: "min = 10, max = 300",
             fault: "release.counts.per_user: must have 0 inside, or at an end",
         },
-        WrongCounts {
+        FileMistake {
             old: "max_keys = 3",
             new: "",
             fault: "release.counts.max_keys: missing",
         },
-        WrongCounts {
+        FileMistake {
             old: "max_keys = 3",
             new: "max_keys = 3\nmax_records = 4",
             fault: "release.counts.max_records: has no effect: no records are counted",
         },
-        WrongCounts {
+        FileMistake {
             old: "per_user = { min = 0, max = 300 }",
             new: "",
             fault: "release.counts.max_records: missing",
         },
-        WrongCounts {
+        FileMistake {
             old: "per_user = { min = 0, max = 300 }",
             new: "max_records = 1048577",
             fault: "release.counts.max_records: must be from 1 to 1048576",
         },
-        WrongCounts {
+        FileMistake {
             old: "parts = { sum = 0.7, users = 0.3 }",
             new: "parts = { sum = 0.7 }",
             fault: "release.counts.parts: must give each of `of` a part, 1 together",
         },
-        WrongCounts {
+        FileMistake {
             old: "parts = { sum = 0.7, users = 0.3 }",
             new: "parts = { sum = 0.7, users = 0.4 }",
             fault: "release.counts.parts: must give each of `of` a part, 1 together",
         },
-        WrongCounts {
+        FileMistake {
             old: "parts = { sum = 0.7, users = 0.3 }",
             new: "parts = { sum = 0.7, mean = 0.3 }",
             fault: "release.counts.parts.mean: \"mean\" is not told",
         },
-        WrongCounts {
+        FileMistake {
             old: "parts = { sum = 0.7, users = 0.3 }",
             new: "parts = { sum = 0, users = 1 }",
             fault: "release.counts.parts.sum: must be above 0 and at most 1",
         },
-        WrongCounts {
+        FileMistake {
             old: of_release,
             new: "degree = 40",
             fault: "release.degree: does not apply: [release.counts] publishes a number for each key",
         },
-        WrongCounts {
+        FileMistake {
             old: of_release,
             new: "noise = \"ball\"",
             fault: "release.noise: is not for [release.counts], whose noise is added to each number",
         },
-        WrongCounts {
+        FileMistake {
             old: of_release,
             new: "domain = [{ column = \"amount\", min = 0, max = 9, outside = \"clamp\" }]",
             fault: "release.domain: has no effect: counts have no axes",
         },
-        WrongCounts {
+        FileMistake {
             old: of_release,
             new: "label = { column = \"amount\", above = 9 }",
             fault: "release.label: has no effect: counts have no label",
         },
-        WrongCounts {
+        FileMistake {
             old: of_release,
             new: "windows = { cumulative = \"30d\" }",
             fault: "release.windows: is only for sums over records",
         },
-        WrongCounts {
+        FileMistake {
             old: "per = \"1d\"",
             new: "per = \"1d\", max_records_per_window = 20",
             fault: "max_records_per_window: has no effect: counts by key have caps of their own",
         },
-        WrongCounts {
+        FileMistake {
             old: "unit = { user = { column = \"customer\", type = \"text\", per = \"1d\" } }",
             new: "unit = \"record\"",
             fault: "release.counts.of: users cannot be counted where every record is a unit of its own",
@@ -724,6 +724,50 @@ fn a_misspelt_word_is_one_fault_with_the_word_that_was_meant() {
     ];
     for (text, what, hint) in cases {
         assert_eq!(shown(text), [what, hint]);
+    }
+}
+
+/// The scale of the noise of the only release, in grid units.
+fn noise_units(settings: &WorkerSettings) -> f64 {
+    let release = &settings.releases[0];
+    let mechanism = settings.mechanism_of(release, &release.function);
+    mechanism.expect("noise").scale().units() as f64
+}
+
+#[test]
+fn a_user_can_weigh_as_much_as_a_record_and_only_where_that_is_proved() {
+    let weighted = with(USERS, "order = 2", "order = 2\nweights = \"user\"");
+    let settings = WorkerSettings::parse(&weighted, "f").expect("a sound configuration");
+    let plain = WorkerSettings::parse(USERS, "f").expect("a sound configuration");
+    // The cap is twenty records, and the noise no longer covers all of them.
+    let times = noise_units(&plain) / noise_units(&settings);
+    assert!((19.9..20.1).contains(&times), "{times}");
+    // Ledgers and absorbers tell the two apart.
+    assert_ne!(settings.digest(), plain.digest());
+    assert_ne!(settings.reading_digest(), plain.reading_digest());
+
+    let unit =
+        "unit = { user = { column = \"user_id\", per = \"1d\", max_records_per_window = 20 } }";
+    for FileMistake { old, new, fault } in [
+        FileMistake {
+            old: unit,
+            new: "unit = \"record\"",
+            fault: "release.weights: \"user\" needs users",
+        },
+        FileMistake {
+            old: "bandwidths = [150]",
+            new: "private_bandwidths = { epsilon = 0.01, candidates = [[100], [200]] }",
+            fault: "release.weights: \"user\" is for [release.density] with fixed bandwidths",
+        },
+        FileMistake {
+            old: "order = 2",
+            new: "private_order = { epsilon = 0.01, candidates = [1, 2] }",
+            fault: "release.weights: \"user\" goes neither with private_order",
+        },
+    ] {
+        let found = faults(&with(&weighted, old, new));
+        let is_told = found.iter().any(|line| line.contains(fault));
+        assert!(is_told, "{fault}: {found:?}");
     }
 }
 
