@@ -38,7 +38,7 @@ fn print(arguments: &EvaluateArguments) -> Result<(), EvaluateError> {
     let synopsis = newest_or_read(&arguments.topic, &arguments.cluster, file)?;
     let synopsis = match &arguments.bandwidths {
         Some(PointArgument(bandwidths)) => show_progress("simulating the noise", |done| {
-            synopsis.at_bandwidths_telling(bandwidths, &|draws, all| done.set(draws, all))
+            synopsis.at_bandwidths_with_progress(bandwidths, &|draws, all| done.set(draws, all))
         })?,
         None => synopsis,
     };

@@ -157,7 +157,7 @@ fn catch_up_with(
     let found = accepted.sequence;
     let newest = ledger.head().sequence;
     // Of what the log lacks this disk may have something.
-    ledger.hand_over(log, &accepted)?;
+    ledger.fill_other_log(log, &accepted)?;
     match ledger.catch_up(log, accepted, Timestamp::now())? {
         AppendOutcome::Appended => {
             info!(

@@ -400,41 +400,6 @@ fn live(servers: &str, stem: &str, length: i64) -> (String, Timestamp) {
     (topic, start)
 }
 
-/// A worker that has read all partitions alone for want of absorbers, and has each window at once, leaves them to absorbers that start later.
-#[test]
-fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
-    const LENGTH: i64 = 12;
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let (topic, start) = live(&servers, "late", LENGTH);
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
-    let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
-    let text = with_scale(
-        &text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""),
-        folder,
-        "3s",
-    );
-    fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
-    let metrics =
-        Metrics::new(MetricsDetail::Operator, "late", "pure epsilon", "").expect("metrics");
-    thread::scope(|scope| {
-        let worker = scope.spawn(|| published_with(&text, folder, 1, &metrics));
-        // The first window is over, and so is its deadline: the worker has read everything.
-        thread::sleep(
-            start
-                .plus(Duration::from_secs(12 + 1 + 3 + 1))
-                .since(Timestamp::now()),
-        );
-        let late = absorber(folder, None);
-        assert_eq!(worker.join().expect("it works").len(), 6 * WINDOWS as usize);
-        drop(late);
-    });
-    let shown = metrics.render_text().expect("metrics");
-    assert!(shown.contains("fate=\"taken\""), "{shown}");
-}
-
 /// Records that are messages of their own are put together before they are absorbed, and the log ends with marks that nobody is given.
 #[test]
 fn json_in_transactions_is_read_as_by_a_worker_alone() {
@@ -523,49 +488,6 @@ fn a_partition_that_retention_has_emptied_is_taken_over() {
     assert_eq!(published.len(), 6 * WINDOWS as usize);
     let shown = metrics.render_text().expect("metrics");
     assert!(shown.contains("fate=\"taken\""), "{shown}");
-}
-
-/// Nor can it where it was deleted before the first window began: a new pipeline begins on a topic with a partition that retention has
-/// emptied, with an absorber and without.
-#[test]
-fn a_first_window_does_not_need_what_was_deleted_before() {
-    const LENGTH: i64 = 2;
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let topic = kafka::fresh_input(&servers, PARTITIONS);
-    message(&servers, &topic, 0, (Timestamp::now(), 0));
-    delete_before(&servers, &topic, 1);
-    thread::scope(|scope| {
-        for absorbers in [0, 1] {
-            let servers = &servers;
-            let topic = &topic;
-            scope.spawn(move || {
-                let start = Timestamp::from_micros(
-                    (Timestamp::now().micros() / 1_000_000 + 20) * 1_000_000,
-                );
-                let folder = tempfile::tempdir().expect("a folder");
-                let folder = folder.path();
-                let text = moved(&configuration(servers, topic, folder, 1), start, LENGTH);
-                let text = text.replace("trust_producer_time = true\n", "");
-                let text = with_scale(
-                    &text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""),
-                    folder,
-                    "2s",
-                );
-                fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
-                let running: Vec<_> = (0..absorbers).map(|_| absorber(folder, None)).collect();
-                assert_eq!(
-                    published_by(&text, folder, 1).len(),
-                    6 * WINDOWS as usize,
-                    "{absorbers} absorbers"
-                );
-                drop(running);
-                let log = fs::read_to_string(folder.join("absorbers.log")).unwrap_or_default();
-                assert!(!log.contains("left to the worker"), "{log}");
-            });
-        }
-    });
 }
 
 /// Append times that step back: a record of an earlier window comes behind those of a later one.
@@ -719,4 +641,86 @@ fn what_belongs_to_accepted_windows_is_deleted() {
         || format!("{:?}", kept()),
         || is_deleted(&kept()).then_some(()),
     );
+}
+
+mod long {
+    use super::*;
+
+    /// A worker that has read all partitions alone for want of absorbers, and has each window at once, leaves them to absorbers that start later.
+    #[test]
+    fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
+        const LENGTH: i64 = 12;
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let (topic, start) = live(&servers, "late", LENGTH);
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
+        let text = with_scale(
+            &text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""),
+            folder,
+            "3s",
+        );
+        fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
+        let metrics =
+            Metrics::new(MetricsDetail::Operator, "late", "pure epsilon", "").expect("metrics");
+        thread::scope(|scope| {
+            let worker = scope.spawn(|| published_with(&text, folder, 1, &metrics));
+            // The first window is over, and so is its deadline: the worker has read everything.
+            thread::sleep(
+                start
+                    .plus(Duration::from_secs(12 + 1 + 3 + 1))
+                    .since(Timestamp::now()),
+            );
+            let late = absorber(folder, None);
+            assert_eq!(worker.join().expect("it works").len(), 6 * WINDOWS as usize);
+            drop(late);
+        });
+        let shown = metrics.render_text().expect("metrics");
+        assert!(shown.contains("fate=\"taken\""), "{shown}");
+    }
+
+    /// Nor can it where it was deleted before the first window began: a new pipeline begins on a topic with a partition that retention has
+    /// emptied, with an absorber and without.
+    #[test]
+    fn a_first_window_does_not_need_what_was_deleted_before() {
+        const LENGTH: i64 = 2;
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let topic = kafka::fresh_input(&servers, PARTITIONS);
+        message(&servers, &topic, 0, (Timestamp::now(), 0));
+        delete_before(&servers, &topic, 1);
+        thread::scope(|scope| {
+            for absorbers in [0, 1] {
+                let servers = &servers;
+                let topic = &topic;
+                scope.spawn(move || {
+                    let start = Timestamp::from_micros(
+                        (Timestamp::now().micros() / 1_000_000 + 20) * 1_000_000,
+                    );
+                    let folder = tempfile::tempdir().expect("a folder");
+                    let folder = folder.path();
+                    let text = moved(&configuration(servers, topic, folder, 1), start, LENGTH);
+                    let text = text.replace("trust_producer_time = true\n", "");
+                    let text = with_scale(
+                        &text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""),
+                        folder,
+                        "2s",
+                    );
+                    fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
+                    let running: Vec<_> = (0..absorbers).map(|_| absorber(folder, None)).collect();
+                    assert_eq!(
+                        published_by(&text, folder, 1).len(),
+                        6 * WINDOWS as usize,
+                        "{absorbers} absorbers"
+                    );
+                    drop(running);
+                    let log = fs::read_to_string(folder.join("absorbers.log")).unwrap_or_default();
+                    assert!(!log.contains("left to the worker"), "{log}");
+                });
+            }
+        });
+    }
 }

@@ -20,33 +20,6 @@ use crate::harness::{PATIENCE, kafka};
 use crate::readers::{PARTITIONS, configuration, message, message_at, origin, send, send_at};
 use crate::source::delete_before;
 
-/// A partition that was read far ahead, and beyond an end that is announced then, has the partial of one that was not.
-#[test]
-fn what_was_read_beyond_an_end_is_read_again() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    // Also where message timestamps step back by most of a window.
-    for topic in [send(&servers), send_at(&servers, 9)] {
-        let input = Records::new(&servers, &topic);
-        let high = input.high(0);
-        assert!(high > 4, "{high} messages");
-        let mut different = 0;
-        for end in (0..=high).rev() {
-            let mut ahead = input.open();
-            let asked = input.announced(1, 0, end);
-            // To the end of the log: records of all windows.
-            answer(&mut ahead, &input.announced(0, 0, high), 0);
-            let found = answer(&mut ahead, &asked, 0);
-            let expected = answer(&mut input.open(), &asked, 0);
-            assert!(found == expected, "end {end}");
-            different +=
-                usize::from(expected != answer(&mut input.open(), &input.announced(1, 0, high), 0));
-        }
-        assert!(different > 0, "some end cuts the window");
-    }
-}
-
 /// A record of the time before `backfill_until` belongs to its window however late it was sent.
 #[test]
 fn history_that_was_read_beyond_an_end_is_read_again() {
@@ -513,4 +486,36 @@ pub fn answer(
         .expect("a partial");
     assert_eq!(Some(found.name), asked.partial_name(partition));
     found.bytes
+}
+
+mod long {
+    use super::*;
+
+    /// A partition that was read far ahead, and beyond an end that is announced then, has the partial of one that was not.
+    #[test]
+    fn what_was_read_beyond_an_end_is_read_again() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        // Also where message timestamps step back by most of a window.
+        for topic in [send(&servers), send_at(&servers, 9)] {
+            let input = Records::new(&servers, &topic);
+            let high = input.high(0);
+            assert!(high > 4, "{high} messages");
+            let mut different = 0;
+            for end in (0..=high).rev() {
+                let mut ahead = input.open();
+                let asked = input.announced(1, 0, end);
+                // To the end of the log: records of all windows.
+                answer(&mut ahead, &input.announced(0, 0, high), 0);
+                let found = answer(&mut ahead, &asked, 0);
+                let expected = answer(&mut input.open(), &asked, 0);
+                assert!(found == expected, "end {end}");
+                different += usize::from(
+                    expected != answer(&mut input.open(), &input.announced(1, 0, high), 0),
+                );
+            }
+            assert!(different > 0, "some end cuts the window");
+        }
+    }
 }

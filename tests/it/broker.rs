@@ -35,34 +35,6 @@ fn a_broker_that_is_down_is_waited_for_at_the_start_and_in_the_middle_and_nothin
     );
 }
 
-/// An outage leaves the errors of all connections in the queue of a client.
-#[test]
-fn a_topic_is_read_at_the_first_try_after_an_outage() {
-    if kafka::broker().is_none() {
-        return;
-    }
-    let own = Own::start();
-    let params = OrderedTopicParams {
-        broker: kafka::at(&own.servers),
-        topic: kafka::fresh_name("ordered"),
-        min_insync_replicas: 1,
-        power_loss: PowerLoss::Separately,
-    };
-    ordered::create_topic(&params, 1).expect("a topic");
-    let mut topic = OrderedTopic::open(&params, "test").expect("it is open");
-    topic.append_record(b"before").expect("it is written");
-    assert!(topic.read_record(1).expect("it is read").is_some());
-    own.ask("crash");
-    thread::sleep(Duration::from_secs(3));
-    own.ask("restart");
-    OrderedTopic::open(&params, "test")
-        .expect("it is open")
-        .append_record(b"after")
-        .expect("it is written");
-    let read = topic.read_record(2).expect("it is read").expect("a record");
-    assert_eq!(read.payload, b"after");
-}
-
 fn is_down_at_the_start(own: &Own, servers: &str) {
     let setup = Setup::new(servers, 40);
     setup.send(&setup.rows(2000, 1));
@@ -151,4 +123,36 @@ fn ends_well(status: ExitStatus, setup: &Setup) {
         .filter(|line| !progress.iter().any(|said| line.contains(said)))
         .count();
     assert!(lines < 40, "a broker that is down fills no log: {log}");
+}
+
+mod long {
+    use super::*;
+
+    /// An outage leaves the errors of all connections in the queue of a client.
+    #[test]
+    fn a_topic_is_read_at_the_first_try_after_an_outage() {
+        if kafka::broker().is_none() {
+            return;
+        }
+        let own = Own::start();
+        let params = OrderedTopicParams {
+            broker: kafka::at(&own.servers),
+            topic: kafka::fresh_name("ordered"),
+            min_insync_replicas: 1,
+            power_loss: PowerLoss::Separately,
+        };
+        ordered::create_topic(&params, 1).expect("a topic");
+        let mut topic = OrderedTopic::open(&params, "test").expect("it is open");
+        topic.append_record(b"before").expect("it is written");
+        assert!(topic.read_record(1).expect("it is read").is_some());
+        own.ask("crash");
+        thread::sleep(Duration::from_secs(3));
+        own.ask("restart");
+        OrderedTopic::open(&params, "test")
+            .expect("it is open")
+            .append_record(b"after")
+            .expect("it is written");
+        let read = topic.read_record(2).expect("it is read").expect("a record");
+        assert_eq!(read.payload, b"after");
+    }
 }

@@ -243,58 +243,6 @@ fn a_clock_that_is_20_s_ahead_for_5_s_loses_no_record_unless_producers_are_trust
 }
 
 #[test]
-fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let run = |is_trusting: bool| {
-        let origin = Timestamp::from_micros(Timestamp::now().micros() / 1_000_000 * 1_000_000);
-        let setup = Setup::quick(&servers, origin, 12);
-        setup.edit("publish_delay = \"300ms\"", "publish_delay = \"4s\"");
-        if is_trusting {
-            setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
-        }
-        let made = setup.ledger_command(&["init", "--from", &origin.to_string()]);
-        assert!(
-            made.status.success(),
-            "{}",
-            String::from_utf8_lossy(&made.stderr)
-        );
-        let shim = Clock::new(setup.folder.path()).expect("a C compiler");
-        shim.move_to(20);
-        let mut worker = start(&shim, &setup);
-        // How long before it was due the earliest synopsis was there.
-        let mut early = 0;
-        let mut seen = 0;
-        let is_over = || {
-            let published = setup.published();
-            let now = Timestamp::now();
-            for message in published.iter().skip(seen) {
-                let due = Synopsis::decode_message(&message.payload)
-                    .expect("a synopsis")
-                    .description()
-                    .published;
-                early = early.max(due.micros() - now.micros());
-            }
-            seen = seen.max(published.len());
-            worker.try_wait().expect("asked")
-        };
-        assert!(
-            setup.wait_for("the end", is_over).success(),
-            "{}",
-            setup.read_log()
-        );
-        setup.assert_whole();
-        early
-    };
-    let early = run(false);
-    assert!(early <= 0, "{early} us before it was due");
-    // The test can fail: where producers are trusted, nothing but the worker's clock counts.
-    let early = run(true);
-    assert!(early > 1_000_000, "{early} us before it was due");
-}
-
-#[test]
 fn a_worker_whose_clock_is_an_hour_behind_is_not_ready_and_says_why() {
     let Some(servers) = kafka::broker() else {
         return;
@@ -321,4 +269,60 @@ fn a_worker_whose_clock_is_an_hour_behind_is_not_ready_and_says_why() {
     shim.move_to(0);
     worker.wait_ready(&setup, true);
     worker.wait_metric(&setup, "synopses_published_total", 1.0);
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let run = |is_trusting: bool| {
+            let origin = Timestamp::from_micros(Timestamp::now().micros() / 1_000_000 * 1_000_000);
+            let setup = Setup::quick(&servers, origin, 12);
+            setup.edit("publish_delay = \"300ms\"", "publish_delay = \"4s\"");
+            if is_trusting {
+                setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
+            }
+            let made = setup.ledger_command(&["init", "--from", &origin.to_string()]);
+            assert!(
+                made.status.success(),
+                "{}",
+                String::from_utf8_lossy(&made.stderr)
+            );
+            let shim = Clock::new(setup.folder.path()).expect("a C compiler");
+            shim.move_to(20);
+            let mut worker = start(&shim, &setup);
+            // How long before it was due the earliest synopsis was there.
+            let mut early = 0;
+            let mut seen = 0;
+            let is_over = || {
+                let published = setup.published();
+                let now = Timestamp::now();
+                for message in published.iter().skip(seen) {
+                    let due = Synopsis::decode_message(&message.payload)
+                        .expect("a synopsis")
+                        .description()
+                        .published;
+                    early = early.max(due.micros() - now.micros());
+                }
+                seen = seen.max(published.len());
+                worker.try_wait().expect("asked")
+            };
+            assert!(
+                setup.wait_for("the end", is_over).success(),
+                "{}",
+                setup.read_log()
+            );
+            setup.assert_whole();
+            early
+        };
+        let early = run(false);
+        assert!(early <= 0, "{early} us before it was due");
+        // The test can fail: where producers are trusted, nothing but the worker's clock counts.
+        let early = run(true);
+        assert!(early > 1_000_000, "{early} us before it was due");
+    }
 }

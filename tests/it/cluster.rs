@@ -101,16 +101,6 @@ fn assert_counted(sent: &BTreeMap<Timestamp, f64>, found: &BTreeMap<Timestamp, f
     }
 }
 
-#[test]
-fn three_brokers() {
-    let Some(brokers) = cluster::inside("cluster::three_brokers", 6_000) else {
-        return;
-    };
-    records_that_a_lagging_replica_hides_are_in_their_window_where_the_slack_is_longer(&brokers);
-    a_leader_of_the_witness_that_is_cut_off_is_waited_for_and_told(&brokers);
-    killed_leaders_lose_nothing(&brokers);
-}
-
 /// A follower that is cut off for less than replica.lag.time.max.ms holds up what consumers see.
 fn records_that_a_lagging_replica_hides_are_in_their_window_where_the_slack_is_longer(
     brokers: &Inside,
@@ -237,4 +227,20 @@ fn killed_leaders_lose_nothing(brokers: &Inside) {
         &in_time(&setup, windows, Duration::from_secs(15)),
         &counted(&setup),
     );
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn three_brokers() {
+        let Some(brokers) = cluster::inside("cluster::long::three_brokers", 6_000) else {
+            return;
+        };
+        records_that_a_lagging_replica_hides_are_in_their_window_where_the_slack_is_longer(
+            &brokers,
+        );
+        a_leader_of_the_witness_that_is_cut_off_is_waited_for_and_told(&brokers);
+        killed_leaders_lose_nothing(&brokers);
+    }
 }

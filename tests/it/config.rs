@@ -1953,37 +1953,6 @@ fn check_and_explain_take_every_file_that_we_ship() {
     }
 }
 
-/// From public quantities: the more a window costs, the less is there to smooth.
-#[test]
-fn a_release_of_cells_recommends_its_best_reading() {
-    // A quarter of its cells.
-    let cells = with(
-        include_str!("../../config/flights-hour.toml"),
-        "bandwidths = [10, 1.5]",
-        "bandwidths = [20, 3]",
-    );
-    let folder = tempfile::tempdir().unwrap();
-    for (epsilon, told) in [
-        ("1.0", "plain `bernstream evaluate`"),
-        ("0.05", "`bernstream evaluate --by nonnegative`"),
-    ] {
-        let file = folder.path().join("cells.toml");
-        std::fs::write(
-            &file,
-            cells.replace("epsilon = 1.0", &format!("epsilon = {epsilon}")),
-        )
-        .unwrap();
-        let explained =
-            String::from_utf8(bernstream(&["explain", file.to_str().unwrap()]).stdout).unwrap();
-        let readings = explained
-            .lines()
-            .skip_while(|line| *line != "Readings")
-            .nth(1)
-            .unwrap();
-        assert!(readings.contains(told), "epsilon {epsilon}: {readings}");
-    }
-}
-
 #[test]
 fn check_tells_the_faults_on_stderr_and_exits_78() {
     let output = bernstream(&["check", "tests/data/wrong.toml"]);
@@ -2824,4 +2793,39 @@ fn what_scale_leaves_out_follows_from_the_pipeline_and_what_is_wrong_in_it_is_to
         "{:?}",
         faults(&files)
     );
+}
+
+mod long {
+    use super::*;
+
+    /// From public quantities: the more a window costs, the less is there to smooth.
+    #[test]
+    fn a_release_of_cells_recommends_its_best_reading() {
+        // A quarter of its cells.
+        let cells = with(
+            include_str!("../../config/flights-hour.toml"),
+            "bandwidths = [10, 1.5]",
+            "bandwidths = [20, 3]",
+        );
+        let folder = tempfile::tempdir().unwrap();
+        for (epsilon, told) in [
+            ("1.0", "plain `bernstream evaluate`"),
+            ("0.05", "`bernstream evaluate --by nonnegative`"),
+        ] {
+            let file = folder.path().join("cells.toml");
+            std::fs::write(
+                &file,
+                cells.replace("epsilon = 1.0", &format!("epsilon = {epsilon}")),
+            )
+            .unwrap();
+            let explained =
+                String::from_utf8(bernstream(&["explain", file.to_str().unwrap()]).stdout).unwrap();
+            let readings = explained
+                .lines()
+                .skip_while(|line| *line != "Readings")
+                .nth(1)
+                .unwrap();
+            assert!(readings.contains(told), "epsilon {epsilon}: {readings}");
+        }
+    }
 }

@@ -217,63 +217,67 @@ pub fn grown(setup: &Setup, before: &[String]) -> Vec<String> {
     rows
 }
 
-/// 50 in CI; `BERNSTREAM_TEST_KILLS=500 cargo test --test it crash::` for a longer look.
-#[test]
-fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let kills: u32 = env::var("BERNSTREAM_TEST_KILLS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(50);
-    let setup = Setup::new(&servers, 16 * kills);
-    setup.send(&setup.rows(50_000, 2));
-    setup.begin(Duration::from_secs(1));
-    let mut random = ChaCha20Rng::seed_from_u64(3);
-    let mut rows = Vec::new();
-    let mut killed = 0;
-    for round in 0..kills {
-        let before = setup.read_log().len();
-        let mut worker = setup.start();
-        // A third while they start; the others at work, which on a slow machine comes late.
-        let mut ended = None;
-        if round % 3 > 0 {
-            setup.wait_for("a window", || {
-                ended = worker.try_wait().expect("it can be asked");
-                let is_at_work = setup.read_log()[before..].contains("window released");
-                (is_at_work || ended.is_some()).then_some(())
-            });
+mod long {
+    use super::*;
+
+    /// 50 in CI; `BERNSTREAM_TEST_KILLS=500 cargo test --test it crash::` for a longer look.
+    #[test]
+    fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let kills: u32 = env::var("BERNSTREAM_TEST_KILLS")
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(50);
+        let setup = Setup::new(&servers, 16 * kills);
+        setup.send(&setup.rows(50_000, 2));
+        setup.begin(Duration::from_secs(1));
+        let mut random = ChaCha20Rng::seed_from_u64(3);
+        let mut rows = Vec::new();
+        let mut killed = 0;
+        for round in 0..kills {
+            let before = setup.read_log().len();
+            let mut worker = setup.start();
+            // A third while they start; the others at work, which on a slow machine comes late.
+            let mut ended = None;
+            if round % 3 > 0 {
+                setup.wait_for("a window", || {
+                    ended = worker.try_wait().expect("it can be asked");
+                    let is_at_work = setup.read_log()[before..].contains("window released");
+                    (is_at_work || ended.is_some()).then_some(())
+                });
+            }
+            thread::sleep(Duration::from_millis(random.random_range(0..200)));
+            ended = worker.try_wait().expect("it can be asked");
+            assert!(
+                ended.is_none_or(|status| status.success()),
+                "{}",
+                setup.read_log()
+            );
+            worker.kill().expect("it is killed");
+            worker.wait().expect("it ended");
+            if ended.is_some() {
+                break;
+            }
+            killed += 1;
+            if round % 5 == 0 {
+                rows = grown(&setup, &rows);
+            }
         }
-        thread::sleep(Duration::from_millis(random.random_range(0..200)));
-        ended = worker.try_wait().expect("it can be asked");
+        println!(
+            "killed {killed} of {kills} times while it worked, {} rows in the ledger then",
+            rows.len()
+        );
         assert!(
-            ended.is_none_or(|status| status.success()),
+            killed > kills / 4,
+            "a worker at work is killed, again and again"
+        );
+        assert!(
+            setup.start().wait().expect("it ends").success(),
             "{}",
             setup.read_log()
         );
-        worker.kill().expect("it is killed");
-        worker.wait().expect("it ended");
-        if ended.is_some() {
-            break;
-        }
-        killed += 1;
-        if round % 5 == 0 {
-            rows = grown(&setup, &rows);
-        }
+        setup.assert_whole();
     }
-    println!(
-        "killed {killed} of {kills} times while it worked, {} rows in the ledger then",
-        rows.len()
-    );
-    assert!(
-        killed > kills / 4,
-        "a worker at work is killed, again and again"
-    );
-    assert!(
-        setup.start().wait().expect("it ends").success(),
-        "{}",
-        setup.read_log()
-    );
-    setup.assert_whole();
 }

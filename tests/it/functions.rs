@@ -374,50 +374,6 @@ fn judged(text: &str, epsilon: &str, loss: impl Fn(f64, f64) -> f64) -> Judged {
     }
 }
 
-/// Counts of cells beside the kernel machine and the logistic regression, at the same epsilon, on the same windows.
-#[test]
-fn cells_are_several_times_nearer_than_a_machine_at_the_same_price() {
-    let arrival = [
-        include_str!("../data/arrival-machine.toml"),
-        include_str!("../../config/flights-arrival.toml"),
-    ];
-    let late = [
-        include_str!("../data/late-logistic.toml"),
-        include_str!("../../config/flights-late.toml"),
-    ];
-    let minutes = |told: f64, found: f64| (told - found.clamp(-60.0, 150.0)).abs();
-    let log = |told: f64, found: f64| {
-        let p = told.clamp(0.001, 0.999);
-        -(if found > 15.0 { p } else { 1.0 - p }).ln()
-    };
-    for (epsilon, times) in [("1.0", 5.0), ("0.1", 2.0)] {
-        let [machine, cells] = arrival.map(|text| judged(text, epsilon, minutes));
-        println!(
-            "arrival, epsilon {epsilon}: noise {:.3} and {:.3} minutes, next window {:.2} and {:.2}",
-            machine.from_exact, cells.from_exact, machine.loss, cells.loss
-        );
-        assert!(
-            machine.from_exact > times * cells.from_exact,
-            "{} {}",
-            machine.from_exact,
-            cells.from_exact
-        );
-        assert!(cells.loss < machine.loss);
-        let [logistic, cells] = late.map(|text| judged(text, epsilon, log));
-        println!(
-            "late, epsilon {epsilon}: noise {:.4} and {:.4}, next window {:.4} and {:.4}",
-            logistic.from_exact, cells.from_exact, logistic.loss, cells.loss
-        );
-        assert!(
-            logistic.from_exact > times * cells.from_exact,
-            "{} {}",
-            logistic.from_exact,
-            cells.from_exact
-        );
-        assert!(cells.loss < logistic.loss);
-    }
-}
-
 #[test]
 fn the_density_of_delay_and_hour_shows_the_evening() {
     let windows = release("flights-hour", 52);
@@ -562,4 +518,52 @@ fn moments_answer_questions_about_delays() {
         !output.status.success() && refused.contains("bernstream query"),
         "{refused}"
     );
+}
+
+mod long {
+    use super::*;
+
+    /// Counts of cells beside the kernel machine and the logistic regression, at the same epsilon, on the same windows.
+    #[test]
+    fn cells_are_several_times_nearer_than_a_machine_at_the_same_price() {
+        let arrival = [
+            include_str!("../data/arrival-machine.toml"),
+            include_str!("../../config/flights-arrival.toml"),
+        ];
+        let late = [
+            include_str!("../data/late-logistic.toml"),
+            include_str!("../../config/flights-late.toml"),
+        ];
+        let minutes = |told: f64, found: f64| (told - found.clamp(-60.0, 150.0)).abs();
+        let log = |told: f64, found: f64| {
+            let p = told.clamp(0.001, 0.999);
+            -(if found > 15.0 { p } else { 1.0 - p }).ln()
+        };
+        for (epsilon, times) in [("1.0", 5.0), ("0.1", 2.0)] {
+            let [machine, cells] = arrival.map(|text| judged(text, epsilon, minutes));
+            println!(
+                "arrival, epsilon {epsilon}: noise {:.3} and {:.3} minutes, next window {:.2} and {:.2}",
+                machine.from_exact, cells.from_exact, machine.loss, cells.loss
+            );
+            assert!(
+                machine.from_exact > times * cells.from_exact,
+                "{} {}",
+                machine.from_exact,
+                cells.from_exact
+            );
+            assert!(cells.loss < machine.loss);
+            let [logistic, cells] = late.map(|text| judged(text, epsilon, log));
+            println!(
+                "late, epsilon {epsilon}: noise {:.4} and {:.4}, next window {:.4} and {:.4}",
+                logistic.from_exact, cells.from_exact, logistic.loss, cells.loss
+            );
+            assert!(
+                logistic.from_exact > times * cells.from_exact,
+                "{} {}",
+                logistic.from_exact,
+                cells.from_exact
+            );
+            assert!(cells.loss < logistic.loss);
+        }
+    }
 }

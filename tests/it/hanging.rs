@@ -75,45 +75,49 @@ fn a_reader_that_hangs_is_told_by_the_liveness_probe_after_three_minutes() {
     wait_alive(200);
 }
 
-#[test]
-fn a_client_that_never_answers_is_told_and_the_input_is_opened_again_with_another() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let setup = Setup::ticking(&servers);
-    let folder = setup.folder.path();
-    let (Some(clock), Some(hang)) = (Clock::new(folder), Hang::new(folder)) else {
-        return;
-    };
-    let worker = Running::start_by(&setup, |setup| start(&clock, &hang, setup));
-    worker.wait_ready(&setup, true);
-    let begun = Instant::now();
-    hang.begin(ASKS);
-    let wait_unready = || {
-        worker
-            .get("/readyz")
-            .1
-            .contains("reading the input")
-            .then_some(())
-    };
-    setup.wait_for("the input", wait_unready);
-    setup.wait_for("the end of patience", || {
-        assert_eq!(
-            worker.get("/healthz").0,
-            200,
-            "the worker mends it by itself"
-        );
-        setup
-            .read_log()
-            .contains("for minutes it has told neither an answer nor an error")
-            .then_some(())
-    });
-    let patience = begun.elapsed().as_secs();
-    assert!((175..240).contains(&patience), "{patience} s");
-    hang.end();
-    worker.wait_ready(&setup, true);
-    let published = worker
-        .metric("synopses_published_total")
-        .expect("it is counted");
-    worker.wait_metric(&setup, "synopses_published_total", published + 1.0);
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_client_that_never_answers_is_told_and_the_input_is_opened_again_with_another() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let setup = Setup::ticking(&servers);
+        let folder = setup.folder.path();
+        let (Some(clock), Some(hang)) = (Clock::new(folder), Hang::new(folder)) else {
+            return;
+        };
+        let worker = Running::start_by(&setup, |setup| start(&clock, &hang, setup));
+        worker.wait_ready(&setup, true);
+        let begun = Instant::now();
+        hang.begin(ASKS);
+        let wait_unready = || {
+            worker
+                .get("/readyz")
+                .1
+                .contains("reading the input")
+                .then_some(())
+        };
+        setup.wait_for("the input", wait_unready);
+        setup.wait_for("the end of patience", || {
+            assert_eq!(
+                worker.get("/healthz").0,
+                200,
+                "the worker mends it by itself"
+            );
+            setup
+                .read_log()
+                .contains("for minutes it has told neither an answer nor an error")
+                .then_some(())
+        });
+        let patience = begun.elapsed().as_secs();
+        assert!((175..240).contains(&patience), "{patience} s");
+        hang.end();
+        worker.wait_ready(&setup, true);
+        let published = worker
+            .metric("synopses_published_total")
+            .expect("it is counted");
+        worker.wait_metric(&setup, "synopses_published_total", published + 1.0);
+    }
 }

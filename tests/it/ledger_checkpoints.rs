@@ -316,7 +316,7 @@ impl Pipeline {
         let accepted = self.witness.borrow().accepted().expect("a claim").head;
         let now = self.ledger.next_window();
         let mut told = Told::default();
-        let built = MemoryLog::open(&self.log).restore_telling(
+        let built = MemoryLog::open(&self.log).restore_with_progress(
             &params(disk),
             &accepted,
             now,
@@ -326,7 +326,8 @@ impl Pipeline {
         told.is_done();
         // As a whole, and as a worker opens it.
         let mut told = Told::default();
-        let whole = Ledger::inspect_telling(&params(disk), &mut |done, all| told.take(done, all))?;
+        let whole =
+            Ledger::inspect_with_progress(&params(disk), &mut |done, all| told.take(done, all))?;
         assert_eq!(
             (whole.row_count(), told.all),
             (whole.rows().unwrap().len() as u64, whole.row_count())
@@ -1073,7 +1074,7 @@ fn a_log_that_was_made_anew_gets_a_checkpoint_instead_of_the_rows_before_it() {
     pipeline.log.lock().unwrap().remake();
     let mut log = MemoryLog::open(&pipeline.log);
     let accepted = *pipeline.ledger.head();
-    pipeline.ledger.hand_over(&mut log, &accepted).unwrap();
+    pipeline.ledger.fill_other_log(&mut log, &accepted).unwrap();
     pipeline.lose_disk();
 }
 

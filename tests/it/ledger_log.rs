@@ -263,48 +263,6 @@ fn an_old_copy_of_a_disk_takes_what_it_lacks_from_the_log() {
 }
 
 #[test]
-fn an_old_disk_gives_the_log_the_rows_that_it_has_lost_before_it_is_replaced() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    for is_by_command in [false, true] {
-        let setup = begun(&servers, 3);
-        let old = setup.folder.path().join("old");
-        let lost = log_end(&setup);
-        assert!(lost > 0, "its first row is there");
-        copy_disk(&setup.ledger(), &old);
-        finish(&setup);
-        let rows = grown(&setup, &[]);
-        copy_disk(&old, &setup.ledger());
-        // What both disks had is not in the log any more.
-        cut_log(&setup, lost);
-        if is_by_command {
-            let dry = setup.ledger_command(&["restore", "--dry-run"]);
-            assert!(
-                String::from_utf8_lossy(&dry.stderr).contains("is not whole in the ledger log")
-            );
-            let restored = setup.ledger_command(&["restore"]);
-            assert!(
-                restored.status.success(),
-                "{}",
-                String::from_utf8_lossy(&restored.stderr)
-            );
-        } else {
-            let mut worker = Killed(setup.start());
-            setup.wait_log("took the rows up to");
-            worker.ends(&setup);
-        }
-        assert_eq!(grown(&setup, &[]), rows);
-        let told = verified(&setup).expect("sound");
-        assert!(
-            told.contains("the ledger log has every row that was accepted"),
-            "{told}"
-        );
-        setup.assert_whole();
-    }
-}
-
-#[test]
 fn check_looks_at_the_log_and_at_its_key() {
     let Some(servers) = kafka::broker() else {
         return;
@@ -423,62 +381,6 @@ fn what_is_not_in_the_log_is_waited_for() {
 }
 
 #[test]
-fn another_key_opens_nothing_and_a_worker_with_its_disk_may_change_it() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let setup = begun(&servers, 3);
-    assert!(dies_at(&setup, "claimed", 1));
-    let kept = setup.folder.path().join("kept");
-    copy_disk(&setup.ledger(), &kept);
-    lose_disk(&setup);
-    set_key(&setup, 2);
-    let mut refused = Killed(setup.start());
-    assert_eq!(
-        refused.0.wait().expect("it ends").code(),
-        Some(74),
-        "{}",
-        setup.read_log()
-    );
-    assert!(
-        setup
-            .read_log()
-            .contains("but this key (ledger.key_file) does not open it"),
-        "{}",
-        setup.read_log()
-    );
-    // With the disk, everything is appended again.
-    copy_disk(&kept, &setup.ledger());
-    assert!(dies_at(&setup, "publish", 1));
-    lose_disk(&setup);
-    finish(&setup);
-    setup.assert_whole();
-    fs::write(setup.folder.path().join("key"), "too short").expect("it is written");
-    let refused = setup.ledger_command(&["restore"]);
-    assert_eq!(refused.status.code(), Some(78));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("needs exactly 32"));
-}
-
-#[test]
-fn a_log_that_was_made_anew_is_filled_by_the_worker_that_has_its_ledger() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let setup = begun(&servers, 3);
-    assert!(dies_at(&setup, "publish", 1));
-    empty_log(&setup);
-    let told = verified(&setup).expect_err("it lacks rows");
-    assert!(
-        told.contains("the ledger log lacks rows that the witness has accepted (0, 1"),
-        "{told}"
-    );
-    assert!(dies_at(&setup, "publish", 1));
-    lose_disk(&setup);
-    finish(&setup);
-    setup.assert_whole();
-}
-
-#[test]
 fn a_pipeline_gets_a_log_and_loses_it_by_its_configuration() {
     let Some(servers) = kafka::broker() else {
         return;
@@ -510,33 +412,6 @@ fn a_pipeline_gets_a_log_and_loses_it_by_its_configuration() {
     setup.assert_whole();
 }
 
-#[test]
-fn a_worker_killed_while_it_builds_its_ledger_builds_it_again() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let setup = begun(&servers, 5);
-    assert!(dies_at(&setup, "published", 1));
-    let mut random = ChaCha20Rng::seed_from_u64(4);
-    let mut rows = claimed(&setup, &[]);
-    for round in 0..12 {
-        if round % 2 == 0 {
-            lose_disk(&setup);
-        }
-        let mut worker = Killed(setup.start());
-        thread::sleep(Duration::from_millis(random.random_range(20..600)));
-        worker.0.kill().expect("it is killed");
-        worker.0.wait().expect("it ended");
-        if setup.ledger().join("ledger.sqlite").exists() {
-            rows = claimed(&setup, &rows);
-        }
-        fs::create_dir_all(setup.ledger()).expect("a disk");
-    }
-    finish(&setup);
-    claimed(&setup, &rows);
-    setup.assert_whole();
-}
-
 /// What the log has of its records: the offset of the first, and of the next.
 fn log_extent(setup: &Setup) -> (i64, i64) {
     let client: BaseConsumer = kafka::at(&setup.servers)
@@ -549,86 +424,219 @@ fn log_extent(setup: &Setup) -> (i64, i64) {
         .expect("an answer")
 }
 
-#[test]
-fn a_worker_deletes_old_rows_from_the_log_and_what_is_left_is_enough_for_the_next_disk() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let origin = Timestamp::parse("2025-01-01T00:00:00Z").expect("a time");
-    let setup = Setup::quick(&servers, origin, 900);
-    setup.send(&setup.rows(3_000, 1));
-    add_log(&setup, 1);
-    setup.begin(Duration::from_millis(500));
-    let mut worker = Killed(setup.start());
-    setup.wait_for("records that were deleted", || {
-        (log_extent(&setup).0 > 0).then_some(())
-    });
-    worker.0.kill().expect("it is killed");
-    worker.0.wait().expect("it ended");
-    let spent = |setup: &Setup| {
-        let shown = setup.ledger_command(&["show", "--json"]);
-        let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
-        (
-            shown["head"].clone(),
-            shown["next_window"].clone(),
-            shown["blocks"][0].clone(),
-            shown["missing"].clone(),
-        )
-    };
-    // What was accepted: the rest is drawn again.
-    claimed(&setup, &[]);
-    let before = spent(&setup);
-    assert!(before.3.is_null());
-    lose_disk(&setup);
-    let dry = setup.ledger_command(&["restore", "--dry-run"]);
-    let told = String::from_utf8_lossy(&dry.stdout).into_owned();
-    assert!(
-        told.contains("would build the ledger from its log from the checkpoint of row "),
-        "{told}"
-    );
-    finish(&setup);
-    let after = spent(&setup);
-    assert_eq!(after.3["first"], 1);
-    setup.assert_whole();
-    let told = verified(&setup).expect("sound");
-    assert!(
-        told.contains("not in it: it was built from a checkpoint of its log"),
-        "{told}"
-    );
-    assert!(
-        told.contains(" of rows that are not in the ledger, which it cannot verify"),
-        "{told}"
-    );
-    assert!(
-        told.contains("the ledger log has every row that was accepted after that of a checkpoint"),
-        "{told}"
-    );
-    let export = setup.ledger_command(&["export"]);
-    let lines = String::from_utf8_lossy(&export.stdout).into_owned();
-    assert!(
-        lines
-            .lines()
-            .nth(1)
-            .is_some_and(|line| line.starts_with(r#"{"gap":{"first":1,"last":"#)),
-        "{lines}"
-    );
-    assert!(String::from_utf8_lossy(&export.stderr).contains("nobody can check with this export"));
-    let (first, next) = log_extent(&setup);
-    assert!(first > 0 && next - first < 3_000, "{first} to {next}");
-}
+mod long {
+    use super::*;
 
-#[test]
-fn a_log_that_loses_its_records_under_a_worker_with_nothing_to_claim_gets_them_again() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let today = Timestamp::now();
-    let setup = Setup::live(&servers, today, 3);
-    setup.send(&setup.rows(3_000, 1));
-    add_log(&setup, 1);
-    setup.begin(Duration::from_millis(500));
-    let _worker = Killed(setup.start());
-    setup.wait_published();
-    empty_log(&setup);
-    setup.wait_for("the rows again", || (log_end(&setup) >= 4).then_some(()));
+    #[test]
+    fn a_worker_deletes_old_rows_from_the_log_and_what_is_left_is_enough_for_the_next_disk() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let origin = Timestamp::parse("2025-01-01T00:00:00Z").expect("a time");
+        let setup = Setup::quick(&servers, origin, 900);
+        setup.send(&setup.rows(3_000, 1));
+        add_log(&setup, 1);
+        setup.begin(Duration::from_millis(500));
+        let mut worker = Killed(setup.start());
+        setup.wait_for("records that were deleted", || {
+            (log_extent(&setup).0 > 0).then_some(())
+        });
+        worker.0.kill().expect("it is killed");
+        worker.0.wait().expect("it ended");
+        let spent = |setup: &Setup| {
+            let shown = setup.ledger_command(&["show", "--json"]);
+            let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+            (
+                shown["head"].clone(),
+                shown["next_window"].clone(),
+                shown["blocks"][0].clone(),
+                shown["missing"].clone(),
+            )
+        };
+        // What was accepted: the rest is drawn again.
+        claimed(&setup, &[]);
+        let before = spent(&setup);
+        assert!(before.3.is_null());
+        lose_disk(&setup);
+        let dry = setup.ledger_command(&["restore", "--dry-run"]);
+        let told = String::from_utf8_lossy(&dry.stdout).into_owned();
+        assert!(
+            told.contains("would build the ledger from its log from the checkpoint of row "),
+            "{told}"
+        );
+        finish(&setup);
+        let after = spent(&setup);
+        assert_eq!(after.3["first"], 1);
+        setup.assert_whole();
+        let told = verified(&setup).expect("sound");
+        assert!(
+            told.contains("not in it: it was built from a checkpoint of its log"),
+            "{told}"
+        );
+        assert!(
+            told.contains(" of rows that are not in the ledger, which it cannot verify"),
+            "{told}"
+        );
+        assert!(
+            told.contains(
+                "the ledger log has every row that was accepted after that of a checkpoint"
+            ),
+            "{told}"
+        );
+        let export = setup.ledger_command(&["export"]);
+        let lines = String::from_utf8_lossy(&export.stdout).into_owned();
+        assert!(
+            lines
+                .lines()
+                .nth(1)
+                .is_some_and(|line| line.starts_with(r#"{"gap":{"first":1,"last":"#)),
+            "{lines}"
+        );
+        assert!(
+            String::from_utf8_lossy(&export.stderr).contains("nobody can check with this export")
+        );
+        let (first, next) = log_extent(&setup);
+        assert!(first > 0 && next - first < 3_000, "{first} to {next}");
+    }
+
+    #[test]
+    fn a_log_that_was_made_anew_is_filled_by_the_worker_that_has_its_ledger() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let setup = begun(&servers, 3);
+        assert!(dies_at(&setup, "publish", 1));
+        empty_log(&setup);
+        let told = verified(&setup).expect_err("it lacks rows");
+        assert!(
+            told.contains("the ledger log lacks rows that the witness has accepted (0, 1"),
+            "{told}"
+        );
+        assert!(dies_at(&setup, "publish", 1));
+        lose_disk(&setup);
+        finish(&setup);
+        setup.assert_whole();
+    }
+
+    #[test]
+    fn a_worker_killed_while_it_builds_its_ledger_builds_it_again() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let setup = begun(&servers, 5);
+        assert!(dies_at(&setup, "published", 1));
+        let mut random = ChaCha20Rng::seed_from_u64(4);
+        let mut rows = claimed(&setup, &[]);
+        for round in 0..12 {
+            if round % 2 == 0 {
+                lose_disk(&setup);
+            }
+            let mut worker = Killed(setup.start());
+            thread::sleep(Duration::from_millis(random.random_range(20..600)));
+            worker.0.kill().expect("it is killed");
+            worker.0.wait().expect("it ended");
+            if setup.ledger().join("ledger.sqlite").exists() {
+                rows = claimed(&setup, &rows);
+            }
+            fs::create_dir_all(setup.ledger()).expect("a disk");
+        }
+        finish(&setup);
+        claimed(&setup, &rows);
+        setup.assert_whole();
+    }
+
+    #[test]
+    fn an_old_disk_gives_the_log_the_rows_that_it_has_lost_before_it_is_replaced() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        for is_by_command in [false, true] {
+            let setup = begun(&servers, 3);
+            let old = setup.folder.path().join("old");
+            let lost = log_end(&setup);
+            assert!(lost > 0, "its first row is there");
+            copy_disk(&setup.ledger(), &old);
+            finish(&setup);
+            let rows = grown(&setup, &[]);
+            copy_disk(&old, &setup.ledger());
+            // What both disks had is not in the log any more.
+            cut_log(&setup, lost);
+            if is_by_command {
+                let dry = setup.ledger_command(&["restore", "--dry-run"]);
+                assert!(
+                    String::from_utf8_lossy(&dry.stderr).contains("is not whole in the ledger log")
+                );
+                let restored = setup.ledger_command(&["restore"]);
+                assert!(
+                    restored.status.success(),
+                    "{}",
+                    String::from_utf8_lossy(&restored.stderr)
+                );
+            } else {
+                let mut worker = Killed(setup.start());
+                setup.wait_log("took the rows up to");
+                worker.ends(&setup);
+            }
+            assert_eq!(grown(&setup, &[]), rows);
+            let told = verified(&setup).expect("sound");
+            assert!(
+                told.contains("the ledger log has every row that was accepted"),
+                "{told}"
+            );
+            setup.assert_whole();
+        }
+    }
+
+    #[test]
+    fn a_log_that_loses_its_records_under_a_worker_with_nothing_to_claim_gets_them_again() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let today = Timestamp::now();
+        let setup = Setup::live(&servers, today, 3);
+        setup.send(&setup.rows(3_000, 1));
+        add_log(&setup, 1);
+        setup.begin(Duration::from_millis(500));
+        let _worker = Killed(setup.start());
+        setup.wait_published();
+        empty_log(&setup);
+        setup.wait_for("the rows again", || (log_end(&setup) >= 4).then_some(()));
+    }
+
+    #[test]
+    fn another_key_opens_nothing_and_a_worker_with_its_disk_may_change_it() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let setup = begun(&servers, 3);
+        assert!(dies_at(&setup, "claimed", 1));
+        let kept = setup.folder.path().join("kept");
+        copy_disk(&setup.ledger(), &kept);
+        lose_disk(&setup);
+        set_key(&setup, 2);
+        let mut refused = Killed(setup.start());
+        assert_eq!(
+            refused.0.wait().expect("it ends").code(),
+            Some(74),
+            "{}",
+            setup.read_log()
+        );
+        assert!(
+            setup
+                .read_log()
+                .contains("but this key (ledger.key_file) does not open it"),
+            "{}",
+            setup.read_log()
+        );
+        // With the disk, everything is appended again.
+        copy_disk(&kept, &setup.ledger());
+        assert!(dies_at(&setup, "publish", 1));
+        lose_disk(&setup);
+        finish(&setup);
+        setup.assert_whole();
+        fs::write(setup.folder.path().join("key"), "too short").expect("it is written");
+        let refused = setup.ledger_command(&["restore"]);
+        assert_eq!(refused.status.code(), Some(78));
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("needs exactly 32"));
+    }
 }

@@ -629,7 +629,8 @@ fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
     written.is_done();
     removed.is_done();
     let mut told = Told::default();
-    let whole = Ledger::inspect_telling(&params, &mut |done, all| told.take(done, all)).unwrap();
+    let whole =
+        Ledger::inspect_with_progress(&params, &mut |done, all| told.take(done, all)).unwrap();
     assert_eq!((whole.row_count(), told.all), (1501 + paid, 1501 + paid));
     told.is_done();
     assert_eq!(archives(folder.path()).len(), 1);
@@ -808,70 +809,6 @@ fn archiving(folder: &Path, dies_at: u32) -> std::process::Command {
 }
 
 #[test]
-fn a_crash_in_the_middle_of_archiving_loses_nothing() {
-    let whole = folder();
-    drop(grown(whole.path(), 4000, 1));
-    let rows = exported(&Ledger::inspect(&params(whole.path())).unwrap());
-    let mut deaths = 0;
-    let mut steps = Vec::new();
-    // At every step; then at any moment, with a signal.
-    for dies_at in 1..40 {
-        let folder = folder();
-        fs::copy(
-            whole.path().join("ledger.sqlite"),
-            folder.path().join("ledger.sqlite"),
-        )
-        .unwrap();
-        let is_killed = dies_at > 12;
-        let mut child = archiving(folder.path(), if is_killed { 0 } else { dies_at });
-        let mut child = child
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        if is_killed {
-            std::thread::sleep(Duration::from_millis(u64::from(dies_at - 12) * 12));
-            let _ = child.kill();
-        }
-        let ended = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stdout).into_owned();
-        deaths += u32::from(!ended.status.success());
-        steps.extend(
-            said.split_once("dies after ")
-                .map(|(_, step)| step.lines().next().unwrap().to_owned()),
-        );
-        // Whole at once, for whoever looks and whoever works; and done by the next one.
-        assert_eq!(
-            exported(&Ledger::inspect(&params(folder.path())).unwrap()),
-            rows,
-            "step {dies_at}: {said}"
-        );
-        let mut worker = Ledger::open(&params(folder.path())).unwrap();
-        worker.pay_window(closing(&worker, &["k"], 1, 9)).unwrap();
-        let again = archiving(folder.path(), 0).output().unwrap();
-        assert!(
-            again.status.success(),
-            "{}",
-            String::from_utf8_lossy(&again.stdout)
-        );
-        assert_eq!(
-            exported(&Ledger::inspect(&params(folder.path())).unwrap())[..rows.len()],
-            rows,
-            "step {dies_at}"
-        );
-        assert!(rows_in(folder.path()).len() < 1000, "step {dies_at}");
-    }
-    println!("{deaths} deaths, {steps:?}");
-    for step in ["Written", "Durable", "Recorded", "Removed"] {
-        assert!(
-            steps.iter().any(|died| died.starts_with(step)),
-            "{step}: {steps:?}"
-        );
-    }
-    assert!(deaths >= 12, "{deaths}");
-}
-
-#[test]
 fn a_ledger_is_verified_while_another_process_moves_its_rows() {
     let whole = folder();
     drop(grown(whole.path(), 4000, 1));
@@ -900,5 +837,73 @@ fn a_ledger_is_verified_while_another_process_moves_its_rows() {
         };
         assert!(ended.success() && looked > 1, "{ended}, {looked}");
         assert!(rows_in(folder.path()).len() < 1000, "round {round}");
+    }
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_crash_in_the_middle_of_archiving_loses_nothing() {
+        let whole = folder();
+        drop(grown(whole.path(), 4000, 1));
+        let rows = exported(&Ledger::inspect(&params(whole.path())).unwrap());
+        let mut deaths = 0;
+        let mut steps = Vec::new();
+        // At every step; then at any moment, with a signal.
+        for dies_at in 1..40 {
+            let folder = folder();
+            fs::copy(
+                whole.path().join("ledger.sqlite"),
+                folder.path().join("ledger.sqlite"),
+            )
+            .unwrap();
+            let is_killed = dies_at > 12;
+            let mut child = archiving(folder.path(), if is_killed { 0 } else { dies_at });
+            let mut child = child
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            if is_killed {
+                std::thread::sleep(Duration::from_millis(u64::from(dies_at - 12) * 12));
+                let _ = child.kill();
+            }
+            let ended = child.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+            deaths += u32::from(!ended.status.success());
+            steps.extend(
+                said.split_once("dies after ")
+                    .map(|(_, step)| step.lines().next().unwrap().to_owned()),
+            );
+            // Whole at once, for whoever looks and whoever works; and done by the next one.
+            assert_eq!(
+                exported(&Ledger::inspect(&params(folder.path())).unwrap()),
+                rows,
+                "step {dies_at}: {said}"
+            );
+            let mut worker = Ledger::open(&params(folder.path())).unwrap();
+            worker.pay_window(closing(&worker, &["k"], 1, 9)).unwrap();
+            let again = archiving(folder.path(), 0).output().unwrap();
+            assert!(
+                again.status.success(),
+                "{}",
+                String::from_utf8_lossy(&again.stdout)
+            );
+            assert_eq!(
+                exported(&Ledger::inspect(&params(folder.path())).unwrap())[..rows.len()],
+                rows,
+                "step {dies_at}"
+            );
+            assert!(rows_in(folder.path()).len() < 1000, "step {dies_at}");
+        }
+        println!("{deaths} deaths, {steps:?}");
+        for step in ["Written", "Durable", "Recorded", "Removed"] {
+            assert!(
+                steps.iter().any(|died| died.starts_with(step)),
+                "{step}: {steps:?}"
+            );
+        }
+        assert!(deaths >= 12, "{deaths}");
     }
 }

@@ -57,95 +57,6 @@ impl Export {
     }
 }
 
-#[test]
-fn a_ledger_is_verified_beside_its_worker_again_and_again_without_a_false_alarm() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let (setup, worker) = at_work(&servers, 3);
-    for round in 0..12 {
-        let verified = setup.ledger_command(&["verify"]);
-        assert!(
-            verified.status.success(),
-            "round {round}: {}",
-            text(&verified)
-        );
-    }
-    drop(worker);
-    // What is not in the ledger is still an incident, whatever else is: another payload, and another header.
-    let first = setup.published().remove(0);
-    let producer = setup.producer(&[]);
-    let payload = [first.payload.as_slice(), b" "].concat();
-    for payload in [&payload, &first.payload] {
-        let record = BaseRecord::to(&setup.output)
-            .key(&first.key)
-            .payload(payload);
-        producer
-            .send(record)
-            .map_err(|(error, _)| error)
-            .expect("it is queued");
-        producer.flush(PATIENCE).expect("the broker takes it");
-        let verified = setup.ledger_command(&["verify"]);
-        assert_eq!(verified.status.code(), Some(74), "{}", text(&verified));
-        assert!(
-            text(&verified).contains("never paid for: 0:"),
-            "{}",
-            text(&verified)
-        );
-    }
-}
-
-#[test]
-fn an_export_that_nobody_reads_delays_no_window_and_keeps_no_worker_from_starting() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    // More rows than a pipe takes.
-    let (setup, worker) = at_work(&servers, 400);
-    let mut export = Export::start(&setup);
-    thread::sleep(Duration::from_secs(1));
-    let published = published_in(&setup, 6);
-    // More than one a second is a worker that catches up after its 400 windows.
-    assert!(published >= 5, "{published} windows in 6 s");
-    assert!(
-        export.0.try_wait().expect("it can be asked").is_none(),
-        "it waits for its reader"
-    );
-    drop(worker);
-    let again = Running::start(&setup);
-    again.wait_ready(&setup, true);
-    let published = published_in(&setup, 3);
-    assert!(published >= 2, "{published} windows in 3 s");
-    let mut exported = String::new();
-    export
-        .0
-        .stdout
-        .as_mut()
-        .expect("a pipe")
-        .read_to_string(&mut exported)
-        .expect("it is text");
-    assert!(export.0.wait().expect("it ends").success());
-    assert!(
-        exported.lines().count() > 400,
-        "{} rows",
-        exported.lines().count()
-    );
-
-    // The other commands, one after the other, as often as they can.
-    let begun = Instant::now();
-    let before = setup.published().len();
-    for action in ["show", "verify", "export"].iter().cycle().take(9) {
-        let looked = setup.ledger_command(&[action]);
-        assert!(looked.status.success(), "{action}: {}", text(&looked));
-    }
-    let took = begun.elapsed().as_secs();
-    let published = (setup.published().len() - before) / 2;
-    assert!(
-        published as u64 + 1 >= took,
-        "{published} windows in {took} s"
-    );
-}
-
 /// A program that is none of bernstream's, and reads in a transaction that does not end.
 fn foreign_reader(setup: &Setup) -> rusqlite::Connection {
     let reader =
@@ -303,4 +214,97 @@ fn of_a_copy_and_its_original_that_both_run_the_original_wins() {
         "{}",
         self::text(&of_the_copy)
     );
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn an_export_that_nobody_reads_delays_no_window_and_keeps_no_worker_from_starting() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        // More rows than a pipe takes.
+        let (setup, worker) = at_work(&servers, 400);
+        let mut export = Export::start(&setup);
+        thread::sleep(Duration::from_secs(1));
+        let published = published_in(&setup, 6);
+        // More than one a second is a worker that catches up after its 400 windows.
+        assert!(published >= 5, "{published} windows in 6 s");
+        assert!(
+            export.0.try_wait().expect("it can be asked").is_none(),
+            "it waits for its reader"
+        );
+        drop(worker);
+        let again = Running::start(&setup);
+        again.wait_ready(&setup, true);
+        let published = published_in(&setup, 3);
+        assert!(published >= 2, "{published} windows in 3 s");
+        let mut exported = String::new();
+        export
+            .0
+            .stdout
+            .as_mut()
+            .expect("a pipe")
+            .read_to_string(&mut exported)
+            .expect("it is text");
+        assert!(export.0.wait().expect("it ends").success());
+        assert!(
+            exported.lines().count() > 400,
+            "{} rows",
+            exported.lines().count()
+        );
+
+        // The other commands, one after the other, as often as they can.
+        let begun = Instant::now();
+        let before = setup.published().len();
+        for action in ["show", "verify", "export"].iter().cycle().take(9) {
+            let looked = setup.ledger_command(&[action]);
+            assert!(looked.status.success(), "{action}: {}", text(&looked));
+        }
+        let took = begun.elapsed().as_secs();
+        let published = (setup.published().len() - before) / 2;
+        assert!(
+            published as u64 + 1 >= took,
+            "{published} windows in {took} s"
+        );
+    }
+
+    #[test]
+    fn a_ledger_is_verified_beside_its_worker_again_and_again_without_a_false_alarm() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let (setup, worker) = at_work(&servers, 3);
+        for round in 0..12 {
+            let verified = setup.ledger_command(&["verify"]);
+            assert!(
+                verified.status.success(),
+                "round {round}: {}",
+                text(&verified)
+            );
+        }
+        drop(worker);
+        // What is not in the ledger is still an incident, whatever else is: another payload, and another header.
+        let first = setup.published().remove(0);
+        let producer = setup.producer(&[]);
+        let payload = [first.payload.as_slice(), b" "].concat();
+        for payload in [&payload, &first.payload] {
+            let record = BaseRecord::to(&setup.output)
+                .key(&first.key)
+                .payload(payload);
+            producer
+                .send(record)
+                .map_err(|(error, _)| error)
+                .expect("it is queued");
+            producer.flush(PATIENCE).expect("the broker takes it");
+            let verified = setup.ledger_command(&["verify"]);
+            assert_eq!(verified.status.code(), Some(74), "{}", text(&verified));
+            assert!(
+                text(&verified).contains("never paid for: 0:"),
+                "{}",
+                text(&verified)
+            );
+        }
+    }
 }

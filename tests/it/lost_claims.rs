@@ -233,115 +233,6 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_worker_without_a_disk_claims_again_what_the_log_has() {
-    let Some(_) = kafka::broker() else { return };
-    let own = kafka::Own::start();
-    let setup = ticking(&own.servers, true);
-    let mut cut = Cut::begun(&own, &setup);
-    cut.worker.kill();
-    cut.loses_power(&[(&setup.witness, &all_but_two)]);
-    cut.lose_disk();
-    cut.worker.start();
-    cut.goes_on();
-    cut.tells();
-}
-
-#[test]
-fn a_worker_without_a_disk_stops_where_the_log_has_lost_the_rows_too() {
-    let Some(_) = kafka::broker() else { return };
-    let own = kafka::Own::start();
-    let setup = ticking(&own.servers, true);
-    let mut cut = Cut::begun(&own, &setup);
-    cut.worker.kill();
-    cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half)]);
-    cut.lose_disk();
-    cut.worker.start();
-    cut.stops("the witness has lost claims, and nobody here has their rows");
-}
-
-#[test]
-fn a_worker_that_lacks_the_rows_waits_for_the_one_that_has_them() {
-    let Some(_) = kafka::broker() else { return };
-    let own = kafka::Own::start();
-    let setup = ticking(&own.servers, true);
-    let mut cut = Cut::begun(&own, &setup);
-    cut.worker.kill();
-    cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half)]);
-    let mut second = Peer::new(&setup, "second", None);
-    second.start();
-    let waits = || {
-        second
-            .log()
-            .contains("waiting for such a worker for a minute")
-            .then_some(())
-    };
-    wait_for("the words", || second.log(), waits);
-    assert_eq!(
-        (
-            second.metric("witness_lost_claims"),
-            second.get("/readyz").0
-        ),
-        (Some(1.0), 503)
-    );
-    assert_eq!(one_version(&setup), cut.seen, "nothing is drawn");
-    cut.worker.start();
-    cut.goes_on();
-    second.wait_acts(false);
-    second.verify();
-}
-
-#[test]
-fn a_disk_that_survives_claims_again_what_it_has() {
-    let Some(_) = kafka::broker() else { return };
-    for has_log in [true, false] {
-        let own = kafka::Own::start();
-        let setup = ticking(&own.servers, has_log);
-        let mut cut = Cut::begun(&own, &setup);
-        cut.worker.kill();
-        cut.loses_power(&[(&setup.witness, &all_but_two)]);
-        cut.worker.start();
-        cut.goes_on();
-        cut.tells();
-    }
-}
-
-#[test]
-fn an_older_copy_of_a_disk_stops_where_the_output_is_ahead_of_the_witness() {
-    let Some(_) = kafka::broker() else { return };
-    let own = kafka::Own::start();
-    let setup = ticking(&own.servers, false);
-    let mut cut = Cut::begun(&own, &setup);
-    cut.worker.kill();
-    let old = setup.folder.path().join("old");
-    copy(&cut.worker.disk(), &old);
-    let claims = cut.claims();
-    cut.worker.start();
-    cut.wait_more(WINDOWS);
-    cut.worker.kill();
-    cut.loses_power(&[(&setup.witness, &|_| claims - 1)]);
-    cut.lose_disk();
-    fs::rename(&old, cut.worker.disk()).expect("the old copy");
-    cut.worker.start();
-    cut.stops("the witness has lost claims, and nobody here has their rows");
-}
-
-#[test]
-fn of_two_workers_that_start_at_once_the_one_with_a_disk_is_not_overruled_by_the_one_without() {
-    let Some(_) = kafka::broker() else { return };
-    let own = kafka::Own::start();
-    let setup = ticking(&own.servers, true);
-    let mut cut = Cut::begun(&own, &setup);
-    let mut second = Peer::new(&setup, "second", None);
-    cut.worker.kill();
-    cut.loses_power(&[(&setup.witness, &all_but_two)]);
-    second.start();
-    cut.worker.start();
-    cut.goes_on();
-    second.verify();
-    assert!((cut.worker.log() + &second.log()).contains(TOLD));
-}
-
-#[test]
 fn a_worker_that_runs_on_claims_again_what_it_has_published() {
     let Some(_) = kafka::broker() else { return };
     let own = kafka::Own::start();
@@ -350,32 +241,6 @@ fn a_worker_that_runs_on_claims_again_what_it_has_published() {
     cut.loses_power(&[(&setup.witness, &all_but_two)]);
     cut.goes_on();
     cut.tells();
-}
-
-#[test]
-fn a_disk_whose_published_rows_were_overruled_is_left_as_it_is() {
-    let Some(_) = kafka::broker() else { return };
-    let own = kafka::Own::start();
-    let setup = ticking(&own.servers, true);
-    let mut cut = Cut::begun(&own, &setup);
-    cut.worker.kill();
-    // Nothing that is left shows these rows to a worker without that disk.
-    cut.loses_power(&[
-        (&setup.witness, &two),
-        (&log_topic(&setup), &half),
-        (&setup.output, &first),
-    ]);
-    let before = newest_published(&cut.worker).expect("its rows");
-    let mut second = Peer::new(&setup, "second", None).started();
-    let is_further = || newest_published(&second).filter(|newest| newest.0 > before.0);
-    wait_for("other rows", || second.all_log(), is_further);
-    second.kill();
-    cut.worker.start();
-    let log = || cut.worker.log();
-    let words =
-        "is not a row of the ledger that the witness follows now: the witness has lost claims";
-    wait_for("the end", log, || log().contains(words).then_some(()));
-    assert_eq!(newest_published(&cut.worker), Some(before));
 }
 
 /// The newest row that the disk of a worker knows to be published, and its digest.
@@ -486,82 +351,6 @@ fn run_inside(
     };
     worker.run_alone().expect("it is told to end");
     metrics
-}
-
-#[test]
-fn what_the_output_has_lost_at_its_end_is_sent_again_or_named() {
-    let Some(_) = kafka::broker() else { return };
-    for is_kept in [true, false] {
-        let own = kafka::Own::start();
-        let setup = ticking(&own.servers, false);
-        if !is_kept {
-            setup.edit("keep_published = \"1h\"", "keep_published = \"1s\"");
-        }
-        let mut cut = Cut::begun(&own, &setup);
-        if is_kept {
-            cut.wait_more(WINDOWS);
-        } else {
-            // The first row has no messages, and the first window stays.
-            let is_dropped = || (cut.dropped() >= 3).then_some(());
-            wait_for("rows without bytes", || cut.worker.all_log(), is_dropped);
-        }
-        cut.worker.kill();
-        let keeps: &dyn Fn(usize) -> usize = if is_kept { &half } else { &first };
-        cut.loses_power(&[(&setup.output, keeps)]);
-        assert!(
-            one_version(&setup).len() < cut.seen.len(),
-            "something is gone"
-        );
-        let has_verdict =
-            || Some(cut.worker.said_by_verify()).filter(|said| said.contains("verified: "));
-        let verified = wait_for("a verdict", || cut.worker.said_by_verify(), has_verdict);
-        cut.worker.start();
-        if is_kept {
-            assert!(
-                verified.contains("are missing at the end of the output, which has lost them"),
-                "{verified}"
-            );
-            wait_for(
-                "what was lost",
-                || cut.worker.all_log(),
-                || (one_version(&setup).len() > cut.seen.len()).then_some(()),
-            );
-            cut.assert_seen();
-            assert!(
-                !cut.worker.log().contains("not kept any more"),
-                "{}",
-                cut.worker.log()
-            );
-        } else {
-            assert!(
-                verified.contains("missing at the end of the output, and lost"),
-                "{verified}"
-            );
-            let is_named = || {
-                cut.worker
-                    .metric("output_synopses_lost")
-                    .filter(|lost| *lost > 0.0)
-            };
-            wait_for("the metric", || cut.worker.all_log(), is_named);
-            assert!(
-                cut.worker
-                    .log()
-                    .contains("their bytes are not kept any more"),
-                "{}",
-                cut.worker.log()
-            );
-            // It compares again, and newer messages are there.
-            cut.wait_more(1);
-            own.ask("crash");
-            own.ask("restart");
-            cut.wait_more(WINDOWS);
-            let lost = cut.worker.metric("output_synopses_lost");
-            assert!(
-                lost.is_some_and(|lost| lost > 0.0),
-                "what is gone stays gone: {lost:?}"
-            );
-        }
-    }
 }
 
 /// A sink whose topic was emptied, and that then fails until it has been asked a few times.
@@ -750,41 +539,256 @@ fn nothing_that_an_output_has_lost_counts_as_removed_however_much_it_is() {
     assert_eq!((none.kept.len(), none.gone, none.unknown), (0, 0, 0));
 }
 
-#[test]
-fn an_error_about_a_row_that_somebody_else_may_have_written_names_its_partition() {
-    let Some(_) = kafka::broker() else { return };
-    let own = kafka::Own::start();
-    let setup = ticking(&own.servers, false);
-    let mut cut = Cut::begun(&own, &setup);
-    cut.worker.kill();
-    let newest = setup.published().pop().expect("a message");
-    let synopsis = Synopsis::decode_message(&newest.payload).expect("a synopsis");
-    let row = PaymentRow {
-        sequence: 1_000_000,
-        ..synopsis.description().ledger.clone()
-    };
-    // Of this pipeline: that of another one is refused before.
-    let pipeline = "setup".to_owned();
-    let key = Some("stray".to_owned());
-    let stray = ledger::described(1, |about| Description {
-        pipeline,
-        ledger: row,
-        key,
-        ..about
-    });
-    let record = BaseRecord::to(&setup.output)
-        .key("stray")
-        .payload(&stray.encoded().bytes);
-    let producer = setup.producer(&[]);
-    producer
-        .send(record)
-        .map_err(|(error, _)| error)
-        .expect("it is queued");
-    producer.flush(PATIENCE).expect("the broker takes it");
-    cut.seen = one_version(&setup);
-    cut.worker.start();
-    cut.stops(&format!(
-        "row 1000000 of this ledger was published (a message in partition 0 of topic '{}' says so)",
-        setup.output
-    ));
+mod long {
+    use super::*;
+
+    #[test]
+    fn what_the_output_has_lost_at_its_end_is_sent_again_or_named() {
+        let Some(_) = kafka::broker() else { return };
+        for is_kept in [true, false] {
+            let own = kafka::Own::start();
+            let setup = ticking(&own.servers, false);
+            if !is_kept {
+                setup.edit("keep_published = \"1h\"", "keep_published = \"1s\"");
+            }
+            let mut cut = Cut::begun(&own, &setup);
+            if is_kept {
+                cut.wait_more(WINDOWS);
+            } else {
+                // The first row has no messages, and the first window stays.
+                let is_dropped = || (cut.dropped() >= 3).then_some(());
+                wait_for("rows without bytes", || cut.worker.all_log(), is_dropped);
+            }
+            cut.worker.kill();
+            let keeps: &dyn Fn(usize) -> usize = if is_kept { &half } else { &first };
+            cut.loses_power(&[(&setup.output, keeps)]);
+            assert!(
+                one_version(&setup).len() < cut.seen.len(),
+                "something is gone"
+            );
+            let has_verdict =
+                || Some(cut.worker.said_by_verify()).filter(|said| said.contains("verified: "));
+            let verified = wait_for("a verdict", || cut.worker.said_by_verify(), has_verdict);
+            cut.worker.start();
+            if is_kept {
+                assert!(
+                    verified.contains("are missing at the end of the output, which has lost them"),
+                    "{verified}"
+                );
+                wait_for(
+                    "what was lost",
+                    || cut.worker.all_log(),
+                    || (one_version(&setup).len() > cut.seen.len()).then_some(()),
+                );
+                cut.assert_seen();
+                assert!(
+                    !cut.worker.log().contains("not kept any more"),
+                    "{}",
+                    cut.worker.log()
+                );
+            } else {
+                assert!(
+                    verified.contains("missing at the end of the output, and lost"),
+                    "{verified}"
+                );
+                let is_named = || {
+                    cut.worker
+                        .metric("output_synopses_lost")
+                        .filter(|lost| *lost > 0.0)
+                };
+                wait_for("the metric", || cut.worker.all_log(), is_named);
+                assert!(
+                    cut.worker
+                        .log()
+                        .contains("their bytes are not kept any more"),
+                    "{}",
+                    cut.worker.log()
+                );
+                // It compares again, and newer messages are there.
+                cut.wait_more(1);
+                own.ask("crash");
+                own.ask("restart");
+                cut.wait_more(WINDOWS);
+                let lost = cut.worker.metric("output_synopses_lost");
+                assert!(
+                    lost.is_some_and(|lost| lost > 0.0),
+                    "what is gone stays gone: {lost:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_worker_without_a_disk_stops_where_the_log_has_lost_the_rows_too() {
+        let Some(_) = kafka::broker() else { return };
+        let own = kafka::Own::start();
+        let setup = ticking(&own.servers, true);
+        let mut cut = Cut::begun(&own, &setup);
+        cut.worker.kill();
+        cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half)]);
+        cut.lose_disk();
+        cut.worker.start();
+        cut.stops("the witness has lost claims, and nobody here has their rows");
+    }
+
+    #[test]
+    fn a_disk_that_survives_claims_again_what_it_has() {
+        let Some(_) = kafka::broker() else { return };
+        for has_log in [true, false] {
+            let own = kafka::Own::start();
+            let setup = ticking(&own.servers, has_log);
+            let mut cut = Cut::begun(&own, &setup);
+            cut.worker.kill();
+            cut.loses_power(&[(&setup.witness, &all_but_two)]);
+            cut.worker.start();
+            cut.goes_on();
+            cut.tells();
+        }
+    }
+
+    #[test]
+    fn a_worker_that_lacks_the_rows_waits_for_the_one_that_has_them() {
+        let Some(_) = kafka::broker() else { return };
+        let own = kafka::Own::start();
+        let setup = ticking(&own.servers, true);
+        let mut cut = Cut::begun(&own, &setup);
+        cut.worker.kill();
+        cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half)]);
+        let mut second = Peer::new(&setup, "second", None);
+        second.start();
+        let waits = || {
+            second
+                .log()
+                .contains("waiting for such a worker for a minute")
+                .then_some(())
+        };
+        wait_for("the words", || second.log(), waits);
+        assert_eq!(
+            (
+                second.metric("witness_lost_claims"),
+                second.get("/readyz").0
+            ),
+            (Some(1.0), 503)
+        );
+        assert_eq!(one_version(&setup), cut.seen, "nothing is drawn");
+        cut.worker.start();
+        cut.goes_on();
+        second.wait_acts(false);
+        second.verify();
+    }
+
+    #[test]
+    fn a_disk_whose_published_rows_were_overruled_is_left_as_it_is() {
+        let Some(_) = kafka::broker() else { return };
+        let own = kafka::Own::start();
+        let setup = ticking(&own.servers, true);
+        let mut cut = Cut::begun(&own, &setup);
+        cut.worker.kill();
+        // Nothing that is left shows these rows to a worker without that disk.
+        cut.loses_power(&[
+            (&setup.witness, &two),
+            (&log_topic(&setup), &half),
+            (&setup.output, &first),
+        ]);
+        let before = newest_published(&cut.worker).expect("its rows");
+        let mut second = Peer::new(&setup, "second", None).started();
+        let is_further = || newest_published(&second).filter(|newest| newest.0 > before.0);
+        wait_for("other rows", || second.all_log(), is_further);
+        second.kill();
+        cut.worker.start();
+        let log = || cut.worker.log();
+        let words =
+            "is not a row of the ledger that the witness follows now: the witness has lost claims";
+        wait_for("the end", log, || log().contains(words).then_some(()));
+        assert_eq!(newest_published(&cut.worker), Some(before));
+    }
+
+    #[test]
+    fn of_two_workers_that_start_at_once_the_one_with_a_disk_is_not_overruled_by_the_one_without() {
+        let Some(_) = kafka::broker() else { return };
+        let own = kafka::Own::start();
+        let setup = ticking(&own.servers, true);
+        let mut cut = Cut::begun(&own, &setup);
+        let mut second = Peer::new(&setup, "second", None);
+        cut.worker.kill();
+        cut.loses_power(&[(&setup.witness, &all_but_two)]);
+        second.start();
+        cut.worker.start();
+        cut.goes_on();
+        second.verify();
+        assert!((cut.worker.log() + &second.log()).contains(TOLD));
+    }
+
+    #[test]
+    fn a_worker_without_a_disk_claims_again_what_the_log_has() {
+        let Some(_) = kafka::broker() else { return };
+        let own = kafka::Own::start();
+        let setup = ticking(&own.servers, true);
+        let mut cut = Cut::begun(&own, &setup);
+        cut.worker.kill();
+        cut.loses_power(&[(&setup.witness, &all_but_two)]);
+        cut.lose_disk();
+        cut.worker.start();
+        cut.goes_on();
+        cut.tells();
+    }
+
+    #[test]
+    fn an_older_copy_of_a_disk_stops_where_the_output_is_ahead_of_the_witness() {
+        let Some(_) = kafka::broker() else { return };
+        let own = kafka::Own::start();
+        let setup = ticking(&own.servers, false);
+        let mut cut = Cut::begun(&own, &setup);
+        cut.worker.kill();
+        let old = setup.folder.path().join("old");
+        copy(&cut.worker.disk(), &old);
+        let claims = cut.claims();
+        cut.worker.start();
+        cut.wait_more(WINDOWS);
+        cut.worker.kill();
+        cut.loses_power(&[(&setup.witness, &|_| claims - 1)]);
+        cut.lose_disk();
+        fs::rename(&old, cut.worker.disk()).expect("the old copy");
+        cut.worker.start();
+        cut.stops("the witness has lost claims, and nobody here has their rows");
+    }
+
+    #[test]
+    fn an_error_about_a_row_that_somebody_else_may_have_written_names_its_partition() {
+        let Some(_) = kafka::broker() else { return };
+        let own = kafka::Own::start();
+        let setup = ticking(&own.servers, false);
+        let mut cut = Cut::begun(&own, &setup);
+        cut.worker.kill();
+        let newest = setup.published().pop().expect("a message");
+        let synopsis = Synopsis::decode_message(&newest.payload).expect("a synopsis");
+        let row = PaymentRow {
+            sequence: 1_000_000,
+            ..synopsis.description().ledger.clone()
+        };
+        // Of this pipeline: that of another one is refused before.
+        let pipeline = "setup".to_owned();
+        let key = Some("stray".to_owned());
+        let stray = ledger::described(1, |about| Description {
+            pipeline,
+            ledger: row,
+            key,
+            ..about
+        });
+        let record = BaseRecord::to(&setup.output)
+            .key("stray")
+            .payload(&stray.encoded().bytes);
+        let producer = setup.producer(&[]);
+        producer
+            .send(record)
+            .map_err(|(error, _)| error)
+            .expect("it is queued");
+        producer.flush(PATIENCE).expect("the broker takes it");
+        cut.seen = one_version(&setup);
+        cut.worker.start();
+        cut.stops(&format!(
+            "row 1000000 of this ledger was published (a message in partition 0 of topic '{}' says so)",
+            setup.output
+        ));
+    }
 }

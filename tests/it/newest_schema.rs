@@ -129,50 +129,6 @@ fn lines<'t>(text: &'t str, words: &str) -> Vec<&'t str> {
 const NEWER: &str = "the newest schema of subject 'rides value', id 8, is not pinned";
 
 #[test]
-fn a_worker_says_that_a_newer_schema_is_not_pinned() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let registry = MockRegistry::start(7);
-    let setup = Setup::of_seconds(&servers, 0);
-    reads_avro(&setup, &registry.url(), "");
-    assert!(setup.ledger_command(&["init"]).status.success());
-    let mut worker = Running::start(&setup);
-    setup.wait_for("the first answer", || {
-        worker
-            .metric("newest_schema_pinned")
-            .filter(|pinned| *pinned == 1.0)
-    });
-    worker.wait_ready(&setup, true);
-    let (_, metrics) = worker.get("/metrics");
-    assert_eq!(lines(&metrics, "bernstream_newest_schema_pinned{").len(), 1);
-    assert!(metrics.contains("subject=\"rides value\""), "{metrics}");
-    assert_eq!(
-        lines(&setup.read_log(), "subject").len(),
-        0,
-        "{}",
-        setup.read_log()
-    );
-
-    registry.newest.store(8, Relaxed);
-    setup.wait_for("a newer schema", || {
-        worker
-            .metric("newest_schema_pinned")
-            .filter(|pinned| *pinned == 0.0)
-    });
-    assert_eq!(worker.metric("schema_registry_answers"), Some(1.0));
-    worker.wait_ready(&setup, true);
-    worker.terminate();
-    assert!(worker.end(&setup).success());
-    let log = setup.read_log();
-    let told = lines(&log, NEWER);
-    assert!(
-        told.len() == 1 && told[0].contains("/ccompat/schemas/ids/8/schema > FILE"),
-        "{log}"
-    );
-}
-
-#[test]
 fn a_registry_that_does_not_answer_changes_nothing_in_a_worker() {
     let Some(servers) = kafka::broker() else {
         return;
@@ -358,5 +314,53 @@ fn registry_of(
         subject: subject.to_owned(),
         login,
         pinned: [9].into(),
+    }
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_worker_says_that_a_newer_schema_is_not_pinned() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let registry = MockRegistry::start(7);
+        let setup = Setup::of_seconds(&servers, 0);
+        reads_avro(&setup, &registry.url(), "");
+        assert!(setup.ledger_command(&["init"]).status.success());
+        let mut worker = Running::start(&setup);
+        setup.wait_for("the first answer", || {
+            worker
+                .metric("newest_schema_pinned")
+                .filter(|pinned| *pinned == 1.0)
+        });
+        worker.wait_ready(&setup, true);
+        let (_, metrics) = worker.get("/metrics");
+        assert_eq!(lines(&metrics, "bernstream_newest_schema_pinned{").len(), 1);
+        assert!(metrics.contains("subject=\"rides value\""), "{metrics}");
+        assert_eq!(
+            lines(&setup.read_log(), "subject").len(),
+            0,
+            "{}",
+            setup.read_log()
+        );
+
+        registry.newest.store(8, Relaxed);
+        setup.wait_for("a newer schema", || {
+            worker
+                .metric("newest_schema_pinned")
+                .filter(|pinned| *pinned == 0.0)
+        });
+        assert_eq!(worker.metric("schema_registry_answers"), Some(1.0));
+        worker.wait_ready(&setup, true);
+        worker.terminate();
+        assert!(worker.end(&setup).success());
+        let log = setup.read_log();
+        let told = lines(&log, NEWER);
+        assert!(
+            told.len() == 1 && told[0].contains("/ccompat/schemas/ids/8/schema > FILE"),
+            "{log}"
+        );
     }
 }

@@ -1233,72 +1233,6 @@ fn reading_starts_at_the_first_message_that_is_late_enough() {
 }
 
 #[test]
-fn a_broker_that_is_down_is_waited_for() {
-    // The mock cluster, since it can be taken down alone.
-    let cluster = MockCluster::new(1).unwrap();
-    cluster.create_topic("mocked", 1, 1).unwrap();
-    let servers = cluster.bootstrap_servers();
-    let broker = Broker::mock_cluster(&servers);
-    let mut source = opened(KafkaSourceParams {
-        broker,
-        trust_producer_time: true,
-        ..params(&servers, "mocked")
-    });
-    assert_eq!(
-        (
-            source.topic().id.as_str(),
-            source.topic().partitions.as_slice()
-        ),
-        ("mock", &[0][..])
-    );
-    send_values(&servers, "mocked", 0, &[0.0]);
-    assert!(matches!(event(&mut source, None), SourceEvent::Batch(_)));
-    assert!(source.is_connected());
-
-    cluster.broker_down(1).unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while source.is_connected() {
-        assert!(
-            Instant::now() < deadline,
-            "the broker's absence was never noticed"
-        );
-        assert!(matches!(
-            source.next_event(None, Duration::from_millis(200)).unwrap(),
-            SourceEvent::Idle
-        ));
-    }
-    let mut other = KafkaSource::open(
-        KafkaSourceParams {
-            trust_producer_time: true,
-            ..params(&servers, "mocked")
-        },
-        columns(),
-        Timestamp::now,
-    );
-    assert!(
-        other
-            .as_mut()
-            .err()
-            .is_some_and(|error| error.is_transient())
-    );
-    let ends = Timestamp::now();
-    assert_eq!(source.end_offsets(ends).unwrap(), None);
-
-    cluster.broker_up(1).unwrap();
-    send_values(&servers, "mocked", 0, &[1.0]);
-    let SourceEvent::Batch(batch) = event(&mut source, None) else {
-        panic!("no batch")
-    };
-    assert_eq!((batch.offset, values(&batch)), (1, vec![1.0]));
-    wait_for("the ends", String::new, || {
-        source
-            .end_offsets(ends)
-            .unwrap()
-            .filter(|_| source.is_connected())
-    });
-}
-
-#[test]
 fn a_topic_is_described_by_its_id_partitions_and_settings() {
     let Some(servers) = kafka::broker() else {
         return;
@@ -1340,4 +1274,74 @@ fn asking_for_a_topic_does_not_create_it() {
         !error.is_transient() && error.to_string().contains("already exists"),
         "{error}"
     );
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_is_down_is_waited_for() {
+        // The mock cluster, since it can be taken down alone.
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("mocked", 1, 1).unwrap();
+        let servers = cluster.bootstrap_servers();
+        let broker = Broker::mock_cluster(&servers);
+        let mut source = opened(KafkaSourceParams {
+            broker,
+            trust_producer_time: true,
+            ..params(&servers, "mocked")
+        });
+        assert_eq!(
+            (
+                source.topic().id.as_str(),
+                source.topic().partitions.as_slice()
+            ),
+            ("mock", &[0][..])
+        );
+        send_values(&servers, "mocked", 0, &[0.0]);
+        assert!(matches!(event(&mut source, None), SourceEvent::Batch(_)));
+        assert!(source.is_connected());
+
+        cluster.broker_down(1).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while source.is_connected() {
+            assert!(
+                Instant::now() < deadline,
+                "the broker's absence was never noticed"
+            );
+            assert!(matches!(
+                source.next_event(None, Duration::from_millis(200)).unwrap(),
+                SourceEvent::Idle
+            ));
+        }
+        let mut other = KafkaSource::open(
+            KafkaSourceParams {
+                trust_producer_time: true,
+                ..params(&servers, "mocked")
+            },
+            columns(),
+            Timestamp::now,
+        );
+        assert!(
+            other
+                .as_mut()
+                .err()
+                .is_some_and(|error| error.is_transient())
+        );
+        let ends = Timestamp::now();
+        assert_eq!(source.end_offsets(ends).unwrap(), None);
+
+        cluster.broker_up(1).unwrap();
+        send_values(&servers, "mocked", 0, &[1.0]);
+        let SourceEvent::Batch(batch) = event(&mut source, None) else {
+            panic!("no batch")
+        };
+        assert_eq!((batch.offset, values(&batch)), (1, vec![1.0]));
+        wait_for("the ends", String::new, || {
+            source
+                .end_offsets(ends)
+                .unwrap()
+                .filter(|_| source.is_connected())
+        });
+    }
 }

@@ -912,46 +912,6 @@ fn a_worker_that_could_not_act_because_its_clock_is_behind_is_not_ready_to_follo
 }
 
 #[test]
-fn a_worker_that_is_killed_is_followed_and_finds_itself_following_when_it_comes_back() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let setup = ticking(&servers, "6s");
-    let (mut first, mut second) = peers(&setup);
-    for round in 0..4 {
-        let (acting, following) = in_turn(&mut first, &mut second);
-        acting.kill();
-        following.wait_acts(true);
-        if round > 1 {
-            fs::remove_dir_all(acting.disk()).expect("its disk is lost");
-        }
-        acting.start();
-        acting.wait_acts(false);
-        wait_more(&setup, 3, || first.all_log() + &second.all_log());
-    }
-    [first, second].iter().for_each(Peer::verify);
-}
-
-#[test]
-fn a_worker_that_is_frozen_backs_off_when_it_goes_on() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    let setup = ticking(&servers, "6s");
-    let (mut first, mut second) = peers(&setup);
-    for round in 0..4 {
-        let (acting, following) = in_turn(&mut first, &mut second);
-        thread::sleep(Duration::from_millis(230 * round));
-        acting.signal("-STOP");
-        following.wait_acts(true);
-        acting.signal("-CONT");
-        acting.wait_acts(false);
-        wait_more(&setup, 3, || first.all_log() + &second.all_log());
-    }
-    [first, second].iter().for_each(Peer::verify);
-}
-
-#[test]
 fn a_worker_that_is_told_to_end_hands_over_at_once() {
     let Some(servers) = kafka::broker() else {
         return;
@@ -1681,4 +1641,48 @@ fn how_long_a_take_over_takes() {
         .and_then(|times| times.parse().ok())
         .unwrap_or(30);
     take_over(&brokers, times);
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_is_killed_is_followed_and_finds_itself_following_when_it_comes_back() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let setup = ticking(&servers, "6s");
+        let (mut first, mut second) = peers(&setup);
+        for round in 0..4 {
+            let (acting, following) = in_turn(&mut first, &mut second);
+            acting.kill();
+            following.wait_acts(true);
+            if round > 1 {
+                fs::remove_dir_all(acting.disk()).expect("its disk is lost");
+            }
+            acting.start();
+            acting.wait_acts(false);
+            wait_more(&setup, 3, || first.all_log() + &second.all_log());
+        }
+        [first, second].iter().for_each(Peer::verify);
+    }
+
+    #[test]
+    fn a_worker_that_is_frozen_backs_off_when_it_goes_on() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        let setup = ticking(&servers, "6s");
+        let (mut first, mut second) = peers(&setup);
+        for round in 0..4 {
+            let (acting, following) = in_turn(&mut first, &mut second);
+            thread::sleep(Duration::from_millis(230 * round));
+            acting.signal("-STOP");
+            following.wait_acts(true);
+            acting.signal("-CONT");
+            acting.wait_acts(false);
+            wait_more(&setup, 3, || first.all_log() + &second.all_log());
+        }
+        [first, second].iter().for_each(Peer::verify);
+    }
 }

@@ -349,47 +349,51 @@ fn agreed(patients: &[Patient<'_>; 3]) {
     assert!(heads.iter().all(|head| *head == heads[0]), "{heads:?}");
 }
 
-/// Claims take longer than the standby: two workers draw the same windows again and again.
-#[test]
-fn brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving() {
-    let name =
-        "standby_faults::brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving";
-    let Some(brokers) = cluster::inside(name, 30_000) else {
-        return;
-    };
-    let (setup, standby) = beside_brokers(&brokers);
-    setup.edit(&format!("standby = \"{standby}\""), "standby = \"1s\"");
-    create_topics(&setup);
-    let mut peers = [("one", 1), ("two", 2)]
-        .map(|(name, number)| Peer::new(&setup, name, Some(brokers.host(number))));
-    fs::rename(setup.ledger(), peers[0].disk()).expect("its disk");
-    for (peer, acts) in peers.iter_mut().zip([true, false]) {
-        peer.start();
-        peer.wait_acts(acts);
-    }
-    let told = || peers.iter().map(tail).collect::<String>();
-    let each = |action: &str| {
-        ["1", "2", "3"]
+mod long {
+    use super::*;
+
+    /// Claims take longer than the standby: two workers draw the same windows again and again.
+    #[test]
+    fn brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving() {
+        let name =
+            "standby_faults::long::brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving";
+        let Some(brokers) = cluster::inside(name, 30_000) else {
+            return;
+        };
+        let (setup, standby) = beside_brokers(&brokers);
+        setup.edit(&format!("standby = \"{standby}\""), "standby = \"1s\"");
+        create_topics(&setup);
+        let mut peers = [("one", 1), ("two", 2)]
+            .map(|(name, number)| Peer::new(&setup, name, Some(brokers.host(number))));
+        fs::rename(setup.ledger(), peers[0].disk()).expect("its disk");
+        for (peer, acts) in peers.iter_mut().zip([true, false]) {
+            peer.start();
+            peer.wait_acts(acts);
+        }
+        let told = || peers.iter().map(tail).collect::<String>();
+        let each = |action: &str| {
+            ["1", "2", "3"]
+                .iter()
+                .for_each(|broker| drop(brokers.ask(&[action, broker])))
+        };
+        let before = published(&setup, told);
+        for _ in 0..15 {
+            each("freeze");
+            thread::sleep(Duration::from_millis(1500));
+            each("thaw");
+            thread::sleep(Duration::from_millis(300));
+        }
+        let during = published(&setup, told);
+        let lost = peers
             .iter()
-            .for_each(|broker| drop(brokers.ask(&[action, broker])))
-    };
-    let before = published(&setup, told);
-    for _ in 0..15 {
-        each("freeze");
-        thread::sleep(Duration::from_millis(1500));
-        each("thaw");
-        thread::sleep(Duration::from_millis(300));
+            .map(|peer| peer.all_log().matches("another worker was faster").count());
+        println!(
+            "{} windows while brokers were slow, {:?} draws in vain",
+            during - before,
+            lost.collect::<Vec<_>>()
+        );
+        assert!(during > before + 2, "{}", told());
+        wait_more(&setup, 10, told);
+        peers.iter().for_each(Peer::verify);
     }
-    let during = published(&setup, told);
-    let lost = peers
-        .iter()
-        .map(|peer| peer.all_log().matches("another worker was faster").count());
-    println!(
-        "{} windows while brokers were slow, {:?} draws in vain",
-        during - before,
-        lost.collect::<Vec<_>>()
-    );
-    assert!(during > before + 2, "{}", told());
-    wait_more(&setup, 10, told);
-    peers.iter().for_each(Peer::verify);
 }

@@ -105,33 +105,6 @@ fn an_output_that_is_created_again_ends_the_worker_and_what_it_held_is_published
 }
 
 #[test]
-fn an_output_that_is_deleted_is_said_to_be_missing_and_an_empty_one_is_told_at_the_start() {
-    let Some((setup, mut worker)) = ticking() else {
-        return;
-    };
-    administer(&setup, async |admin, options| {
-        admin.delete_topics(&[&setup.output], options).await
-    });
-    let status = worker.end(&setup);
-    let log = setup.read_log();
-    assert_eq!(status.code(), Some(69), "{log}");
-    assert!(
-        log.lines()
-            .last()
-            .expect("a line")
-            .contains("was deleted while the worker ran"),
-        "{log}"
-    );
-    assert!(!log.contains("does not answer"), "{log}");
-    setup.wait_for("a new topic", || {
-        topic::create_topic(&kafka::at(&setup.servers), &setup.output, 1, 1, &[]).ok()
-    });
-    let worker = Running::start(&setup);
-    setup.wait_log("the output is empty, but this ledger has published");
-    worker.wait_metric(&setup, "synopses_published_total", 2.0);
-}
-
-#[test]
 fn settings_that_change_are_told_once_and_a_witness_that_may_lose_records_ends_the_worker() {
     let Some((setup, mut worker)) = ticking() else {
         return;
@@ -192,44 +165,6 @@ fn a_second_partition_of_the_witness_ends_the_worker_at_once() {
 /// The clock topic of a setup.
 fn clock(setup: &Setup) -> String {
     format!("{}-clock", setup.input)
-}
-
-#[test]
-fn a_clock_topic_that_is_deleted_ends_the_worker_and_the_next_start_creates_it() {
-    let Some((setup, mut worker)) = ticking() else {
-        return;
-    };
-    administer(&setup, async |admin, options| {
-        admin.delete_topics(&[&clock(&setup)], options).await
-    });
-    let status = worker.end(&setup);
-    let log = setup.read_log();
-    assert!(!status.success(), "{log}");
-    let words = format!(
-        "topic '{}' at {}, which tells the brokers' time, was deleted",
-        clock(&setup),
-        setup.servers
-    );
-    assert!(
-        log.lines().last().expect("a line").contains(&words),
-        "{log}"
-    );
-    assert!(
-        log.matches("the brokers' clock cannot be asked").count() <= 1,
-        "told at every cutoff: {log}"
-    );
-    let before = setup.published().len();
-    let worker = Running::start(&setup);
-    setup.wait_for("what is due since", || {
-        (setup.published().len() >= before + 20).then_some(())
-    });
-    worker.terminate();
-    let verified = setup.ledger_command(&["verify"]);
-    assert!(
-        verified.status.success(),
-        "{}",
-        String::from_utf8_lossy(&verified.stderr)
-    );
 }
 
 #[test]
@@ -354,32 +289,101 @@ fn a_right_that_is_taken_away_is_named_by_the_worker_that_needs_it() {
     assert_eq!(worker.end(&setup).code(), Some(69));
 }
 
-#[test]
-fn an_input_that_has_lost_its_newest_messages_is_waited_for_and_is_no_other_one() {
-    if kafka::broker().is_none() {
-        return;
-    }
-    let own = kafka::Own::start();
-    let setup = Setup::ticking(&own.servers);
-    // A batch each, all of partition 0.
-    let send = || (0..3).for_each(|_| setup.send(&setup.rows(10, 1)));
-    send();
-    let mut worker = Running::start(&setup);
-    worker.wait_metric(&setup, "synopses_published_total", 6.0);
-    worker.terminate();
-    assert!(worker.end(&setup).success());
-    own.ask("crash");
-    own.cut(&setup.input, |_| 1);
-    own.ask("restart");
+mod long {
+    use super::*;
 
-    let worker = Running::start(&setup);
-    setup.wait_log("ends before what was read of it, and it is the same topic");
-    worker.wait_ready(&setup, false);
-    send();
-    worker.wait_metric(&setup, "synopses_published_total", 6.0);
-    assert!(
-        !setup.read_log().contains("created again"),
-        "{}",
-        setup.read_log()
-    );
+    #[test]
+    fn a_clock_topic_that_is_deleted_ends_the_worker_and_the_next_start_creates_it() {
+        let Some((setup, mut worker)) = ticking() else {
+            return;
+        };
+        administer(&setup, async |admin, options| {
+            admin.delete_topics(&[&clock(&setup)], options).await
+        });
+        let status = worker.end(&setup);
+        let log = setup.read_log();
+        assert!(!status.success(), "{log}");
+        let words = format!(
+            "topic '{}' at {}, which tells the brokers' time, was deleted",
+            clock(&setup),
+            setup.servers
+        );
+        assert!(
+            log.lines().last().expect("a line").contains(&words),
+            "{log}"
+        );
+        assert!(
+            log.matches("the brokers' clock cannot be asked").count() <= 1,
+            "told at every cutoff: {log}"
+        );
+        let before = setup.published().len();
+        let worker = Running::start(&setup);
+        setup.wait_for("what is due since", || {
+            (setup.published().len() >= before + 20).then_some(())
+        });
+        worker.terminate();
+        let verified = setup.ledger_command(&["verify"]);
+        assert!(
+            verified.status.success(),
+            "{}",
+            String::from_utf8_lossy(&verified.stderr)
+        );
+    }
+
+    #[test]
+    fn an_output_that_is_deleted_is_said_to_be_missing_and_an_empty_one_is_told_at_the_start() {
+        let Some((setup, mut worker)) = ticking() else {
+            return;
+        };
+        administer(&setup, async |admin, options| {
+            admin.delete_topics(&[&setup.output], options).await
+        });
+        let status = worker.end(&setup);
+        let log = setup.read_log();
+        assert_eq!(status.code(), Some(69), "{log}");
+        assert!(
+            log.lines()
+                .last()
+                .expect("a line")
+                .contains("was deleted while the worker ran"),
+            "{log}"
+        );
+        assert!(!log.contains("does not answer"), "{log}");
+        setup.wait_for("a new topic", || {
+            topic::create_topic(&kafka::at(&setup.servers), &setup.output, 1, 1, &[]).ok()
+        });
+        let worker = Running::start(&setup);
+        setup.wait_log("the output is empty, but this ledger has published");
+        worker.wait_metric(&setup, "synopses_published_total", 2.0);
+    }
+
+    #[test]
+    fn an_input_that_has_lost_its_newest_messages_is_waited_for_and_is_no_other_one() {
+        if kafka::broker().is_none() {
+            return;
+        }
+        let own = kafka::Own::start();
+        let setup = Setup::ticking(&own.servers);
+        // A batch each, all of partition 0.
+        let send = || (0..3).for_each(|_| setup.send(&setup.rows(10, 1)));
+        send();
+        let mut worker = Running::start(&setup);
+        worker.wait_metric(&setup, "synopses_published_total", 6.0);
+        worker.terminate();
+        assert!(worker.end(&setup).success());
+        own.ask("crash");
+        own.cut(&setup.input, |_| 1);
+        own.ask("restart");
+
+        let worker = Running::start(&setup);
+        setup.wait_log("ends before what was read of it, and it is the same topic");
+        worker.wait_ready(&setup, false);
+        send();
+        worker.wait_metric(&setup, "synopses_published_total", 6.0);
+        assert!(
+            !setup.read_log().contains("created again"),
+            "{}",
+            setup.read_log()
+        );
+    }
 }

@@ -203,43 +203,6 @@ fn batches(segment: &[u8]) -> Vec<(i64, i64, usize)> {
     found
 }
 
-#[test]
-fn a_corrupt_byte_in_a_segment_stops_its_partition_until_its_batch_is_given_up() {
-    if kafka::broker().is_none() {
-        return;
-    }
-    let own = Own::start();
-    let setup = Setup::new(&own.servers, 2);
-    // gzip has a checksum of its own.
-    let producer = setup.producer(&[("linger.ms", "500"), ("compression.type", "gzip")]);
-    send(&setup, &producer, &[&crowd(&setup, 1500)]);
-    let five = [100; 5].map(|count| crowd(&setup, count));
-    send(&setup, &producer, &five.each_ref().map(Vec::as_slice));
-    send(&setup, &producer, &[&crowd(&setup, 1500)]);
-    setup.begin(Duration::ZERO);
-    own.ask("halt");
-    let path = own
-        .data()
-        .join(format!("{}-0/00000000000000000000.log", setup.input));
-    let segment = fs::read(&path).expect("the segment");
-    let [_, (first, last, at), ..] = batches(&segment)[..] else {
-        panic!("three batches")
-    };
-    assert_eq!((first, last), (1, 5), "five messages in one batch");
-    let place = at + 200;
-    let file = fs::File::options()
-        .write(true)
-        .open(&path)
-        .expect("the segment");
-    file.write_all_at(&[segment[place] ^ 0x10], place as u64)
-        .expect("it is written");
-    own.ask("restart");
-    wait_for("the broker", String::new, || {
-        bernstream_kafka::topic::describe_topic(&kafka::at(&own.servers), &setup.input).ok()
-    });
-    stops_there_and_goes_on(&setup, first, last, 3000.0);
-}
-
 /// All that is broken is told at once, and what to do depends on whether everything is.
 #[test]
 fn a_sample_tells_every_broken_message_and_which_column_no_record_has() {
@@ -352,5 +315,46 @@ fn a_sample_tells_every_broken_message_and_which_column_no_record_has() {
         "records in them have \"value\": 0 of 2: none has it",
     ] {
         assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_corrupt_byte_in_a_segment_stops_its_partition_until_its_batch_is_given_up() {
+        if kafka::broker().is_none() {
+            return;
+        }
+        let own = Own::start();
+        let setup = Setup::new(&own.servers, 2);
+        // gzip has a checksum of its own.
+        let producer = setup.producer(&[("linger.ms", "500"), ("compression.type", "gzip")]);
+        send(&setup, &producer, &[&crowd(&setup, 1500)]);
+        let five = [100; 5].map(|count| crowd(&setup, count));
+        send(&setup, &producer, &five.each_ref().map(Vec::as_slice));
+        send(&setup, &producer, &[&crowd(&setup, 1500)]);
+        setup.begin(Duration::ZERO);
+        own.ask("halt");
+        let path = own
+            .data()
+            .join(format!("{}-0/00000000000000000000.log", setup.input));
+        let segment = fs::read(&path).expect("the segment");
+        let [_, (first, last, at), ..] = batches(&segment)[..] else {
+            panic!("three batches")
+        };
+        assert_eq!((first, last), (1, 5), "five messages in one batch");
+        let place = at + 200;
+        let file = fs::File::options()
+            .write(true)
+            .open(&path)
+            .expect("the segment");
+        file.write_all_at(&[segment[place] ^ 0x10], place as u64)
+            .expect("it is written");
+        own.ask("restart");
+        wait_for("the broker", String::new, || {
+            bernstream_kafka::topic::describe_topic(&kafka::at(&own.servers), &setup.input).ok()
+        });
+        stops_there_and_goes_on(&setup, first, last, 3000.0);
     }
 }

@@ -805,127 +805,6 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
     );
 }
 
-/// Another claim was accepted first, so that the one that is sent again is void, and stands where it was accepted.
-#[test]
-fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
-    let Some(_) = kafka::broker() else { return };
-    let own = kafka::Own::start();
-    let folder = folder();
-    let witness_topic = witness_params(&own.servers);
-    KafkaWitness::create(&witness_topic, 1).unwrap();
-    let path = folder.path().join("witness-place");
-    let open = || {
-        KafkaWitness::open(&witness_topic)
-            .unwrap()
-            .with_memory(&path)
-            .unwrap()
-    };
-    let first = a_claim(None, 0);
-    let lost = a_claim(Some(&first), 1);
-    let other = a_claim(Some(&first), 2);
-    // A client gives a record that it sends again the time that it had.
-    let send_again = |claim: &WitnessClaim| {
-        let producer: rdkafka::producer::BaseProducer = kafka::at(&own.servers)
-            .client_config()
-            .unwrap()
-            .create()
-            .unwrap();
-        let payload = claim.encode();
-        let record = rdkafka::producer::BaseRecord::<(), _>::to(&witness_topic.topic)
-            .payload(&payload)
-            .timestamp(1);
-        producer.send(record).map_err(|(error, _)| error).unwrap();
-        rdkafka::producer::Producer::flush(&producer, Duration::from_secs(30)).unwrap();
-    };
-    let mut witness = open();
-    witness.append(&first).unwrap();
-    witness.append(&a_claim(None, 999)).unwrap();
-    send_again(&lost);
-    assert_eq!(witness.read().unwrap(), Some(lost));
-    let place = remembered(&path);
-    // Times stay what they are when somebody changes the setting.
-    let set_times = |times: &str| {
-        let settings = rdkafka::admin::AlterConfig::new(rdkafka::admin::ResourceSpecifier::Topic(
-            &witness_topic.topic,
-        ));
-        let settings = witness_topic
-            .needed_settings()
-            .into_iter()
-            .fold(settings, |all, (name, value)| {
-                all.set(name, if name == TIMES.0 { times } else { value })
-            });
-        let settings = settings.set("min.insync.replicas", "1");
-        administer(&own.servers, async |admin| {
-            admin
-                .alter_configs([&settings], &Default::default())
-                .await
-                .map(drop)
-        })
-        .unwrap();
-    };
-    set_times("CreateTime");
-    let error = wait_for("a refusal", String::new, || {
-        KafkaWitness::open(&witness_topic).err()
-    });
-    assert!(
-        error
-            .to_string()
-            .contains("has message.timestamp.type = CreateTime, but needs LogAppendTime"),
-        "{error}"
-    );
-    set_times(TIMES.1);
-    let mut same = wait_for("the setting", String::new, || {
-        KafkaWitness::open(&witness_topic).ok()
-    })
-    .with_memory(&path)
-    .unwrap();
-    assert_eq!(
-        (same.read().unwrap(), same.remembered()),
-        (Some(lost), None)
-    );
-    assert_eq!(remembered(&path), place);
-    own.ask("crash");
-    // Without that it reads on, as a worker does that has noticed nothing.
-    assert!(same.read().is_err());
-    own.cut(&witness_topic.topic, |_| 1);
-    own.ask("restart");
-    let mut witness = KafkaWitness::open(&witness_topic).unwrap();
-    witness.append(&other).unwrap();
-    send_again(&lost);
-    for mut reader in [open(), same] {
-        assert_eq!(
-            (reader.read().unwrap(), reader.remembered()),
-            (Some(other), Some(lost.head))
-        );
-    }
-
-    // Somebody changes the setting while a worker runs: a time that a producer gave tells no record from the same one, sent again.
-    let lost = a_claim(Some(&other), 3);
-    let another = a_claim(Some(&other), 4);
-    let mut witness = open();
-    set_times("CreateTime");
-    wait_for("the setting", String::new, || {
-        KafkaWitness::open(&witness_topic).err()
-    });
-    witness.append(&a_claim(None, 999)).unwrap();
-    send_again(&lost);
-    assert_eq!(witness.read().unwrap(), Some(lost));
-    own.ask("crash");
-    own.cut(&witness_topic.topic, |records| records - 2);
-    own.ask("restart");
-    send_again(&another);
-    send_again(&lost);
-    set_times(TIMES.1);
-    wait_for("the setting", String::new, || {
-        KafkaWitness::open(&witness_topic).ok()
-    });
-    let mut witness = open();
-    assert_eq!(
-        (witness.read().unwrap(), witness.remembered()),
-        (Some(another), Some(lost.head))
-    );
-}
-
 #[test]
 fn what_a_worker_keeps_beside_its_ledger_is_not_passed_over_where_it_cannot_be_read() {
     let folder = folder();
@@ -1274,5 +1153,130 @@ fn a_start_after_a_million_claims() {
             .unwrap();
         assert_eq!(witness.read().unwrap(), last);
         println!("{what}: {:?}", started.elapsed());
+    }
+}
+
+mod long {
+    use super::*;
+
+    /// Another claim was accepted first, so that the one that is sent again is void, and stands where it was accepted.
+    #[test]
+    fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
+        let Some(_) = kafka::broker() else { return };
+        let own = kafka::Own::start();
+        let folder = folder();
+        let witness_topic = witness_params(&own.servers);
+        KafkaWitness::create(&witness_topic, 1).unwrap();
+        let path = folder.path().join("witness-place");
+        let open = || {
+            KafkaWitness::open(&witness_topic)
+                .unwrap()
+                .with_memory(&path)
+                .unwrap()
+        };
+        let first = a_claim(None, 0);
+        let lost = a_claim(Some(&first), 1);
+        let other = a_claim(Some(&first), 2);
+        // A client gives a record that it sends again the time that it had.
+        let send_again = |claim: &WitnessClaim| {
+            let producer: rdkafka::producer::BaseProducer = kafka::at(&own.servers)
+                .client_config()
+                .unwrap()
+                .create()
+                .unwrap();
+            let payload = claim.encode();
+            let record = rdkafka::producer::BaseRecord::<(), _>::to(&witness_topic.topic)
+                .payload(&payload)
+                .timestamp(1);
+            producer.send(record).map_err(|(error, _)| error).unwrap();
+            rdkafka::producer::Producer::flush(&producer, Duration::from_secs(30)).unwrap();
+        };
+        let mut witness = open();
+        witness.append(&first).unwrap();
+        witness.append(&a_claim(None, 999)).unwrap();
+        send_again(&lost);
+        assert_eq!(witness.read().unwrap(), Some(lost));
+        let place = remembered(&path);
+        // Times stay what they are when somebody changes the setting.
+        let set_times = |times: &str| {
+            let settings = rdkafka::admin::AlterConfig::new(
+                rdkafka::admin::ResourceSpecifier::Topic(&witness_topic.topic),
+            );
+            let settings = witness_topic
+                .needed_settings()
+                .into_iter()
+                .fold(settings, |all, (name, value)| {
+                    all.set(name, if name == TIMES.0 { times } else { value })
+                });
+            let settings = settings.set("min.insync.replicas", "1");
+            administer(&own.servers, async |admin| {
+                admin
+                    .alter_configs([&settings], &Default::default())
+                    .await
+                    .map(drop)
+            })
+            .unwrap();
+        };
+        set_times("CreateTime");
+        let error = wait_for("a refusal", String::new, || {
+            KafkaWitness::open(&witness_topic).err()
+        });
+        assert!(
+            error
+                .to_string()
+                .contains("has message.timestamp.type = CreateTime, but needs LogAppendTime"),
+            "{error}"
+        );
+        set_times(TIMES.1);
+        let mut same = wait_for("the setting", String::new, || {
+            KafkaWitness::open(&witness_topic).ok()
+        })
+        .with_memory(&path)
+        .unwrap();
+        assert_eq!(
+            (same.read().unwrap(), same.remembered()),
+            (Some(lost), None)
+        );
+        assert_eq!(remembered(&path), place);
+        own.ask("crash");
+        // Without that it reads on, as a worker does that has noticed nothing.
+        assert!(same.read().is_err());
+        own.cut(&witness_topic.topic, |_| 1);
+        own.ask("restart");
+        let mut witness = KafkaWitness::open(&witness_topic).unwrap();
+        witness.append(&other).unwrap();
+        send_again(&lost);
+        for mut reader in [open(), same] {
+            assert_eq!(
+                (reader.read().unwrap(), reader.remembered()),
+                (Some(other), Some(lost.head))
+            );
+        }
+
+        // Somebody changes the setting while a worker runs: a time that a producer gave tells no record from the same one, sent again.
+        let lost = a_claim(Some(&other), 3);
+        let another = a_claim(Some(&other), 4);
+        let mut witness = open();
+        set_times("CreateTime");
+        wait_for("the setting", String::new, || {
+            KafkaWitness::open(&witness_topic).err()
+        });
+        witness.append(&a_claim(None, 999)).unwrap();
+        send_again(&lost);
+        assert_eq!(witness.read().unwrap(), Some(lost));
+        own.ask("crash");
+        own.cut(&witness_topic.topic, |records| records - 2);
+        own.ask("restart");
+        send_again(&another);
+        send_again(&lost);
+        set_times(TIMES.1);
+        wait_for("the setting", String::new, || {
+            KafkaWitness::open(&witness_topic).ok()
+        });
+        let mut witness = open();
+        assert_eq!(
+            (witness.read().unwrap(), witness.remembered()),
+            (Some(another), Some(lost.head))
+        );
     }
 }

@@ -55,54 +55,6 @@ fn is_about_the_disk((code, error): &(i32, String), fault: &str) {
 }
 
 #[test]
-fn a_call_that_fails_once_stops_the_worker_and_costs_no_ledger() {
-    let tools = tempfile::tempdir().expect("a folder");
-    let Some(library) = preload::build("storm/faults.c", tools.path()) else {
-        return;
-    };
-    for (error, call) in [
-        ("eio", "read"),
-        ("eio", "write"),
-        ("enospc", "write"),
-        ("erofs", "sync"),
-    ] {
-        let mut told = 0;
-        let mut count = 1;
-        loop {
-            let fault = format!("{error} {call} {count} 1");
-            let files = Files::new();
-            let file = files.pipeline("one", "out");
-            let disk = FailingDisk {
-                library: &library,
-                folder: &files.path("one.ledger"),
-                kept: tools.path(),
-            };
-            let Some(done) = disk.ended(&["run"], &file, &fault) else {
-                break;
-            };
-            // Every call of the first ones, and then one in some.
-            count += 1 + count / 10;
-            // It may also have gone on without what failed.
-            if done.0 != 0 {
-                is_about_the_disk(&done, &fault);
-                told += 1;
-            }
-            assert_eq!(
-                ended(command(&["run"], &file)),
-                (0, String::new()),
-                "after {fault}"
-            );
-            assert_eq!(
-                ended(command(&["ledger", "verify"], &file)).0,
-                0,
-                "after {fault}"
-            );
-        }
-        assert!(told > 8, "{error} of {told} calls to {call} was told");
-    }
-}
-
-#[test]
 fn a_ledger_that_cannot_be_read_is_called_damaged_only_if_its_bytes_are() {
     let tools = tempfile::tempdir().expect("a folder");
     let Some(library) = preload::build("storm/faults.c", tools.path()) else {
@@ -164,4 +116,56 @@ fn a_ledger_that_the_disk_does_not_show_is_not_called_missing() {
         ledger_exists(&params(&unreachable)),
         Err(LedgerError::Disk { .. })
     ));
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_call_that_fails_once_stops_the_worker_and_costs_no_ledger() {
+        let tools = tempfile::tempdir().expect("a folder");
+        let Some(library) = preload::build("storm/faults.c", tools.path()) else {
+            return;
+        };
+        for (error, call) in [
+            ("eio", "read"),
+            ("eio", "write"),
+            ("enospc", "write"),
+            ("erofs", "sync"),
+        ] {
+            let mut told = 0;
+            let mut count = 1;
+            loop {
+                let fault = format!("{error} {call} {count} 1");
+                let files = Files::new();
+                let file = files.pipeline("one", "out");
+                let disk = FailingDisk {
+                    library: &library,
+                    folder: &files.path("one.ledger"),
+                    kept: tools.path(),
+                };
+                let Some(done) = disk.ended(&["run"], &file, &fault) else {
+                    break;
+                };
+                // Every call of the first ones, and then one in some.
+                count += 1 + count / 10;
+                // It may also have gone on without what failed.
+                if done.0 != 0 {
+                    is_about_the_disk(&done, &fault);
+                    told += 1;
+                }
+                assert_eq!(
+                    ended(command(&["run"], &file)),
+                    (0, String::new()),
+                    "after {fault}"
+                );
+                assert_eq!(
+                    ended(command(&["ledger", "verify"], &file)).0,
+                    0,
+                    "after {fault}"
+                );
+            }
+            assert!(told > 8, "{error} of {told} calls to {call} was told");
+        }
+    }
 }

@@ -60,21 +60,6 @@ fn say(words: &str) {
     let _ = writeln!(std::io::stdout(), "{words}");
 }
 
-#[test]
-fn a_storm_loses_nothing_and_publishes_nothing_twice() {
-    let Some(servers) = kafka::broker() else {
-        return;
-    };
-    storm(
-        setting("BERNSTREAM_STORM_LANES", LANES),
-        |lane| match lane {
-            // Started for those who harm it.
-            0 => Place::Own(Own::start()),
-            _ => Place::Shared(servers.clone()),
-        },
-    );
-}
-
 /// By hand: three brokers, and what is between them; with `BERNSTREAM_STORM_CLUSTER=power` their power fails too.
 #[test]
 fn a_storm_over_three_brokers() {
@@ -182,4 +167,23 @@ fn told(schedule: &Schedule, why: &str, place: &Place, time: Duration) -> String
     format!(
         "FAILED: {why}\n  schedule: {schedule}\n  smaller:  BERNSTREAM_STORM_SCHEDULE='{smallest}'"
     )
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_storm_loses_nothing_and_publishes_nothing_twice() {
+        let Some(servers) = kafka::broker() else {
+            return;
+        };
+        storm(
+            setting("BERNSTREAM_STORM_LANES", LANES),
+            |lane| match lane {
+                // Started for those who harm it.
+                0 => Place::Own(Own::start()),
+                _ => Place::Shared(servers.clone()),
+            },
+        );
+    }
 }

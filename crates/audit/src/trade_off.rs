@@ -147,7 +147,7 @@ impl<'a> WindowAttack<'a> {
         let without = close_window(&plan, neighbours.without, window);
         let terms = audit_terms(&quoted, window);
         let mut generator = Generator::frozen([0; 32]);
-        let synopses = release_window(&plan, &with, &terms, &mut generator)?;
+        let synopses = draw_synopses(&plan, &with, &terms, &mut generator)?;
         let privacy = synopses
             .first()
             .map(|released| released.description.privacy.clone())
@@ -306,7 +306,7 @@ impl<'a> WindowAttack<'a> {
     ) -> Result<SeenWindow, AttackError> {
         let window = close_window(&self.plan, batches, self.window);
         let terms = audit_terms(&self.quoted, self.window);
-        let synopses = release_window(&self.plan, &window, &terms, &mut generator)?;
+        let synopses = draw_synopses(&self.plan, &window, &terms, &mut generator)?;
         let mut loss = 0.0;
         let mut size = 0.0;
         for watched in &self.attacker.0 {
@@ -598,7 +598,7 @@ fn is_several_draws(release: &PlannedRelease, watched: &[WatchedKey]) -> bool {
 }
 
 /// The synopses of a window, as the worker draws them.
-fn release_window(
+fn draw_synopses(
     plan: &ReleasePlan,
     window: &Window,
     terms: &WindowTerms,

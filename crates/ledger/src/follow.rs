@@ -450,7 +450,7 @@ impl Ledger {
         let Some(head) = head.filter(|_| leadership.is_acting()) else {
             return Ok(false);
         };
-        log.hand_over(head, now)?;
+        log.resign_leadership(head, now)?;
         Ok(true)
     }
 }

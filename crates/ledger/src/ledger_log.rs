@@ -48,7 +48,7 @@ impl Ledger {
     /// # Errors
     ///
     /// As [`fill_log`](Self::fill_log).
-    pub fn hand_over(&self, log: &mut LedgerLog, accepted: &Head) -> Result<(), LedgerError> {
+    pub fn fill_other_log(&self, log: &mut LedgerLog, accepted: &Head) -> Result<(), LedgerError> {
         log.read()?;
         if log.can_build(accepted) {
             return Ok(());

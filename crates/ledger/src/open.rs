@@ -192,17 +192,17 @@ impl Ledger {
     ///
     /// As for [`open`](Self::open).
     pub fn inspect(params: &LedgerParams) -> Result<Ledger, LedgerError> {
-        Ledger::inspect_telling(params, &mut |_, _| {})
+        Ledger::inspect_with_progress(params, &mut |_, _| {})
     }
 
-    /// Verifies a ledger like [`inspect`](Self::inspect); `told` hears how many rows are verified, of how many.
+    /// Verifies a ledger like [`inspect`](Self::inspect); `progress` is called with how many rows are verified, of how many.
     ///
     /// # Errors
     ///
     /// As for [`open`](Self::open).
-    pub fn inspect_telling(
+    pub fn inspect_with_progress(
         params: &LedgerParams,
-        told: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Ledger, LedgerError> {
         let file = store::file_in(&params.path);
         let mut connection = Ledger::connect_read_only(params)?;
@@ -211,7 +211,7 @@ impl Ledger {
             drop(Ledger::open(params)?);
             connection = Ledger::connect_read_only(params)?;
         }
-        let state = verify::verify_all_rows(&connection, &file, told)?;
+        let state = verify::verify_all_rows(&connection, &file, progress)?;
         Ok(Ledger::read_only(params, connection, file, state))
     }
 

@@ -24,7 +24,7 @@ use bernstream_synopsis::price::Price;
 const PAGE_BLOCKS: usize = 4096;
 
 /// Verifies the chain, the order and price of every window, what every block has spent, every message, the states of the noise
-/// and every checkpoint, up to the row that is the newest when all others have been read. `told` hears how many rows are verified, of
+/// and every checkpoint, up to the row that is the newest when all others have been read. `progress` is called with how many rows are verified, of
 /// how many there were in the beginning.
 ///
 /// # Errors
@@ -33,7 +33,7 @@ const PAGE_BLOCKS: usize = 4096;
 pub(super) fn verify_all_rows(
     connection: &Connection,
     file: &Path,
-    told: &mut dyn FnMut(u64, u64),
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<LedgerState, LedgerError> {
     replay::check_format(connection, file)?;
     let mut walk = VerificationWalk::begin(connection, file)?;
@@ -44,13 +44,13 @@ pub(super) fn verify_all_rows(
                 if entry.sequence().map_err(LedgerError::sqlite(file))? <= walk.last_row() {
                     return Ok(());
                 }
-                walk.verify_row(&entry, None, told)
+                walk.verify_row(&entry, None, progress)
             })?,
             LedgerPage::Rows { rows, pruned } => {
                 for RowMessages { entry, messages } in rows {
                     let is_kept = entry.sequence().map_err(LedgerError::sqlite(file))? > pruned
                         || !messages.is_empty();
-                    walk.verify_row(&entry, is_kept.then_some(&messages), told)?;
+                    walk.verify_row(&entry, is_kept.then_some(&messages), progress)?;
                 }
             }
             LedgerPage::End(rest) => break rest,
@@ -140,7 +140,7 @@ impl<'a> VerificationWalk<'a> {
         &mut self,
         entry: &LedgerEntry,
         messages: Option<&[StoredMessage]>,
-        told: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(), LedgerError> {
         let AppliedRow { row, spent } = self
             .state
@@ -151,7 +151,7 @@ impl<'a> VerificationWalk<'a> {
         if let Some(messages) = messages {
             self.check_messages(entry, &row, messages)?;
         }
-        told(
+        progress(
             self.count_rows_to(self.last_row()),
             self.count_rows_to(self.newest),
         );

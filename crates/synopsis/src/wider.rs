@@ -24,15 +24,15 @@ impl Synopsis {
     /// If the synopsis is not one by counts of cells with a bandwidth for each axis, or one of `bandwidths` is smaller than the
     /// released one, or larger than the domain.
     pub fn at_bandwidths(&self, bandwidths: &[f64]) -> Result<Synopsis, SynopsisError> {
-        self.at_bandwidths_telling(bandwidths, &|_, _| {})
+        self.at_bandwidths_with_progress(bandwidths, &|_, _| {})
     }
 
-    /// Reads the same records with these bandwidths; `progress` hears how many draws of the noise are simulated, of how many.
+    /// Reads the same records with these bandwidths; `progress` is called with how many draws of the noise are simulated, of how many.
     ///
     /// # Errors
     ///
     /// As for [`at_bandwidths`](Self::at_bandwidths).
-    pub fn at_bandwidths_telling(
+    pub fn at_bandwidths_with_progress(
         &self,
         bandwidths: &[f64],
         progress: &(dyn Fn(u64, u64) + Sync),
@@ -122,11 +122,12 @@ fn simulated_band(
     let law = description.noise.law;
     let mut shape = description.shape();
     shape.basis = Basis::Cells(basis.clone());
-    let band = Band::simulate_telling(&shape, law, 1, progress);
+    let band = Band::simulate_with_progress(&shape, law, 1, progress);
     let is_running_sum = description.panes.is_some_and(|panes| panes.step.is_some());
     if !is_running_sum {
         return band;
     }
-    let normal = Band::simulate_telling(&shape, NoiseDistribution::DiscreteGaussian, 1, progress);
+    let normal =
+        Band::simulate_with_progress(&shape, NoiseDistribution::DiscreteGaussian, 1, progress);
     band.of_sums(law, shape.value_count(), &normal)
 }

@@ -99,12 +99,12 @@ impl ComparedRelease {
             .target
             .evaluate(&world.accumulate_records(&self.variant.target.accumulator()));
         let noisy = (0..DRAWS)
-            .map(|_| release_window(&self.variant, &exact))
+            .map(|_| draw_trial(&self.variant, &exact))
             .collect::<Result<Vec<_>, Failure>>()?;
         let quiet = self
             .quiet
             .as_ref()
-            .map(|variant| release_window(variant, &exact))
+            .map(|variant| draw_trial(variant, &exact))
             .transpose()?;
         let mut errors = Vec::new();
         for reading in &self.readings {
@@ -235,7 +235,7 @@ fn mean_error(
 }
 
 /// A window as a worker would publish it: the noise is drawn anew each time, and never used for anything else.
-fn release_window(variant: &ReleaseVariant, exact: &Exact) -> Result<Synopsis, Failure> {
+fn draw_trial(variant: &ReleaseVariant, exact: &Exact) -> Result<Synopsis, Failure> {
     let mut generator =
         Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?;
     let noisy = variant.mechanism.release_noisy(exact, &mut generator);

@@ -87,7 +87,9 @@ pub fn restore_ledger(settings: &WorkerSettings, is_dry: bool) -> Result<(), Fai
                 );
             }
             Err(LedgerError::ForeignHead { .. }) if is_dry => {}
-            Err(LedgerError::ForeignHead { .. }) => ledger.hand_over(&mut log, &accepted.head)?,
+            Err(LedgerError::ForeignHead { .. }) => {
+                ledger.fill_other_log(&mut log, &accepted.head)?
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -95,13 +97,13 @@ pub fn restore_ledger(settings: &WorkerSettings, is_dry: bool) -> Result<(), Fai
     let verb = if is_dry { "would build" } else { "built" };
     let built = if is_dry {
         show_progress("reading the ledger log", |done| {
-            log.restorable_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
+            log.restorable_with_progress(&settings.ledger, &accepted.head, now, &mut |read, all| {
                 done.set(read, all)
             })
         })?
     } else {
         show_progress("building the ledger from its log", |done| {
-            log.restore_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
+            log.restore_with_progress(&settings.ledger, &accepted.head, now, &mut |read, all| {
                 done.set(read, all)
             })
         })?

@@ -12,7 +12,7 @@ use bernstream_ledger::{Ledger, LedgerError, StoredRow};
 /// If it is missing or damaged, or cannot be read.
 pub(super) fn verified_ledger(settings: &WorkerSettings) -> Result<Ledger, LedgerError> {
     show_progress("verifying the rows of the ledger", |done| {
-        Ledger::inspect_telling(&settings.ledger, &mut |rows, all| done.set(rows, all))
+        Ledger::inspect_with_progress(&settings.ledger, &mut |rows, all| done.set(rows, all))
     })
 }
 

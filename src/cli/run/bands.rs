@@ -61,7 +61,7 @@ fn cached_band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path)
         "simulating the noise band; it is cached beside the ledger"
     );
     let band = show_progress("simulating the noise band", |done| {
-        Band::simulate_telling(shape, law, order, &|draws, all| done.set(draws, all))
+        Band::simulate_with_progress(shape, law, order, &|draws, all| done.set(draws, all))
     });
     // How long it took is seen from the two lines' times: a log that is compared has no other times of its own.
     info!(values = shape.value_count(), "simulated the noise band");

@@ -64,23 +64,23 @@ impl LedgerLog {
         accepted: &Head,
         now: Timestamp,
     ) -> Result<RestoredLedger, LedgerLogError> {
-        self.restorable_telling(params, accepted, now, &mut |_, _| {})
+        self.restorable_with_progress(params, accepted, now, &mut |_, _| {})
     }
 
-    /// The ledger that [`restorable`](Self::restorable) finds; `told` hears how many records of the log are read, of how many.
+    /// The ledger that [`restorable`](Self::restorable) finds; `progress` is called with how many records of the log are read, of how many.
     ///
     /// # Errors
     ///
     /// As for [`restore_ledger`](Self::restore_ledger).
-    pub fn restorable_telling(
+    pub fn restorable_with_progress(
         &mut self,
         params: &LedgerParams,
         accepted: &Head,
         now: Timestamp,
-        told: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<RestoredLedger, LedgerLogError> {
         self.remote_rows = RemoteRows::default();
-        self.read_all_telling(|_| {}, told)?;
+        self.read_all_with_progress(|_| {}, progress)?;
         Ok(self.describe_plan(&self.plan_restore(params, accepted, now)?))
     }
 
@@ -97,26 +97,26 @@ impl LedgerLog {
         accepted: &Head,
         now: Timestamp,
     ) -> Result<RestoredLedger, crate::LedgerError> {
-        self.restore_telling(params, accepted, now, &mut |_, _| {})
+        self.restore_with_progress(params, accepted, now, &mut |_, _| {})
     }
 
-    /// Builds the ledger like [`restore_ledger`](Self::restore_ledger); `told` hears how many records of the log are done, of how many: each is read twice.
+    /// Builds the ledger like [`restore_ledger`](Self::restore_ledger); `progress` is called with how many records of the log are done, of how many: each is read twice.
     ///
     /// # Errors
     ///
     /// As for [`restore_ledger`](Self::restore_ledger).
-    pub fn restore_telling(
+    pub fn restore_with_progress(
         &mut self,
         params: &LedgerParams,
         accepted: &Head,
         now: Timestamp,
-        told: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<RestoredLedger, crate::LedgerError> {
         store::make_folder(&params.path)?;
         let _lock = store::lock_folder(&params.path)?;
         // What is read is for the new file.
         self.remote_rows = RemoteRows::default();
-        self.read_all_telling(|_| {}, &mut |read, all| told(read / 2, all))?;
+        self.read_all_with_progress(|_| {}, &mut |read, all| progress(read / 2, all))?;
         let plan = self.plan_restore(params, accepted, now)?;
         settle_old_file(params)?;
         let mut built = Ok(());
@@ -127,9 +127,10 @@ impl LedgerLog {
                 [i64::try_from(plan.pruned).unwrap_or(i64::MAX)],
             )?;
             let mut builder = LedgerBuilder::new(transaction, params, &plan, now);
-            read = self.read_all_telling(|whole| builder.take_body(whole), &mut |read, all| {
-                told(all.saturating_add(read) / 2, all)
-            });
+            read = self
+                .read_all_with_progress(|whole| builder.take_body(whole), &mut |read, all| {
+                    progress(all.saturating_add(read) / 2, all)
+                });
             built = builder.check_complete(&self.name());
             // Otherwise nothing is committed.
             if built.is_ok() && read.is_ok() {

@@ -62,7 +62,7 @@ impl fmt::Debug for LedgerLog {
     }
 }
 
-/// Takes records: each body that they make whole is passed to `each`, and `told` hears how many were taken, of how many.
+/// Takes records: each body that they make whole is passed to `each`, and `progress` is called with how many were taken, of how many.
 struct LogFold<'l, F> {
     key: &'l LogKey,
     contents: &'l mut LogContents,
@@ -71,7 +71,7 @@ struct LogFold<'l, F> {
     each: F,
     taken: u64,
     expected: u64,
-    told: &'l mut dyn FnMut(u64, u64),
+    progress: &'l mut dyn FnMut(u64, u64),
 }
 
 impl<F: FnMut(CompletedBody)> LogReader for LogFold<'_, F> {
@@ -87,7 +87,7 @@ impl<F: FnMut(CompletedBody)> LogReader for LogFold<'_, F> {
 
     fn take(&mut self, offset: i64, record: &[u8]) {
         self.taken += 1;
-        (self.told)(self.taken, self.expected);
+        (self.progress)(self.taken, self.expected);
         match self.contents.take_record(self.key, offset, record) {
             Some(CompletedBody::Row(body)) if self.remote_rows.wants(&body) => {
                 self.remote_rows.keep(body)
@@ -148,27 +148,27 @@ impl LedgerLog {
         &mut self,
         each: impl FnMut(CompletedBody),
     ) -> Result<(), LedgerLogError> {
-        self.read_all_telling(each, &mut |_, _| {})
+        self.read_all_with_progress(each, &mut |_, _| {})
     }
 
-    /// Reads everything again; `told` hears how many records are read, of how many at most.
+    /// Reads everything again; `progress` is called with how many records are read, of how many at most.
     ///
     /// # Errors
     ///
     /// If it cannot be read.
-    pub(super) fn read_all_telling(
+    pub(super) fn read_all_with_progress(
         &mut self,
         each: impl FnMut(CompletedBody),
-        told: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(), LedgerLogError> {
         self.topic.rewind();
-        self.read_each(each, told)
+        self.read_each(each, progress)
     }
 
     fn read_each(
         &mut self,
         each: impl FnMut(CompletedBody),
-        told: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(), LedgerLogError> {
         let mut fold = LogFold {
             key: &self.key,
@@ -178,7 +178,7 @@ impl LedgerLog {
             each,
             taken: 0,
             expected: 0,
-            told,
+            progress,
         };
         let read = self.topic.read(&mut fold);
         if fold.has_begun {
@@ -387,7 +387,7 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If that may not have been written. Nothing rests on it: whoever does not know it waits longer.
-    pub(crate) fn hand_over(
+    pub(crate) fn resign_leadership(
         &mut self,
         accepted: Head,
         at: Timestamp,

@@ -53,11 +53,11 @@ impl Band {
     ///
     /// In a dev build 4.5 s of one core in 2-D at degree 20, and far longer for a lattice of 10^4 points.
     pub fn simulate(shape: &Shape, law: NoiseDistribution, order: u32) -> Band {
-        Band::simulate_telling(shape, law, order, &|_, _| {})
+        Band::simulate_with_progress(shape, law, order, &|_, _| {})
     }
 
-    /// Simulates the band; `progress` hears how many draws are done, of how many, where it takes long.
-    pub fn simulate_telling(
+    /// Simulates the band; `progress` is called with how many draws are done, of how many, where it takes long.
+    pub fn simulate_with_progress(
         shape: &Shape,
         law: NoiseDistribution,
         order: u32,

@@ -33,7 +33,7 @@ pub(super) struct WindowHandover(SyncSender<PartialWindow>);
 impl WindowHandover {
     /// Waits until there is room: a reader is at most one window ahead of what is joined, so that its memory is bounded. `false` if
     /// nobody will take it any more.
-    pub fn hand_over(
+    pub fn send_part(
         &self,
         share: PartialWindow,
         health: &ReaderHealth,

@@ -56,7 +56,7 @@ pub(super) fn run_reader<'a>(
                 // Another loop ends early only if it failed, and then it returns the error.
                 if let Some(handover) = &handover
                     && let Some(share) = share
-                    && !handover.hand_over(share, &reader.reader_status().health, stop)
+                    && !handover.send_part(share, &reader.reader_status().health, stop)
                 {
                     break;
                 }

@@ -51,7 +51,7 @@ pub struct BrokenMessage {
 type OffsetRanges = BTreeMap<i32, Range<i64>>;
 
 /// Reads `most` messages of each partition as the worker would, half of them the oldest and half the newest, and hands their records to
-/// `take`. Of an odd number the one in the middle is new. `told` hears how many are read, of how many at most.
+/// `take`. Of an odd number the one in the middle is new. `progress` is called with how many are read, of how many at most.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub fn sample_topic(
     columns: &Columns,
     most: u32,
     take: &mut dyn FnMut(&Batch),
-    told: &mut dyn FnMut(u64, u64),
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<TopicSample, SourceError> {
     let topic = topic::describe_topic(&params.broker, &params.topic)?;
     let inspector = TopicInspector::new(&params.broker, &params.topic)?;
@@ -73,7 +73,7 @@ pub fn sample_topic(
         oldest.insert(partition, low..from.min(low + i64::from(most / 2)));
         newest.insert(partition, from..high);
     }
-    try_ranges(params, columns, &[oldest, newest], take, told)
+    try_ranges(params, columns, &[oldest, newest], take, progress)
 }
 
 /// Reads at most `most` messages of each partition from these offsets on, as far as they are there.
@@ -97,13 +97,13 @@ pub(super) fn sample_following(
     try_ranges(params, columns, &[wanted], &mut |_| {}, &mut |_, _| {})
 }
 
-/// Reads these ranges one after the other, and hands the records to `take`. `told` hears how many messages are read, of how many at most.
+/// Reads these ranges one after the other, and hands the records to `take`. `progress` is called with how many messages are read, of how many at most.
 fn try_ranges(
     params: &KafkaSourceParams,
     columns: &Columns,
     ranges: &[OffsetRanges],
     take: &mut dyn FnMut(&Batch),
-    told: &mut dyn FnMut(u64, u64),
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<TopicSample, SourceError> {
     let mut all = 0;
     for range in ranges.iter().flat_map(BTreeMap::values) {
@@ -121,7 +121,7 @@ fn try_ranges(
         arrow: ArrowDecoder::new(columns.clone()),
         reader,
         take,
-        told,
+        progress,
         all,
         found: TopicSample::default(),
     };
@@ -187,7 +187,7 @@ struct SampleReader<'a> {
     reader: Option<RecordReader>,
     take: &'a mut dyn FnMut(&Batch),
     /// Hears how many messages are read, of how many at most.
-    told: &'a mut dyn FnMut(u64, u64),
+    progress: &'a mut dyn FnMut(u64, u64),
     all: u64,
     found: TopicSample,
 }
@@ -258,7 +258,7 @@ impl SampleReader<'_> {
             return;
         }
         self.found.messages += 1;
-        (self.told)(self.found.messages, self.all);
+        (self.progress)(self.found.messages, self.all);
         if matches!(message.timestamp(), rdkafka::Timestamp::CreateTime(_))
             && !self.params.trust_producer_time
         {
