@@ -355,8 +355,7 @@ mod long {
     /// Claims take longer than the standby: two workers draw the same windows again and again.
     #[test]
     fn brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving() {
-        let name =
-            "standby_faults::long::brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving";
+        let name = "standby_faults::long::brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving";
         let Some(brokers) = cluster::inside(name, 30_000) else {
             return;
         };

@@ -147,57 +147,6 @@ fn what_is_drawn_has_the_law_of_exact_arithmetic() {
     }
 }
 
-/// Five percent less noise (of the least scale more, there is none below), a value more, a lost sign, and a value that has none.
-#[test]
-fn what_has_another_law_is_found_out() {
-    for (seed, case) in (101..).zip(&cases()) {
-        let less = (case.scale / 16 * 19 / 20).max(1) * 16;
-        let other = if less < case.scale {
-            less
-        } else {
-            case.scale + 16
-        };
-        let misfit = case.misfit(&case.drawn(other, case.values, seed));
-        assert!(
-            misfit > 1.0,
-            "{} at {other} for {}: {misfit}",
-            case.law,
-            case.scale
-        );
-        if matches!(
-            case.law,
-            NoiseDistribution::DiscreteCube | NoiseDistribution::Ball
-        ) && case.values < 10
-        {
-            let misfit = case.misfit(&case.drawn(case.scale, case.values + 1, seed));
-            assert!(
-                misfit > 1.0,
-                "{} of one value more than {}: {misfit}",
-                case.law,
-                case.values
-            );
-        }
-        let right = case.drawn(case.scale, case.values, seed);
-        if !case.is_largest {
-            let unsigned: Vec<i128> = right.iter().map(|number| number.abs()).collect();
-            assert!(case.misfit(&unsigned) > 1.0, "{}: a lost sign", case.law);
-        }
-        // One draw in fifty is nothing at all.
-        let silent: Vec<i128> = right
-            .iter()
-            .enumerate()
-            .map(|(i, number)| if i % 50 == 0 { 0 } else { *number })
-            .collect();
-        assert!(
-            case.misfit(&silent) > 1.0,
-            "{} of {} at {}: values without noise",
-            case.law,
-            case.values,
-            case.scale
-        );
-    }
-}
-
 /// All that is not decided exactly: the probabilities of the binary digits, cut to 192 bits.
 #[test]
 fn the_constants_of_the_samplers_are_those_of_exact_arithmetic() {
@@ -226,5 +175,60 @@ fn the_constants_of_the_samplers_are_those_of_exact_arithmetic() {
             !source.contains(&written(&other)),
             "a digit that is off by one in the last place"
         );
+    }
+}
+
+mod long {
+    use super::*;
+
+    /// Five percent less noise (of the least scale more, there is none below), a value more, a lost sign, and a value that has none.
+    #[test]
+    fn what_has_another_law_is_found_out() {
+        for (seed, case) in (101..).zip(&cases()) {
+            let less = (case.scale / 16 * 19 / 20).max(1) * 16;
+            let other = if less < case.scale {
+                less
+            } else {
+                case.scale + 16
+            };
+            let misfit = case.misfit(&case.drawn(other, case.values, seed));
+            assert!(
+                misfit > 1.0,
+                "{} at {other} for {}: {misfit}",
+                case.law,
+                case.scale
+            );
+            if matches!(
+                case.law,
+                NoiseDistribution::DiscreteCube | NoiseDistribution::Ball
+            ) && case.values < 10
+            {
+                let misfit = case.misfit(&case.drawn(case.scale, case.values + 1, seed));
+                assert!(
+                    misfit > 1.0,
+                    "{} of one value more than {}: {misfit}",
+                    case.law,
+                    case.values
+                );
+            }
+            let right = case.drawn(case.scale, case.values, seed);
+            if !case.is_largest {
+                let unsigned: Vec<i128> = right.iter().map(|number| number.abs()).collect();
+                assert!(case.misfit(&unsigned) > 1.0, "{}: a lost sign", case.law);
+            }
+            // One draw in fifty is nothing at all.
+            let silent: Vec<i128> = right
+                .iter()
+                .enumerate()
+                .map(|(i, number)| if i % 50 == 0 { 0 } else { *number })
+                .collect();
+            assert!(
+                case.misfit(&silent) > 1.0,
+                "{} of {} at {}: values without noise",
+                case.law,
+                case.values,
+                case.scale
+            );
+        }
     }
 }

@@ -141,40 +141,6 @@ fn all_are_right(cases: &[Case], laws: &[Law], windows: u32) {
     assert!(4 * failed >= 3 * halves.len(), "{halves:?}");
 }
 
-#[test]
-fn the_error_that_is_predicted_is_what_windows_give() {
-    let cases = [
-        density(1, 21.0, 1_000, "epsilon = 0.1"),
-        density(1, 10.5, 1_000, "rho = 0.5"),
-        density(2, 31.5, 1_000, "epsilon = 1.0"),
-        density(3, 63.0, 500, "epsilon = 1.0"),
-        labelled(Kind::Covariance, 2, 42.0, 1_000, "epsilon = 1.0"),
-        labelled(Kind::Regression, 1, 21.0, 1_000, "epsilon = 1.0"),
-        labelled(Kind::KernelBayes, 1, 21.0, 1_000, "epsilon = 1.0"),
-        labelled(Kind::KernelBayes, 2, 42.0, 1_000, "epsilon = 1.0"),
-        labelled(Kind::GaussianBayes, 1, 21.0, 1_000, "epsilon = 1.0"),
-    ];
-    all_are_right(
-        &cases,
-        &[Law::Rough, Law::Ordinary, Law::Heaped, Law::Mixture],
-        16,
-    );
-}
-
-#[test]
-fn the_error_that_is_predicted_of_a_fit_is_a_bound() {
-    let cases = [
-        labelled(Kind::Machine("huber"), 1, 42.0, 200, "epsilon = 1.0"),
-        labelled(Kind::Machine("squared"), 1, 42.0, 200, "epsilon = 1.0"),
-        labelled(Kind::Machine("huber"), 2, 63.0, 200, "rho = 0.5"),
-        labelled(Kind::Classifier("hinge"), 1, 42.0, 200, "epsilon = 1.0"),
-        labelled(Kind::Classifier("logistic"), 1, 42.0, 200, "epsilon = 1.0"),
-        labelled(Kind::Logistic, 1, 42.0, 200, "epsilon = 1.0"),
-        labelled(Kind::Logistic, 2, 42.0, 200, "epsilon = 1.0"),
-    ];
-    all_are_right(&cases, &[Law::Rough, Law::Mixture, Law::Uniform], 32);
-}
-
 /// Where a lattice of degree 8 and order 32 was once chosen, told to be off by half of what it was.
 #[test]
 fn what_is_told_of_weather_holds() {
@@ -215,49 +181,6 @@ fn the_error_that_is_predicted_is_what_windows_give_everywhere() {
         cases.extend([1, 2].map(|axes| labelled(Kind::Logistic, axes, 42.0, 400, price)));
     }
     all_are_right(&cases, &[&LAWS[..], &[Law::Ordinary]].concat(), 32);
-}
-
-/// Of all pairs up to degree 128, by the error found in the same windows.
-#[test]
-fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
-    for case in &CASES[..4] {
-        let table = case.auto("laplace").releases.remove(0).auto.unwrap();
-        let fixed = |degree: u32| case.settings(&format!("degree = {degree}\norder = 1"));
-        let degree = |candidate: &NoiseCandidate| match candidate.on {
-            Coordinates::Lattice { degree } => degree,
-            _ => 0,
-        };
-        let degrees: std::collections::BTreeSet<u32> = table
-            .candidates
-            .iter()
-            .map(degree)
-            .filter(|degree| *degree <= 128)
-            .collect();
-        let all: Vec<(u32, u32, f64)> = degrees
-            .into_iter()
-            .flat_map(|degree| {
-                let found = found(*case, Law::Ordinary, fixed(degree), &ORDERS, 16);
-                ORDERS
-                    .into_iter()
-                    .zip(found)
-                    .map(move |(order, found)| (degree, order, found.error))
-            })
-            .collect();
-        let best = all.iter().min_by(|a, b| a.2.total_cmp(&b.2)).unwrap();
-        let taken = all
-            .iter()
-            .find(|found| (found.0, found.1) == (degree(&table.best), table.best.order))
-            .unwrap();
-        let times = taken.2 / best.2;
-        println!(
-            "{case:?}: took {} and {}, {times:.3} times the error of the best, {best:?}",
-            taken.0, taken.1
-        );
-        assert!(times < 1.5, "{times}");
-        // What it is worth: a third of all pairs are more than twice as bad as the best.
-        let bad = all.iter().filter(|found| found.2 > 2.0 * best.2).count();
-        assert!(3 * bad > all.len(), "{bad} of {}", all.len());
-    }
 }
 
 /// What `explain` says of the two readings is what windows give, and at a low price smoothing is worth it even where all
@@ -330,4 +253,85 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
 
 fn found_sup(mean: &mut f64, values: &[f64], exact: &[f64]) {
     *mean += sup(values, exact) / 60.0;
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn the_error_that_is_predicted_is_what_windows_give() {
+        let cases = [
+            density(1, 21.0, 1_000, "epsilon = 0.1"),
+            density(1, 10.5, 1_000, "rho = 0.5"),
+            density(2, 31.5, 1_000, "epsilon = 1.0"),
+            density(3, 63.0, 500, "epsilon = 1.0"),
+            labelled(Kind::Covariance, 2, 42.0, 1_000, "epsilon = 1.0"),
+            labelled(Kind::Regression, 1, 21.0, 1_000, "epsilon = 1.0"),
+            labelled(Kind::KernelBayes, 1, 21.0, 1_000, "epsilon = 1.0"),
+            labelled(Kind::KernelBayes, 2, 42.0, 1_000, "epsilon = 1.0"),
+            labelled(Kind::GaussianBayes, 1, 21.0, 1_000, "epsilon = 1.0"),
+        ];
+        all_are_right(
+            &cases,
+            &[Law::Rough, Law::Ordinary, Law::Heaped, Law::Mixture],
+            16,
+        );
+    }
+
+    #[test]
+    fn the_error_that_is_predicted_of_a_fit_is_a_bound() {
+        let cases = [
+            labelled(Kind::Machine("huber"), 1, 42.0, 200, "epsilon = 1.0"),
+            labelled(Kind::Machine("squared"), 1, 42.0, 200, "epsilon = 1.0"),
+            labelled(Kind::Machine("huber"), 2, 63.0, 200, "rho = 0.5"),
+            labelled(Kind::Classifier("hinge"), 1, 42.0, 200, "epsilon = 1.0"),
+            labelled(Kind::Classifier("logistic"), 1, 42.0, 200, "epsilon = 1.0"),
+            labelled(Kind::Logistic, 1, 42.0, 200, "epsilon = 1.0"),
+            labelled(Kind::Logistic, 2, 42.0, 200, "epsilon = 1.0"),
+        ];
+        all_are_right(&cases, &[Law::Rough, Law::Mixture, Law::Uniform], 32);
+    }
+
+    /// Of all pairs up to degree 128, by the error found in the same windows.
+    #[test]
+    fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
+        for case in &CASES[..4] {
+            let table = case.auto("laplace").releases.remove(0).auto.unwrap();
+            let fixed = |degree: u32| case.settings(&format!("degree = {degree}\norder = 1"));
+            let degree = |candidate: &NoiseCandidate| match candidate.on {
+                Coordinates::Lattice { degree } => degree,
+                _ => 0,
+            };
+            let degrees: std::collections::BTreeSet<u32> = table
+                .candidates
+                .iter()
+                .map(degree)
+                .filter(|degree| *degree <= 128)
+                .collect();
+            let all: Vec<(u32, u32, f64)> = degrees
+                .into_iter()
+                .flat_map(|degree| {
+                    let found = found(*case, Law::Ordinary, fixed(degree), &ORDERS, 16);
+                    ORDERS
+                        .into_iter()
+                        .zip(found)
+                        .map(move |(order, found)| (degree, order, found.error))
+                })
+                .collect();
+            let best = all.iter().min_by(|a, b| a.2.total_cmp(&b.2)).unwrap();
+            let taken = all
+                .iter()
+                .find(|found| (found.0, found.1) == (degree(&table.best), table.best.order))
+                .unwrap();
+            let times = taken.2 / best.2;
+            println!(
+                "{case:?}: took {} and {}, {times:.3} times the error of the best, {best:?}",
+                taken.0, taken.1
+            );
+            assert!(times < 1.5, "{times}");
+            // What it is worth: a third of all pairs are more than twice as bad as the best.
+            let bad = all.iter().filter(|found| found.2 > 2.0 * best.2).count();
+            assert!(3 * bad > all.len(), "{bad} of {}", all.len());
+        }
+    }
 }
