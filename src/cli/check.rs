@@ -49,7 +49,7 @@ struct CheckReport {
     not_protected: Vec<String>,
     other_pipelines: Vec<String>,
     schedule: Vec<String>,
-    /// Empty without [scale].
+    /// Empty without `[scale]`.
     absorbers: Vec<String>,
     memory: Vec<String>,
     disk: Vec<String>,

@@ -26,7 +26,7 @@ pub fn print(text: impl Display) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// Those of [`print`].
+/// Those of [`print()`].
 pub fn line(text: impl Display) -> Result<(), Failure> {
     print(format_args!("{text}\n"))
 }

@@ -54,7 +54,7 @@ pub struct QueryArguments {
     /// The number that --top sorts by, such as users; by default the first
     #[arg(long, value_name = "NAME", requires = "top")]
     by: Option<String>,
-    /// Use the coefficients of [WFZW13] for functions of this smoothness, instead of Chebyshev coefficients
+    /// Use the coefficients of Wang et al. (2013) for functions of this smoothness, instead of Chebyshev coefficients
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SMOOTHNESS)))]
     jackson: Option<u32>,
     /// Compute the coefficients on a sparse grid of this level, instead of on all nodes

@@ -13,7 +13,7 @@ use bernstream_functions::sampled::{NeighbouringWindows, SampledChange};
 
 #[derive(Debug, clap::Args)]
 pub struct SampleArguments {
-    /// The configuration; only [privacy] and [release] are needed.
+    /// The configuration; only its privacy and release are needed.
     file: PathBuf,
 }
 

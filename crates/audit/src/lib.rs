@@ -1,7 +1,7 @@
 //! What the promise says of one unit more or less, held against the program that keeps it.
 //!
 //! Neighbouring streams, replayed: [`neighbours::neighbouring_pairs`] makes pairs of streams that differ by one unit, from the words of the
-//! promise and not from the code that keeps it. [`replay::replay`] lets the worker itself, with its own ledger, read a stream with
+//! promise and not from the code that keeps it. [`replay::replay_stream`] lets the worker itself, with its own ledger, read a stream with
 //! random numbers that a seed fixes. [`compare`] says whether anything but the released values differs (messages, schedule, ledger,
 //! metrics, log), and how far those move in the norm that the noise is made for, against what was declared.
 //!

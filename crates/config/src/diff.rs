@@ -61,7 +61,7 @@ fn declare_default_time(bound: &mut Value) {
     }
 }
 
-/// All differences between recorded settings ([`canonical::recorded`](crate::canonical::recorded)), a line each.
+/// All differences between recorded settings ([`recorded_text`](crate::canonical::recorded_text)), a line each.
 pub fn setting_differences(ledger: &str, file: &str) -> Vec<String> {
     let ledger = parsed_settings(ledger);
     let mut file = parsed_settings(file);

@@ -86,7 +86,7 @@ impl WorkerSettings {
     }
 
     /// Reads the file at `path`, with the choices of `"auto"` that its ledger has recorded for this file, if any, and the total
-    /// that it has recorded for this promise. `recorded` returns the newest settings of a ledger ([`canonical::recorded`]).
+    /// that it has recorded for this promise. `recorded` returns the newest settings of a ledger ([`canonical::recorded_text`]).
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ const MOST_ENDING: usize = 8;
 pub type ReleaseCharges<'a> = (&'a str, Vec<(Span, Price)>);
 
 impl RecordedReleases {
-    /// Reads recorded settings ([`canonical::recorded`](super::canonical::recorded)); `None` if this program does not understand them.
+    /// Reads recorded settings ([`recorded_text`](super::canonical::recorded_text)); `None` if this program does not understand them.
     pub fn from_settings(settings: &str) -> Option<Self> {
         let settings = parsed_settings(settings);
         let windows = recorded_grid(settings.get("windows")?)?;
