@@ -64,18 +64,7 @@ impl ReleaseTask<'_> {
                 return Err(ledger::LedgerError::lost_claims(&shown, accepted.as_ref()).into());
             }
             WitnessStanding::Behind(head) => {
-                self.metrics.witness_lost_claims.set(1);
-                if !std::mem::replace(&mut self.comparison.is_loss_reported, true) {
-                    let accepted = match accepted {
-                        Some(accepted) => accepted.sequence.to_string(),
-                        None => "none".to_owned(),
-                    };
-                    error!(
-                        "the witness has lost claims: row {} was published, and the newest row that it has accepted is {accepted}. The rows \
-                         between are claimed again, the same bytes, and nothing is drawn before it has accepted them",
-                        head.sequence
-                    );
-                }
+                self.report_lost_claims(&head, accepted.as_ref());
                 return Ok(());
             }
         }
@@ -85,6 +74,33 @@ impl ReleaseTask<'_> {
             Some(published) => found.tail.lost_messages(&self.ledger, published)?,
             None => sink::LostMessages::default(),
         };
+        self.report_output_loss(published, &lost);
+        self.send_again(&lost.kept)?;
+        if self.comparison.record_agreement() {
+            info!("the witness has accepted again what it had lost");
+        }
+        Ok(())
+    }
+
+    /// Reports once that the witness lacks claims up to `shown`, which was published.
+    fn report_lost_claims(&mut self, shown: &Head, accepted: Option<&Head>) {
+        self.metrics.witness_lost_claims.set(1);
+        if std::mem::replace(&mut self.comparison.is_loss_reported, true) {
+            return;
+        }
+        let accepted = match accepted {
+            Some(accepted) => accepted.sequence.to_string(),
+            None => "none".to_owned(),
+        };
+        error!(
+            "the witness has lost claims: row {} was published, and the newest row that it has accepted is {accepted}. The rows \
+             between are claimed again, the same bytes, and nothing is drawn before it has accepted them",
+            shown.sequence
+        );
+    }
+
+    /// Reports what the output has lost at its end, unless it was reported before.
+    fn report_output_loss(&mut self, published: Option<Head>, lost: &sink::LostMessages) {
         let now = ReportedLoss {
             gone: lost.gone,
             published,
@@ -117,11 +133,6 @@ impl ReleaseTask<'_> {
                 lost.kept.len()
             );
         }
-        self.send_again(&lost.kept)?;
-        if self.comparison.record_agreement() {
-            info!("the witness has accepted again what it had lost");
-        }
-        Ok(())
     }
 
     /// Sends the same bytes again, row by row.
