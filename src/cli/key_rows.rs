@@ -51,8 +51,14 @@ pub fn caps_in_words(about: &Description) -> String {
     format!("\nintervals cover the noise, with 95 % probability. {caps}\n")
 }
 
-/// The rows and their synopsis.
-pub fn rows_as_json(table: &CountedTable<'_>, rows: &[KeyRow<'_>], about: &Description) -> Value {
+/// The rows and their synopsis; of the largest rows also whether noise may have made the last of them larger than the first that is left
+/// out.
+pub fn rows_as_json(
+    table: &CountedTable<'_>,
+    rows: &[KeyRow<'_>],
+    is_last_unclear: Option<bool>,
+    about: &Description,
+) -> Value {
     let mut keys = Vec::with_capacity(rows.len());
     for row in rows {
         let mut object = Map::new();
@@ -63,9 +69,13 @@ pub fn rows_as_json(table: &CountedTable<'_>, rows: &[KeyRow<'_>], about: &Descr
         keys.push(Value::Object(object));
     }
     let window = json!({ "start": about.window.start, "end": about.window.end });
-    json!({
+    let mut answer = json!({
         "pipeline": about.pipeline, "release": about.release, "window": window, "keys": keys,
-    })
+    });
+    if let Some(is_last_unclear) = is_last_unclear {
+        answer["is_last_unclear"] = is_last_unclear.into();
+    }
+    answer
 }
 
 /// The reading of this name; `None` if the table does not have it.

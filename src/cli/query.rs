@@ -140,14 +140,16 @@ fn print_keys(
     }
     let about = synopsis.description();
     let table = synopsis.key_table().map_err(unanswered)?;
-    let mut remark = String::new();
+    let mut remark = "";
+    let mut is_last_unclear = None;
     let rows = match arguments.top {
         Some(count) => {
             let reading = arguments.sorted_reading(&table)?;
             let top = table.top_keys(reading, count).unwrap_or_default();
             if top.is_last_unclear {
-                remark = "\nthe last of these and the first that is left out cannot be told apart: noise may make either the larger\n".to_owned();
+                remark = "\nthe last of these and the first that is left out cannot be told apart: noise may make either the larger\n";
             }
+            is_last_unclear = Some(top.is_last_unclear);
             top.rows
         }
         None if arguments.row.is_empty() => table.rows(),
@@ -162,12 +164,12 @@ fn print_keys(
     if arguments.json {
         return line(format_args!(
             "{:#}",
-            key_rows::rows_as_json(&table, &rows, about)
+            key_rows::rows_as_json(&table, &rows, is_last_unclear, about)
         ));
     }
     print(
         key_rows::rows_in_words(&table, &rows)
-            + &remark
+            + remark
             + &key_rows::caps_in_words(about)
             + &source_and_guarantee(about),
     )

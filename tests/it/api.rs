@@ -12,6 +12,7 @@ use bernstream_config::WorkerSettings;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
+use bernstream_synopsis::key_table::KeyReading;
 use bernstream_synopsis::query::Query;
 use bernstream_synopsis::tables::{AnswerKind, Questions, in_context};
 use flate2::read::GzDecoder;
@@ -1311,10 +1312,18 @@ fn counts_by_key_are_rows_with_intervals_and_no_endpoint_fails_on_them() {
     let most = rows
         .iter()
         .max_by(|one, other| number(&one["users"]).total_cmp(&number(&other["users"])));
-    assert_eq!(
-        top.as_array().expect("rows").iter().collect::<Vec<_>>(),
-        [most.expect("one")]
-    );
+    let mut most = most.expect("one").clone();
+    let largest = table.top_keys(KeyReading::Users, 1).expect("users");
+    most["is_last_unclear"] = largest.is_last_unclear.into();
+    assert_eq!(top, serde_json::json!([most]));
+    // All keys leave none out, and nothing else is called the largest.
+    let every = dashboard.get("/api/v1/keys?top=3&by=users");
+    assert_eq!(every[2]["is_last_unclear"], false);
+    assert!(rows[0].get("is_last_unclear").is_none());
+    let csv = dashboard
+        .ask("GET", "/api/v1/keys?top=3&by=users&format=csv")
+        .body;
+    assert!(csv.trim_end().ends_with(",false"), "{csv}");
     assert_eq!(dashboard.get("/api/v1/keys?row=JFK")[0], rows[1]);
     let csv = dashboard.ask("GET", "/api/v1/keys?format=csv").body;
     let (head, lines) = csv.split_once("\r\n").expect("a head");

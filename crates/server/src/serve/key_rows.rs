@@ -26,7 +26,8 @@ pub fn is_by_key(synopsis: &Synopsis) -> bool {
     matches!(synopsis.description().basis, Basis::Keys(_))
 }
 
-/// A row for each key that is asked for: each number, and the ends of its interval.
+/// A row for each key that is asked for: each number, and the ends of its interval; of the largest also whether the noise may have made
+/// the last of them larger than the first that is left out.
 ///
 /// # Errors
 ///
@@ -36,11 +37,14 @@ pub fn rows_of_window(
     wanted: &KeyRowRequest,
 ) -> Result<ResponseTable, ApiError> {
     let table = synopsis.key_table()?;
+    let mut is_last_unclear = None;
     let rows = match wanted.top {
         Some(count) => {
             let reading = reading_of_name(&table, wanted.by.as_deref())?;
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            table.top_keys(reading, count).unwrap_or_default().rows
+            let top = table.top_keys(reading, count).unwrap_or_default();
+            is_last_unclear = Some(top.is_last_unclear);
+            top.rows
         }
         None if wanted.by.is_some() => {
             return Err(ApiError::bad_request(
@@ -61,10 +65,15 @@ pub fn rows_of_window(
             format!("{name}_upper"),
         ]);
     }
-    Ok(ResponseTable {
-        columns,
-        rows: rows.iter().map(cells_of_row).collect(),
-    })
+    let mut rows: Vec<Vec<TableCell>> = rows.iter().map(cells_of_row).collect();
+    if let Some(is_last_unclear) = is_last_unclear {
+        // In every row, since a table of rows has no other place.
+        columns.push("is_last_unclear".to_owned());
+        for cells in &mut rows {
+            cells.push(TableCell::Truth(is_last_unclear));
+        }
+    }
+    Ok(ResponseTable { columns, rows })
 }
 
 /// A number of one key, window by window, with the ends of its interval. The key may be left out where a table has only one.

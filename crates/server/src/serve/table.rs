@@ -4,11 +4,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::ser::{Serialize, Serializer};
 
-/// A number, a time, or nothing: `null`, and empty in CSV.
+/// A number, a truth, a time, or nothing: `null`, and empty in CSV.
 #[derive(Debug, serde::Serialize)]
 #[serde(untagged)]
 pub enum TableCell {
     Number(f64),
+    Truth(bool),
     Text(String),
     Unknown,
 }
@@ -69,6 +70,7 @@ impl TableCell {
     fn to_csv(&self) -> String {
         match self {
             TableCell::Number(number) => number.to_string(),
+            TableCell::Truth(truth) => truth.to_string(),
             TableCell::Text(text) => quoted_cell(text),
             TableCell::Unknown => String::new(),
         }
