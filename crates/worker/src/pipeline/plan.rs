@@ -10,7 +10,7 @@ use bernstream_noise::noise::Generator;
 use bernstream_noise::order::OrderChoice;
 use bernstream_noise::{Mechanism, Noisy};
 use bernstream_release::choice::{Bandwidth, Candidates};
-use bernstream_release::window::accumulator::Accumulator;
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_release::window::{ReleaseInput, WindowRules};
 use bernstream_release::{Dequantized, Target, ValueScaling};
 use bernstream_synopsis::Sensitivity;
@@ -66,12 +66,17 @@ pub struct ReleaseVariant {
 impl ReleasePlan {
     /// The most multiplications that a window can take, all releases and keys together.
     pub fn most_products_per_window(&self) -> u64 {
+        let keys = self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64);
         let mut products: u64 = 0;
         for release in &self.releases {
-            products = products.saturating_add(release.most_products());
+            // Counts by key are computed once for all keys.
+            let times = match release.form.accumulator {
+                AccumulatorSpec::Keys(_) => 1,
+                _ => keys,
+            };
+            products = products.saturating_add(release.most_products().saturating_mul(times));
         }
-        let keys = self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64);
-        products.saturating_mul(keys)
+        products
     }
 
     /// The span that a release covers when `window` closes, no earlier than `first`.
