@@ -9,7 +9,7 @@ use crate::read::input::InputSettings;
 use crate::read::ledger::LedgerSettings;
 use crate::read::output::{OutputSettings, publishes_to_kafka};
 use crate::read::releases::{
-    CountedInput, PrivateReleases, ROOT, WrittenReleases, privacy_and_releases,
+    DeclaredInput, PrivateReleases, ROOT, WrittenReleases, privacy_and_releases,
 };
 use crate::read::scale::ScaleContext;
 use crate::read::schedule::Schedule;
@@ -109,7 +109,7 @@ impl Sections {
             releases: file.release,
             grid: windows.as_ref().ok().map(|schedule| schedule.grid),
             to_kafka,
-            input: counted_input(&pipeline, &input),
+            input: declared_input(&pipeline, &input),
         };
         let PrivateReleases { privacy, drafts } = privacy_and_releases(document, written, recorded);
         let default_broker = input.as_ref().ok().map(|input| input.from.broker());
@@ -343,14 +343,14 @@ impl Sections {
     }
 }
 
-/// The sections that counts by key follow from; `None` if one has a fault.
-fn counted_input<'a>(
+/// The sections that functions follow from; `None` if one has a fault.
+fn declared_input<'a>(
     pipeline: &'a Checked<Spanned<String>>,
     input: &'a Checked<InputSettings>,
-) -> Option<CountedInput<'a>> {
+) -> Option<DeclaredInput<'a>> {
     let pipeline = pipeline.as_ref().ok()?.get_ref();
     let key = input.as_ref().ok()?.key.as_ref();
-    Some(CountedInput { pipeline, key })
+    Some(DeclaredInput { pipeline, key })
 }
 
 /// Returns whether the input is a topic; `None` if the file does not say.

@@ -18,7 +18,7 @@ use crate::settings::{
     AutoChoice, Calibration, Coordinates, NoiseKind, NoiseSelection, Payment, ReleasedFunction,
 };
 use crate::targets::cells as cells_target;
-use crate::targets::{CountedKeys, FrequencyPlan, Labelled, ReadTarget, TargetContext, moments};
+use crate::targets::{DeclaredUnits, FrequencyPlan, Labelled, ReadTarget, TargetContext, moments};
 use crate::text::{Checked, Document, Field, Reported, Spanned, values};
 use bernstream_functions::user_weighted::UserWeighted;
 use bernstream_noise::Mechanism;
@@ -33,7 +33,7 @@ pub fn read_release(
     table: Spanned<file::Release>,
     terms: Checked<ChoiceTerms>,
     pricing: Checked<Pricing>,
-    counted: Option<&CountedKeys<'_>>,
+    declared: Option<&DeclaredUnits<'_>>,
     recorded: Option<&RecordedSettings>,
 ) -> Checked<ReleaseDraft> {
     let payment = known_payment(&pricing);
@@ -54,7 +54,7 @@ pub fn read_release(
         columns: &columns,
         label: label.as_ref(),
         planned: parts.planned,
-        counted,
+        declared,
         law: first_law(&request),
         weights: parts.weights.as_ref(),
         grid,
@@ -465,7 +465,7 @@ struct FunctionBuilder<'a> {
     columns: &'a [String],
     label: Option<&'a Spanned<Labelled>>,
     planned: Option<FrequencyPlan>,
-    counted: Option<&'a CountedKeys<'a>>,
+    declared: Option<&'a DeclaredUnits<'a>>,
     law: NoiseDistribution,
     weights: Option<&'a Spanned<file::WrittenWeights>>,
     grid: GivenGrid,
@@ -481,13 +481,13 @@ impl<'a> FunctionBuilder<'a> {
             label: self.label,
             on,
             planned: self.planned,
-            counted: self.counted,
+            declared: self.declared,
             law: self.law,
         };
         let target = (self.reader)(document, &context)?;
         match self.weights {
             Some(weights) if *weights.get_ref() == file::WrittenWeights::User => {
-                if self.counted.is_some_and(|counted| !counted.has_users) {
+                if self.declared.is_some_and(|declared| !declared.has_users) {
                     let what = "\"user\" needs users, and every record is a unit of its own";
                     let hint = "write privacy.unit = { user = { column = \"user_id\", per = \"1d\", max_records_per_window = 20 } }, or remove it";
                     return Err(document.fault(weights.span(), what, hint));

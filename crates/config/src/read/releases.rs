@@ -10,7 +10,7 @@ use crate::read::{as_checked, pricing, privacy, release};
 use crate::recorded::RecordedSettings;
 use crate::select::ChoiceTerms;
 use crate::settings::{PrivacySettings, PrivacyUnit, most_values};
-use crate::targets::CountedKeys;
+use crate::targets::DeclaredUnits;
 use crate::text::{Checked, Document, Field, Spanned};
 use bernstream_synopsis::grid::SpanGrid;
 
@@ -30,13 +30,13 @@ pub struct WrittenReleases<'a> {
     /// `None` if it has a fault.
     pub grid: Option<SpanGrid>,
     pub to_kafka: bool,
-    /// Sections that counts by key follow from; `None` if one has a fault.
-    pub input: Option<CountedInput<'a>>,
+    /// Other sections that functions follow from; `None` if one has a fault.
+    pub input: Option<DeclaredInput<'a>>,
 }
 
-/// Other sections that counts by key follow from.
+/// Other sections that functions follow from: counts by key, and votes of users.
 #[derive(Clone, Copy)]
-pub struct CountedInput<'a> {
+pub struct DeclaredInput<'a> {
     pub pipeline: &'a str,
     pub key: Option<&'a KeySettings>,
 }
@@ -69,7 +69,7 @@ pub fn privacy_and_releases(
         }),
         Err(reported) => Err(*reported),
     };
-    let counted = counted_keys(privacy.as_ref().ok(), written.input);
+    let declared = declared_units(privacy.as_ref().ok(), written.input);
     let drafts = listed_releases(document, written.releases).and_then(|mut releases| {
         let privacy = as_checked(&privacy);
         let prices = pricing::read_pricing(document, &mut releases, privacy, written.grid);
@@ -81,7 +81,7 @@ pub fn privacy_and_releases(
                 release,
                 terms,
                 price,
-                counted.as_ref(),
+                declared.as_ref(),
                 recorded,
             ));
         }
@@ -100,13 +100,13 @@ fn keeps_records(releases: &Spanned<file::Releases>) -> bool {
     }
 }
 
-/// The keys of counts; `None` where what they follow from has a fault.
-fn counted_keys<'a>(
+/// The keys, and whether units are users; `None` where what that follows from has a fault.
+fn declared_units<'a>(
     privacy: Option<&PrivacySettings>,
-    input: Option<CountedInput<'a>>,
-) -> Option<CountedKeys<'a>> {
-    let CountedInput { pipeline, key } = input?;
-    Some(CountedKeys {
+    input: Option<DeclaredInput<'a>>,
+) -> Option<DeclaredUnits<'a>> {
+    let DeclaredInput { pipeline, key } = input?;
+    Some(DeclaredUnits {
         pipeline,
         column: key.map(|key| key.column.as_str()),
         keys: key.map_or(ALL_RECORDS, |key| &key.values),

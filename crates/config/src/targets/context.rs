@@ -18,14 +18,14 @@ pub struct TargetContext<'a> {
     pub on: Coordinates,
     /// For moments with a smoothness in place of a number of frequencies.
     pub planned: Option<FrequencyPlan>,
-    /// For counts by key; `None` where a section that they follow from has a fault.
-    pub counted: Option<&'a CountedKeys<'a>>,
+    /// `None` where a section that it follows from has a fault.
+    pub declared: Option<&'a DeclaredUnits<'a>>,
     /// The law of the noise, or the first of those that are tried.
     pub law: NoiseDistribution,
 }
 
-/// The keys that counts are told of, and the unit.
-pub struct CountedKeys<'a> {
+/// What the file declares of keys, and whether units are users.
+pub struct DeclaredUnits<'a> {
     pub pipeline: &'a str,
     /// The column of the key; none where all records count together.
     pub column: Option<&'a str>,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::file;
 use crate::settings::ReleasedFunction;
-use crate::targets::context::{CountedKeys, ReadTarget, TargetContext, built_target};
+use crate::targets::context::{DeclaredUnits, ReadTarget, TargetContext, built_target};
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_functions::key_counts::{CountedStatistic, KeyCounts, StatisticShare};
 use bernstream_release::ValueScaling;
@@ -129,7 +129,7 @@ pub fn read(
     place: &Range<usize>,
     written: Table,
 ) -> Checked<ReadTarget> {
-    let Some(counted) = &context.counted else {
+    let Some(declared) = &context.declared else {
         // The fault of `[input]` or `[privacy]` has been told.
         return Err(match document.reported() {
             Some(reported) => reported,
@@ -137,17 +137,17 @@ pub fn read(
         });
     };
     let of = document.required(place, "of", written.of.clone(), several_names)?;
-    let names = NameList(of.get_ref());
-    names.check_unit(document, of.span(), counted)?;
+    let names = CountedNames(of.get_ref());
+    names.check_unit(document, of.span(), declared)?;
     let value = counted_value(document, context, place, &names)?;
     let per_user = match &written.per_user {
-        Some(range) => Some(sum_range(document, range, &names, counted)?),
+        Some(range) => Some(sum_range(document, range, &names, declared)?),
         None => None,
     };
     let statistics = names.statistics(per_user.is_some());
-    let caps = unit_caps(document, place, &written, counted, &statistics)?;
+    let caps = unit_caps(document, place, &written, declared, &statistics)?;
     let shares = price_parts(document, &written.parts, of.get_ref(), &statistics)?;
-    let keys: Vec<String> = counted.keys.to_vec();
+    let keys: Vec<String> = declared.keys.to_vec();
     let sum = match (per_user, value) {
         (Some(range), Some(value)) => Some(UnitSum {
             value_min: value.bounds.min,
@@ -164,7 +164,7 @@ pub fn read(
         max_records: caps.max_records.unwrap_or(1),
         keys,
         sum,
-        ranks: RankKey::for_pipeline(counted.pipeline),
+        ranks: RankKey::for_pipeline(declared.pipeline),
     };
     let about = KeyedCounts {
         max_keys: counting.max_keys,
@@ -179,7 +179,7 @@ pub fn read(
     };
     let built = KeyCounts::new(counting, &shares, context.law.norm());
     let target = built_target(document, place, built)?;
-    let meaning = names.meaning(value.map(|value| value.column), counted);
+    let meaning = names.meaning(value.map(|value| value.column), declared);
     Ok(ReleasedFunction {
         quantity: "of each column".to_owned(),
         scaling: ValueScaling::of_target(&*target),
@@ -216,9 +216,9 @@ struct SummedColumn<'a> {
 }
 
 /// Names of what is told of each key.
-struct NameList<'a>(&'a [CountedName]);
+struct CountedNames<'a>(&'a [CountedName]);
 
-impl NameList<'_> {
+impl CountedNames<'_> {
     fn has(&self, name: CountedName) -> bool {
         self.0.contains(&name)
     }
@@ -232,9 +232,9 @@ impl NameList<'_> {
         &self,
         document: &mut Document<'_>,
         place: Range<usize>,
-        counted: &CountedKeys<'_>,
+        declared: &DeclaredUnits<'_>,
     ) -> Checked<()> {
-        if self.has(CountedName::Users) && !counted.has_users {
+        if self.has(CountedName::Users) && !declared.has_users {
             let what = "users cannot be counted where every record is a unit of its own";
             let hint = "write privacy.unit = { user = { column = \"user_id\", per = \"1d\" } }, or count \"records\"";
             return Err(document.fault(place, what, hint));
@@ -261,7 +261,7 @@ impl NameList<'_> {
         statistics
     }
 
-    fn meaning(&self, column: Option<&str>, counted: &CountedKeys<'_>) -> String {
+    fn meaning(&self, column: Option<&str>, declared: &DeclaredUnits<'_>) -> String {
         let mut words = Vec::new();
         for name in self.0 {
             words.push(match name {
@@ -271,7 +271,7 @@ impl NameList<'_> {
                 CountedName::Mean => format!("mean of {}", column.unwrap_or_default()),
             });
         }
-        match counted.column {
+        match declared.column {
             Some(column) => format!("{} of each {column}", words.join(", ")),
             None => words.join(", "),
         }
@@ -293,7 +293,7 @@ fn counted_value<'a>(
     document: &mut Document<'_>,
     context: &'a TargetContext<'_>,
     place: &Range<usize>,
-    names: &NameList<'_>,
+    names: &CountedNames<'_>,
 ) -> Checked<Option<SummedColumn<'a>>> {
     let Some(label) = context.label else {
         if names.needs_value() {
@@ -319,11 +319,11 @@ fn counted_value<'a>(
 fn sum_range(
     document: &mut Document<'_>,
     range: &Spanned<SumRange>,
-    names: &NameList<'_>,
-    counted: &CountedKeys<'_>,
+    names: &CountedNames<'_>,
+    declared: &DeclaredUnits<'_>,
 ) -> Checked<ValueBounds> {
     let place = range.span();
-    if !counted.has_users {
+    if !declared.has_users {
         let what = "has no effect: every record is a unit of its own";
         return Err(document.fault(place, what, "remove it: `value` bounds a record"));
     }
@@ -350,10 +350,10 @@ fn unit_caps(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: &Table,
-    counted: &CountedKeys<'_>,
+    declared: &DeclaredUnits<'_>,
     statistics: &[CountedStatistic],
 ) -> Checked<UnitCaps> {
-    if !counted.has_users {
+    if !declared.has_users {
         if let Some(cap) = written.max_keys.as_ref().or(written.max_records.as_ref()) {
             let what = "has no effect: every record is a unit of its own, in one key";
             return Err(document.fault(cap.span(), what, "remove it"));
@@ -366,7 +366,7 @@ fn unit_caps(
     let counts_records = statistics
         .iter()
         .any(|one| matches!(one, CountedStatistic::Records | CountedStatistic::Values));
-    let max_keys = match (&written.max_keys, counted.column) {
+    let max_keys = match (&written.max_keys, declared.column) {
         (None, None) => 1,
         _ => document
             .required(place, "max_keys", written.max_keys.clone(), values::count)?

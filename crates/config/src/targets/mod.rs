@@ -16,7 +16,7 @@ pub mod moments;
 pub mod private_bandwidths;
 pub mod regression;
 
-pub use context::{CountedKeys, FrequencyPlan, Labelled, ReadTarget, TargetContext};
+pub use context::{DeclaredUnits, FrequencyPlan, Labelled, ReadTarget, TargetContext};
 pub use private_bandwidths::several_candidates;
 
 /// Passes the names of all targets to the macro `$list`. A name is that of the table in `[release]` and of the module here.
