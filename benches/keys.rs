@@ -106,7 +106,7 @@ fn measure(broker: Option<&str>, keys: usize, releases: usize) {
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
     settings
         .output
-        .create_missing(&mut Vec::new())
+        .create_missing(settings.largest_synopsis(), &mut Vec::new())
         .expect("the output");
     let from = StartMode::From {
         from: Timestamp::parse(ORIGIN).expect("a time"),

@@ -223,15 +223,24 @@ impl CheckReport {
     }
 }
 
+/// The largest message, in bytes, that a topic takes by default, about.
+const DEFAULT_LIMIT: usize = 1_000_000;
+const OF_A_LARGE_TABLE: &str = ", more than a topic takes by default: `bernstream ledger init` creates one that takes it, and a topic that exists needs such a \
+                                max.message.bytes, which `bernstream check` asks for without --offline";
+
 fn message_size(settings: &WorkerSettings, release: &ReleaseSettings) -> String {
     let name = settings::name_before(settings, release);
     let values = release.shape().value_count();
     let bytes = synopsis_bytes(&release.shape());
     match release.function.keyed_counts() {
-        Some(_) => format!(
-            "{name}{values} values x 8 bytes, the names of {} keys and about 6 KB of schema and metadata: about {bytes} bytes for each window",
-            settings.key_count()
-        ),
+        Some(_) => {
+            let is_large = bytes > DEFAULT_LIMIT && settings.output.broker().is_some();
+            format!(
+                "{name}{values} values x 8 bytes, the names of {} keys, each with 28 bytes, and about 6 KB of schema and metadata: about {bytes} bytes for each window{}",
+                settings.key_count(),
+                if is_large { OF_A_LARGE_TABLE } else { "" }
+            )
+        }
         None => format!(
             "{name}{values} values x 8 bytes and about 6 KB of schema and metadata: about {bytes} bytes for each window and key"
         ),

@@ -93,6 +93,10 @@ impl Components {
         };
         // The input after the output, which a new pipeline lacks: to open the input may create the topic of its clock.
         let mut sink = settings.output.open_sink()?;
+        // Before it is paid for.
+        settings
+            .output
+            .check_message_limit(settings.largest_synopsis())?;
         let readers = open_readers(settings)?;
         if existing.is_none() && settings.ledger_log.is_none() {
             // Before its witness is missed, which nobody has made.

@@ -2305,6 +2305,27 @@ fn no_message_is_longer_than_what_is_checked() {
     }
 }
 
+/// A table has a row for each key, with more than its name and its numbers.
+#[test]
+fn no_table_by_key_is_longer_than_what_is_checked() {
+    for count in [1, 100, 20_000] {
+        let keys: Vec<String> = (0..count).map(|key| format!("\"ключ {key}\"")).collect();
+        let keys = format!("values = [{}]", keys.join(", "));
+        let known = r#"values = ["bakery", "bookshop", "cinema", "grocery", "pharmacy"]"#;
+        let text = with(include_str!("../../config/revenue.toml"), known, &keys);
+        let settings =
+            WorkerSettings::parse(&text, "keys").unwrap_or_else(|faults| panic!("{faults}"));
+        let about = plan(&settings).releases[0].description().clone();
+        let shape = settings.releases[0].shape();
+        let values = vec![-1.0 / 3.0; shape.value_count()];
+        let synopsis = Synopsis::new(about, values).expect("a synopsis");
+        let bytes = synopsis.encode().expect("a message").bytes.len();
+        let said = synopsis_bytes(&shape);
+        println!("{count} keys: {bytes} bytes, at most {said} said");
+        assert!(bytes <= said && said < bytes + 8192, "{bytes} {said}");
+    }
+}
+
 /// A label's middle stands in the description where there is no lattice that could carry it: both forms tell the same label.
 #[test]
 fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {

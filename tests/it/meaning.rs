@@ -392,7 +392,7 @@ fn a_ledger_of_an_earlier_program_learns_its_fields_with_the_descriptor_that_it_
     let settings = WorkerSettings::load(&setup.configuration()).expect("a sound configuration");
     settings
         .output
-        .create_missing(&mut Vec::new())
+        .create_missing(settings.largest_synopsis(), &mut Vec::new())
         .expect("topics");
     let mut witness = settings.output.open_witness().expect("a witness");
     let mut genesis =

@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::ledger::find_witness;
 use crate::cli::shares::{self, ShareRequest};
 use crate::cli::{alone, older_stamps};
-use bernstream_config::{InputParams, WorkerSettings, synopsis_bytes};
+use bernstream_config::{InputParams, WorkerSettings};
 use bernstream_kafka::check::{NeededTopic, TopicCheck, check_topic, topic_setting};
 use bernstream_kafka::ledger::budget::topic;
 use bernstream_kafka::ledger::log;
@@ -39,13 +39,7 @@ pub(super) fn online_checks(settings: &WorkerSettings) -> Vec<TopicCheck> {
             }
         }
     }
-    let bytes = settings
-        .releases
-        .iter()
-        .map(|release| synopsis_bytes(&release.shape()))
-        .max()
-        .unwrap_or(0);
-    let mut of_output = settings.output.topic_checks(bytes);
+    let mut of_output = settings.output.topic_checks(settings.largest_synopsis());
     created_by_init(settings, &mut of_output);
     checks.extend(of_output);
     if let Some(budget) = settings.budget_topic() {

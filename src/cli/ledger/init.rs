@@ -61,7 +61,7 @@ pub(super) fn run(
     }
     let done = settings
         .output
-        .create_missing(&mut created)
+        .create_missing(settings.largest_synopsis(), &mut created)
         .map_err(Failure::from);
     let done = done.and_then(|()| log::create_missing(settings, &mut created));
     created

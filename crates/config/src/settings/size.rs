@@ -12,8 +12,8 @@ pub fn synopsis_bytes(shape: &Shape) -> usize {
     let listed = match &shape.basis {
         // The description lists the points, with at most 22 characters a coordinate.
         Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
-        // The column of the names: their text, and where each ends.
-        Basis::Keys(basis) => basis.keys.iter().map(|key| key.len() + 4).sum(),
+        // The column of the names: their text, and where each ends; and of each row its window and the number of the ledger's row.
+        Basis::Keys(basis) => basis.keys.iter().map(|key| key.len() + 28).sum(),
         _ => 0,
     };
     message_bytes(shape.value_count()) + listed

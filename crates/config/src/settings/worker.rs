@@ -191,6 +191,15 @@ impl WorkerSettings {
         }
     }
 
+    /// The size of the largest synopsis, about, in bytes.
+    pub fn largest_synopsis(&self) -> usize {
+        let mut largest = 0;
+        for release in &self.releases {
+            largest = largest.max(synopsis_bytes(&release.shape()));
+        }
+        largest
+    }
+
     /// Number of keys that the input declares; one where all records belong together.
     pub fn key_count(&self) -> usize {
         self.windows.keys.as_ref().map_or(1, Vec::len)

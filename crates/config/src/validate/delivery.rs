@@ -16,6 +16,8 @@ use bernstream_kafka::source::kafka;
 
 /// The most bytes of a row of the ledger, about: SQLite takes at most 10^9 bytes, and keys that are escaped take more than they have.
 const ROW_LIMIT: u64 = 500_000_000;
+/// The most bytes of a table by key in a topic: a tenth of what a broker takes in one request, and what readers fetch by default.
+const TABLE_LIMIT: usize = 10_000_000;
 /// Bytes that a synopsis takes there beside its key: two digests, the state of noise that goes on, the names of the pipeline and the release.
 const ROW_OF_SYNOPSIS: u64 = 350;
 
@@ -63,19 +65,25 @@ pub fn fits_a_message(
     output: &OutputSettings,
     release: &ReleaseDraft,
 ) {
+    if !matches!(output.to, OutputParams::Kafka { .. }) {
+        return;
+    }
     let bytes = synopsis_bytes(&release.function.get_ref().target.shape());
-    if matches!(output.to, OutputParams::Kafka { .. }) && bytes > MESSAGE_LIMIT {
+    // `ledger init` makes a topic that takes a table, whose size follows from its keys.
+    let is_table = release.function.get_ref().keyed_counts().is_some();
+    if is_table && bytes > TABLE_LIMIT {
+        let what = format!(
+            "a synopsis would have {bytes} bytes, more than {TABLE_LIMIT}, the most that a topic is made for"
+        );
+        let hint = "list fewer keys or shorter ones, or publish to files";
+        document.fault(release.size.clone(), what, hint);
+    }
+    if !is_table && bytes > MESSAGE_LIMIT {
         let what = format!(
             "a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}"
         );
-        document.fault(
-            release.size.clone(),
-            what,
-            match release.function.get_ref().keyed_counts() {
-                Some(_) => "list fewer keys, or publish to files",
-                None => "use a smaller degree or fewer points, or publish to files",
-            },
-        );
+        let hint = "use a smaller degree or fewer points, or publish to files";
+        document.fault(release.size.clone(), what, hint);
     }
 }
 

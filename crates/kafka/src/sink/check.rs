@@ -7,6 +7,9 @@ use crate::ordered;
 use crate::right::TopicRight;
 use crate::topic::TopicMetadata;
 
+/// Bytes of a message beside its synopsis, at most: its key and its headers.
+pub(super) const BESIDE_SYNOPSIS: usize = 20_000;
+
 /// Asks about an output topic and its witness.
 pub(super) fn check_topics(
     sink: &topic_sink::KafkaSinkParams,
@@ -30,7 +33,7 @@ pub(super) fn check_topics(
         replicas,
     };
     if check_topic(&mut checks, output, |topic| {
-        output_checks(&sink.topic, topic, bytes)
+        output_checks(sink, topic, bytes)
     }) {
         check_topic(&mut checks, witness.needed_topic(origin), |topic| {
             ordered::topic_checks(witness, topic)
@@ -39,7 +42,12 @@ pub(super) fn check_topics(
     checks
 }
 
-fn output_checks(name: &str, topic: &TopicMetadata, bytes: usize) -> Vec<TopicCheck> {
+fn output_checks(
+    sink: &topic_sink::KafkaSinkParams,
+    topic: &TopicMetadata,
+    bytes: usize,
+) -> Vec<TopicCheck> {
+    let name = &sink.topic;
     let limit = topic_setting(topic, "max.message.bytes");
     let policy = topic_setting(topic, "cleanup.policy");
     vec![
@@ -47,7 +55,12 @@ fn output_checks(name: &str, topic: &TopicMetadata, bytes: usize) -> Vec<TopicCh
             format!("{name} takes messages of {bytes} bytes"),
             limit.parse().is_ok_and(|limit: usize| bytes <= limit),
             format!("max.message.bytes is {limit}"),
-            "raise it, or take a smaller degree",
+            format!(
+                "take a smaller degree or fewer keys, or raise it: kafka-configs --bootstrap-server {} --alter --entity-type topics \
+                 --entity-name {name} --add-config max.message.bytes={}",
+                sink.broker.servers,
+                bytes.saturating_add(BESIDE_SYNOPSIS)
+            ),
         ),
         TopicCheck::new(
             format!("{name} keeps every window"),
@@ -78,6 +91,13 @@ mod tests {
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                 .collect::<BTreeMap<_, _>>(),
             rights: TopicRight::ALL.into(),
+        }
+    }
+
+    fn output() -> topic_sink::KafkaSinkParams {
+        topic_sink::KafkaSinkParams {
+            broker: Broker::new("kafka:9092".to_owned(), Security::default()),
+            topic: "t".to_owned(),
         }
     }
 
@@ -165,7 +185,7 @@ mod tests {
     fn an_output_that_deletes_windows_is_refused() {
         let found = |policy| {
             faults(&output_checks(
-                "t",
+                &output(),
                 &topic(
                     1,
                     &[("max.message.bytes", "3000"), ("cleanup.policy", policy)],
@@ -183,7 +203,11 @@ mod tests {
     #[test]
     fn a_message_must_fit_its_topic() {
         let small = topic(1, &[("max.message.bytes", "3000")]);
-        assert_eq!(faults(&output_checks("t", &small, 3001)), 1);
-        assert_eq!(faults(&output_checks("t", &small, 3000)), 0);
+        assert_eq!(faults(&output_checks(&output(), &small, 3000)), 0);
+        let checks = output_checks(&output(), &small, 3001);
+        assert_eq!(faults(&checks), 1);
+        let (_, remedy) = checks[0].fault.as_ref().unwrap();
+        let command = "kafka-configs --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name t --add-config";
+        assert!(remedy.contains(command), "{remedy}");
     }
 }

@@ -26,6 +26,9 @@ pub enum OutputParams {
     Files(files::FolderSinkParams),
 }
 
+/// The largest synopsis, in bytes, that a topic takes by default.
+const ALWAYS_TAKEN: usize = 1_000_000;
+
 /// Where published synopses can be read.
 #[derive(Clone, Copy, Debug)]
 pub enum OutputLocation<'o> {
@@ -207,19 +210,30 @@ impl OutputParams {
         }
     }
 
-    /// Creates what is missing of output and witness, and adds the name of each new topic to `created`.
+    /// Creates what is missing of output and witness, and adds the name of each new topic to `created`. A new output topic takes synopses
+    /// of `bytes` bytes.
     ///
     /// # Errors
     ///
     /// If a topic or the witness file cannot be created.
-    pub fn create_missing(&self, created: &mut Vec<String>) -> Result<(), OutputError> {
+    pub fn create_missing(
+        &self,
+        bytes: usize,
+        created: &mut Vec<String>,
+    ) -> Result<(), OutputError> {
         match self {
             OutputParams::Kafka { sink, witness } => {
                 let replication = witness.new_replicas();
                 if let Err(crate::ClusterError::NoTopic { .. }) =
                     topic::describe_topic(&sink.broker, &sink.topic)
                 {
-                    topic::create_topic(&sink.broker, &sink.topic, 1, replication, &[])?;
+                    let limit = bytes.saturating_add(check::BESIDE_SYNOPSIS).to_string();
+                    // The settings of the cluster hold where they are enough.
+                    let settings: &[(&str, &str)] = match bytes > ALWAYS_TAKEN {
+                        true => &[("max.message.bytes", &limit)],
+                        false => &[],
+                    };
+                    topic::create_topic(&sink.broker, &sink.topic, 1, replication, settings)?;
                     created.push(format!("output topic {}", sink.topic));
                 }
                 if let Err(crate::ClusterError::NoTopic { .. }) =
@@ -232,6 +246,30 @@ impl OutputParams {
             OutputParams::Files(folder) => FileWitness::create(&folder.witness_path())?,
         }
         Ok(())
+    }
+
+    /// Checks that the output takes synopses of `bytes` bytes, if that is more than every topic takes.
+    ///
+    /// # Errors
+    ///
+    /// If its topic takes only smaller messages.
+    pub fn check_message_limit(&self, bytes: usize) -> Result<(), OutputError> {
+        let OutputParams::Kafka { sink, .. } = self else {
+            return Ok(());
+        };
+        if bytes <= ALWAYS_TAKEN {
+            return Ok(());
+        }
+        // Where the limit is not told, publishing says so.
+        let settings = topic::topic_settings(&sink.broker, &sink.topic).unwrap_or_default();
+        let limit = settings.get("max.message.bytes");
+        match limit.and_then(|limit| limit.parse::<usize>().ok()) {
+            Some(limit) if limit < bytes => Err(OutputError::Sink(SinkError::TooLarge {
+                topic: sink.topic.clone(),
+                bytes,
+            })),
+            _ => Ok(()),
+        }
     }
 
     /// Returns whether nothing was ever written to the output, or nothing of it is left.
