@@ -121,7 +121,7 @@ pub fn with_scale(text: &str, folder: &Path, deadline: &str) -> String {
 }
 
 /// So late that any deadline is before it.
-fn late(text: &str) -> String {
+pub fn late(text: &str) -> String {
     text.replace("publish_delay = \"300ms\"", "publish_delay = \"30m\"")
 }
 
@@ -203,8 +203,6 @@ fn what_leaves_does_not_depend_on_the_number_of_absorbers() {
     }
 }
 
-/// Every absorber leaves and comes at random: with a name it keeps its partitions, without one the group gives them to others. A frozen
-/// one sends what it has when nobody expects it any more.
 #[test]
 fn absorbers_that_are_killed_frozen_and_come_back_change_nothing() {
     let Some(scene) = Scene::new() else { return };
@@ -214,34 +212,48 @@ fn absorbers_that_are_killed_frozen_and_come_back_change_nothing() {
         let text = scene
             .configuration(folder, "1s")
             .replace("readers = 1", "readers = 3");
-        fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
-        let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut random = ChaCha20Rng::seed_from_u64(seed);
-                let mut running: Vec<Option<(Process, bool)>> = vec![None, None, None];
-                while !is_over.load(Ordering::Relaxed) {
-                    let number = random.random_range(0..running.len());
-                    let name = format!("absorber-{number}");
-                    running[number] = match (running[number].take(), random.random_range(0..3)) {
-                        (None, _) => Some((
-                            absorber(folder, (number > 0).then_some(name.as_str())),
-                            false,
-                        )),
-                        (Some(_killed), 0) => None,
-                        (Some((process, is_frozen)), _) => {
-                            process.signal(if is_frozen { "CONT" } else { "STOP" });
-                            Some((process, !is_frozen))
-                        }
-                    };
-                    thread::sleep(Duration::from_millis(random.random_range(100..900)));
-                }
-            });
-            let published = published_by(&text, folder, 3);
-            is_over.store(true, Ordering::Relaxed);
-            assert!(published == scene.expected, "seed {seed}");
-        });
+        assert!(
+            published_amid_faults(&text, folder, 3, seed) == scene.expected,
+            "seed {seed}"
+        );
     }
+}
+
+/// What a worker publishes while every absorber leaves and comes at random: with a name it keeps its partitions, without one the group gives
+/// them to others. A frozen one sends what it has when nobody expects it any more.
+pub fn published_amid_faults(
+    text: &str,
+    folder: &Path,
+    readers: u32,
+    seed: u64,
+) -> Vec<(String, Vec<u8>)> {
+    fs::write(folder.join("bernstream.toml"), text).expect("it is written");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = ChaCha20Rng::seed_from_u64(seed);
+            let mut running: Vec<Option<(Process, bool)>> = vec![None, None, None];
+            while !is_over.load(Ordering::Relaxed) {
+                let number = random.random_range(0..running.len());
+                let name = format!("absorber-{number}");
+                running[number] = match (running[number].take(), random.random_range(0..3)) {
+                    (None, _) => Some((
+                        absorber(folder, (number > 0).then_some(name.as_str())),
+                        false,
+                    )),
+                    (Some(_killed), 0) => None,
+                    (Some((process, is_frozen)), _) => {
+                        process.signal(if is_frozen { "CONT" } else { "STOP" });
+                        Some((process, !is_frozen))
+                    }
+                };
+                thread::sleep(Duration::from_millis(random.random_range(100..900)));
+            }
+        });
+        let published = published_by(text, folder, readers);
+        is_over.store(true, Ordering::Relaxed);
+        published
+    })
 }
 
 /// What absorbers send may fill so much memory: what has no room the worker reads, without waiting for the deadline.

@@ -28,6 +28,7 @@ mod comparison;
 mod composition;
 mod config;
 mod copies;
+mod counts;
 mod crash;
 mod demo;
 mod deploy;

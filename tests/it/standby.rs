@@ -708,7 +708,7 @@ impl<'s> Peer<'s> {
         }
     }
 
-    fn end(&mut self) -> ExitStatus {
+    pub fn end(&mut self) -> ExitStatus {
         self.child.take().expect("it runs").wait().expect("it ends")
     }
 
@@ -773,7 +773,7 @@ pub fn create_topics(setup: &Setup) {
 }
 
 /// The first worker, with the disk of the ledger that was created, and one that follows it with an empty disk.
-fn peers(setup: &Setup) -> (Peer<'_>, Peer<'_>) {
+pub fn peers(setup: &Setup) -> (Peer<'_>, Peer<'_>) {
     let first = Peer::new(setup, "first", None);
     fs::rename(setup.ledger(), first.disk()).expect("its disk");
     let first = first.started();
@@ -784,7 +784,7 @@ fn peers(setup: &Setup) -> (Peer<'_>, Peer<'_>) {
 }
 
 /// The one that acts, and the other one.
-fn in_turn<'p, 's>(
+pub fn in_turn<'p, 's>(
     one: &'p mut Peer<'s>,
     other: &'p mut Peer<'s>,
 ) -> (&'p mut Peer<'s>, &'p mut Peer<'s>) {
